@@ -1,0 +1,53 @@
+//! What is of the right shape and still cannot be meant. Everything is looked at, so that all complaints come
+//! at once.
+
+mod http;
+mod limits;
+mod rules;
+mod tokens;
+mod tools;
+
+use std::net::SocketAddr;
+
+use toolpost_model::Rule;
+
+use crate::{
+    ConfigFile, Located, TokenConfig,
+    error::{Complaint, Source},
+    snippet::shown,
+};
+
+/// The values that checking a file yields, so that nobody reads their texts twice.
+#[derive(Clone, Debug)]
+pub(crate) struct Checked {
+    /// In the order of the file. Their origin is the layer's to say.
+    pub(crate) rules: Vec<Located<Rule>>,
+    pub(crate) listen: Option<Located<SocketAddr>>,
+    pub(crate) tokens: Vec<Located<TokenConfig>>,
+}
+
+pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Complaint>) {
+    let mut complaints = Vec::new();
+    let checked = Checked {
+        rules: rules::check(&file.rules, source, &mut complaints),
+        listen: http::check(&file.http, &mut complaints),
+        tokens: tokens::check(&file.tokens, &mut complaints),
+    };
+    tools::check(&file.tools, &mut complaints);
+    limits::check(&file.limits, &mut complaints);
+    for (key, path) in [("workspace", &file.workspace), ("data_dir", &file.data_dir)] {
+        complaints.extend(path.as_ref().and_then(|path| path_complaint(key, path)));
+    }
+    (checked, complaints)
+}
+
+/// A path this library would have to guess about.
+fn path_complaint(key: &str, path: &Located<std::path::PathBuf>) -> Option<Complaint> {
+    let text = path.value.to_string_lossy();
+    if text.is_empty() {
+        return Some(Complaint::new(path.at, format!("`{key}` is empty")));
+    }
+    let home = text == "~" || text.starts_with("~/");
+    let message = format!("`{key}` is `{}`, and `~` is not expanded here", shown(&text));
+    home.then(|| Complaint::new(path.at, message).hint(Some("write the whole path".to_owned())))
+}

@@ -1,0 +1,67 @@
+//! `limits`: nothing that is zero, nothing that is no limit any more.
+
+use std::{fmt::Display, ops::RangeInclusive, time::Duration};
+
+use crate::{ByteSize, ConfigDuration, LimitsSection, Located, error::Complaint};
+
+/// More than this of anything at once is a slip of the keyboard.
+const MANY: usize = 1_000_000;
+/// Longer than this nobody waits.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(super) fn check(limits: &LimitsSection, complaints: &mut Vec<Complaint>) {
+    let counts = [
+        ("limits.concurrency", limits.concurrency),
+        ("limits.session_concurrency", limits.session_concurrency),
+        ("limits.queue", limits.queue),
+        ("limits.sessions", limits.sessions),
+    ];
+    for (key, count) in counts {
+        check_range(key, count, 1..=MANY, complaints);
+    }
+    check_chars("limits.inline_chars", limits.inline_chars, complaints);
+    check_deadline("limits.deadline", limits.deadline, complaints);
+    check_deadline("limits.deadline_ceiling", limits.deadline_ceiling, complaints);
+    let idle = time(Duration::from_secs(1))..=time(365 * DAY);
+    check_range("limits.session_idle", limits.session_idle, idle, complaints);
+    check_range("limits.journal", limits.journal, size(1 << 20)..=size(1 << 50), complaints);
+    check_range("limits.argument_bytes", limits.argument_bytes, size(1 << 10)..=size(1 << 30), complaints);
+}
+
+/// A number of characters that may be shown whole.
+pub(super) fn check_chars(key: &str, chars: Option<Located<usize>>, complaints: &mut Vec<Complaint>) {
+    check_range(key, chars, 1..=100_000_000, complaints);
+}
+
+/// The time one call may run.
+pub(super) fn check_deadline(
+    key: &str,
+    written: Option<Located<ConfigDuration>>,
+    complaints: &mut Vec<Complaint>,
+) {
+    check_range(key, written, time(Duration::from_millis(1))..=time(DAY), complaints);
+}
+
+/// Complains of a value outside of what can be meant.
+pub(super) fn check_range<T: PartialOrd + Display>(
+    key: &str,
+    written: Option<Located<T>>,
+    range: RangeInclusive<T>,
+    complaints: &mut Vec<Complaint>,
+) {
+    let Some(Located { value, at }) = written else {
+        return;
+    };
+    if !range.contains(&value) {
+        let message = format!("`{key}` is {value}; it must be between {} and {}", range.start(), range.end());
+        complaints.push(Complaint::new(at, message));
+    }
+}
+
+pub(super) fn size(bytes: u64) -> ByteSize {
+    ByteSize::new(bytes)
+}
+
+fn time(duration: Duration) -> ConfigDuration {
+    ConfigDuration::new(duration)
+}

@@ -1,0 +1,63 @@
+//! `tokens`: names and hashes. No message here quotes what stands under `sha256`, since it may be the token.
+
+use std::collections::BTreeSet;
+
+use crate::{Located, TokenConfig, TokenEntry, error::Complaint, snippet::shown, yaml::shape::HASH_COMMAND};
+
+pub(super) fn check(
+    entries: &[Located<TokenEntry>],
+    complaints: &mut Vec<Complaint>,
+) -> Vec<Located<TokenConfig>> {
+    let mut tokens = Vec::with_capacity(entries.len());
+    let mut names = BTreeSet::new();
+    let mut hashes = BTreeSet::new();
+    for entry in entries {
+        let TokenEntry { name, role, sha256 } = &entry.value;
+        if !is_name(&name.value) {
+            complaints.push(name_complaint(name));
+        } else if !names.insert(name.value.as_str()) {
+            let message = format!("there are two tokens named `{}`", shown(&name.value));
+            complaints.push(Complaint::new(name.at, message));
+        }
+        match decode(&sha256.value) {
+            None => complaints.push(hash_complaint(sha256)),
+            // Which of the two names would a call be recorded under?
+            Some(hash) if !hashes.insert(hash) => {
+                complaints.push(Complaint::new(sha256.at, "two tokens have the same hash"));
+            }
+            Some(hash) => {
+                let token = TokenConfig { name: name.value.clone(), role: *role, sha256: hash };
+                tokens.push(Located { value: token, at: entry.at });
+            }
+        }
+    }
+    tokens
+}
+
+fn name_complaint(name: &Located<String>) -> Complaint {
+    let message = format!("`{}` is not a name for a token", shown(&name.value));
+    Complaint::new(name.at, message).hint(Some("use up to 64 letters, digits, `_`, `-` and `.`".to_owned()))
+}
+
+fn hash_complaint(sha256: &Located<String>) -> Complaint {
+    let hint = format!("a token itself never stands in the file; `{HASH_COMMAND}` makes its hash");
+    Complaint::new(sha256.at, "`sha256` is not a hash of 64 hex digits").hint(Some(hint))
+}
+
+/// The name ends up in records and metrics.
+fn is_name(text: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(legal)
+}
+
+fn decode(hex: &str) -> Option<[u8; 32]> {
+    if hex.len() != 64 || !hex.is_ascii() {
+        return None;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut hash = [0; 32];
+    for (byte, pair) in hash.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
+        *byte = (digit(pair[0])? << 4) | digit(pair[1])?;
+    }
+    Some(hash)
+}

@@ -1,0 +1,124 @@
+//! The file as written. The doc comments here become the schema's descriptions and the reference, so they
+//! speak to whoever writes the file.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toolpost_model::{EffectClass, Mode, Requirements, Role};
+
+use crate::{ByteSize, ConfigDuration, Located, RuleEntry};
+
+/// `toolpost.yaml`. Every key may be left out.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConfigFile {
+    /// What happens where no rule speaks.
+    pub mode: Option<Located<Mode>>,
+    /// Who may do what: one-line texts such as `ask class:write`, or tables.
+    pub rules: Vec<Located<RuleEntry>>,
+    /// The folder the tools work in, relative to this file. Without it, the command line decides.
+    pub workspace: Option<Located<PathBuf>>,
+    /// Where the journal and the results are kept, relative to this file. It must lie outside of the workspace.
+    pub data_dir: Option<Located<PathBuf>>,
+    /// Settings of single tools, by name (`write_file`) or id (`files.write_file`).
+    pub tools: BTreeMap<String, Located<ToolEntry>>,
+    /// The HTTP listener.
+    pub http: HttpSection,
+    /// Named tokens that callers may come with, by hash.
+    pub tokens: Vec<Located<TokenEntry>>,
+    /// How much at once, how long and how large.
+    pub limits: LimitsSection,
+    /// How tools are found.
+    pub discovery: DiscoverySection,
+}
+
+/// Settings of one tool. What is left out stays as the tool declares it.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolEntry {
+    /// Whether the tool can be used at all.
+    pub enabled: Option<Located<bool>>,
+    /// Whether the tool stays out of lists until a search shows it.
+    pub deferred: Option<Located<bool>>,
+    /// How long one call may run.
+    pub timeout: Option<Located<ConfigDuration>>,
+    /// What the tool's calls count as, for rules and modes.
+    pub class: Option<Located<EffectClass>>,
+    /// The longest text shown whole, in characters.
+    #[schemars(range(min = 1))]
+    pub max_inline_chars: Option<Located<usize>>,
+    /// Ask a person even where the mode would allow.
+    pub approval_required: Option<Located<bool>>,
+    /// What a caller must offer before it sees the tool. Takes the place of what the tool itself asks for.
+    pub requires: Option<Located<Requirements>>,
+}
+
+/// The HTTP listener.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpSection {
+    /// Address and port; port 0 takes any that is free.
+    pub listen: Option<Located<String>>,
+    /// Names a request may give as its `Host`, beside the address itself and the names of this machine's
+    /// loopback. A name without a port stands for every port.
+    pub allowed_hosts: Option<Located<Vec<Located<String>>>>,
+    /// Web pages that may call, as `https://host`. Requests without an `Origin` are not from a page.
+    pub allowed_origins: Option<Located<Vec<Located<String>>>>,
+    /// The largest request body.
+    pub body_limit: Option<Located<ByteSize>>,
+}
+
+/// A token that a caller may come with.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenEntry {
+    /// The name that calls made with it are recorded under.
+    pub name: Located<String>,
+    /// What the caller is to the host.
+    #[serde(default)]
+    pub role: Role,
+    /// SHA-256 of the token, in 64 hex digits: `printf %s "$TOKEN" | sha256sum`. The token itself never
+    /// stands in the file.
+    #[schemars(extend("pattern" = "^[0-9a-fA-F]{64}$"))]
+    pub sha256: Located<String>,
+}
+
+/// How much at once, how long and how large.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitsSection {
+    /// Calls that run at the same time.
+    #[schemars(range(min = 1))]
+    pub concurrency: Option<Located<usize>>,
+    /// Calls of one session that run at the same time.
+    #[schemars(range(min = 1))]
+    pub session_concurrency: Option<Located<usize>>,
+    /// Calls that wait for their turn; further ones are refused.
+    #[schemars(range(min = 1))]
+    pub queue: Option<Located<usize>>,
+    /// How long a call may run where neither the tool nor the caller says.
+    pub deadline: Option<Located<ConfigDuration>>,
+    /// The longest deadline anybody may ask for.
+    pub deadline_ceiling: Option<Located<ConfigDuration>>,
+    /// The longest text of a result shown whole, in characters.
+    #[schemars(range(min = 1))]
+    pub inline_chars: Option<Located<usize>>,
+    /// Sessions open at the same time.
+    #[schemars(range(min = 1))]
+    pub sessions: Option<Located<usize>>,
+    /// How long a session is kept after its last request.
+    pub session_idle: Option<Located<ConfigDuration>>,
+    /// The room the journal may take on disk.
+    pub journal: Option<Located<ByteSize>>,
+    /// The largest arguments of one call.
+    pub argument_bytes: Option<Located<ByteSize>>,
+}
+
+/// How tools are found.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiscoverySection {
+    /// Whether a deferred tool must have been shown in the session before it is called.
+    pub require_shown: Option<Located<bool>>,
+}

@@ -1,0 +1,31 @@
+//! The one place that opens a file. What is read is handed on as text: whoever keeps trust hashes the same
+//! bytes that are parsed.
+#![expect(clippy::disallowed_methods, reason = "this is the module through which files come into the crate")]
+
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::Path,
+};
+
+use crate::{error::ConfigError, yaml::MAX_BYTES};
+
+/// Reads a configuration file whole.
+///
+/// Only a regular file of at most 1 MiB is read. A pipe or a device could block the start of the host for
+/// ever, and the path may have been chosen by a workspace nobody trusts.
+pub fn read_config(path: &Path) -> Result<String, ConfigError> {
+    let name = path.display().to_string();
+    let unreadable = |cause| ConfigError::unreadable(&name, cause);
+    // Looked at before it is opened, since opening a pipe waits for a writer.
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(ConfigError::of_file(&name, "not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() > MAX_BYTES {
+        return Err(ConfigError::too_large(&name));
+    }
+    String::from_utf8(bytes).map_err(|_| ConfigError::of_file(&name, "the file is not UTF-8 text"))
+}

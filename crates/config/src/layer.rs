@@ -1,0 +1,59 @@
+//! A file's place among the others: who vouches for it, and what it was not allowed to say.
+
+use std::{fmt, path::PathBuf};
+
+use toolpost_model::RuleOrigin;
+
+use crate::Parsed;
+
+/// Who vouches for a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The operator named it or said `toolpost trust` to these bytes. It may say everything.
+    Trusted,
+    /// It was found in the workspace, where agents can write. It may only restrict.
+    Untrusted,
+}
+
+/// One file's settings on the way to a [`HostConfig`](crate::HostConfig).
+#[derive(Clone, Debug)]
+pub struct Layer {
+    /// What it says.
+    pub parsed: Parsed,
+    /// Whether it may say everything.
+    pub standing: Standing,
+    /// What its rules are recorded as. Not the same as the standing: a workspace's file can be trusted.
+    pub origin: RuleOrigin,
+    /// The folder that its relative paths begin in; empty leaves them as they are.
+    pub base: PathBuf,
+}
+
+impl Layer {
+    /// A layer whose relative paths are left as they are.
+    pub fn new(parsed: Parsed, standing: Standing, origin: RuleOrigin) -> Self {
+        Self { parsed, standing, origin, base: PathBuf::new() }
+    }
+
+    /// Lets relative paths begin in the folder of the file.
+    #[must_use]
+    pub fn relative_to(self, folder: impl Into<PathBuf>) -> Self {
+        Self { base: folder.into(), ..self }
+    }
+}
+
+/// Something a file said that does not count, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The key, such as `limits.queue`.
+    pub key: String,
+    /// File and line.
+    pub place: String,
+    /// One sentence for the operator.
+    pub message: String,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}

@@ -1,0 +1,54 @@
+//! Toolpost's configuration, from `toolpost.yaml` to the settings a host runs with.
+//!
+//! [`ConfigFile`] is the file as written and [`HostConfig`] the settings as used; between them stand
+//! [`Parsed`], which has been checked and knows its lines, and [`Layer`], which knows whether the file is
+//! trusted. An embedder without a file builds a [`HostConfig`] with struct update syntax and needs nothing
+//! else from here.
+//!
+//! ```
+//! use toolpost_config::{ConfigFile, HostConfig, Layer, Standing};
+//! use toolpost_model::{Mode, RuleOrigin};
+//!
+//! let parsed = ConfigFile::parse("mode: plan\nrules:\n  - allow read_file\n", "toolpost.yaml")?;
+//! let layer = Layer::new(parsed, Standing::Untrusted, RuleOrigin::Project);
+//! let (config, notices) = HostConfig::resolve(&[layer])?;
+//! assert_eq!(config.mode, Mode::Plan);
+//! assert_eq!(notices[0].place, "toolpost.yaml:3");
+//! # Ok::<(), toolpost_config::ConfigErrors>(())
+//! ```
+//!
+//! Text comes in as a string; only [`read_config`] opens a file. There is no environment and no home
+//! directory here, so `~` in a path is refused, not guessed at.
+#![warn(missing_docs)]
+
+mod check;
+mod config_file;
+mod duration;
+mod error;
+mod file;
+mod host_config;
+mod layer;
+mod located;
+mod merge;
+mod nearest;
+mod parsed;
+mod reference;
+mod resolve;
+mod rule_entry;
+mod schema;
+mod size;
+mod snippet;
+mod yaml;
+
+pub use config_file::{ConfigFile, DiscoverySection, HttpSection, LimitsSection, TokenEntry, ToolEntry};
+pub use duration::{ConfigDuration, DurationError};
+pub use error::{ConfigError, ConfigErrors};
+pub use file::read_config;
+pub use host_config::{Discovery, HostConfig, HttpConfig, Limits, TokenConfig, ToolSettings};
+pub use layer::{Layer, Notice, Standing};
+pub use located::{Located, Position};
+pub use parsed::Parsed;
+pub use reference::{config_example, config_reference};
+pub use rule_entry::{RuleEntry, RuleTable};
+pub use schema::config_schema;
+pub use size::{ByteSize, SizeError};

@@ -1,0 +1,73 @@
+//! A value and where it was written, so that messages can point at it.
+
+use std::{borrow::Cow, fmt};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer};
+use serde_saphyr::{Location, Spanned};
+
+/// A line and a column, both counted from 1 and in characters; 0 where there is no text to point into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line.
+    pub line: u32,
+    /// The column.
+    pub column: u32,
+}
+
+impl From<Location> for Position {
+    fn from(location: Location) -> Self {
+        let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+        Self { line: number(location.line()), column: number(location.column()) }
+    }
+}
+
+/// A value of a configuration file that remembers its place.
+///
+/// The YAML library has a type like it. This one keeps that library out of our interface, and it can be
+/// made from a plain value where settings come from flags or code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Located<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stands.
+    pub at: Position,
+}
+
+impl<T> From<T> for Located<T> {
+    fn from(value: T) -> Self {
+        Self { value, at: Position::default() }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Located<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Located<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<T>::deserialize(deserializer)?;
+        Ok(Self { value: spanned.value, at: spanned.referenced.into() })
+    }
+}
+
+/// The schema is that of the value: the place is not something one writes.
+impl<T: JsonSchema> JsonSchema for Located<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}

@@ -1,0 +1,190 @@
+//! Every key once, with the direction in which it is stricter. What a trusted and what an untrusted file may
+//! do both follow from that, so a new key cannot be forgotten for one of them.
+
+use std::path::PathBuf;
+
+use toolpost_model::{Behavior, EffectClass, Mode, Rule, Selector};
+
+use crate::{
+    Discovery, DiscoverySection, HostConfig, HttpConfig, HttpSection, Layer, Limits, LimitsSection, Located,
+    Notice, Position, Standing, TokenConfig, ToolEntry, ToolSettings,
+};
+
+/// Lays one file over the settings so far.
+pub(crate) struct Merge<'a> {
+    pub(crate) layer: &'a Layer,
+    /// The mode that the trusted files came to.
+    pub(crate) trusted_mode: Mode,
+    pub(crate) notices: &'a mut Vec<Notice>,
+}
+
+impl Merge<'_> {
+    pub(crate) fn apply(mut self, config: &mut HostConfig) {
+        let layer = self.layer;
+        let (file, checked) = (layer.parsed.file(), layer.parsed.checked());
+        self.put("mode", &mut config.mode, file.mode, |now, new| now.stricter(*new) == *new);
+        self.rules(&mut config.rules, &checked.rules);
+        let path = |path: &Option<Located<PathBuf>>| {
+            path.as_ref().map(|path| Located { value: Some(layer.base.join(&path.value)), at: path.at })
+        };
+        self.put("workspace", &mut config.workspace, path(&file.workspace), never);
+        self.put("data_dir", &mut config.data_dir, path(&file.data_dir), never);
+        self.put("http.listen", &mut config.http.listen, checked.listen, never);
+        self.http(&mut config.http, &file.http);
+        self.tokens(&mut config.tokens, &checked.tokens);
+        self.limits(&mut config.limits, &file.limits);
+        self.discovery(&mut config.discovery, &file.discovery);
+        for (name, entry) in &file.tools {
+            let mut tool = config.tools.get(name).cloned().unwrap_or_default();
+            self.tool(name, &mut tool, &entry.value, &config.limits);
+            // What was only ignored leaves no entry behind.
+            if tool != ToolSettings::default() || config.tools.contains_key(name) {
+                config.tools.insert(name.clone(), tool);
+            }
+        }
+    }
+
+    /// Sets a value if the file may, which for an untrusted one means that `restricts(now, new)`.
+    fn put<T: PartialEq>(
+        &mut self,
+        key: &str,
+        target: &mut T,
+        written: Option<Located<impl Into<T>>>,
+        restricts: impl FnOnce(&T, &T) -> bool,
+    ) {
+        let Some(Located { value, at }) = written else {
+            return;
+        };
+        let new = value.into();
+        let allowed = match self.layer.standing {
+            Standing::Trusted => true,
+            Standing::Untrusted => restricts(target, &new),
+        };
+        if allowed {
+            *target = new;
+        } else if *target != new {
+            self.ignored(key, at, key);
+        }
+    }
+
+    fn ignored(&mut self, key: &str, at: Position, what: &str) {
+        let why = "this file is not trusted and may only restrict; `toolpost trust` would change that";
+        let place = self.layer.parsed.source().place(at);
+        self.notices.push(Notice {
+            key: key.to_owned(),
+            place,
+            message: format!("`{what}` is ignored: {why}"),
+        });
+    }
+
+    fn rules(&mut self, rules: &mut Vec<Rule>, written: &[Located<Rule>]) {
+        for Located { value: rule, at } in written {
+            if self.layer.standing == Standing::Trusted || self.restricts(rule) {
+                rules.push(Rule { origin: self.layer.origin, ..rule.clone() });
+            } else {
+                self.ignored("rules", *at, &rule.to_string());
+            }
+        }
+    }
+
+    /// Whether a rule can only make the answer stricter.
+    fn restricts(&self, rule: &Rule) -> bool {
+        match rule.effect {
+            Behavior::Deny => true,
+            Behavior::Allow => false,
+            // A mode speaks only where no rule does. Where it denies, a rule that asks would open a door.
+            Behavior::Ask => {
+                let concerned = |class: &EffectClass| match rule.selector {
+                    Selector::Class(only) => only == *class,
+                    Selector::Tool(_) => true,
+                };
+                let mode = self.trusted_mode;
+                EffectClass::ALL
+                    .into_iter()
+                    .filter(concerned)
+                    .all(|class| mode.behavior(class) < Behavior::Deny)
+            }
+        }
+    }
+
+    fn http(&mut self, http: &mut HttpConfig, file: &HttpSection) {
+        let list = |list: &Option<Located<Vec<Located<String>>>>| {
+            let texts =
+                |list: &[Located<String>]| list.iter().map(|text| text.value.clone()).collect::<Vec<_>>();
+            list.as_ref().map(|list| Located { value: texts(&list.value), at: list.at })
+        };
+        self.put("http.allowed_hosts", &mut http.allowed_hosts, list(&file.allowed_hosts), never);
+        self.put("http.allowed_origins", &mut http.allowed_origins, list(&file.allowed_origins), never);
+        self.put("http.body_limit", &mut http.body_limit, file.body_limit, never);
+    }
+
+    /// A later file's token takes the place of an earlier one of the same name.
+    fn tokens(&mut self, tokens: &mut Vec<TokenConfig>, written: &[Located<TokenConfig>]) {
+        for Located { value: token, at } in written {
+            match self.layer.standing {
+                Standing::Trusted => {
+                    tokens.retain(|earlier| earlier.name != token.name);
+                    tokens.push(token.clone());
+                }
+                Standing::Untrusted => self.ignored("tokens", *at, &format!("tokens: {}", token.name)),
+            }
+        }
+    }
+
+    fn limits(&mut self, limits: &mut Limits, file: &LimitsSection) {
+        self.put("limits.concurrency", &mut limits.concurrency, file.concurrency, lower);
+        self.put(
+            "limits.session_concurrency",
+            &mut limits.session_concurrency,
+            file.session_concurrency,
+            lower,
+        );
+        self.put("limits.queue", &mut limits.queue, file.queue, lower);
+        self.put("limits.deadline", &mut limits.deadline, file.deadline, lower);
+        self.put("limits.deadline_ceiling", &mut limits.deadline_ceiling, file.deadline_ceiling, lower);
+        self.put("limits.inline_chars", &mut limits.inline_chars, file.inline_chars, lower);
+        self.put("limits.sessions", &mut limits.sessions, file.sessions, lower);
+        self.put("limits.session_idle", &mut limits.session_idle, file.session_idle, lower);
+        // Less room for the journal is not stricter: an agent could shrink the record of what it did.
+        self.put("limits.journal", &mut limits.journal, file.journal, never);
+        self.put("limits.argument_bytes", &mut limits.argument_bytes, file.argument_bytes, lower);
+    }
+
+    fn discovery(&mut self, discovery: &mut Discovery, file: &DiscoverySection) {
+        self.put("discovery.require_shown", &mut discovery.require_shown, file.require_shown, |_, new| *new);
+    }
+
+    fn tool(&mut self, name: &str, tool: &mut ToolSettings, file: &ToolEntry, limits: &Limits) {
+        let key = |setting: &str| format!("tools.{name}.{setting}");
+        self.put(&key("enabled"), &mut tool.enabled, file.enabled, |_, new| !new);
+        self.put(&key("deferred"), &mut tool.deferred, some(file.deferred), |_, new| *new == Some(true));
+        let shorter = |now: &Option<_>, new: &Option<_>| *new < Some(now.unwrap_or(limits.deadline));
+        self.put(&key("timeout"), &mut tool.timeout, some_into(file.timeout), shorter);
+        // Even a class of more power is no restriction: a rule may allow exactly that class.
+        self.put(&key("class"), &mut tool.class, some(file.class), never);
+        let fewer = |now: &Option<_>, new: &Option<_>| *new < Some(now.unwrap_or(limits.inline_chars));
+        self.put(&key("max_inline_chars"), &mut tool.max_inline_chars, some(file.max_inline_chars), fewer);
+        let asks = |_: &Option<bool>, new: &Option<bool>| *new == Some(true);
+        self.put(&key("approval_required"), &mut tool.approval_required, some(file.approval_required), asks);
+        // It would take the place of what the tool itself asks for, which may be more.
+        self.put(&key("requires"), &mut tool.requires, some(file.requires.clone()), never);
+    }
+}
+
+/// Only a trusted file may say it.
+fn never<T>(_: &T, _: &T) -> bool {
+    false
+}
+
+/// A lower limit is a stricter one.
+fn lower<T: PartialOrd>(now: &T, new: &T) -> bool {
+    new < now
+}
+
+fn some<T>(written: Option<Located<T>>) -> Option<Located<Option<T>>> {
+    written.map(|Located { value, at }| Located { value: Some(value), at })
+}
+
+fn some_into<T: From<W>, W>(written: Option<Located<W>>) -> Option<Located<Option<T>>> {
+    written.map(|Located { value, at }| Located { value: Some(value.into()), at })
+}

@@ -1,0 +1,79 @@
+//! What somebody probably meant: the nearest of the known words.
+
+/// The known word nearest to `word`, if it is near enough to be worth suggesting.
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    // A third of the letters may be wrong. Beyond that a suggestion is more often noise than help.
+    let letters = word.chars().count();
+    let allowed = (letters / 3).max(1);
+    let slip = known
+        .clone()
+        .into_iter()
+        .map(|candidate| (distance(word, candidate), candidate))
+        .filter(|&(distance, _)| distance <= allowed)
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, candidate)| candidate);
+    // `shown` for `require_shown`: half of the name was remembered.
+    slip.or_else(|| known.into_iter().find(|candidate| letters >= 4 && candidate.contains(word)))
+}
+
+/// `did you mean …?` where something is near, and the list of what is known otherwise.
+pub(crate) fn suggestion(word: &str, known: &[&str], what: &str) -> Option<String> {
+    if let Some(near) = nearest(word, known.iter().copied()) {
+        return Some(format!("did you mean `{near}`?"));
+    }
+    (!known.is_empty()).then(|| format!("{what}: {}", known.join(", ")))
+}
+
+/// Letters inserted, left out, replaced or swapped with their neighbour, to get from one word to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let from: Vec<char> = from.chars().flat_map(char::to_lowercase).collect();
+    let to: Vec<char> = to.chars().flat_map(char::to_lowercase).collect();
+    // Words this far apart in length are never suggested, and a key from a hostile file may be very long.
+    if from.len().abs_diff(to.len()) > 8 {
+        return usize::MAX;
+    }
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=to.len()).collect();
+    for (row, letter) in from.iter().enumerate() {
+        let mut current = vec![row + 1];
+        for (column, other) in to.iter().enumerate() {
+            let replaced = last[column] + usize::from(letter != other);
+            let mut best = replaced.min(last[column + 1] + 1).min(current[column] + 1);
+            let swapped = row > 0 && column > 0 && from[row - 1] == *other && to[column - 1] == *letter;
+            if swapped {
+                best = best.min(before_last[column - 1] + 1);
+            }
+            current.push(best);
+        }
+        before_last = std::mem::replace(&mut last, current);
+    }
+    last[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{distance, nearest};
+
+    #[test]
+    fn distances_count_single_slips() {
+        let pairs = [
+            ("", "", 0),
+            ("mode", "mode", 0),
+            ("mdoe", "mode", 1),
+            ("lmits", "limits", 1),
+            ("Rules", "rules", 0),
+        ];
+        for (from, to, expected) in pairs {
+            assert_eq!(distance(from, to), expected, "{from} to {to}");
+        }
+        assert_eq!(distance("abc", ""), 3);
+    }
+
+    #[test]
+    fn only_near_words_are_suggested() {
+        assert_eq!(nearest("limts", ["mode", "limits"]), Some("limits"));
+        assert_eq!(nearest("shown", ["mode", "require_shown"]), Some("require_shown"));
+        assert_eq!(nearest("by", ["mode", "plan"]), None);
+        assert_eq!(nearest("colour", ["mode", "limits"]), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! From layers to the settings as used.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    ConfigDuration, ConfigError, ConfigErrors, HostConfig, Layer, Located, Notice, Standing,
+    error::Complaint, merge::Merge,
+};
+
+impl HostConfig {
+    /// Lays files over the defaults, the later over the earlier.
+    ///
+    /// Trusted files come first, wherever they stand in the list; then the untrusted ones restrict what the
+    /// trusted ones came to. What they may not say is ignored, each with a notice.
+    pub fn resolve(layers: &[Layer]) -> Result<(Self, Vec<Notice>), ConfigErrors> {
+        let (trusted, untrusted): (Vec<&Layer>, Vec<&Layer>) =
+            layers.iter().partition(|layer| layer.standing == Standing::Trusted);
+        let mut config = Self::default();
+        let mut notices = Vec::new();
+        for layer in &trusted {
+            Merge { layer, trusted_mode: config.mode, notices: &mut notices }.apply(&mut config);
+        }
+        config.settle_default_deadline(&trusted);
+        let errors = config.disagreements(&trusted);
+        if !errors.is_empty() {
+            return Err(ConfigErrors::of(errors));
+        }
+        let trusted_mode = config.mode;
+        for layer in untrusted {
+            Merge { layer, trusted_mode, notices: &mut notices }.apply(&mut config);
+        }
+        config.stay_below_ceiling();
+        Ok((config, notices))
+    }
+
+    /// A ceiling below the default deadline lowers it: nobody wrote the default, so nobody is contradicted.
+    fn settle_default_deadline(&mut self, trusted: &[&Layer]) {
+        if trusted.iter().all(|layer| layer.parsed.file().limits.deadline.is_none()) {
+            self.limits.deadline = self.limits.deadline.min(self.limits.deadline_ceiling);
+        }
+    }
+
+    /// A ceiling that an untrusted file lowered holds for what trusted files said, too.
+    fn stay_below_ceiling(&mut self) {
+        let ceiling = self.limits.deadline_ceiling;
+        self.limits.deadline = self.limits.deadline.min(ceiling);
+        for tool in self.tools.values_mut() {
+            tool.timeout = tool.timeout.map(|timeout| timeout.min(ceiling));
+        }
+    }
+
+    /// What trusted files say that cannot all be meant.
+    fn disagreements(&self, trusted: &[&Layer]) -> Vec<ConfigError> {
+        let mut errors = Vec::new();
+        let deadline = last(trusted, |layer| layer.parsed.file().limits.deadline);
+        errors.extend(deadline.and_then(|(layer, at)| self.over_ceiling(layer, "limits.deadline", at)));
+        for name in self.tools.keys() {
+            let timeout = last(trusted, |layer| layer.parsed.file().tools.get(name)?.value.timeout);
+            let key = format!("tools.{name}.timeout");
+            errors.extend(timeout.and_then(|(layer, at)| self.over_ceiling(layer, &key, at)));
+        }
+        errors.extend(self.shared_hashes(trusted));
+        errors
+    }
+
+    fn over_ceiling(
+        &self,
+        layer: &Layer,
+        key: &str,
+        written: Located<ConfigDuration>,
+    ) -> Option<ConfigError> {
+        let ceiling = ConfigDuration::new(self.limits.deadline_ceiling);
+        if written.value <= ceiling {
+            return None;
+        }
+        let message = format!(
+            "`{key}` is {}, longer than `limits.deadline_ceiling`, which is {ceiling}",
+            written.value
+        );
+        let complaint =
+            Complaint::new(written.at, message).hint(Some("raise the ceiling or shorten this".to_owned()));
+        Some(layer.parsed.source().error(complaint))
+    }
+
+    /// Within one file this has been checked; here it is about two files.
+    fn shared_hashes(&self, trusted: &[&Layer]) -> Option<ConfigError> {
+        let mut names: BTreeMap<[u8; 32], &str> = BTreeMap::new();
+        let second = self.tokens.iter().find(|token| names.insert(token.sha256, &token.name).is_some())?;
+        let (layer, token) = last(trusted, |layer| {
+            layer.parsed.checked().tokens.iter().find(|token| token.value == *second).cloned()
+        })?;
+        let message = format!("the token `{}` has the hash of another file's token", second.name);
+        Some(layer.parsed.source().error(Complaint::new(token.at, message)))
+    }
+}
+
+/// The last layer that says something, and what it says.
+fn last<'a, T>(layers: &[&'a Layer], said: impl Fn(&Layer) -> Option<T>) -> Option<(&'a Layer, T)> {
+    layers.iter().rev().find_map(|layer| said(layer).map(|said| (*layer, said)))
+}

@@ -1,0 +1,54 @@
+//! The JSON Schema of the file, for editors and for the reference.
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+use crate::{ByteSize, ConfigDuration, ConfigFile, HostConfig, ToolSettings};
+
+/// JSON Schema 2020-12 of `toolpost.yaml`, with the defaults in force.
+pub fn config_schema() -> Value {
+    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<ConfigFile>();
+    let mut schema = schema.to_value();
+    schema["title"] = json!("toolpost.yaml");
+    for (pointer, default) in defaults(&HostConfig::default()) {
+        let property = schema.pointer_mut(&pointer).and_then(Value::as_object_mut);
+        if let Some(property) = property {
+            property.insert("default".to_owned(), default);
+        }
+    }
+    schema
+}
+
+/// The default of each key that has one, by the place of its property.
+///
+/// Taken from [`HostConfig`] rather than written into attributes, so that they cannot disagree.
+fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
+    let HostConfig { mode, http, limits, discovery, .. } = config;
+    let time = |duration| json!(ConfigDuration::new(duration).to_string());
+    let size = |bytes: usize| json!(ByteSize::new(bytes as u64).to_string());
+    let rows = [
+        ("", "mode", json!(mode.as_str())),
+        ("ToolEntry", "enabled", json!(ToolSettings::default().enabled)),
+        ("TokenEntry", "role", json!(toolpost_model::Role::default())),
+        ("HttpSection", "listen", json!(http.listen.to_string())),
+        ("HttpSection", "allowed_hosts", json!(http.allowed_hosts)),
+        ("HttpSection", "allowed_origins", json!(http.allowed_origins)),
+        ("HttpSection", "body_limit", size(http.body_limit)),
+        ("LimitsSection", "concurrency", json!(limits.concurrency)),
+        ("LimitsSection", "session_concurrency", json!(limits.session_concurrency)),
+        ("LimitsSection", "queue", json!(limits.queue)),
+        ("LimitsSection", "deadline", time(limits.deadline)),
+        ("LimitsSection", "deadline_ceiling", time(limits.deadline_ceiling)),
+        ("LimitsSection", "inline_chars", json!(limits.inline_chars)),
+        ("LimitsSection", "sessions", json!(limits.sessions)),
+        ("LimitsSection", "session_idle", time(limits.session_idle)),
+        ("LimitsSection", "journal", json!(ByteSize::new(limits.journal).to_string())),
+        ("LimitsSection", "argument_bytes", size(limits.argument_bytes)),
+        ("DiscoverySection", "require_shown", json!(discovery.require_shown)),
+    ];
+    let pointer = |table: &str, key: &str| match table {
+        "" => format!("/properties/{key}"),
+        table => format!("/$defs/{table}/properties/{key}"),
+    };
+    rows.into_iter().map(|(table, key, default)| (pointer(table, key), default)).collect()
+}

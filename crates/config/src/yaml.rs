@@ -1,0 +1,99 @@
+//! Where YAML becomes a [`ConfigFile`]. The only module, with `shape` beneath it and `located`, that knows the
+//! YAML library.
+
+pub(crate) mod shape;
+
+use std::borrow::Cow;
+
+use serde_saphyr::{DuplicateKeyPolicy, MergeKeyPolicy, Options, alias_limits, budget, options};
+
+use crate::{
+    ConfigErrors, ConfigFile,
+    error::{Complaint, ConfigError, MAX_ERRORS, Source},
+    snippet::starts_section,
+};
+
+/// The largest file that is read. Room for settings of ten thousand tools.
+pub(crate) const MAX_BYTES: usize = 1 << 20;
+
+/// What was read, and what was wrong with the rest.
+pub(crate) struct Reading {
+    /// The file without the sections that could not be read.
+    pub(crate) file: ConfigFile,
+    /// One error for each of those sections.
+    pub(crate) errors: Vec<ConfigError>,
+}
+
+/// Reads as much of the text as can be read.
+///
+/// The library stops at the first thing it cannot read. So that one slip does not hide the next, the section
+/// it stands in is blanked out, which keeps all other line numbers, and the rest is read again.
+pub(crate) fn read(source: Source<'_>) -> Result<Reading, ConfigErrors> {
+    if source.text.len() > MAX_BYTES {
+        return Err(ConfigError::too_large(source.name).into());
+    }
+    let mut text = Cow::Borrowed(source.text);
+    let mut errors = Vec::new();
+    while errors.len() < MAX_ERRORS {
+        let error = match serde_saphyr::from_str_with_options(&text, reader_options()) {
+            Ok(file) => return Ok(Reading { file, errors }),
+            Err(error) => error,
+        };
+        let goes_on = shape::is_about_one_value(&error);
+        if !goes_on && !errors.is_empty() {
+            break; // Blanking did it: an anchor that is gone, a quote that has lost its other half.
+        }
+        let complaint = shape::complaint(&error, &text);
+        let rest = without_section(&text, &complaint);
+        errors.push(source.error(complaint));
+        match rest {
+            Some(rest) if goes_on => text = Cow::Owned(rest),
+            _ => break,
+        }
+    }
+    Err(ConfigErrors::of(errors))
+}
+
+/// The text with the top-level section around the complaint blanked out; `None` where there is none.
+fn without_section(text: &str, complaint: &Complaint) -> Option<String> {
+    let bad = usize::try_from(complaint.line()).ok()?.checked_sub(1)?;
+    let lines: Vec<&str> = text.lines().collect();
+    let start = lines.iter().take(bad + 1).rposition(|line| starts_section(line))?;
+    let end = lines
+        .iter()
+        .skip(start + 1)
+        .position(|line| starts_section(line))
+        .map_or(lines.len(), |more| start + 1 + more);
+    let kept =
+        lines.iter().enumerate().map(|(index, line)| if (start..end).contains(&index) { "" } else { line });
+    Some(kept.collect::<Vec<_>>().join("\n"))
+}
+
+/// Settings of the reader. The file may be hostile: whoever can write to the workspace can write it.
+fn reader_options() -> Options {
+    options! {
+        budget: budget! {
+            max_depth: 16,
+            flow_nesting_limit: 16,
+            max_nodes: 80_000,
+            max_events: 200_000,
+            max_aliases: 200,
+            max_anchors: 200,
+            max_recorded_anchor_events: 50_000,
+            max_recorded_anchor_bytes: MAX_BYTES,
+            max_total_scalar_bytes: 2 * MAX_BYTES,
+        },
+        alias_limits: alias_limits! {
+            max_total_replayed_events: 50_000,
+            max_replay_stack_depth: 8,
+            max_alias_expansions_per_anchor: 200,
+        },
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        // Merging could bring keys into a section from afar, and the place of a rule should be where it reads.
+        merge_keys: MergeKeyPolicy::Error,
+        // `enabled: no` is false to one reader and a text to another.
+        strict_booleans: true,
+        reject_unsupported_tags: true,
+        with_snippet: false,
+    }
+}

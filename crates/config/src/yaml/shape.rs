@@ -1,0 +1,181 @@
+//! The library's errors in our words: what is not YAML, or not of the shape of a [`ConfigFile`](crate::ConfigFile).
+
+use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter, budget::BudgetBreach};
+
+use crate::{
+    error::Complaint,
+    located::Position,
+    nearest::{nearest, suggestion},
+    snippet::{printable, section_of, shown},
+};
+
+/// How to make what belongs under `sha256`.
+pub(crate) const HASH_COMMAND: &str = "printf %s \"$TOKEN\" | sha256sum";
+
+/// What people call the key under which they paste a token.
+const PLAIN_TOKEN_KEYS: [&str; 6] = ["token", "secret", "value", "password", "key", "plain"];
+
+/// Says what is wrong, where, and what to do.
+pub(super) fn complaint(error: &Error, text: &str) -> Complaint {
+    let at = error.location().map(Position::from).unwrap_or_default();
+    let Words { message, hint } = match cause(error) {
+        Error::Unexpected { .. } if is_whole_document(text, at) => {
+            Words::of("the file must hold keys and values").hint("begin with a line such as `mode: plan`")
+        }
+        Error::Unexpected { .. } if is_in_tokens(text, at) => {
+            let hint = format!("write `name` and `sha256`; `{HASH_COMMAND}` makes the hash");
+            Words::of("expected a list of tables with a name and a hash").hint(hint)
+        }
+        cause => words(cause),
+    };
+    Complaint::new(at, message).hint(hint)
+}
+
+/// Whether the file is sound YAML around the error, so that other sections can be read without the bad one.
+pub(super) fn is_about_one_value(error: &Error) -> bool {
+    matches!(
+        cause(error),
+        Error::SerdeUnknownField { .. }
+            | Error::SerdeUnknownVariant { .. }
+            | Error::SerdeMissingField { .. }
+            | Error::SerdeInvalidType { .. }
+            | Error::SerdeInvalidValue { .. }
+            | Error::DuplicateMappingKey { .. }
+            | Error::InvalidBooleanStrict { .. }
+            | Error::InvalidScalar { .. }
+            | Error::NullIntoString { .. }
+            | Error::Unexpected { .. }
+            | Error::ExternallyTaggedEnumExpectedScalarOrMapping { .. }
+            | Error::Message { .. }
+    )
+}
+
+/// The error beneath the library's wrappings.
+fn cause(error: &Error) -> &Error {
+    match error {
+        Error::WithSnippet { error, .. } | Error::AliasError { error, .. } => cause(error),
+        plain => plain,
+    }
+}
+
+/// Whether nothing but blank lines and comments stands before the place.
+fn is_whole_document(text: &str, at: Position) -> bool {
+    let before = usize::try_from(at.line).unwrap_or(usize::MAX).saturating_sub(1);
+    let is_empty = |line: &str| matches!(line.trim(), "" | "---") || line.trim_start().starts_with('#');
+    at.column <= 1 && text.lines().take(before).all(is_empty)
+}
+
+/// Whether the place is in `tokens`, where a plain text is most likely a token.
+fn is_in_tokens(text: &str, at: Position) -> bool {
+    let index = usize::try_from(at.line).unwrap_or(usize::MAX).saturating_sub(1);
+    section_of(text, index).is_some_and(|line| line.starts_with("tokens:"))
+}
+
+/// A message and what to do about it.
+struct Words {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Words {
+    fn of(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+fn words(error: &Error) -> Words {
+    match error {
+        Error::SerdeUnknownField { field, expected, .. } => unknown_key(field, expected),
+        Error::SerdeUnknownVariant { variant, expected, .. } => {
+            let message = format!("`{}` is not one of {}", shown(variant), expected.join(", "));
+            let near = nearest(variant, expected.iter().copied());
+            Words { message, hint: near.map(|near| format!("did you mean `{near}`?")) }
+        }
+        Error::SerdeMissingField { field, .. } => Words::of(format!("the key `{field}` is missing")),
+        Error::SerdeInvalidType { unexpected, expected, .. }
+        | Error::SerdeInvalidValue { unexpected, expected, .. } => {
+            Words::of(format!("expected {expected}, found {}", kind_of(unexpected)))
+        }
+        Error::DuplicateMappingKey { key, .. } => {
+            let key = key.as_deref().map(|key| format!("the key `{}`", shown(key)));
+            let message = format!("{} is given twice", key.as_deref().unwrap_or("a key"));
+            Words::of(message).hint("keep one of the two")
+        }
+        Error::Unexpected { expected, .. } => Words::of(format!("expected {}", kind_in_words(expected))),
+        Error::InvalidScalar { ty, .. } => Words::of(format!("expected {}", kind_in_words(ty))),
+        Error::InvalidBooleanStrict { .. } => Words::of("expected true or false"),
+        Error::ExternallyTaggedEnumExpectedScalarOrMapping { .. } => Words::of("expected a single word"),
+        Error::NullIntoString { .. } => Words::of("expected a text, found nothing"),
+        Error::UnknownAnchor { .. } => {
+            Words::of("the `*` here refers to nothing").hint("put a text that begins with `*` in quotes")
+        }
+        Error::MultipleDocuments { .. } => {
+            Words::of("the file holds more than one YAML document").hint("remove the `---` line")
+        }
+        Error::MergeKeyNotAllowed { .. } => {
+            Words::of("merge keys (`<<`) are not read here").hint("write the keys out")
+        }
+        Error::Budget { breach, .. } => Words::of(too_much(breach)),
+        other => Words::of(
+            UserMessageFormatter.format_message(other).chars().flat_map(printable).collect::<String>(),
+        ),
+    }
+}
+
+fn unknown_key(key: &str, known: &[&str]) -> Words {
+    let in_token = known.contains(&"sha256");
+    if in_token && PLAIN_TOKEN_KEYS.contains(&key) {
+        let hint = format!("give the hash as `sha256`; `{HASH_COMMAND}` makes it");
+        return Words::of(format!("`{key}` is refused: a token itself never stands in the file")).hint(hint);
+    }
+    let message = format!("unknown key `{}`", shown(key));
+    // `- ask class: write` is a table to YAML, because of the space.
+    if known.contains(&"effect") && key.contains(' ') {
+        return Words::of(message).hint("a rule of one line has no space after its colon: `ask class:write`");
+    }
+    Words { message, hint: suggestion(key, known, "the keys here are") }
+}
+
+/// What was found, without its content: the line is shown anyway, and in `tokens` it must not be.
+fn kind_of(unexpected: &str) -> &str {
+    let kind = unexpected.split(['`', '"']).next().unwrap_or_default().trim();
+    match kind {
+        "" => "something else",
+        "map" => "a table",
+        "sequence" => "a list",
+        "string" => "a text",
+        "integer" | "floating point" => "a number",
+        "boolean" => "true or false",
+        "unit value" => "nothing",
+        other => other,
+    }
+}
+
+/// The library's names of YAML's and Rust's kinds, in the words of the reference.
+fn kind_in_words(kind: &'static str) -> &'static str {
+    match kind {
+        "mapping start" => "a table of keys and values",
+        "sequence start" => "a list",
+        "string scalar" => "a single value, not a list or a table",
+        "boolean" => "true or false",
+        "u64" | "u32" | "usize" => "a whole number from 0 on",
+        other => other,
+    }
+}
+
+fn too_much(breach: &BudgetBreach) -> String {
+    let what = match breach {
+        BudgetBreach::Depth { .. } => "is nested too deeply",
+        BudgetBreach::Aliases { .. } | BudgetBreach::AliasAnchorRatio { .. } => "uses too many aliases",
+        BudgetBreach::Anchors { .. }
+        | BudgetBreach::RecordedAnchorEvents { .. }
+        | BudgetBreach::RecordedAnchorBytes { .. } => "anchors too much",
+        BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => "holds too many values",
+        _ => "is too large or too complex",
+    };
+    format!("the file {what}")
+}

@@ -1,0 +1,377 @@
+//! What people see when a file is wrong.
+
+use insta::assert_snapshot;
+use toolpost_config::{ConfigFile, HostConfig, Layer, Standing};
+use toolpost_model::RuleOrigin;
+
+fn error_of(text: &str) -> String {
+    ConfigFile::parse(text, "toolpost.yaml").unwrap_err().to_string()
+}
+
+/// The first line and the hint are what matters; the rest is the same for all.
+fn check(text: &str, place: &str, message: &str, hint: Option<&str>) {
+    let errors = ConfigFile::parse(text, "t").unwrap_err();
+    let error = errors.iter().next().unwrap();
+    let found = (format!("{}:{}", error.line, error.column), error.message.as_str(), error.hint.as_deref());
+    assert_eq!(found, (place.to_owned(), message, hint), "{text}");
+}
+
+#[test]
+fn unknown_keys_at_every_level() {
+    assert_snapshot!(error_of("mode: plan\nlimts:\n  queue: 3\n"), @"
+    unknown key `limts`
+     --> toolpost.yaml:2:1
+      |
+    2 | limts:
+      | ^
+    hint: did you mean `limits`?
+    ");
+    assert_snapshot!(error_of("tools:\n  write_file:\n    requires: { role: [operator] }\n"), @"
+    unknown key `role`
+     --> toolpost.yaml:3:17
+      |
+    3 |     requires: { role: [operator] }
+      |                 ^
+    hint: did you mean `roles`?
+    ");
+    check("http: { lisen: x }", "1:9", "unknown key `lisen`", Some("did you mean `listen`?"));
+    check("tools: { x: { timout: 3s } }", "1:15", "unknown key `timout`", Some("did you mean `timeout`?"));
+    check("rules: [{ efect: deny }]", "1:11", "unknown key `efect`", Some("did you mean `effect`?"));
+    check("tokens: [{ nmae: ci }]", "1:12", "unknown key `nmae`", Some("did you mean `name`?"));
+    check("discovery: { shown: true }", "1:14", "unknown key `shown`", Some("did you mean `require_shown`?"));
+    check("discovery: { x: true }", "1:14", "unknown key `x`", Some("the keys here are: require_shown"));
+}
+
+#[test]
+fn words_that_are_nearly_right() {
+    let modes = "is not one of default, plan, edits, bypass";
+    check("mode: pln", "1:7", &format!("`pln` {modes}"), Some("did you mean `plan`?"));
+    check("mode: yolo", "1:7", &format!("`yolo` {modes}"), None);
+    let classes = "is not one of read, write, network, execute, unknown";
+    check(
+        "tools: { x: { class: wirte } }",
+        "1:22",
+        &format!("`wirte` {classes}"),
+        Some("did you mean `write`?"),
+    );
+    let role = "`operater` is not one of agent, operator";
+    check("tokens: [{ name: x, role: operater }]", "1:27", role, Some("did you mean `operator`?"));
+    let effect = "`dney` is not one of allow, ask, deny";
+    check("rules: [{ effect: dney, tool: x }]", "1:19", effect, Some("did you mean `deny`?"));
+}
+
+#[test]
+fn wrong_kinds_of_value() {
+    assert_snapshot!(error_of("limits:\n  queue: many\n"), @"
+    expected a whole number from 0 on
+     --> toolpost.yaml:2:10
+      |
+    2 |   queue: many
+      |          ^
+    ");
+    check("limits: 4", "1:9", "expected a table of keys and values", None);
+    check("rules: allow x", "1:8", "expected a list", None);
+    check("rules: [12]", "1:9", "expected a rule such as `allow read_file`, found a number", None);
+    check("limits: { queue: -1 }", "1:18", "expected a whole number from 0 on", None);
+    check("limits: { queue: [1] }", "1:18", "expected a single value, not a list or a table", None);
+    check("tools: { x: { enabled: yes } }", "1:24", "expected true or false", None);
+    check("mode: [plan]", "1:7", "expected a single word", None);
+    check("rules: [{ tool: x }]", "1:11", "the key `effect` is missing", None);
+}
+
+#[test]
+fn what_is_not_a_mapping() {
+    assert_snapshot!(error_of("# a comment\n- allow read_file\n"), @"
+    the file must hold keys and values
+     --> toolpost.yaml:2:1
+      |
+    2 | - allow read_file
+      | ^
+    hint: begin with a line such as `mode: plan`
+    ");
+    let hint = Some("begin with a line such as `mode: plan`");
+    check("hello", "1:1", "the file must hold keys and values", hint);
+}
+
+#[test]
+fn what_is_not_the_yaml_that_is_read() {
+    assert_snapshot!(error_of("rules:\n  - allow [x\nmode: plan\n"), @"
+    `[x` is not a tool name; names hold letters, digits and `_-./:`, with `*` only at the end
+     --> toolpost.yaml:2:5
+      |
+    2 |   - allow [x
+      |     ^
+    ");
+    check("mode: plan\nmode: edits\n", "2:1", "the key `mode` is given twice", Some("keep one of the two"));
+    check(
+        "tools:\n  x: { enabled: true }\n  x: { enabled: false }\n",
+        "3:3",
+        "the key `x` is given twice",
+        Some("keep one of the two"),
+    );
+    let several = "the file holds more than one YAML document";
+    check("mode: plan\n---\nmode: plan\n", "3:1", several, Some("remove the `---` line"));
+    check(
+        "rules: [*x]",
+        "1:9",
+        "the `*` here refers to nothing",
+        Some("put a text that begins with `*` in quotes"),
+    );
+    let merge = "merge keys (`<<`) are not read here";
+    check("tools:\n  x: &x { enabled: true }\n  y: { <<: *x }\n", "3:8", merge, Some("write the keys out"));
+}
+
+#[test]
+fn rules() {
+    assert_snapshot!(error_of("rules:\n  - allow read_file\n  - alow write_file\n"), @"
+    `alow write_file` is not a rule; write `allow|ask|deny` and then a tool or `class:NAME`
+     --> toolpost.yaml:3:5
+      |
+    3 |   - alow write_file
+      |     ^
+    hint: did you mean `allow`?
+    ");
+    assert_snapshot!(error_of("rules:\n  - ask class: write\n"), @"
+    unknown key `ask class`
+     --> toolpost.yaml:2:5
+      |
+    2 |   - ask class: write
+      |     ^
+    hint: a rule of one line has no space after its colon: `ask class:write`
+    ");
+    check(
+        "rules: ['allow class:wirte']",
+        "1:9",
+        "`wirte` is not a class; the classes are read, write, network, execute, unknown",
+        Some("did you mean `write`?"),
+    );
+    check("rules: [{ effect: ask }]", "1:9", "the rule names neither a `tool` nor a `class`", None);
+    check(
+        "rules: [{ effect: ask, tool: x, class: read }]",
+        "1:9",
+        "the rule names a tool and a class; it can only have one",
+        None,
+    );
+    check(
+        "rules: [{ effect: ask, tool: 'class:read' }]",
+        "1:30",
+        "`class:read` is not a tool name",
+        Some("write the class under the key `class`"),
+    );
+}
+
+#[test]
+fn durations_and_sizes() {
+    assert_snapshot!(error_of("limits:\n  deadline: 30\n"), @"
+    `30` has no unit; write a duration such as 30s or 30ms
+     --> toolpost.yaml:2:13
+      |
+    2 |   deadline: 30
+      |             ^
+    ");
+    assert_snapshot!(error_of("http:\n  body_limit: 4MB\n"), @"
+    `4MB` is not a size; write a whole number of bytes, or one with KiB, MiB or GiB, such as 4MiB
+     --> toolpost.yaml:2:15
+      |
+    2 |   body_limit: 4MB
+      |               ^
+    ");
+}
+
+#[test]
+fn tokens_in_plain() {
+    assert_snapshot!(error_of("tokens:\n  - name: ci\n    token: hunter2\n"), @r#"
+    `token` is refused: a token itself never stands in the file
+     --> toolpost.yaml:3:5
+      |
+    3 |     token: *******
+      |     ^
+    hint: give the hash as `sha256`; `printf %s "$TOKEN" | sha256sum` makes it
+    "#);
+    assert_snapshot!(error_of("tokens:\n  - { name: ci, sha256: hunter2 }\n"), @r#"
+    `sha256` is not a hash of 64 hex digits
+     --> toolpost.yaml:2:25
+      |
+    2 |   - { name: **, sha256: ******* }
+      |                         ^
+    hint: a token itself never stands in the file; `printf %s "$TOKEN" | sha256sum` makes its hash
+    "#);
+    assert_snapshot!(error_of("tokens:\n  - hunter2\n"), @r#"
+    expected a list of tables with a name and a hash
+     --> toolpost.yaml:2:5
+      |
+    2 |   - *******
+      |     ^
+    hint: write `name` and `sha256`; `printf %s "$TOKEN" | sha256sum` makes the hash
+    "#);
+}
+
+/// One slip in every section, of shape and of meaning.
+const MANY_SLIPS: &str = "\
+mode: pln
+rules:
+  - allow read_file
+  - permit x
+workspace: ~/work
+limits:
+  concurrency: 0
+  session_idle: 10000h
+  journal: 5
+http:
+  listen: localhost:8765
+  allowed_hosts: [good.example, \"http://bad.example\"]
+  allowed_origins: [\"*\"]
+tools:
+  \"files.*\": { timeout: 0s }
+discovery:
+  require: true
+";
+
+#[test]
+fn everything_wrong_is_told_at_once() {
+    assert_snapshot!(error_of(MANY_SLIPS), @r#"
+    `pln` is not one of default, plan, edits, bypass
+     --> toolpost.yaml:1:7
+      |
+    1 | mode: pln
+      |       ^
+    hint: did you mean `plan`?
+
+    `permit x` is not a rule; write `allow|ask|deny` and then a tool or `class:NAME`
+     --> toolpost.yaml:4:5
+      |
+    4 |   - permit x
+      |     ^
+
+    `workspace` is `~/work`, and `~` is not expanded here
+     --> toolpost.yaml:5:12
+      |
+    5 | workspace: ~/work
+      |            ^
+    hint: write the whole path
+
+    `limits.concurrency` is 0; it must be between 1 and 1000000
+     --> toolpost.yaml:7:16
+      |
+    7 |   concurrency: 0
+      |                ^
+
+    `limits.session_idle` is 10000h; it must be between 1s and 8760h
+     --> toolpost.yaml:8:17
+      |
+    8 |   session_idle: 10000h
+      |                 ^
+
+    `limits.journal` is 5; it must be between 1MiB and 1048576GiB
+     --> toolpost.yaml:9:12
+      |
+    9 |   journal: 5
+      |            ^
+
+    `http.listen` is `localhost:8765`, which is not an address and a port
+      --> toolpost.yaml:11:11
+       |
+    11 |   listen: localhost:8765
+       |           ^
+    hint: write it with numbers, such as `127.0.0.1:8765`
+
+    `http://bad.example` in `http.allowed_hosts` is not a host
+      --> toolpost.yaml:12:33
+       |
+    12 |   allowed_hosts: [good.example, "http://bad.example"]
+       |                                 ^
+    hint: write a name or an address, with or without a port, such as `tools.example.org:8765`
+
+    `*` in `http.allowed_origins` is not an origin
+      --> toolpost.yaml:13:21
+       |
+    13 |   allowed_origins: ["*"]
+       |                     ^
+    hint: write scheme and host without a path, such as `https://app.example.org`
+
+    `files.*` is not the name or id of a tool
+      --> toolpost.yaml:15:14
+       |
+    15 |   "files.*": { timeout: 0s }
+       |              ^
+    hint: patterns work in `rules`; settings name one tool
+
+    `tools.files.*.timeout` is 0ms; it must be between 1ms and 24h
+      --> toolpost.yaml:15:25
+       |
+    15 |   "files.*": { timeout: 0s }
+       |                         ^
+
+    unknown key `require`
+      --> toolpost.yaml:17:3
+       |
+    17 |   require: true
+       |   ^
+    hint: did you mean `require_shown`?
+    "#);
+}
+
+#[test]
+fn a_section_left_out_causes_no_errors_of_its_own() {
+    let errors = ConfigFile::parse("mode: &m pln\nrules: [*m]\n", "t").unwrap_err();
+    assert_eq!(errors.iter().count(), 1, "{errors}");
+}
+
+#[test]
+fn token_names_and_hashes_are_unique() {
+    let hash = "ab".repeat(32);
+    let text = format!("tokens:\n  - {{ name: a, sha256: {hash} }}\n  - {{ name: a, sha256: {hash} }}\n");
+    let errors = ConfigFile::parse(&text, "t").unwrap_err();
+    let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+    assert_eq!(messages, ["there are two tokens named `a`", "two tokens have the same hash"]);
+}
+
+#[test]
+fn hosts_and_origins() {
+    let good = "http: { allowed_hosts: [a, a.b-c.example, '1.2.3.4:80', '[::1]', '[::1]:80', 'a:8765'], \
+                allowed_origins: ['https://a.example:8443', 'vscode-webview://abc', 'http://[::1]:3000'] }";
+    ConfigFile::parse(good, "t").unwrap();
+    for host in
+        ["", "*", "a/b", "a b", "a:0", "a:x", "a:99999", "[::1", "[x]", "-a", "a..b", "a:80:80", "a:+8"]
+    {
+        let text = format!("http: {{ allowed_hosts: ['{host}'] }}");
+        assert!(ConfigFile::parse(&text, "t").is_err(), "{host} is taken for a host");
+    }
+    for origin in ["", "*", "null", "a.example", "https://", "https://a/", "HTTPS://a", "https://u@a", "://a"]
+    {
+        let text = format!("http: {{ allowed_origins: ['{origin}'] }}");
+        assert!(ConfigFile::parse(&text, "t").is_err(), "{origin} is taken for an origin");
+    }
+}
+
+#[test]
+fn files_that_contradict_each_other() {
+    let layer = |text: &str, name: &str| {
+        Layer::new(ConfigFile::parse(text, name).unwrap(), Standing::Trusted, RuleOrigin::Config)
+    };
+    let hash = "ab".repeat(32);
+    let first = format!("tokens:\n  - {{ name: a, sha256: {hash} }}\ntools:\n  x: {{ timeout: 15m }}\n");
+    let second = format!("limits:\n  deadline: 700s\ntokens:\n  - {{ name: b, sha256: {hash} }}\n");
+    let errors = HostConfig::resolve(&[layer(&first, "one.yaml"), layer(&second, "two.yaml")]).unwrap_err();
+    assert_snapshot!(errors, @"
+    `tools.x.timeout` is 15m, longer than `limits.deadline_ceiling`, which is 10m
+     --> one.yaml:4:17
+      |
+    4 |   x: { timeout: 15m }
+      |                 ^
+    hint: raise the ceiling or shorten this
+
+    `limits.deadline` is 700s, longer than `limits.deadline_ceiling`, which is 10m
+     --> two.yaml:2:13
+      |
+    2 |   deadline: 700s
+      |             ^
+    hint: raise the ceiling or shorten this
+
+    the token `b` has the hash of another file's token
+     --> two.yaml:4:5
+      |
+    4 |   - { name: *, sha256: **************************************************************** }
+      |     ^
+    ");
+}

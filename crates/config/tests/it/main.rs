@@ -1,0 +1,9 @@
+//! One binary; each file holds the checks of one area.
+#![expect(clippy::unwrap_used, reason = "a check that panics has failed, which is what it is for")]
+
+mod errors;
+mod file;
+mod hardening;
+mod layers;
+mod reference;
+mod values;

@@ -1,0 +1,198 @@
+//! Durations, sizes, defaults, and that what is written is what is used.
+
+use std::{
+    fmt::Display,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+
+use toolpost_config::{
+    ByteSize, ConfigDuration, ConfigFile, Discovery, HostConfig, HttpConfig, Layer, Limits, Located,
+    Standing, TokenConfig, ToolSettings, config_example,
+};
+use toolpost_model::{Behavior, EffectClass, Mode, Requirements, Role, RuleOrigin, Selector};
+
+fn resolved(text: &str) -> HostConfig {
+    let parsed = ConfigFile::parse(text, "toolpost.yaml").unwrap();
+    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Config).relative_to("/etc/toolpost");
+    HostConfig::resolve(&[layer]).unwrap().0
+}
+
+/// Parses to the value, and prints as a text that parses to it again.
+fn check<T: FromStr<Err: Display> + Display, V: From<T> + PartialEq + std::fmt::Debug>(
+    text: &str,
+    expected: Result<V, &str>,
+) {
+    match (text.parse::<T>(), expected) {
+        (Ok(found), Ok(expected)) => {
+            let again = found.to_string().parse::<T>().ok().map(V::from);
+            assert_eq!(again.as_ref(), Some(&expected), "{text} prints as {found}");
+            assert_eq!(V::from(found), expected, "{text}");
+        }
+        (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
+        (Ok(found), Err(part)) => panic!("{text} is {found}, not an error with {part}"),
+        (Err(error), Ok(_)) => panic!("{text}: {error}"),
+    }
+}
+
+#[test]
+fn durations() {
+    let check = check::<ConfigDuration, Duration>;
+    check("250ms", Ok(Duration::from_millis(250)));
+    check("30s", Ok(Duration::from_secs(30)));
+    check("90s", Ok(Duration::from_secs(90)));
+    check("5m", Ok(Duration::from_secs(300)));
+    check("24h", Ok(Duration::from_secs(86_400)));
+    check("0s", Ok(Duration::ZERO));
+    check("30", Err("`30` has no unit"));
+    for text in ["", "s", "1.5s", "-1s", "30 s", "30S", "7d", "1h30m", "٣s"] {
+        check(text, Err("is not a duration"));
+    }
+    check("99999999999999999h", Err("longer than any duration"));
+}
+
+#[test]
+fn sizes() {
+    let check = check::<ByteSize, u64>;
+    check("512", Ok(512));
+    check("0", Ok(0));
+    check("64KiB", Ok(65_536));
+    check("4MiB", Ok(4 << 20));
+    check("1GiB", Ok(1 << 30));
+    check("1025", Ok(1025));
+    for text in ["", "MiB", "4MB", "4M", "4 MiB", "1.5GiB", "-1", "0x10"] {
+        check(text, Err("is not a size"));
+    }
+    check("99999999999999999999", Err("larger than any size"));
+}
+
+#[test]
+fn defaults_are_the_documented_ones() {
+    let seconds = Duration::from_secs;
+    let expected = HostConfig {
+        mode: Mode::Default,
+        rules: Vec::new(),
+        workspace: None,
+        data_dir: None,
+        tools: [].into(),
+        http: HttpConfig {
+            listen: "127.0.0.1:8765".parse().unwrap(),
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            body_limit: 4_194_304,
+        },
+        tokens: Vec::new(),
+        limits: Limits {
+            concurrency: 64,
+            session_concurrency: 16,
+            queue: 1024,
+            deadline: seconds(60),
+            deadline_ceiling: seconds(600),
+            inline_chars: 400_000,
+            sessions: 1024,
+            session_idle: seconds(86_400),
+            journal: 10_737_418_240,
+            argument_bytes: 4_194_304,
+        },
+        discovery: Discovery { require_shown: true },
+    };
+    assert_eq!(HostConfig::default(), expected);
+    for empty in ["", "# nothing\n", "---\n", "{}", "mode:\nrules:\nlimits:\n"] {
+        assert_eq!(resolved(empty), expected, "{empty:?}");
+    }
+    assert_eq!(HostConfig::resolve(&[]).unwrap().0, expected);
+}
+
+#[test]
+fn what_is_written_is_what_is_used() {
+    let config = resolved(config_example());
+    let rules: Vec<_> = config.rules.iter().map(|rule| (rule.to_string(), rule.place.as_str())).collect();
+    let expected = [
+        ("allow read_file", "toolpost.yaml:5"),
+        ("ask class:write", "toolpost.yaml:6"),
+        ("deny github.*", "toolpost.yaml:7"),
+        ("deny class:execute", "toolpost.yaml:8"),
+    ];
+    assert_eq!(rules, expected.map(|(rule, place)| (rule.to_owned(), place)));
+    assert_eq!(config.rules[2].reason.as_deref(), Some("not this quarter"));
+    assert!(config.rules.iter().all(|rule| rule.origin == RuleOrigin::Config));
+    assert_eq!(config.workspace.as_deref(), Some(Path::new("/etc/toolpost/./work")));
+    assert_eq!(config.data_dir.as_deref(), Some(Path::new("/var/lib/toolpost")));
+    assert_eq!(config.tokens, [TokenConfig { name: "ci".to_owned(), role: Role::Agent, sha256: [0; 32] }]);
+    assert_eq!(config.http.allowed_hosts, ["tools.example.org"]);
+    assert_eq!(config.http.allowed_origins, ["https://app.example.org"]);
+    assert_eq!(config.limits, Limits::default());
+    let write_file = ToolSettings {
+        timeout: Some(Duration::from_secs(30)),
+        class: Some(EffectClass::Write),
+        max_inline_chars: Some(20_000),
+        approval_required: Some(true),
+        requires: Some(Requirements {
+            model_capabilities: vec!["vision".to_owned()],
+            roles: vec![Role::Operator],
+            tasks: vec!["release".to_owned()],
+        }),
+        ..ToolSettings::default()
+    };
+    assert_eq!(config.settings_for(&"files.write_file".parse().unwrap()), write_file);
+    assert!(!config.settings_for(&"http.fetch".parse().unwrap()).enabled);
+    assert_eq!(config.settings_for(&"files.grep".parse().unwrap()).deferred, Some(true));
+    assert_eq!(config.settings_for(&"files.other".parse().unwrap()), ToolSettings::default());
+}
+
+#[test]
+fn each_limit_reaches_its_own_setting() {
+    let text = "limits: { concurrency: 1, session_concurrency: 2, queue: 3, deadline: 4s, deadline_ceiling: 5s, \
+                inline_chars: 6, sessions: 7, session_idle: 8s, journal: 9MiB, argument_bytes: 10KiB }";
+    let seconds = Duration::from_secs;
+    let expected = Limits {
+        concurrency: 1,
+        session_concurrency: 2,
+        queue: 3,
+        deadline: seconds(4),
+        deadline_ceiling: seconds(5),
+        inline_chars: 6,
+        sessions: 7,
+        session_idle: seconds(8),
+        journal: 9 << 20,
+        argument_bytes: 10 << 10,
+    };
+    assert_eq!(resolved(text).limits, expected);
+}
+
+#[test]
+fn settings_by_name_and_by_id_apply_together() {
+    let config = resolved(
+        "tools:\n  grep: { enabled: false, timeout: 5s, approval_required: true }\n  \
+         files.grep: { timeout: 9s, deferred: true, approval_required: false, class: read }\n",
+    );
+    let expected = ToolSettings {
+        enabled: false,
+        deferred: Some(true),
+        timeout: Some(Duration::from_secs(5)),
+        class: Some(EffectClass::Read),
+        approval_required: Some(true),
+        ..ToolSettings::default()
+    };
+    assert_eq!(config.settings_for(&"files.grep".parse().unwrap()), expected);
+}
+
+#[test]
+fn settings_from_flags_are_a_layer_too() {
+    let mut flags = ConfigFile { mode: Some(Mode::Edits.into()), ..ConfigFile::default() };
+    flags.http.listen = Some(Located::from("[::1]:0".to_owned()));
+    flags.rules.push(Located::from(toolpost_config::RuleEntry::Line("deny shell.*".to_owned())));
+    let layer = Layer::new(flags.check("--flags").unwrap(), Standing::Trusted, RuleOrigin::Cli);
+    let (config, notices) = HostConfig::resolve(&[layer]).unwrap();
+    assert_eq!((config.mode, config.http.listen), (Mode::Edits, SocketAddr::from_str("[::1]:0").unwrap()));
+    let rule = &config.rules[0];
+    assert_eq!((rule.effect, &rule.selector), (Behavior::Deny, &Selector::Tool("shell.*".to_owned())));
+    assert_eq!((rule.origin, rule.place.as_str()), (RuleOrigin::Cli, "--flags"));
+    assert!(notices.is_empty());
+
+    let zero = ConfigFile { workspace: Some(Located::from(PathBuf::from("~/w"))), ..ConfigFile::default() };
+    let error = zero.check("--workspace").unwrap_err();
+    assert!(error.to_string().ends_with("\n --> --workspace\nhint: write the whole path"), "{error}");
+}

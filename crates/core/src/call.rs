@@ -1,0 +1,403 @@
+//! The way of a call: one loop that steps from stage to stage.
+//!
+//! The same loop drives a live call, a call recovered after a restart and a dry run for `explain`. Each step is
+//! a short function; what it decides with lives in its layer's room. This file, and nothing else in the host,
+//! runs a tool.
+
+mod answer;
+pub(crate) mod explain;
+pub(crate) mod recovery;
+
+use std::{sync::Arc, time::Duration, time::Instant};
+
+use toolpost_model::{
+    Arguments, Behavior, CallContext, CallInput, EffectClass, Effects, HiddenReason, Lifecycle, ModelInput,
+    ObservableInput, PermissionInput, Stage, ToolCall, Visibility,
+};
+
+pub use answer::{Answer, CallHandle};
+
+use crate::{
+    flow::{
+        execution::{self, Finished},
+        hooks::{HookCall, HookVerdict, InputMutation, changed_fields},
+        invocation::{Acknowledged, Call, CancelReason, OnRecord, Resolved},
+        permission::Facts,
+        result::{self, Ending},
+    },
+    host::Inner,
+    record::{
+        journal::{RecordKind, Strength},
+        redaction, rendering,
+    },
+};
+
+/// How the loop is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// For a caller who waits.
+    Live(Acknowledged),
+    /// For a call the last host left open. Only what may run twice is run.
+    Recovered,
+    /// For `explain`: stops before anything happens, records nothing.
+    Dry,
+}
+
+/// What a step leads to.
+enum Step {
+    Next(Stage),
+    End(Ending),
+}
+
+/// A decision is made again when the facts changed while the call waited, but not for ever.
+const MAX_DECISIONS: usize = 3;
+
+/// Drives a call to its end. Returns the answer, or `None` for a dry run.
+pub(crate) async fn drive(host: &Inner, call: &mut Call, way: Way) -> Option<Arc<Answer>> {
+    let mut result = None;
+    loop {
+        call.enter();
+        let step = match call.stage {
+            Stage::Resolve => resolve(host, call, way).await,
+            Stage::Parse => parse(host, call),
+            Stage::Validate => validate(call),
+            Stage::Observe => observe(host, call, way).await,
+            Stage::PreHooks => pre_hooks(host, call).await,
+            Stage::Decide => decide(host, call),
+            Stage::AwaitApproval => await_approval(call),
+            Stage::Admit if way == Way::Dry => return None,
+            Stage::Admit => admit(host, call).await,
+            Stage::Execute => execute(host, call, way).await,
+            Stage::Map if way == Way::Dry => return None,
+            Stage::Map => {
+                result = Some(result::map(call, host.limits.inline_chars));
+                Step::Next(Stage::PostHooks)
+            }
+            Stage::PostHooks => {
+                post_hooks(host, call, result.as_ref()).await;
+                Step::Next(Stage::Persist)
+            }
+            Stage::Persist => {
+                let answer = persist(host, call, result.take()).await;
+                call.stage = Stage::Emit;
+                call.enter();
+                return Some(answer);
+            }
+            Stage::Emit => return None,
+        };
+        call.stage = match step {
+            Step::Next(stage) => stage,
+            Step::End(ending) => {
+                call.permit = None;
+                call.ending = Some(ending);
+                Stage::Map
+            }
+        };
+    }
+}
+
+/// Which tool, and may it be called here?
+async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
+    let surface = host.surface(&call.session);
+    let Some((entry, visibility)) = surface.find(&call.live.tool) else {
+        let similar = surface.catalog().similar(&call.live.tool);
+        return Step::End(result::unknown_tool(&call.live.tool, &similar));
+    };
+    let opened = call.session.open(entry.source, &*host.sources[entry.source.0]).await;
+    let source = match opened {
+        Ok(source) => source,
+        Err(error) => return Step::End(result::source_unavailable(&error)),
+    };
+    call.resolved = Some(Resolved { entry: Arc::clone(entry), source });
+    match visibility {
+        Visibility::Loaded => Step::Next(Stage::Parse),
+        // A recovered call passed this check in its first life; what its session had seen died with the host.
+        Visibility::Deferred if way == Way::Recovered || host.is_shown(&call.session, entry) => {
+            Step::Next(Stage::Parse)
+        }
+        Visibility::Deferred => Step::End(result::schema_not_loaded(entry.name())),
+        Visibility::Blocked(reason) => {
+            let setup = match &entry.declaration().lifecycle {
+                Lifecycle::RequiresSetup(what) if reason == HiddenReason::Setup => Some(what.as_str()),
+                _ => None,
+            };
+            Step::End(result::blocked(entry.name(), reason, setup))
+        }
+    }
+}
+
+/// Reads the arguments. The model's input stays as it came.
+fn parse(host: &Inner, call: &mut Call) -> Step {
+    if let ModelInput::Text(text) = &call.inputs.model
+        && text.len() > host.limits.argument_bytes
+    {
+        return Step::End(result::arguments_too_large(text.len(), host.limits.argument_bytes));
+    }
+    match call.inputs.model.parse() {
+        Ok(arguments) => {
+            call.inputs.call = Some(CallInput::new(arguments));
+            Step::Next(Stage::Validate)
+        }
+        Err(error) => Step::End(result::unreadable(error.to_string())),
+    }
+}
+
+/// Checks the values before any I/O.
+fn validate(call: &mut Call) -> Step {
+    let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
+        return lost_its_way();
+    };
+    match resolved.entry.input().violations(input.arguments().value()) {
+        Ok(found) if found.is_empty() => {}
+        Ok(found) => {
+            // The record may show what was wrong, but not what was secret.
+            show(call);
+            return Step::End(result::violations(&found));
+        }
+        Err(error) => return Step::End(result::broken_schema(&error)),
+    }
+    if let Err(refusal) = resolved.source.check(resolved.entry.id(), input) {
+        show(call);
+        return Step::End(result::refused(&refusal));
+    }
+    Step::Next(Stage::Observe)
+}
+
+/// Prepares what others may see, and puts the call on record where somebody is told of it before its end.
+async fn observe(host: &Inner, call: &mut Call, way: Way) -> Step {
+    show(call);
+    let early = match way {
+        Way::Live(acknowledged) => {
+            acknowledged == Acknowledged::Early || call.request.is_some() || host.journal_failing()
+        }
+        Way::Recovered | Way::Dry => false,
+    };
+    if early && call.on_record == OnRecord::Nothing {
+        let record = rendering::record(call, RecordKind::Accepted, None);
+        if let Err(error) = host.append(record, Strength::Committed).await {
+            return Step::End(result::journal_refuses(&error));
+        }
+        call.on_record = OnRecord::Accepted;
+    }
+    call.live.accepted();
+    Step::Next(Stage::PreHooks)
+}
+
+/// Fills the observable input from the call input.
+fn show(call: &mut Call) {
+    let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
+        return;
+    };
+    let arguments = input.arguments();
+    let sensitive = resolved.entry.input().sensitive_pointers(arguments.value());
+    let (shown, secrets) = redaction::observable(arguments, &sensitive, call.live.host_redactor());
+    call.inputs.redacted = !std::ptr::eq(shown.value(), arguments.value());
+    call.inputs.observable = Some(ObservableInput::new(shown));
+    call.live.set_secrets(secrets);
+}
+
+/// Lets hooks look, rewrite or stop. A rewrite is checked like the model's own arguments.
+async fn pre_hooks(host: &Inner, call: &mut Call) -> Step {
+    for hook in &host.hooks {
+        let (Some(resolved), Some(observable), Some(input)) =
+            (&call.resolved, &call.inputs.observable, &call.inputs.call)
+        else {
+            return lost_its_way();
+        };
+        let declaration = resolved.entry.declaration();
+        let seen = HookCall { declaration, input: observable, principal: call.session.principal() };
+        match hook.before(&seen).await {
+            Ok(HookVerdict::Proceed) => {}
+            Ok(HookVerdict::Stop { reason }) => return Step::End(result::hook_stopped(hook.name(), &reason)),
+            Err(error) => return Step::End(result::hook_failed(hook.name(), &error.0)),
+            Ok(HookVerdict::Rewrite { arguments, reason }) => {
+                call.inputs.mutations.push(InputMutation {
+                    source_type: "hook",
+                    source: hook.name().to_owned(),
+                    changed_fields: changed_fields(input.arguments().value(), &arguments),
+                    reason,
+                });
+                call.inputs.call = Some(CallInput::new(Arguments::from_value(arguments)));
+                if let Step::End(ending) = validate(call) {
+                    return Step::End(ending);
+                }
+                show(call);
+            }
+        }
+    }
+    let Some(input) = &call.inputs.call else {
+        return lost_its_way();
+    };
+    call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
+    Step::Next(Stage::Decide)
+}
+
+/// What the call will do, as far as the host believes it.
+fn effects(call: &Call) -> Option<Effects> {
+    let (resolved, input) = (call.resolved.as_ref()?, call.inputs.call.as_ref()?);
+    let interface = &resolved.entry.declaration().interface;
+    let declared = Effects::of(interface.safety.class.worst());
+    let mut effects = resolved.source.effects(resolved.entry.id(), input).unwrap_or_else(|| declared.clone());
+    if resolved.entry.origin == toolpost_model::EffectOrigin::Operator {
+        effects = Effects { uses: effects.uses, ..declared };
+    }
+    effects.idempotent |= interface.execution.idempotent;
+    Some(effects.as_stated_by(resolved.entry.origin))
+}
+
+/// Allowed, denied or asked?
+fn decide(host: &Inner, call: &mut Call) -> Step {
+    let (Some(effects), Some(resolved)) = (effects(call), &call.resolved) else {
+        return lost_its_way();
+    };
+    let facts = Facts {
+        declaration: resolved.entry.declaration(),
+        effects: &effects,
+        principal: call.session.principal(),
+    };
+    let decision = host.policy.decide(&facts);
+    let step = match decision.behavior {
+        Behavior::Allow => Step::Next(Stage::Admit),
+        Behavior::Ask => Step::Next(Stage::AwaitApproval),
+        Behavior::Deny => Step::End(result::denied(resolved.entry.name(), &decision)),
+    };
+    call.effects = Some(effects);
+    call.decision = Some(decision);
+    step
+}
+
+/// Nobody can be asked yet, so an ask is a denial that says what would change it.
+fn await_approval(call: &Call) -> Step {
+    let (Some(resolved), Some(decision)) = (&call.resolved, &call.decision) else {
+        return lost_its_way();
+    };
+    Step::End(result::nobody_to_ask(resolved.entry.name(), decision))
+}
+
+/// Waits for a slot and for the resources.
+async fn admit(host: &Inner, call: &mut Call) -> Step {
+    let Some(effects) = &call.effects else {
+        return lost_its_way();
+    };
+    let began = Instant::now();
+    let admission = host.scheduler.admit(call.session.id(), effects, || call.live.say_queued());
+    let admitted = tokio::select! {
+        biased;
+        admitted = admission => admitted,
+        () = call.live.token().cancelled() => {
+            let reason = call.live.cancel_reason().unwrap_or(CancelReason::Requested);
+            return Step::End(result::canceled_before_start(reason));
+        }
+    };
+    call.queued += began.elapsed();
+    match admitted {
+        Ok(permit) => {
+            call.permit = Some(permit);
+            Step::Next(Stage::Execute)
+        }
+        Err(full) => Step::End(result::queue_full(full)),
+    }
+}
+
+/// Runs the tool. The only place that does.
+async fn execute(host: &Inner, call: &mut Call, way: Way) -> Step {
+    let (Some(effects), Some(resolved), Some(input)) = (effects(call), &call.resolved, &call.inputs.call)
+    else {
+        return lost_its_way();
+    };
+    if call.effects.as_ref() != Some(&effects) {
+        return decide_again(call);
+    }
+    if let Some(reason) = call.live.cancel_reason() {
+        return Step::End(result::canceled_before_start(reason));
+    }
+    if way == Way::Recovered && !effects.may_run_again() {
+        return Step::End(result::restarted("it had not started, and its caller is gone"));
+    }
+    let interface = &resolved.entry.declaration().interface;
+    let limit = deadline(host, call.timeout, interface.execution.timeout_ms);
+    let (entry, source, input) = (Arc::clone(&resolved.entry), Arc::clone(&resolved.source), input.clone());
+    let support = interface.execution.cancel;
+    if effects.class != EffectClass::Read && call.on_record != OnRecord::Started {
+        let record = rendering::record(call, RecordKind::Started, None);
+        if let Err(error) = host.append(record, Strength::Synced).await {
+            return Step::End(result::journal_refuses(&error));
+        }
+        call.on_record = OnRecord::Started;
+    }
+    let began = Instant::now();
+    call.live.set_deadline(began + limit);
+    let context = CallContext::new(call.live.clone());
+    let work = source.execute(entry.id(), ToolCall { input, context });
+    let finished = execution::supervise(work, began + limit, call.live.token(), support).await;
+    call.executed = began.elapsed();
+    call.permit = None;
+    let safe = effects.may_run_again();
+    let reason = call.live.cancel_reason().unwrap_or(CancelReason::Requested);
+    Step::End(match finished {
+        Finished::Returned(Ok(output)) => Ending::Output(output),
+        Finished::Returned(Err(failure)) => result::tool_failed(failure, &effects),
+        Finished::Panicked(message) => result::panicked(&message, safe),
+        Finished::DeadlinePassed => result::timed_out(limit.as_millis(), safe),
+        Finished::Canceled => result::canceled_while_running(reason, safe),
+    })
+}
+
+/// The facts changed while the call waited: what was decided no longer stands.
+fn decide_again(call: &mut Call) -> Step {
+    call.permit = None;
+    let decided = call.transitions.iter().filter(|transition| transition.stage == Stage::Decide).count();
+    if decided < MAX_DECISIONS {
+        return Step::Next(Stage::Decide);
+    }
+    Step::End(result::internal("what the call touches kept changing while it waited"))
+}
+
+/// The caller's wish, else the tool's, else the host's, and never beyond the ceiling.
+fn deadline(host: &Inner, wished: Option<Duration>, tool_ms: Option<u64>) -> Duration {
+    let own = tool_ms.map(Duration::from_millis);
+    wished.or(own).unwrap_or(host.limits.deadline).min(host.limits.deadline_ceiling)
+}
+
+async fn post_hooks(host: &Inner, call: &Call, result: Option<&toolpost_model::ToolResult>) {
+    let (Some(resolved), Some(observable), Some(result)) = (&call.resolved, &call.inputs.observable, result)
+    else {
+        return;
+    };
+    let declaration = resolved.entry.declaration();
+    let seen = HookCall { declaration, input: observable, principal: call.session.principal() };
+    for hook in &host.hooks {
+        hook.after(&seen, result).await;
+    }
+}
+
+/// Commits the end, then makes the answer. A record never contradicts an answer: where the end cannot be
+/// written, the answer says so instead of what the tool said.
+async fn persist(host: &Inner, call: &mut Call, result: Option<toolpost_model::ToolResult>) -> Arc<Answer> {
+    let result = match result {
+        Some(result) => result,
+        None => {
+            call.ending = Some(result::internal("the call ended without a result"));
+            result::map(call, host.limits.inline_chars)
+        }
+    };
+    let answer = Answer::of(result);
+    let record = rendering::record(call, RecordKind::Ended, Some(answer.json()));
+    match host.append(record, Strength::Committed).await {
+        Ok(()) => answer,
+        // Nothing had run, so the answer claims nothing that the missing record would have to back.
+        Err(_) if answer.result().error_class() == Some(toolpost_model::ErrorClass::JournalUnavailable) => {
+            answer
+        }
+        Err(error) => {
+            let safe = call.effects.as_ref().is_none_or(Effects::may_run_again);
+            call.ending = Some(result::end_not_recorded(&error, safe));
+            Answer::of(result::map(call, host.limits.inline_chars))
+        }
+    }
+}
+
+/// A step found something missing that an earlier step must have left. Never seen; said aloud if it is.
+fn lost_its_way() -> Step {
+    Step::End(result::internal("a stage was reached without what the one before it leaves behind"))
+}

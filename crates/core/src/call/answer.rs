@@ -1,0 +1,131 @@
+//! What a caller gets: the result, and its JSON as the journal has it.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use tokio::sync::{oneshot, watch};
+use toolpost_model::{InvocationId, ToolResult};
+
+use crate::flow::{
+    invocation::{CancelReason, LiveCall},
+    result::{self, Ending},
+};
+
+/// The end of a call. The JSON is what was recorded, byte for byte, so that a repeat gets the same.
+#[derive(Debug)]
+pub struct Answer {
+    result: ToolResult,
+    json: Box<str>,
+}
+
+impl Answer {
+    pub(crate) fn of(result: ToolResult) -> Arc<Self> {
+        // A result is plain data; serialising it cannot fail.
+        let json = serde_json::to_string(&result).unwrap_or_default().into();
+        Arc::new(Self { result, json })
+    }
+
+    /// From the record of a call that ended earlier.
+    pub(crate) fn recorded(json: &RawValue) -> Option<Arc<Self>> {
+        let result = serde_json::from_str(json.get()).ok()?;
+        Some(Arc::new(Self { result, json: json.get().into() }))
+    }
+
+    /// The result.
+    pub fn result(&self) -> &ToolResult {
+        &self.result
+    }
+
+    /// The result as JSON.
+    pub fn json(&self) -> &str {
+        &self.json
+    }
+}
+
+/// A call under way. Dropping the handle cancels the call, unless it was let go on.
+pub struct CallHandle {
+    id: InvocationId,
+    live: Option<Arc<LiveCall>>,
+    answer: Waiting,
+}
+
+enum Waiting {
+    Own(oneshot::Receiver<Arc<Answer>>),
+    Shared(watch::Receiver<Option<Arc<Answer>>>),
+    Ready(Arc<Answer>),
+}
+
+impl CallHandle {
+    pub(crate) fn own(live: Arc<LiveCall>, answer: oneshot::Receiver<Arc<Answer>>) -> Self {
+        Self { id: live.id, live: Some(live), answer: Waiting::Own(answer) }
+    }
+
+    pub(crate) fn shared(id: InvocationId, answer: watch::Receiver<Option<Arc<Answer>>>) -> Self {
+        Self { id, live: None, answer: Waiting::Shared(answer) }
+    }
+
+    pub(crate) fn ready(answer: Arc<Answer>) -> Self {
+        Self { id: answer.result().invocation_id, live: None, answer: Waiting::Ready(answer) }
+    }
+
+    /// The call.
+    pub fn invocation_id(&self) -> InvocationId {
+        self.id
+    }
+
+    /// Resolves when the call is on record, so that it may be acknowledged.
+    pub async fn accepted(&self) {
+        if let Some(live) = &self.live {
+            live.wait_accepted().await;
+        }
+    }
+
+    /// Lets the call go on when the handle is dropped.
+    pub fn detach(&mut self) {
+        self.live = None;
+    }
+
+    /// Waits for the end.
+    pub async fn answer(mut self) -> Arc<Answer> {
+        let id = self.id;
+        let answer = match &mut self.answer {
+            Waiting::Ready(answer) => Some(Arc::clone(answer)),
+            Waiting::Own(answer) => answer.await.ok(),
+            Waiting::Shared(answer) => match answer.wait_for(Option::is_some).await {
+                Ok(found) => found.clone(),
+                Err(_) => None,
+            },
+        };
+        self.live = None;
+        answer.unwrap_or_else(|| lost(id))
+    }
+}
+
+impl Drop for CallHandle {
+    fn drop(&mut self) {
+        if let Some(live) = &self.live {
+            live.cancel(CancelReason::CallerGone);
+        }
+    }
+}
+
+/// The task that ran the call is gone without an answer: the runtime was torn down.
+fn lost(id: InvocationId) -> Arc<Answer> {
+    let Ending::Failure { outcome, error, .. } = result::outcome_unknown() else {
+        unreachable!("it is a failure")
+    };
+    Answer::of(ToolResult {
+        invocation_id: id,
+        tool_id: None,
+        outcome,
+        disposition: toolpost_model::Disposition::Synthetic,
+        is_error: true,
+        content: Vec::new(),
+        structured_content: None,
+        summary: Some(error.message.clone()),
+        exit_code: None,
+        truncated: None,
+        error: Some(*error),
+        timings: toolpost_model::Timings::default(),
+    })
+}

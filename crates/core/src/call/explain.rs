@@ -1,0 +1,58 @@
+//! A dry run, told: what would happen to a call, and why.
+
+use serde::Serialize;
+use toolpost_model::{Decision, Effects, Outcome, Stage, ToolError, ToolId, Visibility};
+
+use crate::flow::{invocation::Call, result::Ending};
+
+/// What would happen to a call.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// The tool as asked for.
+    pub tool: String,
+    /// The tool it means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<ToolId>,
+    /// Whether the surface shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visibility: Option<Visibility>,
+    /// The stages passed.
+    pub stages: Vec<Stage>,
+    /// What it would touch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Effects>,
+    /// What was decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// Whether it would run.
+    pub would_run: bool,
+    /// How it would end before running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// And why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolError>,
+}
+
+pub(crate) fn explain(call: Call, visibility: Option<Visibility>) -> Explanation {
+    let (outcome, error) = match call.ending {
+        Some(Ending::Failure { outcome, mut error, .. }) => {
+            call.live.redactor().error(&mut error);
+            (Some(outcome), Some(*error))
+        }
+        Some(Ending::Output(_)) | None => (None, None),
+    };
+    // The last transition is the stage that was not entered in earnest.
+    let passed = call.transitions.len().saturating_sub(1);
+    Explanation {
+        tool: call.live.tool.clone(),
+        tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
+        visibility,
+        stages: call.transitions.iter().take(passed).map(|transition| transition.stage).collect(),
+        effects: call.effects,
+        decision: call.decision,
+        would_run: outcome.is_none(),
+        outcome,
+        error,
+    }
+}

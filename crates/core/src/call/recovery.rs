@@ -1,0 +1,165 @@
+//! After a restart: every call the last host left open gets its end, as the durability table says.
+
+use std::{collections::HashMap, sync::Arc};
+
+use toolpost_model::{InvocationId, ModelInput, SessionId, Stage};
+
+use super::{Way, drive};
+use crate::{
+    flow::{
+        invocation::{Acknowledged, Call, CallRequest, LiveCall, OnRecord},
+        result::{self, Ending},
+    },
+    host::Inner,
+    record::{
+        journal::{JournalError, Record, RecordKind, RequestKey, StoredRecord, Strength},
+        rendering::{RecordedCall, RecordedWay, StartBody},
+    },
+};
+
+/// How many records are read at a time.
+const PAGE: usize = 1_000;
+
+/// A call without an end on record.
+pub(crate) struct OpenCall {
+    id: InvocationId,
+    session: SessionId,
+    call: RecordedCall,
+    request: Option<RequestKey>,
+    /// `None`: it had not started anything that may have a side effect.
+    started: Option<Started>,
+}
+
+struct Started {
+    may_run_again: bool,
+}
+
+/// What is to be done with an open call.
+enum Plan {
+    RunAgain,
+    End(Ending),
+}
+
+impl OpenCall {
+    fn plan(&self) -> Plan {
+        match &self.started {
+            Some(started) if !started.may_run_again => Plan::End(result::outcome_unknown()),
+            _ if self.call.redacted => Plan::End(result::restarted(
+                "a sensitive argument was kept out of the record, so it cannot be run",
+            )),
+            _ if self.call.arguments.is_none() => {
+                Plan::End(result::restarted("its arguments are not on record"))
+            }
+            Some(_) | None => Plan::RunAgain,
+        }
+    }
+}
+
+/// Finds the calls that are open since the last start.
+pub(crate) async fn open_calls(host: &Inner) -> Result<Vec<OpenCall>, JournalError> {
+    let journal = &*host.journal;
+    let start = journal.last_start().await?;
+    let mut open: HashMap<InvocationId, OpenCall> = HashMap::new();
+    if start > 0 {
+        let rows = journal.read(start - 1, 1).await?;
+        let body = rows.first().and_then(|row| serde_json::from_str::<StartBody>(&row.record.body).ok());
+        for id in body.unwrap_or_default().carried {
+            for row in journal.records_of(id).await? {
+                follow(&mut open, &row);
+            }
+        }
+    }
+    let mut after = start;
+    loop {
+        let rows = journal.read(after, PAGE).await?;
+        let Some(last) = rows.last() else { break };
+        after = last.seq;
+        rows.iter().for_each(|row| follow(&mut open, row));
+    }
+    let mut open: Vec<OpenCall> = open.into_values().collect();
+    open.sort_by_key(|call| call.id);
+    Ok(open)
+}
+
+fn follow(open: &mut HashMap<InvocationId, OpenCall>, row: &StoredRecord) {
+    let (Some(id), Some(session)) = (row.record.invocation_id, &row.record.session_id) else {
+        return;
+    };
+    match row.record.kind {
+        RecordKind::Ended => {
+            open.remove(&id);
+        }
+        RecordKind::Accepted | RecordKind::Started => {
+            let Ok(way) = serde_json::from_str::<RecordedWay>(&row.record.body) else {
+                return;
+            };
+            let started = (row.record.kind == RecordKind::Started).then(|| Started {
+                may_run_again: way.effects.is_some_and(|effects| effects.may_run_again()),
+            });
+            if let Some(call) = way.call {
+                let request = row.record.request.clone();
+                open.insert(id, OpenCall { id, session: session.clone(), call, request, started });
+            } else if let Some(known) = open.get_mut(&id) {
+                known.started = started.or(known.started.take());
+            }
+        }
+        RecordKind::HostStarted | RecordKind::SessionOpened | RecordKind::SessionClosed => {}
+    }
+}
+
+/// Ends what cannot go on, marks the start, and lets the rest run. Called once, before the host takes calls.
+pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
+    let open = open_calls(host).await?;
+    let found = open.len();
+    let mut again = Vec::new();
+    for mut call in open {
+        match call.plan() {
+            Plan::End(ending) => {
+                let mut ended = rebuild(host, &mut call).await;
+                ended.ending = Some(ending);
+                ended.stage = Stage::Map;
+                drive(host, &mut ended, Way::Recovered).await;
+            }
+            Plan::RunAgain => again.push(call),
+        }
+    }
+    let body = StartBody {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        carried: again.iter().map(|call| call.id).collect(),
+    };
+    let record = Record {
+        kind: RecordKind::HostStarted,
+        at: crate::port::now(),
+        invocation_id: None,
+        session_id: None,
+        request: None,
+        body: serde_json::to_string(&body).unwrap_or_default().into(),
+    };
+    host.append(record, Strength::Synced).await?;
+    for mut call in again {
+        let rebuilt = rebuild(host, &mut call).await;
+        host.spawn(rebuilt, Way::Recovered);
+    }
+    Ok(found)
+}
+
+async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
+    let session = host.session_or_new(&open.session, &open.call.principal()).await;
+    let arguments = open.call.arguments.take().map_or_else(|| "{}".into(), |raw| Arc::from(raw.get()));
+    let request = CallRequest {
+        session,
+        tool: std::mem::take(&mut open.call.tool),
+        input: ModelInput::Text(arguments),
+        face: "recovery",
+        request_id: None,
+        correlation_id: open.call.correlation_id.take(),
+        timeout: open.call.timeout_ms.map(std::time::Duration::from_millis),
+        events: None,
+        acknowledged: Acknowledged::Early,
+    };
+    let live = Arc::new(LiveCall::new(open.id, &request, host.redactor.clone()));
+    let mut call = Call::new(live, request, open.request.take());
+    call.face = std::mem::take(&mut open.call.face);
+    call.on_record = if open.started.is_some() { OnRecord::Started } else { OnRecord::Accepted };
+    call
+}

@@ -1,0 +1,362 @@
+//! JSON Schemas: bounded when they come in, compiled once, and violations told so that a model can mend them.
+
+use std::sync::{Arc, OnceLock};
+
+use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Larger schemas are refused: no real tool needs more, and every surface carries them.
+const MAX_NODES: usize = 20_000;
+const MAX_DEPTH: usize = 64;
+/// A model mends a handful of faults at a time.
+const MAX_VIOLATIONS: usize = 8;
+/// How much of an offending value is shown.
+const SHOWN_VALUE: usize = 80;
+
+/// A schema with its compiled form and the places of its sensitive fields.
+pub struct Schema {
+    value: Arc<Value>,
+    /// Compiled at first use, so that ten thousand tools cost nothing at start, and never again after.
+    compiled: OnceLock<Result<Validator, SchemaError>>,
+    sensitive: Vec<Vec<Step>>,
+}
+
+/// Why a schema cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// Over a limit.
+    #[error("its schema is over the limit of {limit} {unit}")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+        /// Of what.
+        unit: &'static str,
+    },
+    /// A reference that would have to be fetched.
+    #[error("its schema refers to `{0}`; only references within the schema are followed")]
+    OutsideReference(String),
+    /// Not a schema for arguments.
+    #[error("its schema does not describe an object")]
+    NotAnObject,
+    /// Not a valid schema.
+    #[error("its schema is not valid: {0}")]
+    Invalid(String),
+}
+
+/// One fault: where, what was expected, what was given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// JSON pointer into the arguments; empty for the object itself.
+    pub at: String,
+    /// What would be right.
+    pub expected: String,
+    /// What was there.
+    pub given: String,
+}
+
+/// One step of the way to a sensitive field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Key(String),
+    Items,
+}
+
+impl Schema {
+    /// Checks the bounds and finds the sensitive fields. Compiling waits for the first use.
+    pub(super) fn new(value: Arc<Value>) -> Result<Self, SchemaError> {
+        if !value.is_object() && !value.is_boolean() {
+            return Err(SchemaError::NotAnObject);
+        }
+        let mut nodes = 0;
+        bounded(&value, 0, &mut nodes)?;
+        let mut sensitive = Vec::new();
+        find_sensitive(&value, &mut Vec::new(), &mut sensitive);
+        Ok(Self { value, compiled: OnceLock::new(), sensitive })
+    }
+
+    /// The schema itself.
+    pub fn value(&self) -> &Arc<Value> {
+        &self.value
+    }
+
+    fn compiled(&self) -> Result<&Validator, &SchemaError> {
+        let build = || {
+            jsonschema::draft202012::options()
+                .offline()
+                .with_pattern_options(
+                    PatternOptions::fancy_regex().backtrack_limit(50_000).size_limit(1 << 20),
+                )
+                .build(&self.value)
+                .map_err(|error| SchemaError::Invalid(error.to_string()))
+        };
+        self.compiled.get_or_init(build).as_ref()
+    }
+
+    /// Whether a schema can be compiled at all.
+    pub fn check(&self) -> Result<(), SchemaError> {
+        self.compiled().map(|_| ()).map_err(Clone::clone)
+    }
+
+    /// The faults of `instance`, at most eight of them.
+    pub fn violations(&self, instance: &Value) -> Result<Vec<Violation>, SchemaError> {
+        let validator = self.compiled().map_err(Clone::clone)?;
+        if validator.is_valid(instance) {
+            return Ok(Vec::new());
+        }
+        let secret = self.sensitive_pointers(instance);
+        let found = validator.iter_errors(instance).take(MAX_VIOLATIONS).map(|error| {
+            let at = error.instance_path().to_string();
+            let hidden = secret.iter().any(|pointer| at.starts_with(pointer.as_str()));
+            violation(at, error.kind(), error.instance(), &self.value, hidden)
+        });
+        Ok(found.collect())
+    }
+
+    /// JSON pointers of the sensitive values that are present in `instance`.
+    pub(crate) fn sensitive_pointers(&self, instance: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        for path in &self.sensitive {
+            expand(instance, path, String::new(), &mut found);
+        }
+        found
+    }
+}
+
+fn violation(
+    at: String,
+    kind: &ValidationErrorKind,
+    instance: &Value,
+    schema: &Value,
+    hidden: bool,
+) -> Violation {
+    let given = if hidden { "[redacted:argument]".to_owned() } else { shown(instance) };
+    let (expected, given) = match kind {
+        ValidationErrorKind::Required { property } => {
+            (format!("the property {property}"), "nothing there".to_owned())
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            let known = property_names(schema, &at);
+            (
+                format!("only these properties: {}", known.join(", ")),
+                format!("also `{}`", unexpected.join("`, `")),
+            )
+        }
+        ValidationErrorKind::Type { kind } => match kind {
+            jsonschema::error::TypeKind::Single(one) => (format!("{one}"), given),
+            jsonschema::error::TypeKind::Multiple(many) => {
+                let names: Vec<String> = many.iter().map(|one| one.to_string()).collect();
+                (names.join(" or "), given)
+            }
+        },
+        ValidationErrorKind::Enum { options } => (format!("one of {options}"), given),
+        ValidationErrorKind::Constant { expected_value } => (format!("{expected_value}"), given),
+        ValidationErrorKind::Minimum { limit } => (format!("a number of at least {limit}"), given),
+        ValidationErrorKind::Maximum { limit } => (format!("a number of at most {limit}"), given),
+        ValidationErrorKind::ExclusiveMinimum { limit } => (format!("a number over {limit}"), given),
+        ValidationErrorKind::ExclusiveMaximum { limit } => (format!("a number under {limit}"), given),
+        ValidationErrorKind::MinLength { limit } => (format!("a text of at least {limit} characters"), given),
+        ValidationErrorKind::MaxLength { limit } => (format!("a text of at most {limit} characters"), given),
+        ValidationErrorKind::Pattern { pattern } => (format!("a text that matches `{pattern}`"), given),
+        ValidationErrorKind::Format { format } => (format!("a text of the format `{format}`"), given),
+        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
+            ("one of the shapes the schema offers".to_owned(), given)
+        }
+        // The rest is rare; the keyword says enough, and quoting the library's text could quote the value.
+        other => (format!("what `{}` of the schema asks for", other.keyword()), given),
+    };
+    Violation { at, expected, given }
+}
+
+/// The names under `properties` for the object at `at`, as far as the schema spells them out in place.
+fn property_names(schema: &Value, at: &str) -> Vec<String> {
+    let mut here = schema;
+    for part in at.split('/').skip(1) {
+        let next = here.pointer(&format!("/properties/{part}")).or_else(|| here.get("items"));
+        let Some(next) = next else { return Vec::new() };
+        here = next;
+    }
+    let names = here.get("properties").and_then(Value::as_object);
+    names.map(|names| names.keys().cloned().collect()).unwrap_or_default()
+}
+
+fn shown(value: &Value) -> String {
+    let kind = match value {
+        Value::Null => return "null".to_owned(),
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(items) => return format!("an array of {} items", items.len()),
+        Value::Object(_) => return "an object".to_owned(),
+    };
+    let text = value.to_string();
+    let cut = text.char_indices().nth(SHOWN_VALUE).map(|(place, _)| place);
+    match cut {
+        Some(place) => format!("{kind} {}…", &text[..place]),
+        None => format!("{kind} {text}"),
+    }
+}
+
+fn bounded(value: &Value, depth: usize, nodes: &mut usize) -> Result<(), SchemaError> {
+    *nodes += 1;
+    if *nodes > MAX_NODES {
+        return Err(SchemaError::TooLarge { limit: MAX_NODES, unit: "nodes" });
+    }
+    if depth > MAX_DEPTH {
+        return Err(SchemaError::TooLarge { limit: MAX_DEPTH, unit: "levels" });
+    }
+    match value {
+        Value::Object(object) => {
+            for key in ["$ref", "$dynamicRef"] {
+                let target = object.get(key).and_then(Value::as_str);
+                if let Some(target) = target.filter(|target| !target.starts_with('#')) {
+                    return Err(SchemaError::OutsideReference(target.to_owned()));
+                }
+            }
+            object.values().try_for_each(|inner| bounded(inner, depth + 1, nodes))
+        }
+        Value::Array(items) => items.iter().try_for_each(|inner| bounded(inner, depth + 1, nodes)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+    }
+}
+
+/// Words in a field's name that make it sensitive without being marked.
+const SECRET_WORDS: [&str; 7] =
+    ["password", "passwd", "secret", "api_key", "apikey", "access_token", "authorization"];
+
+fn find_sensitive(schema: &Value, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+    if path.len() > MAX_DEPTH {
+        return;
+    }
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        for (name, inner) in properties {
+            path.push(Step::Key(name.clone()));
+            let lower = name.to_lowercase();
+            let marked = inner.get("x-sensitive").and_then(Value::as_bool);
+            if marked.unwrap_or_else(|| SECRET_WORDS.iter().any(|word| lower.contains(word))) {
+                found.push(path.clone());
+            } else {
+                find_sensitive(inner, path, found);
+            }
+            path.pop();
+        }
+    }
+    if let Some(items) = schema.get("items") {
+        path.push(Step::Items);
+        find_sensitive(items, path, found);
+        path.pop();
+    }
+}
+
+fn expand(value: &Value, path: &[Step], pointer: String, found: &mut Vec<String>) {
+    let Some((step, rest)) = path.split_first() else {
+        found.push(pointer);
+        return;
+    };
+    match (step, value) {
+        (Step::Key(key), Value::Object(object)) => {
+            if let Some(inner) = object.get(key) {
+                let escaped = key.replace('~', "~0").replace('/', "~1");
+                expand(inner, rest, format!("{pointer}/{escaped}"), found);
+            }
+        }
+        (Step::Items, Value::Array(items)) => {
+            for (place, inner) in items.iter().enumerate() {
+                expand(inner, rest, format!("{pointer}/{place}"), found);
+            }
+        }
+        (Step::Key(_) | Step::Items, _) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::{Schema, SchemaError};
+
+    fn schema(value: Value) -> Schema {
+        Schema::new(Arc::new(value)).unwrap()
+    }
+
+    fn check(schema: &Schema, instance: &Value, expected: &[(&str, &str, &str)]) {
+        let found = schema.violations(instance).unwrap();
+        let found: Vec<_> =
+            found.iter().map(|v| (v.at.as_str(), v.expected.as_str(), v.given.as_str())).collect();
+        assert_eq!(found, expected, "{instance}");
+    }
+
+    #[test]
+    fn a_violation_names_place_expectation_and_value() {
+        let schema = schema(json!({
+            "type": "object", "required": ["path"], "additionalProperties": false,
+            "properties": {
+                "path": { "type": "string" },
+                "limit": { "type": "integer", "minimum": 1 },
+                "mode": { "enum": ["a", "b"] },
+                "password": { "type": "string" },
+                "rows": { "type": "array", "items": { "type": "object", "properties": { "n": { "type": "integer" } } } }
+            }
+        }));
+        check(&schema, &json!({ "path": "x", "limit": 3 }), &[]);
+        check(&schema, &json!({}), &[("", "the property \"path\"", "nothing there")]);
+        check(&schema, &json!({ "path": 5 }), &[("/path", "string", "number 5")]);
+        check(
+            &schema,
+            &json!({ "path": "x", "limit": 0 }),
+            &[("/limit", "a number of at least 1", "number 0")],
+        );
+        check(
+            &schema,
+            &json!({ "path": "x", "mode": "c" }),
+            &[("/mode", "one of [\"a\",\"b\"]", "string \"c\"")],
+        );
+        check(
+            &schema,
+            &json!({ "path": "x", "password": 12345678 }),
+            &[("/password", "string", "[redacted:argument]")],
+        );
+        check(
+            &schema,
+            &json!({ "path": "x", "rows": [{ "n": 1 }, { "n": "2" }] }),
+            &[("/rows/1/n", "integer", "string \"2\"")],
+        );
+        check(
+            &schema,
+            &json!({ "path": "x", "paht": "y" }),
+            &[("", "only these properties: limit, mode, password, path, rows", "also `paht`")],
+        );
+    }
+
+    #[test]
+    fn schemas_are_bounded_and_never_fetched() {
+        let outside = Schema::new(Arc::new(json!({ "$ref": "http://127.0.0.1:1/x.json" })));
+        assert!(matches!(outside, Err(SchemaError::OutsideReference(_))));
+        let mut deep = json!(true);
+        for _ in 0..80 {
+            deep = json!({ "not": deep });
+        }
+        assert!(matches!(Schema::new(Arc::new(deep)), Err(SchemaError::TooLarge { .. })));
+        let wide: Vec<Value> = (0..30_000).map(Value::from).collect();
+        assert!(matches!(Schema::new(Arc::new(json!({ "enum": wide }))), Err(SchemaError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn sensitive_fields_are_found_by_mark_and_by_name_also_inside_arrays() {
+        let schema = schema(json!({
+            "properties": {
+                "api_key": { "type": "string" },
+                "pin": { "type": "string", "x-sensitive": true },
+                "secret_santa": { "type": "string", "x-sensitive": false },
+                "users": { "items": { "properties": { "password": {} } } }
+            }
+        }));
+        let found = schema.sensitive_pointers(&json!({
+            "api_key": "k", "pin": "1", "secret_santa": "bob", "users": [{ "password": "p" }, {}]
+        }));
+        assert_eq!(found, ["/api_key", "/pin", "/users/0/password"]);
+    }
+}

@@ -1,0 +1,190 @@
+//! Finding tools: fielded BM25 for ranking, plus every substring hit, so that nothing a plain text search would
+//! find is missed.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Entry;
+
+const K1: f32 = 1.2;
+const B: f32 = 0.6;
+/// Weights of name, tags with hint, and description. A word in a name says most.
+const NAME: f32 = 4.0;
+const TAGS: f32 = 2.0;
+const DESCRIPTION: f32 = 1.0;
+
+/// An inverted index over name, tags, search hint and description.
+#[derive(Default)]
+pub(super) struct SearchIndex {
+    postings: HashMap<Box<str>, Vec<Posting>>,
+    lengths: Vec<f32>,
+    mean_length: f32,
+    /// All texts in lower case, one after another, for substring hits.
+    text: String,
+    ends: Vec<usize>,
+    names: Vec<Box<str>>,
+}
+
+struct Posting {
+    place: u32,
+    weight: f32,
+}
+
+impl SearchIndex {
+    pub(super) fn add(&mut self, entry: &Entry) {
+        let declaration = entry.declaration();
+        let place = u32::try_from(self.lengths.len()).unwrap_or(u32::MAX);
+        let mut weights: HashMap<String, f32> = HashMap::new();
+        let mut length = 0.0;
+        let mut field = |text: &str, weight: f32| {
+            for word in words(text) {
+                *weights.entry(word).or_default() += weight;
+                length += weight;
+            }
+        };
+        for name in entry.names() {
+            field(name, NAME);
+        }
+        declaration.title.iter().for_each(|title| field(title, NAME));
+        declaration.tags.iter().for_each(|tag| field(tag, TAGS));
+        field(&declaration.search_hint, TAGS);
+        field(&declaration.description, DESCRIPTION);
+        for (word, weight) in weights {
+            self.postings.entry(word.into()).or_default().push(Posting { place, weight });
+        }
+        self.lengths.push(length);
+        self.names.push(entry.name().to_lowercase().into());
+        let tags = declaration.tags.join("\n");
+        for text in [entry.name(), &declaration.description, &tags] {
+            self.text.push_str(&text.to_lowercase());
+            // A character no query holds keeps a hit from spanning two texts.
+            self.text.push('\0');
+        }
+        self.ends.push(self.text.len());
+    }
+
+    pub(super) fn finish(&mut self) {
+        let total: f32 = self.lengths.iter().sum();
+        self.mean_length = (total / self.lengths.len().max(1) as f32).max(1.0);
+        self.text.shrink_to_fit();
+    }
+
+    /// Places, best first: the exact name, then by score, then what only matches as a substring.
+    pub(super) fn search(&self, query: &str) -> Vec<usize> {
+        let query = query.trim().to_lowercase();
+        let mut scores: HashMap<u32, f32> = HashMap::new();
+        let asked: HashSet<String> = words(&query).collect();
+        for word in &asked {
+            let Some(postings) = self.postings.get(word.as_str()) else {
+                continue;
+            };
+            let rarity = self.rarity(postings.len());
+            for posting in postings {
+                let length = self.lengths[posting.place as usize] / self.mean_length;
+                let saturation = posting.weight + K1 * (1.0 - B + B * length);
+                *scores.entry(posting.place).or_default() +=
+                    rarity * posting.weight * (K1 + 1.0) / saturation;
+            }
+        }
+        for place in self.substring_hits(&query) {
+            // A hit in the middle of a word ranks behind every whole word.
+            scores.entry(place).or_insert(0.0);
+        }
+        let mut ranked: Vec<(u32, f32)> = scores.into_iter().collect();
+        let exact = |place: u32| *self.names[place as usize] == *query;
+        ranked.sort_unstable_by(|(a, left), (b, right)| {
+            exact(*b).cmp(&exact(*a)).then(right.total_cmp(left)).then(a.cmp(b))
+        });
+        ranked.into_iter().map(|(place, _)| place as usize).collect()
+    }
+
+    fn rarity(&self, found: usize) -> f32 {
+        let (all, found) = (self.lengths.len() as f32, found as f32);
+        (1.0 + (all - found + 0.5) / (found + 0.5)).ln()
+    }
+
+    fn substring_hits(&self, query: &str) -> Vec<u32> {
+        let mut hits = Vec::new();
+        if query.is_empty() {
+            return hits;
+        }
+        let mut from = 0;
+        while let Some(at) = self.text[from..].find(query) {
+            let place = self.ends.partition_point(|&end| end <= from + at);
+            hits.push(u32::try_from(place).unwrap_or(u32::MAX));
+            from = self.ends[place];
+        }
+        hits
+    }
+}
+
+/// Lower-case words; `readFile`, `read_file` and `read-file` all give `read` and `file`.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let mut spaced = String::with_capacity(text.len() + 8);
+    let mut after_small = false;
+    for c in text.chars() {
+        if c.is_uppercase() && after_small {
+            spaced.push(' ');
+        }
+        after_small = c.is_lowercase() || c.is_numeric();
+        if c.is_alphanumeric() {
+            spaced.extend(c.to_lowercase());
+        } else {
+            spaced.push(' ');
+        }
+    }
+    let found: Vec<String> = spaced.split_ascii_whitespace().map(stem).collect();
+    found.into_iter()
+}
+
+/// Folds the commonest English plural, so that `files` finds `file`. No more: names are not prose.
+fn stem(word: &str) -> String {
+    match word.strip_suffix('s') {
+        Some(root) if root.len() > 2 && !root.ends_with('s') => root.to_owned(),
+        _ => word.to_owned(),
+    }
+}
+
+/// Up to three of `names` that a mistyped `wanted` may have meant.
+pub(crate) fn similar<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let limit = (wanted.len() / 3).clamp(1, 4);
+    let mut near: Vec<(usize, &str)> = names
+        .filter(|name| name.len().abs_diff(wanted.len()) <= limit)
+        .map(|name| (distance(wanted, name), name))
+        .filter(|(distance, _)| *distance <= limit)
+        .collect();
+    near.sort_unstable();
+    near.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// Levenshtein distance over bytes.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{distance, similar, words};
+
+    #[test]
+    fn words_split_at_case_and_punctuation() {
+        let found: Vec<String> = words("readFile HTTP_get some-Things v2Beta").collect();
+        assert_eq!(found, ["read", "file", "http", "get", "some", "thing", "v2", "beta"]);
+    }
+
+    #[test]
+    fn mistyped_names_find_their_neighbours() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(similar("raed_file", ["read_file", "write_file", "echo"].into_iter()), ["read_file"]);
+        assert!(similar("zzz", ["read_file"].into_iter()).is_empty());
+    }
+}

@@ -1,0 +1,341 @@
+//! Layer 4: what the agent asked for, and everything known of it on its way.
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{SetOnce, mpsc};
+use tokio_util::sync::CancellationToken;
+use toolpost_model::{
+    BoxFuture, CallInput, CallPort, Decision, Effects, Event, EventBody, InvocationId, ModelInput,
+    ObservableInput, PermissionInput, Principal, RequestId, SessionId, SourceSession, Stage, Transition,
+};
+
+use crate::{
+    catalog::Entry,
+    flow::{hooks::InputMutation, result::Ending, scheduling::Permit},
+    record::{
+        journal::RequestKey,
+        redaction::{CallRedactor, Redactor},
+    },
+    session::Session,
+};
+
+/// What a face hands to the host.
+pub struct CallRequest {
+    /// The session the call belongs to.
+    pub session: Arc<Session>,
+    /// The tool, by wire name, alias or id.
+    pub tool: String,
+    /// The arguments as they came.
+    pub input: ModelInput,
+    /// Where the call came in, for the record.
+    pub face: &'static str,
+    /// The caller's own id: a repeat gets the first answer.
+    pub request_id: Option<RequestId>,
+    /// The caller's word for what belongs together.
+    pub correlation_id: Option<String>,
+    /// The deadline the caller wishes for.
+    pub timeout: Option<Duration>,
+    /// Where events go. A full channel loses events, never time.
+    pub events: Option<mpsc::Sender<Event>>,
+    /// Whether the caller hears of the call before its end, so that accepting it must be on record first.
+    pub acknowledged: Acknowledged,
+}
+
+impl CallRequest {
+    /// A plain call: answered at its end, no events, the tool's deadline.
+    pub fn new(session: Arc<Session>, tool: impl Into<String>, input: ModelInput) -> Self {
+        Self {
+            session,
+            tool: tool.into(),
+            input,
+            face: "embedded",
+            request_id: None,
+            correlation_id: None,
+            timeout: None,
+            events: None,
+            acknowledged: Acknowledged::AtTheEnd,
+        }
+    }
+}
+
+/// When the caller first hears that its call was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledged {
+    /// With the answer.
+    AtTheEnd,
+    /// Before it.
+    Early,
+}
+
+/// Why a call was told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelReason {
+    /// Somebody asked for it.
+    Requested,
+    /// The caller went away.
+    CallerGone,
+    /// The host is going away.
+    Shutdown,
+    /// The session was closed.
+    SessionClosed,
+}
+
+impl CancelReason {
+    pub(crate) fn explain(self) -> &'static str {
+        match self {
+            Self::Requested => "it was canceled on request",
+            Self::CallerGone => "the caller went away",
+            Self::Shutdown => "the host is shutting down",
+            Self::SessionClosed => "its session was closed",
+        }
+    }
+}
+
+/// The part of a call that others may touch while it runs: cancel it, look at its stage, hear its events.
+pub(crate) struct LiveCall {
+    pub(crate) id: InvocationId,
+    pub(crate) tool: String,
+    pub(crate) began: Instant,
+    session: SessionId,
+    principal: Principal,
+    deadline: OnceLock<Instant>,
+    cancel: CancellationToken,
+    cancel_reason: OnceLock<CancelReason>,
+    events: Option<mpsc::Sender<Event>>,
+    seq: AtomicU64,
+    dropped: AtomicU64,
+    stage: AtomicU64,
+    redactor: Arc<dyn Redactor>,
+    secrets: OnceLock<Vec<String>>,
+    accepted: SetOnce<()>,
+}
+
+impl LiveCall {
+    pub(crate) fn new(id: InvocationId, request: &CallRequest, redactor: Arc<dyn Redactor>) -> Self {
+        Self {
+            id,
+            tool: request.tool.clone(),
+            began: Instant::now(),
+            session: request.session.id().clone(),
+            principal: request.session.principal().clone(),
+            deadline: OnceLock::new(),
+            cancel: CancellationToken::new(),
+            cancel_reason: OnceLock::new(),
+            events: request.events.clone(),
+            seq: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            stage: AtomicU64::new(0),
+            redactor,
+            secrets: OnceLock::new(),
+            accepted: SetOnce::new(),
+        }
+    }
+
+    /// The call is on record, or has ended: it may be acknowledged.
+    pub(crate) fn accepted(&self) {
+        let _ = self.accepted.set(());
+    }
+
+    pub(crate) async fn wait_accepted(&self) {
+        self.accepted.wait().await;
+    }
+
+    pub(crate) fn say_queued(&self) {
+        self.emit(EventBody::Status {
+            message: "waiting for a free slot or for another call to finish".to_owned(),
+        });
+    }
+
+    pub(crate) fn host_redactor(&self) -> &dyn Redactor {
+        &*self.redactor
+    }
+
+    pub(crate) fn cancel(&self, reason: CancelReason) {
+        // The first reason stays: it is the one that stopped the work.
+        let _ = self.cancel_reason.set(reason);
+        self.cancel.cancel();
+    }
+
+    pub(crate) fn cancel_reason(&self) -> Option<CancelReason> {
+        self.cancel_reason.get().copied()
+    }
+
+    pub(crate) fn token(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    pub(crate) fn set_deadline(&self, deadline: Instant) {
+        let _ = self.deadline.set(deadline);
+    }
+
+    pub(crate) fn set_secrets(&self, secrets: Vec<String>) {
+        let _ = self.secrets.set(secrets);
+    }
+
+    pub(crate) fn redactor(&self) -> CallRedactor<'_> {
+        CallRedactor { host: &*self.redactor, secrets: self.secrets.get().map_or(&[], Vec::as_slice) }
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        let place = usize::try_from(self.stage.load(Ordering::Relaxed)).unwrap_or_default();
+        STAGES[place.min(STAGES.len() - 1)]
+    }
+
+    fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u64, Ordering::Relaxed);
+        if self.events.is_some() {
+            self.emit(EventBody::Stage { stage });
+        }
+    }
+
+    /// Events sent so far and events lost to a slow reader.
+    pub(crate) fn event_counts(&self) -> (u64, u64) {
+        (self.seq.load(Ordering::Relaxed), self.dropped.load(Ordering::Relaxed))
+    }
+}
+
+const STAGES: [Stage; 13] = [
+    Stage::Resolve,
+    Stage::Parse,
+    Stage::Validate,
+    Stage::Observe,
+    Stage::PreHooks,
+    Stage::Decide,
+    Stage::AwaitApproval,
+    Stage::Admit,
+    Stage::Execute,
+    Stage::Map,
+    Stage::PostHooks,
+    Stage::Persist,
+    Stage::Emit,
+];
+
+impl CallPort for LiveCall {
+    fn invocation_id(&self) -> InvocationId {
+        self.id
+    }
+
+    fn session_id(&self) -> &SessionId {
+        &self.session
+    }
+
+    fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    fn deadline(&self) -> Instant {
+        // Set before any tool runs; the fallback only keeps the type honest.
+        self.deadline.get().copied().unwrap_or_else(Instant::now)
+    }
+
+    fn emit(&self, mut body: EventBody) {
+        let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+        let Some(events) = &self.events else { return };
+        self.redactor().event(&mut body);
+        let event = Event { invocation_id: self.id, seq, at: crate::port::now(), body };
+        if events.try_send(event).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn is_canceled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    fn canceled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.cancel.cancelled())
+    }
+}
+
+/// The four inputs, each in its own type, and what was done to them.
+pub(crate) struct Inputs {
+    pub(crate) model: ModelInput,
+    pub(crate) observable: Option<ObservableInput>,
+    pub(crate) permission: Option<PermissionInput>,
+    pub(crate) call: Option<CallInput>,
+    pub(crate) mutations: Vec<InputMutation>,
+    /// A sensitive value was taken out of the record, so the call cannot be run again from it.
+    pub(crate) redacted: bool,
+}
+
+/// The tool a call was resolved to.
+pub(crate) struct Resolved {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) source: Arc<dyn SourceSession>,
+}
+
+/// How many records of this call exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnRecord {
+    Nothing,
+    Accepted,
+    Started,
+}
+
+/// One call on its way. Owned by the loop in `call.rs`.
+pub(crate) struct Call {
+    pub(crate) live: Arc<LiveCall>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) face: String,
+    pub(crate) request: Option<RequestKey>,
+    pub(crate) correlation_id: Option<String>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) stage: Stage,
+    pub(crate) transitions: Vec<Transition>,
+    pub(crate) inputs: Inputs,
+    pub(crate) resolved: Option<Resolved>,
+    pub(crate) effects: Option<Effects>,
+    pub(crate) decision: Option<Decision>,
+    pub(crate) permit: Option<Permit>,
+    pub(crate) ending: Option<Ending>,
+    pub(crate) on_record: OnRecord,
+    pub(crate) queued: Duration,
+    pub(crate) executed: Duration,
+}
+
+impl Call {
+    pub(crate) fn new(live: Arc<LiveCall>, request: CallRequest, key: Option<RequestKey>) -> Self {
+        Self {
+            live,
+            session: request.session,
+            face: request.face.to_owned(),
+            request: key,
+            correlation_id: request.correlation_id,
+            timeout: request.timeout,
+            stage: Stage::Resolve,
+            transitions: Vec::with_capacity(STAGES.len()),
+            inputs: Inputs {
+                model: request.input,
+                observable: None,
+                permission: None,
+                call: None,
+                mutations: Vec::new(),
+                redacted: false,
+            },
+            resolved: None,
+            effects: None,
+            decision: None,
+            permit: None,
+            ending: None,
+            on_record: OnRecord::Nothing,
+            queued: Duration::ZERO,
+            executed: Duration::ZERO,
+        }
+    }
+
+    /// Notes that the call reached its stage.
+    pub(crate) fn enter(&mut self) {
+        self.transitions.push(Transition { stage: self.stage, at_us: micros(self.live.began.elapsed()) });
+        self.live.set_stage(self.stage);
+    }
+}
+
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,196 @@
+//! Layer 5: allowed, denied or asked, and by which rule. Decisions are pure functions of facts.
+
+use toolpost_model::{
+    Behavior, Decision, DecisionReason, Declaration, EffectClass, Effects, Mode, Principal, ReasonType, Rule,
+    RuleRef, Vote,
+};
+
+/// What a decision is made on.
+pub struct Facts<'a> {
+    /// The tool.
+    pub declaration: &'a Declaration,
+    /// What the call will do, as far as the host believes it.
+    pub effects: &'a Effects,
+    /// Who calls.
+    pub principal: &'a Principal,
+}
+
+/// Decides. A port, so that an organisation can bring its own; [`Policy`] is the built-in one.
+pub trait PolicyEngine: Send + Sync + 'static {
+    /// Facts in, decision out. No I/O, no clock.
+    fn decide(&self, facts: &Facts<'_>) -> Decision;
+
+    /// Whether every call of the tool would be denied, so that a surface need not show it. `class` is `None`
+    /// when only the input tells it.
+    fn denies_outright(&self, declaration: &Declaration, class: Option<EffectClass>) -> bool;
+}
+
+/// A mode and a list of rules: deny over ask over allow, and where no rule speaks, the mode.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// What happens where no rule speaks.
+    pub mode: Mode,
+    /// From all origins. Their order does not matter.
+    pub rules: Vec<Rule>,
+}
+
+impl Policy {
+    fn matching(&self, declaration: &Declaration, class: EffectClass) -> Vec<&Rule> {
+        let (id, aliases) = (&declaration.tool_id, &declaration.aliases);
+        self.rules.iter().filter(|rule| rule.selector.matches(id, aliases, class)).collect()
+    }
+
+    fn votes(&self, facts: &Facts<'_>, matched: &[&Rule]) -> Vec<Vote> {
+        let rules = matched.iter().map(|rule| Vote {
+            behavior: rule.effect,
+            reason: DecisionReason {
+                kind: ReasonType::Rule,
+                text: rule.reason.clone().unwrap_or_else(|| format!("the rule `{rule}` ({})", rule.place)),
+                rule: Some(RuleRef::from(*rule)),
+            },
+        });
+        let mut votes: Vec<Vote> = rules.collect();
+        let interface = &facts.declaration.interface;
+        if interface.permission.approval_required || interface.safety.requires_user_interaction {
+            votes.push(Vote {
+                behavior: Behavior::Ask,
+                reason: DecisionReason {
+                    kind: ReasonType::SafetyCheck,
+                    text: "the tool needs a person's approval for every call".to_owned(),
+                    rule: None,
+                },
+            });
+        }
+        if votes.is_empty() {
+            votes.push(self.mode_vote(facts.effects.class));
+        }
+        votes
+    }
+
+    fn mode_vote(&self, class: EffectClass) -> Vote {
+        let behavior = self.mode.behavior(class);
+        let text = match behavior {
+            Behavior::Allow => format!("mode `{}` runs calls of class `{class}`", self.mode),
+            Behavior::Ask => format!("mode `{}` asks about calls of class `{class}`", self.mode),
+            Behavior::Deny => format!("mode `{}` denies calls of class `{class}`", self.mode),
+        };
+        Vote { behavior, reason: DecisionReason { kind: ReasonType::Mode, text, rule: None } }
+    }
+
+    /// What the operator would change. Never offered for a rule somebody wrote to say no.
+    fn hint(&self, facts: &Facts<'_>, decided: &Vote) -> Option<String> {
+        let name = facts.declaration.tool_id.name();
+        match (decided.behavior, decided.reason.kind, &decided.reason.rule) {
+            (Behavior::Allow, _, _) => None,
+            (_, ReasonType::Rule, Some(rule)) => {
+                Some(format!("the rule `{}` in {} decides this", rule.rule, rule.place))
+            }
+            (_, ReasonType::Mode, _) => {
+                let mode = match facts.effects.class {
+                    EffectClass::Write => Mode::Edits,
+                    EffectClass::Read
+                    | EffectClass::Network
+                    | EffectClass::Execute
+                    | EffectClass::Unknown => Mode::Bypass,
+                };
+                Some(format!("start the host with `--allow {name}` or `--mode {mode}`"))
+            }
+            (_, ReasonType::SafetyCheck | ReasonType::Rule, _) => {
+                Some(format!("set `tools.{name}.approval_required: false` in the configuration"))
+            }
+        }
+    }
+}
+
+impl PolicyEngine for Policy {
+    fn decide(&self, facts: &Facts<'_>) -> Decision {
+        let class = facts.effects.class;
+        let matched = self.matching(facts.declaration, class);
+        let mut votes = self.votes(facts, &matched);
+        // The strictest vote decides; of equals, the first, so that the answer does not depend on a sort.
+        let strictest = votes.iter().map(|vote| vote.behavior).max().unwrap_or(Behavior::Deny);
+        let place = votes.iter().position(|vote| vote.behavior == strictest).unwrap_or_default();
+        let decided = votes.swap_remove(place);
+        let also_matched = votes.into_iter().filter_map(|vote| vote.reason.rule).collect();
+        Decision {
+            behavior: decided.behavior,
+            class,
+            mode: self.mode,
+            operator_hint: self.hint(facts, &decided),
+            reason: decided.reason,
+            also_matched,
+        }
+    }
+
+    fn denies_outright(&self, declaration: &Declaration, class: Option<EffectClass>) -> bool {
+        let named = |rule: &&Rule| rule.selector.matches_tool(&declaration.tool_id, &declaration.aliases);
+        if self.rules.iter().filter(named).any(|rule| rule.effect == Behavior::Deny) {
+            return true;
+        }
+        let Some(class) = class else { return false };
+        let matched = self.matching(declaration, class);
+        match matched.iter().map(|rule| rule.effect).max() {
+            Some(strictest) => strictest == Behavior::Deny,
+            None => self.mode.behavior(class) == Behavior::Deny,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolpost_model::{
+        Behavior::{self, Allow, Ask, Deny},
+        Declaration, EffectClass, Effects, Mode, Principal, Rule, RuleOrigin,
+    };
+
+    use super::{Facts, Policy, PolicyEngine};
+
+    fn check(mode: Mode, rules: &[&str], class: EffectClass, expected: Behavior) {
+        let rules = rules.iter().map(|line| Rule::parse(line, RuleOrigin::Cli, "test").unwrap()).collect();
+        let policy = Policy { mode, rules };
+        let declaration = Declaration::new("files.write_file".parse().unwrap(), "");
+        let (effects, principal) = (Effects::of(class), Principal::agent("a"));
+        let facts = Facts { declaration: &declaration, effects: &effects, principal: &principal };
+        let decision = policy.decide(&facts);
+        assert_eq!(decision.behavior, expected, "{mode} {:?} {class}", policy.rules);
+        // A tool that is denied for its only class must not be shown, and one that is shown must not be denied so.
+        assert_eq!(policy.denies_outright(&declaration, Some(class)), expected == Deny);
+    }
+
+    #[test]
+    fn modes_decide_where_no_rule_speaks() {
+        for (mode, [read, write, network, execute, unknown]) in [
+            (Mode::Plan, [Allow, Deny, Deny, Deny, Deny]),
+            (Mode::Default, [Allow, Ask, Ask, Ask, Ask]),
+            (Mode::Edits, [Allow, Allow, Ask, Ask, Ask]),
+            (Mode::Bypass, [Allow, Allow, Allow, Allow, Allow]),
+        ] {
+            check(mode, &[], EffectClass::Read, read);
+            check(mode, &[], EffectClass::Write, write);
+            check(mode, &[], EffectClass::Network, network);
+            check(mode, &[], EffectClass::Execute, execute);
+            check(mode, &[], EffectClass::Unknown, unknown);
+        }
+    }
+
+    #[test]
+    fn deny_beats_ask_beats_allow_whatever_the_order_or_the_mode() {
+        let write = EffectClass::Write;
+        check(Mode::Default, &["allow write_file"], write, Allow);
+        check(Mode::Plan, &["allow write_file"], write, Allow);
+        check(Mode::Bypass, &["allow write_file", "ask class:write"], write, Ask);
+        check(Mode::Bypass, &["deny files.*", "ask class:write", "allow write_file"], write, Deny);
+        check(Mode::Bypass, &["allow write_file", "deny *"], write, Deny);
+        check(Mode::Edits, &["deny read_file"], write, Allow);
+    }
+
+    #[test]
+    fn a_tool_that_wants_a_person_asks_in_every_mode() {
+        let mut declaration = Declaration::new("a.b".parse().unwrap(), "");
+        declaration.interface.permission.approval_required = true;
+        let (effects, principal) = (Effects::of(EffectClass::Read), Principal::agent("a"));
+        let facts = Facts { declaration: &declaration, effects: &effects, principal: &principal };
+        let policy = Policy { mode: Mode::Bypass, rules: Vec::new() };
+        assert_eq!(policy.decide(&facts).behavior, Ask);
+    }
+}

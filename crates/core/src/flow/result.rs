@@ -1,0 +1,180 @@
+//! Layer 8: every way a call can end, made into one result.
+
+mod failures;
+
+use toolpost_model::{
+    Content, Disposition, Effects, EventBody, LogLevel, Outcome, Recoverability, RetryGuidance, Timings,
+    ToolError, ToolFailure, ToolOutput, ToolResult, Truncation,
+};
+
+pub(crate) use failures::*;
+
+use crate::flow::invocation::{Call, micros};
+
+/// How a call ended, before it is made into a result.
+pub(crate) enum Ending {
+    /// The tool did its work.
+    Output(ToolOutput),
+    /// Anything else. Normal failures are endings, never lost errors.
+    Failure { outcome: Outcome, error: Box<ToolError>, exit_code: Option<i32>, by: EndedBy },
+}
+
+/// Who made the ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndedBy {
+    Tool,
+    Host,
+}
+
+/// Makes the result, once. Redacts it, cuts it to size and keeps outcome and disposition apart.
+pub(crate) fn map(call: &mut Call, default_inline_chars: usize) -> ToolResult {
+    let ending = call.ending.take().unwrap_or_else(|| {
+        // The loop always sets an ending before it comes here; if it ever does not, say so instead of lying.
+        internal("the call reached its end without an outcome")
+    });
+    let total = call.live.began.elapsed();
+    let timings = Timings {
+        total_us: micros(total),
+        queued_us: micros(call.queued),
+        execute_us: micros(call.executed),
+    };
+    let entry = call.resolved.as_ref().map(|resolved| &resolved.entry);
+    let mut result = ToolResult {
+        invocation_id: call.live.id,
+        tool_id: entry.map(|entry| entry.id().clone()),
+        outcome: Outcome::Failed,
+        disposition: Disposition::Synthetic,
+        is_error: true,
+        content: Vec::new(),
+        structured_content: None,
+        summary: None,
+        exit_code: None,
+        truncated: None,
+        error: None,
+        timings,
+    };
+    match ending {
+        Ending::Output(mut output) => {
+            call.live.redactor().output(&mut output);
+            let limit = entry.and_then(|entry| entry.declaration().interface.persistence.max_inline_chars);
+            cut(&mut output, limit.unwrap_or(default_inline_chars));
+            check_promise(call, &output);
+            fill(&mut result, output);
+        }
+        Ending::Failure { outcome, mut error, exit_code, by } => {
+            call.live.redactor().error(&mut error);
+            result.outcome = outcome;
+            result.exit_code = exit_code;
+            if by == EndedBy::Tool {
+                result.disposition = Disposition::Inline;
+            }
+            result.summary = Some(error.message.clone());
+            result.error = Some(*error);
+        }
+    }
+    result
+}
+
+fn fill(result: &mut ToolResult, output: ToolOutput) {
+    let empty = output.structured.is_none()
+        && output.content.iter().all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
+    result.disposition = match (&output.truncated, empty) {
+        (Some(_), _) => Disposition::Preview,
+        (None, true) => Disposition::Empty,
+        (None, false) => Disposition::Inline,
+    };
+    result.outcome = if output.partial { Outcome::Partial } else { Outcome::Succeeded };
+    result.is_error = false;
+    result.content = output.content;
+    result.structured_content = output.structured;
+    result.summary = output.summary;
+    result.exit_code = output.exit_code;
+    result.truncated = output.truncated;
+}
+
+/// Cuts text to the limit, head and tail kept, and says so. Structured content over the limit is left out:
+/// half a JSON value is none.
+fn cut(output: &mut ToolOutput, limit: usize) {
+    let mut shown = 0;
+    let mut total = 0;
+    for piece in &mut output.content {
+        let Content::Text { text } = piece else { continue };
+        // Bytes bound characters from above, so that the common small text is never counted.
+        let room = limit.saturating_sub(shown);
+        if text.len() <= room {
+            shown += text.len();
+            total += text.len();
+            continue;
+        }
+        let length = text.chars().count();
+        total += length;
+        if length > room {
+            *text = head_and_tail(text, length, room);
+        }
+        shown += length.min(room);
+    }
+    let oversize =
+        output.structured.as_ref().map(|value| value.to_string().len()).filter(|&size| size > limit);
+    if let Some(size) = oversize {
+        output.structured = None;
+        total = total.max(size);
+    }
+    if total > shown || oversize.is_some() {
+        output.truncated = Some(Truncation {
+            shown: shown as u64,
+            total: Some(total as u64),
+            unit: "characters".to_owned(),
+            hint: Some(format!(
+                "the host shows at most {limit} characters of a result; ask for a smaller part"
+            )),
+        });
+    }
+}
+
+fn head_and_tail(text: &str, length: usize, room: usize) -> String {
+    let (head, tail) = (room - room / 3, room / 3);
+    let at = |place: usize| text.char_indices().nth(place).map_or(text.len(), |(byte, _)| byte);
+    format!("{}\n[… {} characters cut …]\n{}", &text[..at(head)], length - room, &text[at(length - tail)..])
+}
+
+/// A promise the tool did not keep is said aloud; the content still goes out, because text is what models read.
+fn check_promise(call: &Call, output: &ToolOutput) {
+    let Some(schema) = call.resolved.as_ref().and_then(|resolved| resolved.entry.output()) else {
+        return;
+    };
+    let broken = match &output.structured {
+        None => Some("the tool promised structured content and gave none".to_owned()),
+        Some(value) => match schema.violations(value) {
+            Ok(violations) => violations.first().map(|v| {
+                format!("structured content at `{}`: expected {}, got {}", v.at, v.expected, v.given)
+            }),
+            Err(error) => Some(error.to_string()),
+        },
+    };
+    if let Some(message) = broken {
+        use toolpost_model::CallPort as _;
+        call.live.emit(EventBody::Log { level: LogLevel::Warn, message });
+    }
+}
+
+/// A tool's own failure as an ending.
+pub(crate) fn tool_failed(failure: ToolFailure, effects: &Effects) -> Ending {
+    use toolpost_model::ErrorClass;
+    let untouched = failure.untouched.unwrap_or_else(|| effects.may_run_again());
+    let arguments = matches!(failure.class, ErrorClass::InvalidArguments | ErrorClass::SandboxViolation);
+    let outcome = if failure.class == ErrorClass::Canceled { Outcome::Canceled } else { Outcome::Failed };
+    let error = ToolError {
+        class: failure.class,
+        code: failure.code.unwrap_or_else(|| failure.class.as_str().into()),
+        message: failure.message,
+        hint: failure.hint,
+        recoverability: if arguments || untouched {
+            Recoverability::ChangeCall
+        } else {
+            Recoverability::Never
+        },
+        retry: RetryGuidance { change_arguments: arguments, safe: untouched, ..RetryGuidance::SAFE },
+        details: failure.details,
+    };
+    Ending::Failure { outcome, error: Box::new(error), exit_code: failure.exit_code, by: EndedBy::Tool }
+}

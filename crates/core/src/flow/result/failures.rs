@@ -1,0 +1,312 @@
+//! The host's own endings, one constructor each: what happened, what to do, and whether a retry is safe.
+
+use serde_json::json;
+use toolpost_model::{
+    Decision, ErrorClass, HiddenReason, Outcome, Recoverability, Refusal, RetryGuidance, SourceError,
+    ToolError,
+};
+
+use super::{EndedBy, Ending};
+use crate::{
+    catalog::{SchemaError, Violation},
+    flow::{invocation::CancelReason, scheduling::QueueFull},
+    record::journal::JournalError,
+};
+
+/// A failure made by the host.
+struct Failure {
+    outcome: Outcome,
+    error: ToolError,
+}
+
+impl Failure {
+    /// Nothing ran, so a retry is harmless; whether it helps is for the constructor to say.
+    fn new(class: ErrorClass, message: impl Into<String>) -> Self {
+        Self {
+            outcome: Outcome::Failed,
+            error: ToolError {
+                class,
+                code: class.as_str().into(),
+                message: message.into(),
+                hint: None,
+                recoverability: Recoverability::ChangeCall,
+                retry: RetryGuidance::SAFE,
+                details: None,
+            },
+        }
+    }
+
+    fn outcome(mut self, outcome: Outcome) -> Self {
+        self.outcome = outcome;
+        self
+    }
+
+    fn code(mut self, code: &'static str) -> Self {
+        self.error.code = code.into();
+        self
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.error.hint = Some(hint.into());
+        self
+    }
+
+    fn recoverable(mut self, recoverability: Recoverability) -> Self {
+        self.error.recoverability = recoverability;
+        self
+    }
+
+    fn retry(mut self, change: impl FnOnce(&mut RetryGuidance)) -> Self {
+        change(&mut self.error.retry);
+        self
+    }
+
+    fn details(mut self, details: serde_json::Value) -> Self {
+        self.error.details = Some(details);
+        self
+    }
+
+    fn ends(self) -> Ending {
+        Ending::Failure {
+            outcome: self.outcome,
+            error: Box::new(self.error),
+            exit_code: None,
+            by: EndedBy::Host,
+        }
+    }
+}
+
+pub(crate) fn unknown_tool(name: &str, similar: &[&str]) -> Ending {
+    let hint = match similar {
+        [] => "list or search the tools to see what is there".to_owned(),
+        near => format!("did you mean `{}`?", near.join("`, `")),
+    };
+    let shown: String = name.chars().take(100).collect();
+    Failure::new(ErrorClass::UnknownTool, format!("no tool is called `{}`", shown.escape_debug()))
+        .hint(hint)
+        .ends()
+}
+
+pub(crate) fn blocked(name: &str, reason: HiddenReason, setup: Option<&str>) -> Ending {
+    let class =
+        if reason == HiddenReason::Setup { ErrorClass::SetupRequired } else { ErrorClass::PolicyBlocked };
+    let outcome = if reason == HiddenReason::Policy { Outcome::Denied } else { Outcome::Failed };
+    let why =
+        setup.map_or_else(|| reason.explain().to_owned(), |setup| format!("{}: {setup}", reason.explain()));
+    Failure::new(class, format!("`{name}` cannot be called here: {why}"))
+        .outcome(outcome)
+        .code(reason.as_str())
+        .recoverable(Recoverability::Operator)
+        .ends()
+}
+
+pub(crate) fn schema_not_loaded(name: &str) -> Ending {
+    Failure::new(
+        ErrorClass::SchemaNotLoaded,
+        format!("`{name}` is deferred and was not shown in this session yet"),
+    )
+    .hint(format!("search for `{name}` with deferred tools included, read its schema, then call it again"))
+    .retry(|retry| retry.discover_first = true)
+    .ends()
+}
+
+pub(crate) fn source_unavailable(error: &SourceError) -> Ending {
+    Failure::new(ErrorClass::DependencyUnavailable, error.to_string())
+        .recoverable(Recoverability::Retry)
+        .ends()
+}
+
+pub(crate) fn unreadable(message: String) -> Ending {
+    Failure::new(ErrorClass::SchemaValidationFailed, message)
+        .hint("send the arguments as one JSON object")
+        .retry(|retry| retry.change_arguments = true)
+        .ends()
+}
+
+pub(crate) fn arguments_too_large(size: usize, limit: usize) -> Ending {
+    Failure::new(
+        ErrorClass::InvalidArguments,
+        format!("the arguments have {size} bytes; the limit is {limit} (setting `limits.argument_bytes`)"),
+    )
+    .code("too_large")
+    .retry(|retry| retry.change_arguments = true)
+    .ends()
+}
+
+pub(crate) fn broken_schema(error: &SchemaError) -> Ending {
+    Failure::new(ErrorClass::SetupRequired, format!("the tool cannot be called: {error}"))
+        .code("broken_schema")
+        .recoverable(Recoverability::Operator)
+        .ends()
+}
+
+pub(crate) fn violations(found: &[Violation]) -> Ending {
+    let lines: Vec<String> = found
+        .iter()
+        .map(|v| {
+            let at = if v.at.is_empty() { "the arguments" } else { v.at.as_str() };
+            format!("at {at}: expected {}, got {}", v.expected, v.given)
+        })
+        .collect();
+    Failure::new(ErrorClass::InvalidArguments, lines.join("; "))
+        .details(json!({ "violations": found }))
+        .retry(|retry| retry.change_arguments = true)
+        .ends()
+}
+
+pub(crate) fn refused(refusal: &Refusal) -> Ending {
+    Failure::new(refusal.class, format!("at {}: {}", refusal.at, refusal.message))
+        .details(json!({ "at": refusal.at }))
+        .retry(|retry| retry.change_arguments = true)
+        .ends()
+}
+
+pub(crate) fn hook_stopped(hook: &str, reason: &str) -> Ending {
+    Failure::new(ErrorClass::HookBlocked, format!("the hook `{hook}` stopped the call: {reason}"))
+        .outcome(Outcome::Denied)
+        .recoverable(Recoverability::Operator)
+        .ends()
+}
+
+pub(crate) fn hook_failed(hook: &str, reason: &str) -> Ending {
+    Failure::new(
+        ErrorClass::HookFailed,
+        format!("the hook `{hook}` failed, so the call was not run: {reason}"),
+    )
+    .recoverable(Recoverability::Operator)
+    .ends()
+}
+
+pub(crate) fn denied(name: &str, decision: &Decision) -> Ending {
+    Failure::new(ErrorClass::PermissionDenied, format!("`{name}` was denied: {}", decision.reason.text))
+        .outcome(Outcome::Denied)
+        .recoverable(Recoverability::Operator)
+        .hint(decision.operator_hint.clone().unwrap_or_else(|| "ask the operator".to_owned()))
+        .ends()
+}
+
+pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> Ending {
+    let message = format!("`{name}` needs approval and nobody is there to give it: {}", decision.reason.text);
+    Failure::new(ErrorClass::PermissionDenied, message)
+        .outcome(Outcome::Denied)
+        .code("no_approver")
+        .recoverable(Recoverability::Operator)
+        .hint(decision.operator_hint.clone().unwrap_or_else(|| "ask the operator".to_owned()))
+        .retry(|retry| retry.needs_approval = true)
+        .ends()
+}
+
+pub(crate) fn queue_full(full: QueueFull) -> Ending {
+    Failure::new(ErrorClass::RateLimited, format!("the queue is full: {full} (setting `limits.queue`)"))
+        .outcome(Outcome::Rejected)
+        .recoverable(Recoverability::Retry)
+        .retry(|retry| retry.after_ms = Some(500))
+        .ends()
+}
+
+pub(crate) fn shutting_down() -> Ending {
+    Failure::new(ErrorClass::Canceled, "the host is shutting down and takes no more calls")
+        .outcome(Outcome::Rejected)
+        .code("shutdown")
+        .recoverable(Recoverability::Retry)
+        .retry(|retry| retry.after_ms = Some(1_000))
+        .ends()
+}
+
+pub(crate) fn canceled_before_start(reason: CancelReason) -> Ending {
+    Failure::new(ErrorClass::Canceled, format!("the call did not start: {}", reason.explain()))
+        .outcome(Outcome::Canceled)
+        .recoverable(Recoverability::Retry)
+        .ends()
+}
+
+pub(crate) fn canceled_while_running(reason: CancelReason, safe: bool) -> Ending {
+    let message = format!("the call was stopped while it ran: {}{}", reason.explain(), maybe_done(safe));
+    Failure::new(ErrorClass::Canceled, message)
+        .outcome(Outcome::Canceled)
+        .recoverable(Recoverability::Retry)
+        .retry(|retry| retry.safe = safe)
+        .ends()
+}
+
+pub(crate) fn timed_out(limit_ms: u128, safe: bool) -> Ending {
+    Failure::new(
+        ErrorClass::Timeout,
+        format!("the call was stopped at its deadline of {limit_ms} ms{}", maybe_done(safe)),
+    )
+    .outcome(Outcome::TimedOut)
+    .recoverable(if safe { Recoverability::Retry } else { Recoverability::Never })
+    .hint("ask for less at a time, or for a longer deadline")
+    .retry(|retry| retry.safe = safe)
+    .ends()
+}
+
+fn maybe_done(safe: bool) -> &'static str {
+    if safe { "" } else { "; it may have taken effect" }
+}
+
+pub(crate) fn panicked(message: &str, safe: bool) -> Ending {
+    Failure::new(ErrorClass::ExecutionFailed, format!("the tool broke: {message}"))
+        .code("panicked")
+        .recoverable(Recoverability::Never)
+        .retry(|retry| retry.safe = safe)
+        .ends()
+}
+
+pub(crate) fn restarted(why: &str) -> Ending {
+    Failure::new(ErrorClass::Canceled, format!("the host restarted before the call ran: {why}"))
+        .outcome(Outcome::Canceled)
+        .code("restart")
+        .recoverable(Recoverability::Retry)
+        .ends()
+}
+
+pub(crate) fn outcome_unknown() -> Ending {
+    Failure::new(
+        ErrorClass::OutcomeUnknown,
+        "the host died while the call ran; it may or may not have taken effect and is not run again",
+    )
+    .outcome(Outcome::Unknown)
+    .code("restart")
+    .hint("look at what the call would have changed before sending it again")
+    .recoverable(Recoverability::Never)
+    .retry(|retry| retry.safe = false)
+    .ends()
+}
+
+pub(crate) fn request_conflict(id: &str) -> Ending {
+    Failure::new(
+        ErrorClass::RequestConflict,
+        format!("the request id `{}` came with another call before", id.escape_debug()),
+    )
+    .outcome(Outcome::Rejected)
+    .hint("use a new id for a new call")
+    .ends()
+}
+
+/// Nothing ran.
+pub(crate) fn journal_refuses(error: &JournalError) -> Ending {
+    Failure::new(ErrorClass::JournalUnavailable, format!("nothing runs unrecorded, and {error}"))
+        .outcome(Outcome::Rejected)
+        .recoverable(Recoverability::Operator)
+        .hint("the operator must make room or mend the journal; `toolpost doctor` tells more")
+        .ends()
+}
+
+/// The call ran, but its end could not be recorded: the answer must not say more than the record.
+pub(crate) fn end_not_recorded(error: &JournalError, safe: bool) -> Ending {
+    let message = format!("the call ran, but its end could not be recorded: {error}{}", maybe_done(safe));
+    Failure::new(ErrorClass::JournalUnavailable, message)
+        .outcome(if safe { Outcome::Failed } else { Outcome::Unknown })
+        .code("end_not_recorded")
+        .recoverable(Recoverability::Operator)
+        .retry(|retry| retry.safe = safe)
+        .ends()
+}
+
+pub(crate) fn internal(message: &str) -> Ending {
+    Failure::new(ErrorClass::ExecutionFailed, message)
+        .code("internal")
+        .recoverable(Recoverability::Never)
+        .ends()
+}

@@ -1,0 +1,215 @@
+//! Layer 6: when a call runs, and beside what.
+//!
+//! One table under one short lock holds the running calls and the queue. A call is admitted when the host and
+//! its session have a slot and no running or earlier waiting call holds a resource it needs: readers together,
+//! writers alone, nobody overtaken by a later rival.
+
+mod locks;
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::oneshot;
+use toolpost_model::{Access, Effects, ResourceKey, ResourceUse, SessionId};
+
+use locks::LockTable;
+
+/// How many calls run and wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerLimits {
+    /// Calls that run at the same time, in all.
+    pub concurrency: usize,
+    /// Calls of one session that run at the same time.
+    pub session_concurrency: usize,
+    /// Calls that wait, in all.
+    pub queue: usize,
+}
+
+/// The queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{limit} calls are waiting already")]
+pub(crate) struct QueueFull {
+    pub(crate) limit: usize,
+}
+
+pub(crate) struct Scheduler {
+    limits: SchedulerLimits,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    running: usize,
+    sessions: HashMap<SessionId, usize>,
+    locks: LockTable,
+    queue: VecDeque<Waiting>,
+    next_ticket: u64,
+}
+
+struct Waiting {
+    ticket: u64,
+    need: Arc<Need>,
+    admit: oneshot::Sender<()>,
+}
+
+/// What a call needs to run.
+struct Need {
+    session: SessionId,
+    uses: Vec<ResourceUse>,
+}
+
+/// A slot with its resources, given back when dropped.
+pub(crate) struct Permit {
+    scheduler: Arc<Scheduler>,
+    need: Arc<Need>,
+}
+
+/// Leaves the queue when the caller stops waiting.
+struct Place<'a> {
+    scheduler: &'a Arc<Scheduler>,
+    ticket: u64,
+    admitted: bool,
+    need: Arc<Need>,
+}
+
+impl Scheduler {
+    pub(crate) fn new(limits: SchedulerLimits) -> Arc<Self> {
+        Arc::new(Self { limits, table: Mutex::default() })
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Running and waiting calls, for health.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        let table = self.table();
+        (table.running, table.queue.len())
+    }
+
+    /// Waits for a slot and the resources. `waiting` is called when the call has to queue.
+    pub(crate) async fn admit(
+        self: &Arc<Self>,
+        session: &SessionId,
+        effects: &Effects,
+        waiting: impl FnOnce(),
+    ) -> Result<Permit, QueueFull> {
+        let need = Arc::new(Need { session: session.clone(), uses: uses(session, effects) });
+        let (ticket, admitted) = {
+            let mut table = self.table();
+            // Whoever waits goes first, unless the newcomer is in nobody's way: `ready` sees to both.
+            if table.ready(&need, &self.limits) && !table.would_overtake(&need) {
+                table.take(&need);
+                return Ok(Permit { scheduler: Arc::clone(self), need });
+            }
+            if table.queue.len() >= self.limits.queue {
+                return Err(QueueFull { limit: self.limits.queue });
+            }
+            let (admit, admitted) = oneshot::channel();
+            let ticket = table.next_ticket;
+            table.next_ticket += 1;
+            table.queue.push_back(Waiting { ticket, need: Arc::clone(&need), admit });
+            (ticket, admitted)
+        };
+        waiting();
+        let mut place = Place { scheduler: self, ticket, admitted: false, need: Arc::clone(&need) };
+        // The sender is dropped only with the scheduler, which this future keeps alive.
+        place.admitted = admitted.await.is_ok();
+        Ok(Permit { scheduler: Arc::clone(self), need })
+    }
+
+    fn give_back(&self, need: &Need) {
+        let mut table = self.table();
+        table.release(need);
+        table.admit_waiting(&self.limits);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.scheduler.give_back(&self.need);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if self.admitted {
+            return;
+        }
+        let mut table = self.scheduler.table();
+        let before = table.queue.len();
+        let ticket = self.ticket;
+        table.queue.retain(|waiting| waiting.ticket != ticket);
+        // Not in the queue any more: it was admitted in the same moment and nobody will use the slot.
+        if table.queue.len() == before {
+            table.release(&self.need);
+        }
+        table.admit_waiting(&self.scheduler.limits);
+    }
+}
+
+impl Table {
+    fn ready(&self, need: &Need, limits: &SchedulerLimits) -> bool {
+        self.running < limits.concurrency
+            && self.sessions.get(&need.session).is_none_or(|&running| running < limits.session_concurrency)
+            && self.locks.free(&need.uses)
+    }
+
+    /// Whether an earlier call waits for something this one would take away.
+    fn would_overtake(&self, need: &Need) -> bool {
+        self.queue.iter().any(|waiting| locks::conflict(&waiting.need.uses, &need.uses))
+    }
+
+    fn take(&mut self, need: &Need) {
+        self.running += 1;
+        *self.sessions.entry(need.session.clone()).or_default() += 1;
+        self.locks.take(&need.uses);
+    }
+
+    fn release(&mut self, need: &Need) {
+        self.running -= 1;
+        if let Some(running) = self.sessions.get_mut(&need.session) {
+            *running -= 1;
+            if *running == 0 {
+                self.sessions.remove(&need.session);
+            }
+        }
+        self.locks.release(&need.uses);
+    }
+
+    fn admit_waiting(&mut self, limits: &SchedulerLimits) {
+        let mut place = 0;
+        // What earlier calls in the queue need: a later one may pass them only where it is in nobody's way.
+        let mut reserved = LockTable::default();
+        while place < self.queue.len() && self.running < limits.concurrency {
+            let need = Arc::clone(&self.queue[place].need);
+            if !self.ready(&need, limits) || !reserved.free(&need.uses) {
+                reserved.take(&need.uses);
+                place += 1;
+                continue;
+            }
+            let Some(waiting) = self.queue.remove(place) else {
+                break;
+            };
+            self.take(&need);
+            if waiting.admit.send(()).is_err() {
+                self.release(&need);
+            }
+        }
+    }
+}
+
+/// What a call locks: what it says it touches, and its session, which a call that is not safe beside others
+/// takes for itself.
+fn uses(session: &SessionId, effects: &Effects) -> Vec<ResourceUse> {
+    let beside = if effects.concurrency_safe { Access::Read } else { Access::Write };
+    let mut uses = Vec::with_capacity(effects.uses.len() + 1);
+    uses.push(ResourceUse { key: ResourceKey::new("session", session.as_str()), access: beside });
+    uses.extend(effects.uses.iter().cloned());
+    uses
+}
+
+#[cfg(test)]
+mod tests;

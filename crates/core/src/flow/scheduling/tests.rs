@@ -1,0 +1,89 @@
+use std::sync::Arc;
+
+use toolpost_model::{Access, EffectClass, Effects, ResourceKey, SessionId};
+
+use super::{Permit, QueueFull, Scheduler, SchedulerLimits};
+
+fn session(name: &str) -> SessionId {
+    SessionId::new(name)
+}
+
+fn write(path: &str) -> Effects {
+    Effects::of(EffectClass::Write).using(ResourceKey::path(path), Access::Write)
+}
+
+fn read(path: &str) -> Effects {
+    Effects::of(EffectClass::Read).using(ResourceKey::path(path), Access::Read)
+}
+
+fn scheduler(concurrency: usize, session_concurrency: usize, queue: usize) -> Arc<Scheduler> {
+    Scheduler::new(SchedulerLimits { concurrency, session_concurrency, queue })
+}
+
+/// Admits at once, or says that it would have to wait.
+fn try_admit(scheduler: &Arc<Scheduler>, who: &str, effects: &Effects) -> Option<Result<Permit, QueueFull>> {
+    use futures_util::FutureExt as _;
+    scheduler.admit(&session(who), effects, || ()).now_or_never()
+}
+
+fn runs(scheduler: &Arc<Scheduler>, who: &str, effects: &Effects) -> Permit {
+    try_admit(scheduler, who, effects).expect("must not wait").unwrap()
+}
+
+fn waits(scheduler: &Arc<Scheduler>, who: &str, effects: &Effects) {
+    assert!(try_admit(scheduler, who, effects).is_none(), "must wait");
+}
+
+#[test]
+fn readers_share_and_writers_are_alone_along_the_hierarchy() {
+    let scheduler = scheduler(10, 10, 10);
+    let one = runs(&scheduler, "a", &read("/w/src"));
+    let two = runs(&scheduler, "b", &read("/w/src/a.rs"));
+    waits(&scheduler, "c", &write("/w/src/a.rs"));
+    waits(&scheduler, "c", &write("/w"));
+    let other = runs(&scheduler, "c", &write("/w/docs"));
+    waits(&scheduler, "d", &read("/w/docs/x.md"));
+    drop((one, two, other));
+    runs(&scheduler, "c", &write("/w"));
+}
+
+#[test]
+fn unknown_effects_run_alone_within_their_session_only() {
+    let scheduler = scheduler(10, 10, 10);
+    let alone = runs(&scheduler, "a", &Effects::unknown());
+    waits(&scheduler, "a", &read("/x"));
+    let elsewhere = runs(&scheduler, "b", &read("/x"));
+    waits(&scheduler, "b", &Effects::unknown());
+    drop((alone, elsewhere));
+    runs(&scheduler, "b", &Effects::unknown());
+}
+
+#[test]
+fn limits_hold_for_the_host_the_session_and_the_queue() {
+    let scheduler = scheduler(2, 1, 1);
+    let first = runs(&scheduler, "a", &read("/1"));
+    waits(&scheduler, "a", &read("/2"));
+    let _second = runs(&scheduler, "b", &read("/3"));
+    waits(&scheduler, "c", &read("/4"));
+    let queued = scheduler.clone();
+    let mut waiting = Box::pin(async move { queued.admit(&session("c"), &read("/4"), || ()).await });
+    assert!(futures_util::FutureExt::now_or_never(waiting.as_mut()).is_none());
+    let refused = try_admit(&scheduler, "d", &read("/5")).unwrap();
+    assert_eq!(refused.err(), Some(QueueFull { limit: 1 }));
+    drop(first);
+    assert!(futures_util::FutureExt::now_or_never(waiting.as_mut()).is_some());
+}
+
+#[test]
+fn a_waiting_writer_is_not_overtaken_and_one_who_leaves_frees_the_way() {
+    let scheduler = scheduler(10, 10, 10);
+    let reader = runs(&scheduler, "a", &read("/w/x"));
+    let queued = scheduler.clone();
+    let mut writer = Box::pin(async move { queued.admit(&session("b"), &write("/w/x"), || ()).await });
+    assert!(futures_util::FutureExt::now_or_never(writer.as_mut()).is_none());
+    waits(&scheduler, "c", &read("/w/x"));
+    drop(writer);
+    let late = runs(&scheduler, "c", &read("/w/x"));
+    drop((reader, late));
+    assert_eq!(scheduler.load(), (0, 0));
+}

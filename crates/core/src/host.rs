@@ -1,0 +1,294 @@
+//! The host: what faces and embedders talk to.
+
+mod builder;
+mod calls;
+mod sessions;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use tokio::sync::Notify;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use toolpost_model::{InvocationId, SessionId, Source, SurfaceRequest};
+
+pub use builder::{HostBuilder, HostError};
+pub use calls::{InvocationView, StatusWord};
+pub use sessions::SessionError;
+
+use crate::{
+    catalog::{Catalog, CatalogNotice, Entry, Listing, SourceTools, Surface, ToolFilter, ToolSettings},
+    flow::{
+        hooks::Hook,
+        invocation::LiveCall,
+        permission::PolicyEngine,
+        scheduling::{Scheduler, SchedulerLimits},
+    },
+    port::SourceIndex,
+    record::{
+        journal::{Journal, JournalError, Record, Strength},
+        redaction::Redactor,
+    },
+    session::Session,
+};
+
+/// The host's limits. Every one that bites is named in the error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Slots and queue.
+    pub scheduler: SchedulerLimits,
+    /// A call's deadline where nobody says otherwise.
+    pub deadline: Duration,
+    /// The longest deadline anybody gets.
+    pub deadline_ceiling: Duration,
+    /// The largest text of a result that is shown whole.
+    pub inline_chars: usize,
+    /// The largest arguments, as text.
+    pub argument_bytes: usize,
+    /// Open sessions.
+    pub sessions: usize,
+    /// How long a session without calls stays in memory.
+    pub session_idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            scheduler: SchedulerLimits { concurrency: 64, session_concurrency: 16, queue: 1024 },
+            deadline: Duration::from_secs(60),
+            deadline_ceiling: Duration::from_secs(600),
+            inline_chars: 400_000,
+            argument_bytes: 4 << 20,
+            sessions: 1024,
+            session_idle: Duration::from_secs(24 * 3600),
+        }
+    }
+}
+
+/// How the host is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// Calls that run.
+    pub running: usize,
+    /// Calls that wait for a slot or a resource.
+    pub queued: usize,
+    /// Sessions in memory.
+    pub sessions: usize,
+    /// Tools in the catalog.
+    pub tools: usize,
+    /// The last append to the journal failed.
+    pub journal_failing: bool,
+    /// No new calls are taken.
+    pub shutting_down: bool,
+}
+
+/// A tool host. Cheap to clone; all clones are one host.
+#[derive(Clone)]
+pub struct Host {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) sources: Vec<Arc<dyn Source>>,
+    pub(crate) policy: Arc<dyn PolicyEngine>,
+    pub(crate) hooks: Vec<Arc<dyn Hook>>,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) redactor: Arc<dyn Redactor>,
+    pub(crate) limits: Limits,
+    pub(crate) require_shown: bool,
+    pub(crate) scheduler: Arc<Scheduler>,
+    settings: HashMap<String, ToolSettings>,
+    state: State,
+}
+
+/// What changes while the host runs.
+struct State {
+    catalog: ArcSwap<Catalog>,
+    generation: AtomicU64,
+    notices: Mutex<Vec<CatalogNotice>>,
+    surfaces: Mutex<HashMap<SurfaceRequest, (u64, Arc<Surface>)>>,
+    sessions: RwLock<HashMap<SessionId, Arc<Session>>>,
+    running: Mutex<HashMap<InvocationId, Arc<LiveCall>>>,
+    journal_failing: AtomicBool,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+    refresh: Notify,
+}
+
+/// More kinds of surface than this are rebuilt instead of kept.
+const KEPT_SURFACES: usize = 256;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    /// The surface a session sees now.
+    pub(crate) fn surface(&self, session: &Session) -> Arc<Surface> {
+        let generation = self.state.generation.load(Ordering::Acquire);
+        session.surface(generation, || {
+            let mut kept = lock(&self.state.surfaces);
+            if let Some((of, surface)) = kept.get(session.surface_request())
+                && *of == generation
+            {
+                return Arc::clone(surface);
+            }
+            if kept.len() >= KEPT_SURFACES {
+                kept.clear();
+            }
+            let catalog = self.state.catalog.load_full();
+            let surface =
+                Arc::new(Surface::build(generation, catalog, session.surface_request(), &*self.policy));
+            kept.insert(session.surface_request().clone(), (generation, Arc::clone(&surface)));
+            surface
+        })
+    }
+
+    /// Whether a deferred tool may be called in this session.
+    pub(crate) fn is_shown(&self, session: &Session, entry: &Entry) -> bool {
+        !self.require_shown || session.has_discovered(entry.id())
+    }
+
+    pub(crate) fn journal_failing(&self) -> bool {
+        self.state.journal_failing.load(Ordering::Relaxed)
+    }
+
+    /// Appends, and remembers whether the journal works: while it does not, calls must be on record before
+    /// they run.
+    pub(crate) async fn append(&self, record: Record, strength: Strength) -> Result<(), JournalError> {
+        let appended = self.journal.append(record, strength).await;
+        let was_failing = self.state.journal_failing.swap(appended.is_err(), Ordering::Relaxed);
+        match &appended {
+            Err(error) if !was_failing => {
+                tracing::error!(%error, "the journal cannot be written; calls are refused");
+            }
+            Ok(_) if was_failing => tracing::info!("the journal can be written again"),
+            _ => {}
+        }
+        appended.map(|_| ())
+    }
+
+    /// Lists every source and swaps the catalog in. A source that fails keeps nothing listed and harms nobody.
+    pub(crate) async fn refresh(&self) {
+        let mut listed = Vec::new();
+        let mut notices = Vec::new();
+        for (place, source) in self.sources.iter().enumerate() {
+            let declarations = match source.list().await {
+                Ok(declarations) => declarations,
+                Err(error) => {
+                    notices.push(CatalogNotice::Source(error.to_string()));
+                    continue;
+                }
+            };
+            let (naming, origin) = (source.naming(), source.origin());
+            listed.push(SourceTools { source: SourceIndex(place), naming, origin, declarations });
+        }
+        let (catalog, more) = Catalog::build(listed, &self.settings);
+        notices.extend(more);
+        for notice in &notices {
+            tracing::warn!("{notice}");
+        }
+        *lock(&self.state.notices) = notices;
+        self.state.catalog.store(Arc::new(catalog));
+        self.state.generation.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl Host {
+    /// Begins a host.
+    pub fn builder() -> HostBuilder {
+        HostBuilder::new()
+    }
+
+    /// Every tool, whoever may see it.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.inner.state.catalog.load_full()
+    }
+
+    /// What an operator should know about the catalog.
+    pub fn notices(&self) -> Vec<CatalogNotice> {
+        lock(&self.inner.state.notices).clone()
+    }
+
+    /// The surface a session sees now.
+    pub fn surface(&self, session: &Session) -> Arc<Surface> {
+        self.inner.surface(session)
+    }
+
+    /// Lists or searches the tools a session may see. Deferred tools that are listed count as shown.
+    pub async fn list(&self, session: &Session, filter: &ToolFilter) -> Vec<Listing> {
+        session.touch();
+        let surface = self.surface(session);
+        let mut preferred = Vec::new();
+        if !filter.query.trim().is_empty() {
+            for source in &self.inner.sources {
+                if let Some(search) = source.search(&filter.query, filter.limit.unwrap_or(50)) {
+                    let catalog = surface.catalog();
+                    preferred
+                        .push(search.await.iter().filter_map(|id| catalog.place_of(id.as_str())).collect());
+                }
+            }
+        }
+        let listed = surface.list(filter, &preferred);
+        let deferred = listed.iter().filter(|tool| tool.visibility == toolpost_model::Visibility::Deferred);
+        session.discover(deferred.map(|tool| tool.entry.id().clone()));
+        listed
+    }
+
+    /// One tool by name, where the session may see it. Counts as shown.
+    pub fn show(&self, session: &Session, name: &str) -> Option<Listing> {
+        session.touch();
+        let surface = self.surface(session);
+        let (entry, visibility) = surface.find(name)?;
+        match visibility {
+            toolpost_model::Visibility::Blocked(_) => None,
+            toolpost_model::Visibility::Loaded | toolpost_model::Visibility::Deferred => {
+                session.discover(std::iter::once(entry.id().clone()));
+                Some(Listing { entry: Arc::clone(entry), visibility })
+            }
+        }
+    }
+
+    /// How the host is doing.
+    pub fn health(&self) -> Health {
+        let (running, queued) = self.inner.scheduler.load();
+        let state = &self.inner.state;
+        Health {
+            running,
+            queued,
+            sessions: state.sessions.read().unwrap_or_else(PoisonError::into_inner).len(),
+            tools: state.catalog.load().entries().len(),
+            journal_failing: self.inner.journal_failing(),
+            shutting_down: state.closing.is_cancelled(),
+        }
+    }
+
+    /// Takes no more calls, lets the running ones finish for `grace`, cancels the rest and waits for their ends
+    /// to be on record.
+    pub async fn shutdown(&self, grace: Duration) {
+        let state = &self.inner.state;
+        state.closing.cancel();
+        state.tasks.close();
+        if tokio::time::timeout(grace, state.tasks.wait()).await.is_err() {
+            let running: Vec<Arc<LiveCall>> = lock(&state.running).values().cloned().collect();
+            for call in running {
+                call.cancel(crate::CancelReason::Shutdown);
+            }
+            state.tasks.wait().await;
+        }
+        let sessions: Vec<Arc<Session>> = state
+            .sessions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain()
+            .map(|(_, session)| session)
+            .collect();
+        sessions.iter().for_each(|session| session.close());
+    }
+}

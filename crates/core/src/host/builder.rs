@@ -1,0 +1,176 @@
+//! Putting a host together.
+
+use std::{collections::HashMap, sync::Arc};
+
+use arc_swap::ArcSwap;
+use toolpost_model::{Source, SourceFeed, SourceNotice, Tool, ToolSet};
+
+use super::{Host, Inner, Limits, State};
+use crate::{
+    call::recovery,
+    catalog::{Catalog, ToolSettings},
+    flow::{
+        hooks::Hook,
+        permission::{Policy, PolicyEngine},
+        scheduling::Scheduler,
+    },
+    record::{
+        journal::{Journal, JournalError, MemoryJournal},
+        redaction::{KnownSecrets, Redactor},
+    },
+};
+
+/// Puts a host together. Every port has an adapter in memory, so that `Host::builder().build()` is a whole host.
+pub struct HostBuilder {
+    sources: Vec<Arc<dyn Source>>,
+    policy: Arc<dyn PolicyEngine>,
+    hooks: Vec<Arc<dyn Hook>>,
+    journal: Arc<dyn Journal>,
+    redactor: Arc<dyn Redactor>,
+    limits: Limits,
+    settings: HashMap<String, ToolSettings>,
+    require_shown: bool,
+}
+
+/// Why a host cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The journal cannot be read or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+impl HostBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            sources: Vec::new(),
+            policy: Arc::new(Policy::default()),
+            hooks: Vec::new(),
+            journal: Arc::new(MemoryJournal::default()),
+            redactor: Arc::new(KnownSecrets::default()),
+            limits: Limits::default(),
+            settings: HashMap::new(),
+            require_shown: true,
+        }
+    }
+
+    /// Adds a source. Of two tools that want one name, the earlier source's keeps it.
+    #[must_use]
+    pub fn source(mut self, source: impl Source) -> Self {
+        self.sources.push(Arc::new(source));
+        self
+    }
+
+    /// Adds one tool.
+    #[must_use]
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.source(ToolSet::of(tool))
+    }
+
+    /// Who decides.
+    #[must_use]
+    pub fn policy(mut self, policy: impl PolicyEngine) -> Self {
+        self.policy = Arc::new(policy);
+        self
+    }
+
+    /// Adds a hook; hooks see calls in the order they were added.
+    #[must_use]
+    pub fn hook(mut self, hook: impl Hook) -> Self {
+        self.hooks.push(Arc::new(hook));
+        self
+    }
+
+    /// Where records go.
+    #[must_use]
+    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = journal;
+        self
+    }
+
+    /// What is taken out of everything that is written or shown.
+    #[must_use]
+    pub fn redactor(mut self, redactor: impl Redactor) -> Self {
+        self.redactor = Arc::new(redactor);
+        self
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The operator's settings for single tools, by name or id.
+    #[must_use]
+    pub fn settings(mut self, settings: HashMap<String, ToolSettings>) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Whether a deferred tool must be shown in a session before it can be called there.
+    #[must_use]
+    pub fn require_shown(mut self, require: bool) -> Self {
+        self.require_shown = require;
+        self
+    }
+
+    /// Lists the sources, ends what the last host left open, and starts.
+    pub async fn build(self) -> Result<Host, HostError> {
+        let (empty, _) = Catalog::build(Vec::new(), &HashMap::new());
+        let inner = Arc::new(Inner {
+            scheduler: Scheduler::new(self.limits.scheduler),
+            sources: self.sources,
+            policy: self.policy,
+            hooks: self.hooks,
+            journal: self.journal,
+            redactor: self.redactor,
+            limits: self.limits,
+            require_shown: self.require_shown,
+            settings: self.settings,
+            state: State {
+                catalog: ArcSwap::from_pointee(empty),
+                generation: 0.into(),
+                notices: Default::default(),
+                surfaces: Default::default(),
+                sessions: Default::default(),
+                running: Default::default(),
+                journal_failing: false.into(),
+                tasks: Default::default(),
+                closing: Default::default(),
+                refresh: Default::default(),
+            },
+        });
+        connect(&inner);
+        inner.refresh().await;
+        recovery::recover(&inner).await?;
+        Ok(Host { inner })
+    }
+}
+
+/// Listens to the sources. The task holds the host weakly: a dropped host is really gone.
+fn connect(inner: &Arc<Inner>) {
+    for source in &inner.sources {
+        let host = Arc::downgrade(inner);
+        let name = source.name().to_owned();
+        source.connect(SourceFeed::new(move |notice| match notice {
+            SourceNotice::ToolsChanged => {
+                if let Some(host) = host.upgrade() {
+                    host.state.refresh.notify_one();
+                }
+            }
+            SourceNotice::Log(line) => tracing::info!(source = name, "{line}"),
+        }));
+    }
+    let (host, closing) = (Arc::downgrade(inner), inner.state.closing.clone());
+    tokio::spawn(async move {
+        loop {
+            let Some(held) = host.upgrade() else { return };
+            tokio::select! {
+                () = closing.cancelled() => return,
+                () = held.state.refresh.notified() => held.refresh().await,
+            }
+        }
+    });
+}

@@ -1,0 +1,147 @@
+//! Opening, finding and closing sessions.
+
+use std::sync::{Arc, PoisonError};
+
+use toolpost_model::{InvocationId, Principal, Role, SessionId, SurfaceRequest};
+
+use super::{Host, Inner, lock};
+use crate::{
+    flow::invocation::CancelReason,
+    record::{
+        journal::{JournalError, Record, RecordKind, Strength},
+        rendering::SessionBody,
+    },
+    session::Session,
+};
+
+/// Why a session cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// No such session, or another principal's: which of the two is nobody's business.
+    #[error("no session `{0}` is open for this caller")]
+    Unknown(SessionId),
+    /// Too many.
+    #[error("{0} sessions are open already (setting `limits.sessions`)")]
+    Full(usize),
+    /// The journal cannot take it.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+impl Inner {
+    fn known(&self, id: &SessionId) -> Option<Arc<Session>> {
+        self.state.sessions.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    /// Keeps a session, or returns the one somebody else kept in the same moment.
+    fn keep(&self, session: Session) -> Arc<Session> {
+        let mut sessions = self.state.sessions.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(sessions.entry(session.id().clone()).or_insert_with(|| Arc::new(session)))
+    }
+
+    fn make_room(&self) -> Result<(), SessionError> {
+        let limit = self.limits.sessions;
+        let mut sessions = self.state.sessions.write().unwrap_or_else(PoisonError::into_inner);
+        if sessions.len() < limit {
+            return Ok(());
+        }
+        // What leaves memory here is still on record and comes back when its id is used again.
+        let idle = self.limits.session_idle;
+        sessions.retain(|_, session| !session.is_idle_for(idle));
+        if sessions.len() < limit { Ok(()) } else { Err(SessionError::Full(limit)) }
+    }
+
+    /// The session of a recorded call, brought back from the record or made anew.
+    pub(crate) async fn session_or_new(&self, id: &SessionId, principal: &Principal) -> Arc<Session> {
+        match self.find(id, principal).await {
+            Ok(session) => session,
+            Err(_) => {
+                let request = SurfaceRequest::default();
+                self.keep(Session::new(id.clone(), principal.clone(), request, self.sources.len()))
+            }
+        }
+    }
+
+    async fn find(&self, id: &SessionId, principal: &Principal) -> Result<Arc<Session>, SessionError> {
+        let unknown = || SessionError::Unknown(id.clone());
+        if let Some(session) = self.known(id) {
+            let allowed = session.principal() == principal || principal.role == Role::Operator;
+            return if allowed { Ok(session) } else { Err(unknown()) };
+        }
+        let row = self.journal.find_session(id).await?.ok_or_else(unknown)?;
+        if row.record.kind != RecordKind::SessionOpened {
+            return Err(unknown());
+        }
+        let body: SessionBody = serde_json::from_str(&row.record.body).map_err(|_| unknown())?;
+        let owner = Principal { name: body.principal, role: body.role };
+        if owner != *principal && principal.role != Role::Operator {
+            return Err(unknown());
+        }
+        Ok(self.keep(Session::new(id.clone(), owner, body.surface, self.sources.len())))
+    }
+}
+
+impl Host {
+    /// Opens a session and puts it on record.
+    pub async fn open_session(
+        &self,
+        principal: Principal,
+        request: SurfaceRequest,
+    ) -> Result<Arc<Session>, SessionError> {
+        self.inner.make_room()?;
+        // The same unguessable time-ordered ids as invocations: 74 random bits, and the token guards the rest.
+        let id = SessionId::new(InvocationId::new().to_string());
+        let body =
+            SessionBody { principal: principal.name.clone(), role: principal.role, surface: request.clone() };
+        let opened = self.session_record(
+            RecordKind::SessionOpened,
+            &id,
+            serde_json::to_string(&body).unwrap_or_default(),
+        );
+        self.inner.append(opened, Strength::Committed).await?;
+        Ok(self.inner.keep(Session::new(id, principal, request, self.inner.sources.len())))
+    }
+
+    /// The session a principal has without opening one.
+    pub fn default_session(&self, principal: &Principal) -> Arc<Session> {
+        let id = SessionId::new(format!("default:{}", principal.name));
+        match self.inner.known(&id) {
+            Some(session) => session,
+            None => {
+                let request = SurfaceRequest::default();
+                self.inner.keep(Session::new(id, principal.clone(), request, self.inner.sources.len()))
+            }
+        }
+    }
+
+    /// Finds a session, in memory or on record. Agents find their own only.
+    pub async fn session(&self, id: &SessionId, principal: &Principal) -> Result<Arc<Session>, SessionError> {
+        let session = self.inner.find(id, principal).await?;
+        session.touch();
+        Ok(session)
+    }
+
+    /// Closes a session: its calls are canceled, its sources told, its id never valid again.
+    pub async fn close_session(&self, session: &Session) -> Result<(), SessionError> {
+        let closed = self.session_record(RecordKind::SessionClosed, session.id(), "{}".to_owned());
+        self.inner.append(closed, Strength::Committed).await?;
+        self.inner.state.sessions.write().unwrap_or_else(PoisonError::into_inner).remove(session.id());
+        let running: Vec<_> = lock(&self.inner.state.running).values().cloned().collect();
+        for call in running.iter().filter(|call| call.is_of(session.id())) {
+            call.cancel(CancelReason::SessionClosed);
+        }
+        session.close();
+        Ok(())
+    }
+
+    fn session_record(&self, kind: RecordKind, id: &SessionId, body: String) -> Record {
+        Record {
+            kind,
+            at: crate::port::now(),
+            invocation_id: None,
+            session_id: Some(id.clone()),
+            request: None,
+            body: body.into(),
+        }
+    }
+}

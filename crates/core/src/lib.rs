@@ -1,0 +1,51 @@
+//! The nine layers of a tool host, as a library.
+//!
+//! Build a [`Host`] from sources, a policy and a journal; open a [`Session`]; start calls. Everything that
+//! touches the outside world is a port with an adapter in memory here and a real one in another crate: this
+//! crate opens no socket, file or process.
+//!
+//! ```
+//! use toolpost_core::{CallRequest, Host};
+//! use toolpost_model::{EffectClass, FnTool, ModelInput, Principal, ToolFailure};
+//! # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Name { name: String }
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let greet = FnTool::named("demo.greet")?
+//!     .describe("Greets somebody")
+//!     .class(EffectClass::Read)
+//!     .run(|args: Name, _| async move { Ok::<_, ToolFailure>(format!("hello, {}", args.name)) });
+//! let host = Host::builder().tool(greet).build().await?;
+//! let session = host.default_session(&Principal::agent("me"));
+//! let input = ModelInput::text(r#"{"name":"world"}"#);
+//! let answer = host.call(CallRequest::new(session, "greet", input)).await;
+//! assert_eq!(answer.result().model_text(), "hello, world");
+//! # Ok(()) }
+//! ```
+#![warn(missing_docs)]
+
+mod call;
+mod catalog;
+mod flow;
+mod host;
+mod port;
+mod record;
+mod session;
+
+pub use call::{Answer, CallHandle, explain::Explanation};
+pub use catalog::{
+    Catalog, CatalogNotice, Entry, Listing, Schema, SchemaError, Surface, ToolFilter, ToolSettings, Violation,
+};
+pub use flow::{
+    hooks::{Hook, HookCall, HookError, HookVerdict, InputMutation},
+    invocation::{Acknowledged, CallRequest, CancelReason},
+    permission::{Facts, Policy, PolicyEngine},
+    scheduling::SchedulerLimits,
+};
+pub use host::{Health, Host, HostBuilder, HostError, InvocationView, Limits, SessionError, StatusWord};
+pub use record::{
+    journal::{
+        GENESIS, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, StoredRecord,
+        Strength, chain,
+    },
+    redaction::{KnownSecrets, Redactor},
+};
+pub use session::Session;

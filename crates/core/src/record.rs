@@ -1,0 +1,5 @@
+//! The last phase: what stays of a call, and how it is shown.
+
+pub(crate) mod journal;
+pub(crate) mod redaction;
+pub(crate) mod rendering;

@@ -1,0 +1,11 @@
+//! The host from outside: what callers, tool authors and operators rely on.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod discovery;
+mod failing_journal;
+mod hooks;
+mod pipeline;
+mod recovery;
+mod redaction;
+mod repeats;
+mod stopping;

@@ -1,0 +1,194 @@
+//! Deadlines, cancellation, panics, limits and shutdown.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use toolpost_core::{Limits, SchedulerLimits};
+use toolpost_model::{
+    CancelSupport, EffectClass, ErrorClass, EventBody, FnTool, Outcome, Principal, Progress, ToolFailure,
+    ToolOutput,
+};
+use toolpost_testkit::{EventRecorder, Gate, MockTool, TestHost};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_deadline_the_work_is_stopped_and_the_guidance_is_honest() {
+    for (class, safe) in [(EffectClass::Read, true), (EffectClass::Write, false)] {
+        let host = TestHost::with(MockTool::named("demo.wait").class(class).gate(&Gate::new())).await;
+        let mut request = host.request("wait", json!({}));
+        request.timeout = Some(Duration::from_millis(50));
+        let answer = host.host.call(request).await;
+        let error = answer.result().error.clone().unwrap();
+        assert_eq!((answer.result().outcome, error.class), (Outcome::TimedOut, ErrorClass::Timeout));
+        assert_eq!(error.retry.safe, safe);
+        assert_eq!(host.host.health().running, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_gets_a_longer_deadline_than_the_ceiling() {
+    let limits = Limits { deadline_ceiling: Duration::from_millis(70), ..Limits::default() };
+    let host =
+        TestHost::build(|b| b.tool(MockTool::named("demo.wait").gate(&Gate::new())).limits(limits)).await;
+    let mut request = host.request("wait", json!({}));
+    request.timeout = Some(Duration::from_secs(3600));
+    let answer = host.host.call(request).await;
+    assert!(answer.result().error.as_ref().unwrap().message.contains("70 ms"));
+}
+
+#[tokio::test]
+async fn a_running_call_is_canceled_by_its_owner_and_by_nobody_else() {
+    let gate = Gate::new();
+    let host = TestHost::with(MockTool::named("demo.wait").gate(&gate)).await;
+    let handle = host.host.start(host.request("wait", json!({}))).await;
+    gate.entered(1).await;
+    let id = handle.invocation_id();
+    assert!(!host.host.cancel(id, &Principal::agent("stranger")));
+    assert!(host.host.cancel(id, &Principal::agent("test")));
+    let answer = handle.answer().await;
+    assert_eq!(answer.result().outcome, Outcome::Canceled);
+    assert!(!host.host.cancel(id, &Principal::agent("test")), "it is over");
+}
+
+#[tokio::test]
+async fn a_tool_that_listens_may_finish_and_then_the_truth_is_told() {
+    let tool = FnTool::named("demo.listen")
+        .unwrap()
+        .class(EffectClass::Write)
+        .declare(|d| d.interface.execution.cancel = CancelSupport::Cooperative)
+        .run(|_: Nothing, context| async move {
+            context.status("listening");
+            context.canceled().await;
+            Ok::<_, ToolFailure>("finished all the same")
+        });
+    let host = TestHost::with(tool).await;
+    let (events, mut recorder) = EventRecorder::new(64);
+    let mut request = host.request("listen", json!({}));
+    request.events = Some(events);
+    let handle = host.host.start(request).await;
+    while !matches!(recorder.next().await.unwrap().body, EventBody::Status { .. }) {}
+    host.host.cancel(handle.invocation_id(), &Principal::agent("test"));
+    let answer = handle.answer().await;
+    assert_eq!(answer.result().outcome, Outcome::Succeeded);
+}
+
+#[tokio::test]
+async fn dropping_the_handle_cancels_unless_it_was_let_go() {
+    let gate = Gate::new();
+    let host = TestHost::with(MockTool::named("demo.wait").gate(&gate)).await;
+    let handle = host.host.start(host.request("wait", json!({}))).await;
+    gate.entered(1).await;
+    let dropped = handle.invocation_id();
+    drop(handle);
+    let mut handle = host.host.start(host.request("wait", json!({}))).await;
+    handle.detach();
+    gate.entered(1).await;
+    let let_go = handle.invocation_id();
+    drop(handle);
+    gate.let_through(1);
+    host.host.shutdown(Duration::from_secs(10)).await;
+    for (id, outcome) in [(dropped, "canceled"), (let_go, "succeeded")] {
+        let view = host.host.invocation(id, &Principal::agent("test")).await.unwrap().unwrap();
+        let result: serde_json::Value = serde_json::from_str(view.result.unwrap().get()).unwrap();
+        assert_eq!(result["outcome"], outcome);
+    }
+}
+
+#[tokio::test]
+async fn a_panic_is_a_result_and_the_host_goes_on() {
+    let tool = FnTool::named("demo.boom").unwrap().class(EffectClass::Read).run(|_: Nothing, _| async {
+        if true {
+            panic!("kaboom");
+        }
+        Ok::<_, ToolFailure>(())
+    });
+    let host = TestHost::with(tool).await;
+    for _ in 0..2 {
+        let error = host.call("boom", json!({})).await.error.unwrap();
+        assert_eq!((error.class, error.code.as_ref()), (ErrorClass::ExecutionFailed, "panicked"));
+        assert!(error.message.contains("kaboom"));
+    }
+}
+
+#[tokio::test]
+async fn a_full_queue_rejects_with_the_limits_name_and_loses_nothing_else() {
+    let gate = Gate::new();
+    let limits = Limits {
+        scheduler: SchedulerLimits { concurrency: 1, session_concurrency: 1, queue: 1 },
+        ..Limits::default()
+    };
+    let host = TestHost::build(|b| b.tool(MockTool::named("demo.wait").gate(&gate)).limits(limits)).await;
+    let running = host.host.start(host.request("wait", json!({}))).await;
+    gate.entered(1).await;
+    let (events, mut recorder) = EventRecorder::new(64);
+    let mut request = host.request("wait", json!({}));
+    request.events = Some(events);
+    let waiting = host.host.start(request).await;
+    while !matches!(recorder.next().await.unwrap().body, EventBody::Status { .. }) {}
+    let rejected = host.call("wait", json!({})).await;
+    let error = rejected.error.unwrap();
+    assert_eq!((rejected.outcome, error.class), (Outcome::Rejected, ErrorClass::RateLimited));
+    assert!(error.message.contains("limits.queue") && error.retry.after_ms.is_some());
+    gate.let_through(2);
+    assert_eq!(running.answer().await.result().outcome, Outcome::Succeeded);
+    assert_eq!(waiting.answer().await.result().outcome, Outcome::Succeeded);
+}
+
+#[tokio::test]
+async fn a_slow_reader_loses_events_not_time_and_the_hole_shows() {
+    let tool = FnTool::named("demo.chatty").unwrap().class(EffectClass::Read).run(
+        |_: Nothing, context| async move {
+            for done in 0..100 {
+                context.progress(Progress { done: Some(done), ..Progress::default() });
+            }
+            Ok::<_, ToolFailure>(ToolOutput::default())
+        },
+    );
+    let host = TestHost::with(tool).await;
+    let (events, recorder) = EventRecorder::new(8);
+    let mut request = host.request("chatty", json!({}));
+    request.events = Some(events);
+    let answer = host.host.call(request).await;
+    assert_eq!(answer.result().outcome, Outcome::Succeeded);
+    let seen = recorder.all().await;
+    assert_eq!(seen.len(), 8);
+    let body: serde_json::Value = serde_json::from_str(&host.records().await[1].record.body).unwrap();
+    let (sent, dropped) =
+        (body["events"]["sent"].as_u64().unwrap(), body["events"]["dropped"].as_u64().unwrap());
+    assert!(sent > 100 && dropped >= sent - 8 - 2, "{sent} {dropped}");
+}
+
+#[tokio::test]
+async fn shutdown_drains_cancels_the_rest_and_takes_no_more() {
+    let gate = Gate::new();
+    let host = TestHost::with(MockTool::named("demo.wait").gate(&gate)).await;
+    let handle = host.host.start(host.request("wait", json!({}))).await;
+    gate.entered(1).await;
+    host.host.shutdown(Duration::from_millis(20)).await;
+    let answer = handle.answer().await;
+    assert_eq!(answer.result().outcome, Outcome::Canceled);
+    assert!(answer.result().error.as_ref().unwrap().message.contains("shutting down"));
+    let late = host.call("wait", json!({})).await;
+    assert_eq!((late.outcome, late.error.unwrap().code.as_ref()), (Outcome::Rejected, "shutdown"));
+}
+
+#[tokio::test]
+async fn closing_a_session_ends_its_calls_and_its_id() {
+    let gate = Gate::new();
+    let host = TestHost::with(MockTool::named("demo.wait").gate(&gate)).await;
+    let agent = Principal::agent("a");
+    let session = host.host.open_session(agent.clone(), Default::default()).await.unwrap();
+    let mut request = host.request("wait", json!({}));
+    request.session = Arc::clone(&session);
+    let handle = host.host.start(request).await;
+    gate.entered(1).await;
+    assert!(
+        host.host.session(session.id(), &Principal::agent("b")).await.is_err(),
+        "another's session is unknown"
+    );
+    host.host.close_session(&session).await.unwrap();
+    assert_eq!(handle.answer().await.result().outcome, Outcome::Canceled);
+    assert!(host.host.session(session.id(), &agent).await.is_err());
+}

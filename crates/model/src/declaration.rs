@@ -1,0 +1,196 @@
+//! Layer 1: what can be called.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::{Interface, ToolId};
+
+/// What can be called: the portable identity and contract of one tool.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Declaration {
+    /// The stable name, `namespace.name`.
+    pub tool_id: ToolId,
+    /// Other names a caller may use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// A short name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it does, for the model. Untrusted where the tool comes from outside.
+    pub description: String,
+    /// Words a searcher might use that the description does not have.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub search_hint: String,
+    /// What sort of thing it is.
+    pub kind: ToolKind,
+    /// Whether it can be used at all.
+    pub lifecycle: Lifecycle,
+    /// What goes in.
+    pub input: InputContract,
+    /// What comes out.
+    pub output: OutputContract,
+    /// Whether its schema is shown from the start.
+    pub loading: Loading,
+    /// Classification words, for filters and search.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// The tool's own version.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// The collection it belongs to.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub toolkit: String,
+    /// What a surface must offer before it shows the tool.
+    #[serde(skip_serializing_if = "Requirements::is_empty")]
+    pub requires: Requirements,
+    /// Its names in other systems, never lost.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub external_mappings: Vec<ExternalMapping>,
+    /// Hints that came with the tool. Untrusted.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub annotations: Map<String, Value>,
+    /// How it validates, classifies, executes, renders and persists.
+    pub interface: Interface,
+}
+
+impl Declaration {
+    /// A declaration with fail-closed defaults: any object in, unknown effects.
+    pub fn new(tool_id: ToolId, description: impl Into<String>) -> Self {
+        Self {
+            tool_id,
+            aliases: Vec::new(),
+            title: None,
+            description: description.into(),
+            search_hint: String::new(),
+            kind: ToolKind::Function,
+            lifecycle: Lifecycle::Available,
+            input: InputContract::default(),
+            output: OutputContract::default(),
+            loading: Loading::Eager,
+            tags: Vec::new(),
+            version: String::new(),
+            toolkit: String::new(),
+            requires: Requirements::default(),
+            external_mappings: Vec::new(),
+            annotations: Map::new(),
+            interface: Interface::default(),
+        }
+    }
+}
+
+/// What sort of thing a tool is; the filter `kind` selects by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    /// A plain function.
+    Function,
+    /// Works on files.
+    File,
+    /// Runs commands.
+    Shell,
+    /// Makes requests.
+    Http,
+    /// Evaluates code.
+    Code,
+    /// A tool of an MCP server.
+    Mcp,
+    /// Works on earlier results.
+    Result,
+}
+
+impl ToolKind {
+    /// The word used in filters and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Function => "function",
+            Self::File => "file",
+            Self::Shell => "shell",
+            Self::Http => "http",
+            Self::Code => "code",
+            Self::Mcp => "mcp",
+            Self::Result => "result",
+        }
+    }
+}
+
+/// Whether a tool can be used at all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifecycle {
+    /// Ready.
+    Available,
+    /// Something must be installed or configured first; the text says what.
+    RequiresSetup(String),
+    /// Still works, but callers should move away.
+    Deprecated,
+    /// Switched off by the operator.
+    Disabled,
+}
+
+/// Whether a tool's schema is shown from the start or after a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Loading {
+    /// In every list.
+    Eager,
+    /// Found by search; callable once it was shown in the session.
+    Deferred,
+}
+
+/// What goes into a tool.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct InputContract {
+    /// JSON Schema 2020-12 of the arguments. Fields with `x-sensitive: true` are kept out of every record.
+    pub schema: Arc<Value>,
+    /// Example arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<Value>,
+}
+
+impl Default for InputContract {
+    fn default() -> Self {
+        Self { schema: Arc::new(json!({ "type": "object" })), examples: Vec::new() }
+    }
+}
+
+/// What comes out of a tool.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct OutputContract {
+    /// JSON Schema of the structured content, where the tool promises one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Arc<Value>>,
+}
+
+/// What a surface must offer before it shows a tool. Empty lists ask for nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Requirements {
+    /// Abilities the model must have, such as `vision`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub model_capabilities: Vec<String>,
+    /// Roles of which the caller must hold one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<crate::Role>,
+    /// Tasks or skills of which one must be active.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<String>,
+}
+
+impl Requirements {
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.model_capabilities.is_empty() && self.roles.is_empty() && self.tasks.is_empty()
+    }
+}
+
+/// A tool's name in another system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExternalMapping {
+    /// The system, such as `mcp` or `openapi`.
+    pub system: String,
+    /// The name there, exactly.
+    pub native_id: String,
+}

@@ -1,0 +1,206 @@
+//! Layer 8, the unhappy half: why a call did not succeed, and what the caller can do about it.
+
+use std::{borrow::Cow, fmt};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+macro_rules! error_classes {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $explain:literal;)*) => {
+        /// The kind of a failure. Stable: callers branch on it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+        pub enum ErrorClass {
+            $(#[doc = $explain] #[serde(rename = $code)] $name,)*
+        }
+
+        impl ErrorClass {
+            /// Every class, for the reference in the docs.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The code on the wire and in records.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+
+            /// What it means, in one sentence.
+            pub fn explain(self) -> &'static str {
+                match self { $(Self::$name => $explain,)* }
+            }
+        }
+    };
+}
+
+error_classes! {
+    UnknownTool = "unknown_tool", "No tool of that name is known here.";
+    PolicyBlocked = "policy_blocked", "The tool exists but is hidden from this caller.";
+    SchemaNotLoaded = "schema_not_loaded", "The tool is deferred and was not shown in this session yet.";
+    SchemaValidationFailed = "schema_validation_failed", "The arguments are not a JSON object that can be read.";
+    InvalidArguments = "invalid_arguments", "The arguments do not fit the tool's schema or rules.";
+    SetupRequired = "setup_required", "Something must be installed or configured first.";
+    SandboxViolation = "sandbox_violation", "The call reached for something outside its confines.";
+    HookBlocked = "hook_blocked", "A hook stopped the call.";
+    HookFailed = "hook_failed", "A hook broke, and a guard that breaks does not allow.";
+    PermissionDenied = "permission_denied", "A rule or the mode denies the call.";
+    ApprovalRejected = "approval_rejected", "A person was needed and did not approve.";
+    RateLimited = "rate_limited", "A queue or a limit is full.";
+    Canceled = "canceled", "The call was told to stop, or the host went away before it started.";
+    Timeout = "timeout", "The deadline passed and the work was stopped.";
+    DependencyUnavailable = "dependency_unavailable", "Something the tool needs did not answer.";
+    ExecutionFailed = "execution_failed", "The tool ran and failed.";
+    ResultTooLarge = "result_too_large", "The result is over the limit and could not be cut.";
+    OutcomeUnknown = "outcome_unknown", "The host died while the call ran; nobody knows whether it took effect.";
+    RequestConflict = "request_conflict", "The same request id came with other arguments before.";
+    JournalUnavailable = "journal_unavailable", "The journal cannot be written, so nothing may run.";
+}
+
+impl fmt::Display for ErrorClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Whether and how the caller can get further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Recoverability {
+    /// The same call may work.
+    Retry,
+    /// Another call may work: other arguments, or a search first.
+    ChangeCall,
+    /// Only the operator can change the answer.
+    Operator,
+    /// Nothing will.
+    Never,
+}
+
+/// What a retry needs. Filled from facts: an effect that may have happened is never called safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RetryGuidance {
+    /// Sending the same call again cannot do harm.
+    pub safe: bool,
+    /// The arguments must change first.
+    pub change_arguments: bool,
+    /// The tool must be discovered first.
+    pub discover_first: bool,
+    /// A person must approve.
+    pub needs_approval: bool,
+    /// Not before so many milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub after_ms: Option<u64>,
+}
+
+impl RetryGuidance {
+    /// A retry is harmless and may help.
+    pub const SAFE: Self = Self {
+        safe: true,
+        change_arguments: false,
+        discover_first: false,
+        needs_approval: false,
+        after_ms: None,
+    };
+    /// A retry could do something twice.
+    pub const UNSAFE: Self = Self { safe: false, ..Self::SAFE };
+}
+
+/// Why a call did not succeed, as its result tells it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolError {
+    /// The kind.
+    pub class: ErrorClass,
+    /// A finer code; equals the class where there is nothing finer.
+    pub code: Cow<'static, str>,
+    /// What happened, for the model: names the place, what was expected, what was given.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hint: Option<String>,
+    /// Whether the caller can get further.
+    pub recoverability: Recoverability,
+    /// What a retry needs.
+    pub retry: RetryGuidance,
+    /// Machine-readable details, such as the list of schema violations.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub details: Option<Value>,
+}
+
+/// What a tool returns when it cannot do its work.
+///
+/// Any error turns into one with `?`; use the constructors to say more.
+#[derive(Clone, Debug)]
+pub struct ToolFailure {
+    /// The kind.
+    pub class: ErrorClass,
+    /// A finer code of the tool's own.
+    pub code: Option<Cow<'static, str>>,
+    /// What happened, for the model.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Nothing was changed, so the call can be sent again. `None`: judged by the call's effects.
+    pub untouched: Option<bool>,
+    /// Machine-readable details.
+    pub details: Option<Value>,
+    /// Exit code of a process, where one ran.
+    pub exit_code: Option<i32>,
+}
+
+impl ToolFailure {
+    /// The tool ran and failed.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self::of(ErrorClass::ExecutionFailed, message)
+    }
+
+    /// A failure of a given kind.
+    pub fn of(class: ErrorClass, message: impl Into<String>) -> Self {
+        Self {
+            class,
+            code: None,
+            message: message.into(),
+            hint: None,
+            untouched: None,
+            details: None,
+            exit_code: None,
+        }
+    }
+
+    /// The arguments have the right shape and still cannot work.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::of(ErrorClass::InvalidArguments, message).untouched()
+    }
+
+    /// Adds a finer code.
+    #[must_use]
+    pub fn code(mut self, code: &'static str) -> Self {
+        self.code = Some(Cow::Borrowed(code));
+        self
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Promises that nothing was changed.
+    #[must_use]
+    pub fn untouched(mut self) -> Self {
+        self.untouched = Some(true);
+        self
+    }
+}
+
+/// Deliberately not an `Error` itself: that is what lets every error become one through `?`.
+impl<E: std::error::Error> From<E> for ToolFailure {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(inner) = source {
+            message.push_str(": ");
+            message.push_str(&inner.to_string());
+            source = inner.source();
+        }
+        Self::new(message)
+    }
+}

@@ -1,0 +1,85 @@
+//! What happens on the way of a call: one numbered lifecycle per invocation. Every face's events are
+//! projections of these.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Content, InvocationId, Stage};
+
+/// One event of one call.
+#[derive(Clone, Debug, Serialize)]
+pub struct Event {
+    /// The call.
+    pub invocation_id: InvocationId,
+    /// Counts up by one per call, from 1. A hole means events were dropped for a slow reader.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    #[serde(flatten)]
+    pub body: EventBody,
+}
+
+/// What happened.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum EventBody {
+    /// The call reached a stage.
+    Stage {
+        /// Which.
+        stage: Stage,
+    },
+    /// The work got further.
+    Progress(Progress),
+    /// The tool says what it is doing.
+    Status {
+        /// In a few words.
+        message: String,
+    },
+    /// A line for whoever reads logs.
+    Log {
+        /// How serious.
+        level: LogLevel,
+        /// The line.
+        message: String,
+    },
+    /// A piece of the result, named, before the end.
+    Artifact {
+        /// Its name within the call.
+        name: String,
+        /// The piece.
+        content: Content,
+    },
+}
+
+/// How far the work got. All of it optional: say what is known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Progress {
+    /// What is being done.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub message: String,
+    /// 0 to 100.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub percent: Option<f64>,
+    /// Units done.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub done: Option<u64>,
+    /// Units in all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub total: Option<u64>,
+}
+
+/// How serious a log line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// For the tool's author.
+    Debug,
+    /// For the record.
+    Info,
+    /// Odd, but the work goes on.
+    Warn,
+    /// Something failed.
+    Error,
+}

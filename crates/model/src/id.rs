@@ -1,0 +1,192 @@
+//! Newtype ids. One macro, so that every id prints, parses and serialises the same way.
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Wraps the text as it is.
+            pub fn new(text: impl Into<Arc<str>>) -> Self {
+                Self(text.into())
+            }
+
+            /// The id's text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text_id! {
+    /// A session: one agent's stay, with its discovered tools, limits and kept answers.
+    SessionId
+}
+text_id! {
+    /// Who calls, by name; the token it came with decides.
+    PrincipalName
+}
+text_id! {
+    /// The caller's own id of a request: an `Idempotency-Key`, an A2E message id, a JSON-RPC id.
+    RequestId
+}
+text_id! {
+    /// Names one surface: the tools visible to one kind of request at one state of the catalog.
+    SurfaceId
+}
+
+/// One call, from the moment it was asked for. Version 7, so that ids sort by time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct InvocationId(Uuid);
+
+impl InvocationId {
+    /// A new id for a call that begins now.
+    #[expect(clippy::new_without_default, reason = "a default id would hide that each one is different")]
+    pub fn new() -> Self {
+        Self(Uuid::now_v7())
+    }
+
+    /// The sixteen bytes the journal keeps.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+
+    /// The reverse of [`as_bytes`](Self::as_bytes).
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+}
+
+impl fmt::Display for InvocationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for InvocationId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Uuid::from_str(text).map(Self)
+    }
+}
+
+impl JsonSchema for InvocationId {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "InvocationId".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "format": "uuid" })
+    }
+}
+
+/// The stable, portable name of a declaration: `namespace.name`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ToolId(Arc<str>);
+
+/// Why a text is not a [`ToolId`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolIdError {
+    /// No dot, or nothing on one side of it.
+    #[error("tool id `{0}` is not of the form `namespace.name`")]
+    Form(String),
+    /// A character that could not travel through every face and file.
+    #[error("tool id `{id}` holds `{character}`; letters, digits, `_`, `-`, `.`, `/` and `:` are allowed")]
+    Character {
+        /// The id as given.
+        id: String,
+        /// The first character that is not allowed, escaped.
+        character: String,
+    },
+    /// Longer than any upstream name seen in the wild.
+    #[error("tool id of {0} bytes is longer than the limit of 256")]
+    Length(usize),
+}
+
+impl ToolId {
+    /// Joins and checks the two halves.
+    pub fn new(namespace: &str, name: &str) -> Result<Self, ToolIdError> {
+        format!("{namespace}.{name}").parse()
+    }
+
+    /// The part before the first dot.
+    pub fn namespace(&self) -> &str {
+        self.0.split_once('.').map_or("", |(namespace, _)| namespace)
+    }
+
+    /// The part after the first dot.
+    pub fn name(&self) -> &str {
+        self.0.split_once('.').map_or("", |(_, name)| name)
+    }
+
+    /// The whole id.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ToolId {
+    type Err = ToolIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.len() > 256 {
+            return Err(ToolIdError::Length(text.len()));
+        }
+        match text.split_once('.') {
+            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {}
+            _ => return Err(ToolIdError::Form(text.escape_default().to_string())),
+        }
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
+        match text.chars().find(|&c| !allowed(c)) {
+            None => Ok(Self(text.into())),
+            Some(bad) => Err(ToolIdError::Character {
+                id: text.escape_default().to_string(),
+                character: bad.escape_default().to_string(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for ToolId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ToolId;
+
+    #[test]
+    fn tool_ids_split_at_the_first_dot_and_refuse_odd_texts() {
+        let id: ToolId = "github.repos.list".parse().unwrap();
+        assert_eq!((id.namespace(), id.name()), ("github", "repos.list"));
+        for bad in ["", "name", ".x", "x.", "a.b c", "a.b\u{202e}", "a.b\n"] {
+            assert!(bad.parse::<ToolId>().is_err(), "{bad:?} must be refused");
+        }
+    }
+}

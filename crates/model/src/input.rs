@@ -1,0 +1,263 @@
+//! The four inputs of a call, kept apart by type.
+//!
+//! *Model input* is what the agent sent and is never changed. *Observable input* is what hooks, events and
+//! records may see, *permission input* is what the decision is made on, *call input* is what the tool gets.
+//! They usually share one parsed value, so keeping them apart costs pointers, not copies.
+
+use std::{fmt, sync::Arc};
+
+use serde::{
+    Deserialize, Serialize, Serializer,
+    de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Map, Value, value::RawValue};
+
+/// What the model sent, untouched: text from a wire, or a value from a caller in the same process.
+#[derive(Clone, Debug)]
+pub enum ModelInput {
+    /// JSON text as it arrived, valid or not.
+    Text(Arc<str>),
+    /// A value built in this process.
+    Value(Arc<Value>),
+}
+
+impl ModelInput {
+    /// Input as it arrived from a wire.
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// Input built in this process.
+    pub fn value(value: Value) -> Self {
+        Self::Value(Arc::new(value))
+    }
+
+    /// Parses into an object, refusing duplicate keys: a checker and a tool must see the same value.
+    pub fn parse(&self) -> Result<Arguments, ArgumentsError> {
+        match self {
+            Self::Text(text) => Arguments::parse(text),
+            Self::Value(value) if value.is_object() => Ok(Arguments { value: value.clone(), text: None }),
+            Self::Value(value) => Err(ArgumentsError::NotAnObject { given: kind_of(value) }),
+        }
+    }
+}
+
+/// A JSON object that was parsed once and is shared from then on.
+#[derive(Clone, Debug)]
+pub struct Arguments {
+    value: Arc<Value>,
+    text: Option<Arc<str>>,
+}
+
+/// Why arguments could not be read at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArgumentsError {
+    /// The text is not JSON, is nested too deeply, or names a key twice.
+    #[error("the arguments are not valid JSON: {reason}")]
+    NotJson {
+        /// The parser's words, with line and column.
+        reason: String,
+    },
+    /// Valid JSON of another kind.
+    #[error("the arguments must be a JSON object, but {given} was given")]
+    NotAnObject {
+        /// What was given instead.
+        given: &'static str,
+    },
+}
+
+impl Arguments {
+    /// Reads an object from text. Empty text counts as an empty object: a call without arguments.
+    pub fn parse(text: &Arc<str>) -> Result<Self, ArgumentsError> {
+        if text.trim().is_empty() {
+            return Ok(Self::from_value(Value::Object(Map::new())));
+        }
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let value = StrictValue
+            .deserialize(&mut reader)
+            .and_then(|value| reader.end().map(|()| value))
+            .map_err(|error| ArgumentsError::NotJson { reason: error.to_string() })?;
+        if !value.is_object() {
+            return Err(ArgumentsError::NotAnObject { given: kind_of(&value) });
+        }
+        Ok(Self { value: Arc::new(value), text: Some(text.clone()) })
+    }
+
+    /// Wraps an object that is already a value, such as a hook's rewrite.
+    pub fn from_value(value: Value) -> Self {
+        Self { value: Arc::new(value), text: None }
+    }
+
+    /// The parsed object.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// A top-level text argument, where there is one.
+    pub fn str(&self, key: &str) -> Option<&str> {
+        self.value.get(key).and_then(Value::as_str)
+    }
+}
+
+impl Serialize for Arguments {
+    /// Writes the original text where there is one, so that arguments are never re-serialised.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.text {
+            Some(text) => {
+                let raw: &RawValue = serde_json::from_str(text).map_err(serde::ser::Error::custom)?;
+                raw.serialize(serializer)
+            }
+            None => self.value.serialize(serializer),
+        }
+    }
+}
+
+macro_rules! input_of_arguments {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(Arguments);
+
+        impl $name {
+            /// Marks these arguments as the one of the four inputs this type names.
+            pub fn new(arguments: Arguments) -> Self {
+                Self(arguments)
+            }
+
+            /// The arguments themselves.
+            pub fn arguments(&self) -> &Arguments {
+                &self.0
+            }
+        }
+    };
+}
+
+input_of_arguments! {
+    /// What hooks, events and records may see: sensitive fields are already replaced.
+    ObservableInput
+}
+input_of_arguments! {
+    /// What the permission decision is made on.
+    PermissionInput
+}
+input_of_arguments! {
+    /// What the tool is given in the end.
+    CallInput
+}
+
+impl CallInput {
+    /// Reads the arguments into the tool's own type.
+    pub fn to<T: for<'de> Deserialize<'de>>(&self) -> Result<T, serde_json::Error> {
+        T::deserialize(self.0.value())
+    }
+}
+
+/// "a string", "an array" …, for messages.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Builds a [`Value`] but refuses an object that names a key twice.
+struct StrictValue;
+
+impl<'de> DeserializeSeed<'de> for StrictValue {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for StrictValue {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element_seed(StrictValue)? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let value = map.next_value_seed(StrictValue)?;
+            if object.contains_key(&key) {
+                return Err(A::Error::custom(format_args!(
+                    "the key `{}` is given twice",
+                    key.escape_default()
+                )));
+            }
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arguments, ArgumentsError};
+
+    fn check(text: &str, expected: Result<&str, &str>) {
+        let parsed = Arguments::parse(&text.into());
+        match (parsed, expected) {
+            (Ok(arguments), Ok(json)) => assert_eq!(serde_json::to_string(&arguments).unwrap(), json),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (got, want) => panic!("{text:?}: got {got:?}, want {want:?}"),
+        }
+    }
+
+    #[test]
+    fn arguments_are_read_strictly_and_kept_as_text() {
+        check(r#"{ "a" : 1.50 }"#, Ok(r#"{ "a" : 1.50 }"#));
+        check("  ", Ok("{}"));
+        check(r#"{"a":1,"a":2}"#, Err("the key `a` is given twice"));
+        check(r#"{"a":{"b":1,"b":1}}"#, Err("the key `b` is given twice"));
+        check("[1]", Err("an array was given"));
+        check("{\"a\":1} x", Err("trailing characters"));
+        check("{\"a\":NaN}", Err("not valid JSON"));
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(200), "]".repeat(200));
+        assert!(matches!(Arguments::parse(&deep.as_str().into()), Err(ArgumentsError::NotJson { .. })));
+    }
+}

@@ -1,0 +1,180 @@
+//! Layer 2: how a tool validates, classifies, executes, renders and persists. Every default fails closed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::EffectClass;
+
+/// How a tool behaves, apart from what it is called.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Interface {
+    /// What it may do.
+    pub safety: SafetyFacts,
+    /// What a person deciding about it should know.
+    pub permission: PermissionProfile,
+    /// How it runs.
+    pub execution: ExecutionProfile,
+    /// How its results are shown.
+    pub rendering: Rendering,
+    /// How its results are kept.
+    pub persistence: Persistence,
+}
+
+/// What a tool may do, before any input is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SafetyFacts {
+    /// Its class of effect.
+    pub class: ClassFact,
+    /// It may destroy what cannot be brought back.
+    pub destructive: bool,
+    /// It cannot run without a person at hand.
+    pub requires_user_interaction: bool,
+}
+
+/// Whether the class is the same for every input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClassFact {
+    /// The same for every input.
+    Always(EffectClass),
+    /// Only the input tells.
+    ByInput,
+}
+
+impl Default for ClassFact {
+    fn default() -> Self {
+        Self::Always(EffectClass::Unknown)
+    }
+}
+
+impl ClassFact {
+    /// The class to assume while the input is not known.
+    pub fn worst(self) -> EffectClass {
+        match self {
+            Self::Always(class) => class,
+            Self::ByInput => EffectClass::Unknown,
+        }
+    }
+}
+
+/// What a person deciding about the tool should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PermissionProfile {
+    /// How bad a wrong call can be.
+    pub risk: RiskLevel,
+    /// What it reaches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<AccessKind>,
+    /// Ask even where a mode would allow.
+    pub approval_required: bool,
+}
+
+impl Default for PermissionProfile {
+    fn default() -> Self {
+        Self { risk: RiskLevel::High, access: Vec::new(), approval_required: false }
+    }
+}
+
+/// How bad a wrong call can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RiskLevel {
+    /// Nothing lasting.
+    Low,
+    /// Can be undone.
+    Medium,
+    /// Hard to undo.
+    High,
+    /// Money, people or production.
+    Critical,
+}
+
+/// What a tool reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AccessKind {
+    /// Reads files.
+    FileRead,
+    /// Writes files.
+    FileWrite,
+    /// Talks to other machines.
+    Network,
+    /// Uses stored credentials.
+    Credential,
+    /// Sends something to people or systems outside.
+    ExternalSend,
+    /// Runs code.
+    CodeExecution,
+}
+
+/// How a tool runs. What is not supported is said, not implied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ExecutionProfile {
+    /// Where it runs.
+    pub kind: ExecutionKind,
+    /// It reports events while it runs.
+    pub streaming: bool,
+    /// It stops when told to.
+    pub cancel: CancelSupport,
+    /// Running it twice equals running it once, for every input.
+    pub idempotent: bool,
+    /// The deadline it wants, in milliseconds; the host's default applies where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+impl Default for ExecutionProfile {
+    fn default() -> Self {
+        Self {
+            kind: ExecutionKind::EmbeddedRuntime,
+            streaming: false,
+            cancel: CancelSupport::AtAwaitPoints,
+            idempotent: false,
+            timeout_ms: None,
+        }
+    }
+}
+
+/// Where a tool runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutionKind {
+    /// In this process.
+    EmbeddedRuntime,
+    /// In a child process.
+    LocalProcess,
+    /// In a shell.
+    Shell,
+    /// Behind an HTTP API.
+    HttpApi,
+    /// In an MCP server.
+    McpServer,
+}
+
+/// What happens when a running call is told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelSupport {
+    /// It listens and stops by itself.
+    Cooperative,
+    /// It is dropped at its next await point.
+    AtAwaitPoints,
+    /// It runs on unseen; only its answer is dropped.
+    Unsupported,
+}
+
+/// How results are shown to people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Rendering {
+    /// The argument worth showing beside the tool's name, such as `path`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject_argument: Option<String>,
+}
+
+/// How results are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Persistence {
+    /// The largest text shown whole, in characters; the host's limit applies where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_inline_chars: Option<usize>,
+}

@@ -1,0 +1,51 @@
+//! Toolpost's vocabulary.
+//!
+//! The words of the nine layers as types: what can be called ([`Declaration`], [`Interface`]), what is
+//! visible ([`SurfaceRequest`], [`Visibility`]), what was asked for ([`ModelInput`] and its three siblings),
+//! what was decided ([`Decision`]), what came back ([`ToolResult`]) and what happened on the way ([`Event`]).
+//! Tool authors implement [`Tool`], or wrap a closure in [`FnTool`]; nothing else of Toolpost is needed.
+//!
+//! There is no runtime and no I/O here: everything is data or a trait.
+#![warn(missing_docs)]
+
+mod declaration;
+mod effects;
+mod error;
+mod event;
+mod fn_tool;
+mod id;
+mod input;
+mod interface;
+mod permission;
+mod result;
+mod source;
+mod stage;
+mod surface;
+mod tool;
+mod tool_set;
+
+pub use declaration::{
+    Declaration, ExternalMapping, InputContract, Lifecycle, Loading, OutputContract, Requirements, ToolKind,
+};
+pub use effects::{Access, EffectClass, EffectOrigin, Effects, ResourceKey, ResourceUse};
+pub use error::{ErrorClass, Recoverability, RetryGuidance, ToolError, ToolFailure};
+pub use event::{Event, EventBody, LogLevel, Progress};
+pub use fn_tool::{FnTool, FnToolBuilder, schema_of};
+pub use id::{InvocationId, PrincipalName, RequestId, SessionId, SurfaceId, ToolId, ToolIdError};
+pub use input::{Arguments, ArgumentsError, CallInput, ModelInput, ObservableInput, PermissionInput};
+pub use interface::{
+    AccessKind, CancelSupport, ClassFact, ExecutionKind, ExecutionProfile, Interface, PermissionProfile,
+    Persistence, Rendering, RiskLevel, SafetyFacts,
+};
+pub use permission::{
+    Behavior, Decision, DecisionReason, Mode, Principal, ReasonType, Role, Rule, RuleError, RuleOrigin,
+    RuleRef, Selector, Vote,
+};
+pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult, Truncation};
+pub use source::{
+    BoxFuture, Naming, Refusal, SessionScope, Source, SourceError, SourceFeed, SourceNotice, SourceSession,
+};
+pub use stage::{Stage, Transition};
+pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};
+pub use tool::{CallContext, CallPort, DynTool, Tool, ToolCall};
+pub use tool_set::ToolSet;

@@ -1,0 +1,253 @@
+//! Layer 8: what came back, and which kind of outcome it is.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{ErrorClass, InvocationId, ToolError, ToolId};
+
+/// How the call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The work was done.
+    Succeeded,
+    /// Some of it was done.
+    Partial,
+    /// The tool, or something before it, failed.
+    Failed,
+    /// A rule or mode said no.
+    Denied,
+    /// A person said no, or the host would not take the call.
+    Rejected,
+    /// It was stopped, or never started.
+    Canceled,
+    /// The deadline passed.
+    TimedOut,
+    /// Nobody knows: the host died while it ran.
+    Unknown,
+}
+
+impl Outcome {
+    /// The word on the wire and in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Partial => "partial",
+            Self::Failed => "failed",
+            Self::Denied => "denied",
+            Self::Rejected => "rejected",
+            Self::Canceled => "canceled",
+            Self::TimedOut => "timed_out",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Whether the caller got what it asked for, wholly or in part.
+    pub fn is_success(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Partial)
+    }
+}
+
+/// What happened to the content, apart from how the call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Disposition {
+    /// Here, whole.
+    Inline,
+    /// Here in part; the rest was cut.
+    Preview,
+    /// The tool succeeded and had nothing to say. Not the same as a missing result.
+    Empty,
+    /// Made by the host, not by the tool: an error, a denial, an end after a restart.
+    Synthetic,
+}
+
+/// A piece of content.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image.
+    Image {
+        /// Base64 of the bytes.
+        data: String,
+        /// Such as `image/png`.
+        media_type: String,
+    },
+    /// Bytes that are neither.
+    Binary {
+        /// Base64 of the bytes, or of their head.
+        data: String,
+        /// The best guess.
+        media_type: String,
+        /// How many bytes the whole has.
+        size: u64,
+    },
+}
+
+impl Content {
+    /// Text content.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+/// What was cut, and how to get at the rest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Truncation {
+    /// How much is shown, in `unit`s.
+    pub shown: u64,
+    /// How much there is, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub total: Option<u64>,
+    /// `bytes`, `lines`, `entries`, `characters`.
+    pub unit: String,
+    /// How to get at the rest.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hint: Option<String>,
+}
+
+/// What a tool returns when it has done its work.
+#[derive(Clone, Debug, Default)]
+pub struct ToolOutput {
+    /// For the model, in order.
+    pub content: Vec<Content>,
+    /// For programs; fits the output schema where there is one.
+    pub structured: Option<Value>,
+    /// One line for people.
+    pub summary: Option<String>,
+    /// Exit code of a process, where one ran.
+    pub exit_code: Option<i32>,
+    /// What the tool itself cut.
+    pub truncated: Option<Truncation>,
+    /// Only part of the work was done.
+    pub partial: bool,
+}
+
+impl ToolOutput {
+    /// Text and nothing else.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: vec![Content::text(text)], ..Self::default() }
+    }
+
+    /// A value for programs.
+    pub fn structured(value: Value) -> Self {
+        Self { structured: Some(value), ..Self::default() }
+    }
+
+    /// Adds a line for people.
+    #[must_use]
+    pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
+        self.summary = Some(summary.into());
+        self
+    }
+
+    /// Adds a value for programs.
+    #[must_use]
+    pub fn with_structured(mut self, value: Value) -> Self {
+        self.structured = Some(value);
+        self
+    }
+}
+
+impl From<String> for ToolOutput {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<&str> for ToolOutput {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<Value> for ToolOutput {
+    fn from(value: Value) -> Self {
+        Self::structured(value)
+    }
+}
+
+impl From<()> for ToolOutput {
+    fn from((): ()) -> Self {
+        Self::default()
+    }
+}
+
+/// Where the time went, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Timings {
+    /// From the request to the result.
+    pub total_us: u64,
+    /// Waiting for a slot and for resources.
+    pub queued_us: u64,
+    /// In the tool.
+    pub execute_us: u64,
+}
+
+/// The end of a call: one per invocation, recorded before it is sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolResult {
+    /// The call.
+    pub invocation_id: InvocationId,
+    /// The tool, where one was found.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tool_id: Option<ToolId>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What happened to the content.
+    pub disposition: Disposition,
+    /// Not a success.
+    pub is_error: bool,
+    /// For the model, in order.
+    pub content: Vec<Content>,
+    /// For programs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub structured_content: Option<Value>,
+    /// One line for people.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub summary: Option<String>,
+    /// Exit code of a process, where one ran.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exit_code: Option<i32>,
+    /// What was cut.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub truncated: Option<Truncation>,
+    /// Why it did not succeed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error: Option<ToolError>,
+    /// Where the time went.
+    pub timings: Timings,
+}
+
+impl ToolResult {
+    /// The class of the error, where there is one.
+    pub fn error_class(&self) -> Option<ErrorClass> {
+        self.error.as_ref().map(|error| error.class)
+    }
+
+    /// All text pieces joined, or the structured content as JSON: what a text-only model is given.
+    pub fn model_text(&self) -> String {
+        let texts: Vec<&str> = self
+            .content
+            .iter()
+            .filter_map(|piece| match piece {
+                Content::Text { text } => Some(text.as_str()),
+                Content::Image { .. } | Content::Binary { .. } => None,
+            })
+            .collect();
+        match (&self.error, &self.structured_content) {
+            (Some(error), _) => {
+                let hint = error.hint.as_deref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+                format!("{}: {}{hint}", error.class, error.message)
+            }
+            (None, Some(value)) if texts.is_empty() => value.to_string(),
+            (None, _) => texts.join("\n"),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Where tools come from: something that lists many tools and runs them.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use crate::{
+    CallInput, Declaration, EffectOrigin, Effects, ErrorClass, Principal, SessionId, ToolCall, ToolFailure,
+    ToolId, ToolOutput,
+};
+
+/// A boxed future, as traits behind pointers need it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A place tools come from: the native set, an MCP server, a mounted module.
+pub trait Source: Send + Sync + 'static {
+    /// Its name, for records and health.
+    fn name(&self) -> &str;
+
+    /// Who vouches for what its tools say of their effects.
+    fn origin(&self) -> EffectOrigin;
+
+    /// How its tools are named on the wire.
+    fn naming(&self) -> Naming;
+
+    /// The tools, now. Asked again after a [`SourceNotice::ToolsChanged`].
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>>;
+
+    /// The source's own search, best first. `None`: the catalog's index is enough.
+    fn search<'a>(&'a self, query: &'a str, limit: usize) -> Option<BoxFuture<'a, Vec<ToolId>>> {
+        let _ = (query, limit);
+        None
+    }
+
+    /// Opens the source for one session. Called at the session's first call of one of its tools.
+    fn open<'a>(
+        &'a self,
+        session: &'a SessionScope,
+    ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>>;
+
+    /// Takes the way on which changes are told. Called once, before the first `list`.
+    fn connect(&self, feed: SourceFeed) {
+        let _ = feed;
+    }
+}
+
+/// The session a source is opened for.
+#[derive(Clone, Debug)]
+pub struct SessionScope {
+    /// The session.
+    pub session_id: SessionId,
+    /// Whose it is.
+    pub principal: Principal,
+}
+
+/// A source, opened for a session.
+pub trait SourceSession: Send + Sync {
+    /// Checks the values, after the schema and before any I/O.
+    fn check(&self, tool: &ToolId, input: &CallInput) -> Result<(), Refusal> {
+        let _ = (tool, input);
+        Ok(())
+    }
+
+    /// What the call will touch. `None`: what the declaration says.
+    fn effects(&self, tool: &ToolId, input: &CallInput) -> Option<Effects> {
+        let _ = (tool, input);
+        None
+    }
+
+    /// Does the work.
+    fn execute<'a>(
+        &'a self,
+        tool: &'a ToolId,
+        call: ToolCall,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>>;
+
+    /// The session ended: stop what still runs for it.
+    fn close(&self) {}
+}
+
+/// How tools are named on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// By their bare name: native tools, and what the operator wants so.
+    Bare,
+    /// As `namespace__name`.
+    Namespaced,
+}
+
+/// What a source tells its host unasked.
+#[derive(Clone, Debug)]
+pub enum SourceNotice {
+    /// The list is not what it was.
+    ToolsChanged,
+    /// Something happened that an operator should read.
+    Log(String),
+}
+
+/// The way from a source to its host.
+#[derive(Clone)]
+pub struct SourceFeed(Arc<dyn Fn(SourceNotice) + Send + Sync>);
+
+impl SourceFeed {
+    /// Wraps the host's side.
+    pub fn new(listen: impl Fn(SourceNotice) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(listen))
+    }
+
+    /// Tells the host.
+    pub fn notify(&self, notice: SourceNotice) {
+        (self.0)(notice);
+    }
+}
+
+/// Why a source cannot list or open.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("source `{origin}` is not available: {reason}")]
+pub struct SourceError {
+    /// The source's name.
+    pub origin: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Why values were refused before any I/O.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The kind; usually [`ErrorClass::InvalidArguments`].
+    pub class: ErrorClass,
+    /// JSON pointer of the value.
+    pub at: String,
+    /// What is wrong with it, and what would be right.
+    pub message: String,
+}
+
+impl Refusal {
+    /// The value at `at` cannot work.
+    pub fn invalid(at: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { class: ErrorClass::InvalidArguments, at: at.into(), message: message.into() }
+    }
+
+    /// The value at `at` reaches outside.
+    pub fn violation(at: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { class: ErrorClass::SandboxViolation, at: at.into(), message: message.into() }
+    }
+}

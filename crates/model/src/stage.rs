@@ -1,0 +1,74 @@
+//! The way of a call, in stages.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where a call is. The host's loop steps from one to the next; the journal keeps when it got there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Find the tool and see whether it may be called here.
+    Resolve,
+    /// Read the arguments.
+    Parse,
+    /// Check them against the schema and the tool's own rules, before any I/O.
+    Validate,
+    /// Prepare what others may see of them.
+    Observe,
+    /// Let hooks look, rewrite or stop.
+    PreHooks,
+    /// Allowed, denied or asked?
+    Decide,
+    /// Wait for a person.
+    AwaitApproval,
+    /// Wait for a slot and for the resources.
+    Admit,
+    /// Run.
+    Execute,
+    /// Turn the output into a result, once.
+    Map,
+    /// Let hooks see the result.
+    PostHooks,
+    /// Commit the end.
+    Persist,
+    /// Tell the caller.
+    Emit,
+}
+
+impl Stage {
+    /// The word used in records, events and docs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Resolve => "resolve",
+            Self::Parse => "parse",
+            Self::Validate => "validate",
+            Self::Observe => "observe",
+            Self::PreHooks => "pre_hooks",
+            Self::Decide => "decide",
+            Self::AwaitApproval => "await_approval",
+            Self::Admit => "admit",
+            Self::Execute => "execute",
+            Self::Map => "map",
+            Self::PostHooks => "post_hooks",
+            Self::Persist => "persist",
+            Self::Emit => "emit",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// When a call reached a stage, in microseconds after it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Transition {
+    /// The stage reached.
+    pub stage: Stage,
+    /// Microseconds since the call began.
+    pub at_us: u64,
+}

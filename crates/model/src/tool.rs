@@ -1,0 +1,163 @@
+//! What a tool author implements.
+
+use std::{future::Future, sync::Arc, time::Instant};
+
+use crate::{
+    BoxFuture, CallInput, Content, Declaration, Effects, EventBody, InvocationId, LogLevel, Principal,
+    Progress, Refusal, SessionId, ToolFailure, ToolOutput,
+};
+
+/// One tool.
+///
+/// ```
+/// use toolpost_model::{Declaration, Tool, ToolCall, ToolFailure, ToolOutput};
+///
+/// struct Greet;
+///
+/// impl Tool for Greet {
+///     fn declaration(&self) -> Declaration {
+///         Declaration::new("demo.greet".parse().expect("a fixed id"), "Greets somebody")
+///     }
+///
+///     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
+///         let name = call.input.arguments().str("name").unwrap_or("world");
+///         Ok(ToolOutput::text(format!("hello, {name}")))
+///     }
+/// }
+/// ```
+pub trait Tool: Send + Sync + 'static {
+    /// What it is. Asked once, when the tool is registered.
+    fn declaration(&self) -> Declaration;
+
+    /// Checks the values, after the schema and before any I/O.
+    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+        let _ = input;
+        Ok(())
+    }
+
+    /// What this call will touch. `None`: what the declaration's class says.
+    fn effects(&self, input: &CallInput) -> Option<Effects> {
+        let _ = input;
+        None
+    }
+
+    /// Does the work. The future is dropped at the deadline, or when the call is canceled and does not stop.
+    fn execute(&self, call: ToolCall) -> impl Future<Output = Result<ToolOutput, ToolFailure>> + Send;
+}
+
+/// [`Tool`] behind a pointer; implemented for every tool.
+pub trait DynTool: Send + Sync + 'static {
+    /// See [`Tool::declaration`].
+    fn declaration(&self) -> Declaration;
+    /// See [`Tool::check`].
+    fn check(&self, input: &CallInput) -> Result<(), Refusal>;
+    /// See [`Tool::effects`].
+    fn effects(&self, input: &CallInput) -> Option<Effects>;
+    /// See [`Tool::execute`].
+    fn execute(&self, call: ToolCall) -> BoxFuture<'_, Result<ToolOutput, ToolFailure>>;
+}
+
+impl<T: Tool> DynTool for T {
+    fn declaration(&self) -> Declaration {
+        Tool::declaration(self)
+    }
+
+    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+        Tool::check(self, input)
+    }
+
+    fn effects(&self, input: &CallInput) -> Option<Effects> {
+        Tool::effects(self, input)
+    }
+
+    fn execute(&self, call: ToolCall) -> BoxFuture<'_, Result<ToolOutput, ToolFailure>> {
+        Box::pin(Tool::execute(self, call))
+    }
+}
+
+/// One call as a tool sees it.
+pub struct ToolCall {
+    /// The arguments, checked.
+    pub input: CallInput,
+    /// The way back to the host.
+    pub context: CallContext,
+}
+
+/// What the host offers to a running call. Implemented by the host; tools hold it as [`CallContext`].
+pub trait CallPort: Send + Sync {
+    /// The call.
+    fn invocation_id(&self) -> InvocationId;
+    /// The session it runs in.
+    fn session_id(&self) -> &SessionId;
+    /// Who called.
+    fn principal(&self) -> &Principal;
+    /// When the work will be stopped.
+    fn deadline(&self) -> Instant;
+    /// Passes an event on. Never blocks.
+    fn emit(&self, body: EventBody);
+    /// Whether the call was told to stop.
+    fn is_canceled(&self) -> bool;
+    /// Resolves when the call is told to stop.
+    fn canceled(&self) -> BoxFuture<'_, ()>;
+}
+
+/// A running call's way back to the host: events out, cancellation in.
+#[derive(Clone)]
+pub struct CallContext(Arc<dyn CallPort>);
+
+impl CallContext {
+    /// Wraps the host's side.
+    pub fn new(port: Arc<dyn CallPort>) -> Self {
+        Self(port)
+    }
+
+    /// The call.
+    pub fn invocation_id(&self) -> InvocationId {
+        self.0.invocation_id()
+    }
+
+    /// The session it runs in.
+    pub fn session_id(&self) -> &SessionId {
+        self.0.session_id()
+    }
+
+    /// Who called.
+    pub fn principal(&self) -> &Principal {
+        self.0.principal()
+    }
+
+    /// When the work will be stopped.
+    pub fn deadline(&self) -> Instant {
+        self.0.deadline()
+    }
+
+    /// Whether the call was told to stop. Long loops should look now and then.
+    pub fn is_canceled(&self) -> bool {
+        self.0.is_canceled()
+    }
+
+    /// Resolves when the call is told to stop.
+    pub async fn canceled(&self) {
+        self.0.canceled().await;
+    }
+
+    /// Says how far the work got.
+    pub fn progress(&self, progress: Progress) {
+        self.0.emit(EventBody::Progress(progress));
+    }
+
+    /// Says what is being done.
+    pub fn status(&self, message: impl Into<String>) {
+        self.0.emit(EventBody::Status { message: message.into() });
+    }
+
+    /// Writes a log line.
+    pub fn log(&self, level: LogLevel, message: impl Into<String>) {
+        self.0.emit(EventBody::Log { level, message: message.into() });
+    }
+
+    /// Hands over a named piece of the result before the end.
+    pub fn artifact(&self, name: impl Into<String>, content: Content) {
+        self.0.emit(EventBody::Artifact { name: name.into(), content });
+    }
+}

@@ -1,0 +1,91 @@
+//! The file tools: namespace `files`, one tool a file.
+//!
+//! Each tool parses its path by the lexical rule (`check`, no I/O), finds the place beneath the workspace's
+//! descriptor (`effects` and `execute`, through [`Workspace::locate`]) and works on descriptors from there on.
+//! A path string is never opened twice, so there is nothing to win by swapping what it names.
+
+mod digest;
+mod failure;
+mod file_info;
+mod list_directory;
+mod names;
+mod read_file;
+mod worker;
+mod workspace;
+mod write_file;
+
+use std::{path::Path, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toolpost_model::{
+    Access, AccessKind, CallInput, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, Effects,
+    ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
+};
+
+pub use workspace::{Workspace, WorkspaceError};
+
+use super::literal;
+
+/// The file tools, all on one workspace.
+pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
+    vec![
+        Arc::new(read_file::ReadFile::new(workspace.clone())),
+        Arc::new(write_file::WriteFile::new(workspace.clone())),
+        Arc::new(list_directory::ListDirectory::new(workspace.clone())),
+        Arc::new(file_info::FileInfo::new(workspace)),
+    ]
+}
+
+/// What all file tools have in common. `In` and `Out` give the schemas.
+fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str, access: Access) -> Declaration {
+    let mut declaration = Declaration::new(literal(ToolId::new("files", name)), description);
+    declaration.kind = ToolKind::File;
+    declaration.toolkit = "files".to_owned();
+    declaration.input.schema = Arc::new(schema_of::<In>());
+    declaration.output.schema = Some(Arc::new(schema_of::<Out>()));
+    let interface = &mut declaration.interface;
+    interface.execution.kind = ExecutionKind::EmbeddedRuntime;
+    interface.execution.cancel = CancelSupport::Cooperative;
+    interface.rendering.subject_argument = Some("path".to_owned());
+    let (class, risk, reach, tag) = match access {
+        Access::Read => (EffectClass::Read, RiskLevel::Low, AccessKind::FileRead, "read"),
+        Access::Write => (
+            EffectClass::Write,
+            RiskLevel::Medium,
+            AccessKind::FileWrite,
+            "write",
+        ),
+    };
+    interface.safety.class = ClassFact::Always(class);
+    interface.permission.risk = risk;
+    interface.permission.access = vec![reach];
+    interface.execution.idempotent = access == Access::Read;
+    declaration.tags = vec!["files".to_owned(), tag.to_owned()];
+    declaration
+}
+
+/// Reads the arguments without copying them: content may be megabytes, and three stages look at it.
+fn arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, serde_json::Error> {
+    A::deserialize(input.arguments().value())
+}
+
+/// The same for `check`, where a misfit is a refusal.
+fn checked_arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, Refusal> {
+    arguments(input).map_err(|error| Refusal::invalid("", error.to_string()))
+}
+
+/// What a tool that only reads `path` touches: the real place, however the path spells it.
+fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects> {
+    let requested = workspace.request(path).ok()?;
+    let place = workspace
+        .locate(&requested)
+        .map_or_else(|_| requested.lexical(), |located| located.whole_path());
+    Some(Effects::of(EffectClass::Read).using(key(workspace, &place), Access::Read))
+}
+
+/// The scheduler's name of a place in the workspace. Two names that differ only in bytes that are no UTF-8 share
+/// a key and thereby wait for one another, which is harmless.
+fn key(workspace: &Workspace, place: &Path) -> ResourceKey {
+    ResourceKey::path(&workspace.path().join(place).to_string_lossy())
+}

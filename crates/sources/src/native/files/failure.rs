@@ -1,0 +1,197 @@
+//! What can go wrong on the way to a file, for all file tools, and how it is told.
+
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+};
+
+use cap_std::fs::Dir;
+use rustix::fs::FileType;
+use toolpost_model::{ErrorClass, ToolFailure};
+
+use super::{
+    names::{shown, shown_path, similar},
+    workspace::PathRefusal,
+};
+
+/// Why the place a path names could not be reached or opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PathError {
+    /// The text itself.
+    #[error(transparent)]
+    Refused(#[from] PathRefusal),
+    /// A link, or `..` behind one, leads out.
+    #[error("`{}` leaves the workspace{}", shown(.given), .link.as_ref().map(FollowedLink::told).unwrap_or_default())]
+    Leaves {
+        given: String,
+        link: Option<FollowedLink>,
+    },
+    /// Links in a circle, or names that keep being swapped.
+    #[error("`{}` leads through too many links or levels", shown(.given))]
+    TooManySteps { given: String },
+    /// A file where a directory is needed.
+    #[error("`{}` cannot be reached: `{}` is not a directory", shown(.given), shown_path(.at))]
+    NotADirectory { given: String, at: PathBuf },
+    /// Nothing of that name.
+    #[error("`{}` does not exist{}", shown(.given), .within.as_ref().map(|at| format!(": there is no `{}`", shown(at))).unwrap_or_default())]
+    NotFound {
+        given: String,
+        within: Option<String>,
+        similar: Vec<String>,
+    },
+    /// A directory where a file is needed.
+    #[error("`{}` is a directory", shown(.given))]
+    IsDirectory { given: String },
+    /// A pipe, a socket or a device.
+    #[error("`{}` is {kind}, not a regular file", shown(.given))]
+    Special { given: String, kind: &'static str },
+    /// Something else has the name than a moment before.
+    #[error("`{}` was replaced while it was being opened", shown(.given))]
+    Swapped { given: String },
+    /// The system said no.
+    #[error("cannot open `{}`: {source}", shown(.given))]
+    Io { given: String, source: io::Error },
+}
+
+/// A link the lookup went through.
+#[derive(Debug)]
+pub(crate) struct FollowedLink {
+    /// Where it is.
+    pub(crate) link: PathBuf,
+    /// What it says.
+    pub(crate) target: PathBuf,
+}
+
+impl FollowedLink {
+    fn told(&self) -> String {
+        format!(
+            ": the link `{}` points to `{}`",
+            shown_path(&self.link),
+            shown_path(&self.target)
+        )
+    }
+}
+
+/// A pipe, a socket or a device was named.
+pub(crate) fn special(given: &str, file_type: FileType) -> PathError {
+    let kind = match file_type {
+        FileType::Fifo => "a named pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::RegularFile | FileType::Directory | FileType::Symlink | FileType::Unknown => {
+            "of unknown type"
+        }
+    };
+    PathError::Special {
+        given: given.to_owned(),
+        kind,
+    }
+}
+
+impl PathError {
+    /// `rest` is missing in `parent`, which lies at `at`. Looks for names the caller may have meant.
+    pub(crate) fn not_found(given: String, parent: &Dir, at: &Path, rest: &[OsString]) -> Self {
+        let wanted = rest
+            .first()
+            .map(|name| name.to_string_lossy())
+            .unwrap_or_default();
+        let similar = similar(parent, &wanted)
+            .into_iter()
+            .map(|name| shown_path(&at.join(name)))
+            .collect();
+        let within = (rest.len() > 1).then(|| at.join(&*wanted).to_string_lossy().into_owned());
+        Self::NotFound {
+            given,
+            within,
+            similar,
+        }
+    }
+
+    /// As the call's result tells it. Nothing was changed on the way to a file.
+    pub(crate) fn into_failure(self) -> ToolFailure {
+        let failure = ToolFailure::of(self.class(), self.to_string()).untouched();
+        match self {
+            Self::Refused(_) => failure,
+            Self::Leaves { .. } => failure
+                .code("leaves_workspace")
+                .hint("links are followed only inside the workspace"),
+            Self::TooManySteps { .. } => failure.code("too_many_links"),
+            Self::NotADirectory { .. } => failure.code("not_a_directory"),
+            Self::NotFound { similar, .. } => {
+                let hint = match similar.as_slice() {
+                    [] => "`list_directory` shows what there is".to_owned(),
+                    names => format!("did you mean `{}`?", names.join("` or `")),
+                };
+                failure.code("not_found").hint(hint)
+            }
+            Self::IsDirectory { .. } => failure
+                .code("is_directory")
+                .hint("`list_directory` shows what is in it"),
+            Self::Special { .. } => failure.code("not_a_regular_file"),
+            Self::Swapped { .. } => failure.code("swapped").hint("call again"),
+            Self::Io { source, .. } => failure.code(io_code(&source)),
+        }
+    }
+
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Refused(refusal) => refusal.class(),
+            Self::Leaves { .. } => ErrorClass::SandboxViolation,
+            Self::TooManySteps { .. }
+            | Self::NotADirectory { .. }
+            | Self::NotFound { .. }
+            | Self::IsDirectory { .. }
+            | Self::Special { .. }
+            | Self::Swapped { .. }
+            | Self::Io { .. } => ErrorClass::ExecutionFailed,
+        }
+    }
+}
+
+/// The code of a system error. Callers branch on these; the message has the details.
+pub(crate) fn io_code(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "permission_denied",
+        io::ErrorKind::NotFound => "not_found",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "disk_full",
+        io::ErrorKind::ReadOnlyFilesystem => "read_only",
+        io::ErrorKind::InvalidFilename => "name_too_long",
+        _ => "io",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use toolpost_model::ErrorClass;
+
+    use super::PathError;
+
+    #[test]
+    fn system_errors_get_codes_that_callers_can_branch_on() {
+        let check = |errno: rustix::io::Errno, code: &str| {
+            let failure = PathError::Io {
+                given: "a.txt".to_owned(),
+                source: io::Error::from(errno),
+            }
+            .into_failure();
+            assert_eq!(failure.class, ErrorClass::ExecutionFailed);
+            assert_eq!(failure.code.as_deref(), Some(code));
+            assert_eq!(failure.untouched, Some(true));
+            assert!(
+                failure.message.starts_with("cannot open `a.txt`: "),
+                "{}",
+                failure.message
+            );
+        };
+        check(rustix::io::Errno::ACCESS, "permission_denied");
+        check(rustix::io::Errno::PERM, "permission_denied");
+        check(rustix::io::Errno::NOSPC, "disk_full");
+        check(rustix::io::Errno::DQUOT, "disk_full");
+        check(rustix::io::Errno::ROFS, "read_only");
+        check(rustix::io::Errno::NAMETOOLONG, "name_too_long");
+        check(rustix::io::Errno::MFILE, "io");
+    }
+}

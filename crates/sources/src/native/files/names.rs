@@ -1,0 +1,132 @@
+//! File names for people and models: shown safely, and guessed at when misspelled.
+
+use std::{borrow::Cow, ffi::OsStr, path::Path};
+
+use cap_std::fs::Dir;
+
+/// Longest text quoted in a message, in characters.
+const QUOTED_CHARS: usize = 300;
+/// How many names of a directory are looked at for a suggestion.
+const COMPARED_NAMES: usize = 2000;
+/// How many suggestions are made.
+const SUGGESTIONS: usize = 3;
+
+/// A path or name for a message: escaped, and cut where it is very long.
+pub(crate) fn shown(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARS) {
+        None => escaped(text).into_owned(),
+        Some((end, _)) => format!("{}…", escaped(&text[..end])),
+    }
+}
+
+/// The same for a path inside the workspace, whose root is `.`.
+pub(crate) fn shown_path(path: &Path) -> String {
+    shown(&relative(path).0)
+}
+
+/// The text of a path inside the workspace, and whether bytes of it had to be replaced to make it text.
+pub(crate) fn relative(path: &Path) -> (Cow<'_, str>, bool) {
+    match path.to_str() {
+        Some("") => (".".into(), false),
+        Some(text) => (text.into(), false),
+        None => (path.to_string_lossy(), true),
+    }
+}
+
+/// Replaces characters that would break a line or turn the writing direction: a file name must not be able to
+/// look like two lines of a listing.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    let odd = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(odd) {
+        return text.into();
+    }
+    let mut safe = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\0' => safe.push_str("\\0"),
+            c if odd(c) => safe.extend(c.escape_default()),
+            c => safe.push(c),
+        }
+    }
+    safe.into()
+}
+
+/// Names in `dir` that the caller may have meant by `wanted`, best first. A hint only: what cannot be read is
+/// left out silently.
+pub(crate) fn similar(dir: &Dir, wanted: &str) -> Vec<String> {
+    let Ok(entries) = dir.entries() else {
+        return Vec::new();
+    };
+    let wanted = wanted.to_lowercase();
+    let mut candidates: Vec<(usize, String)> = entries
+        .take(COMPARED_NAMES)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter_map(|name| Some((distance(&wanted, &name.to_lowercase())?, name)))
+        .collect();
+    candidates.sort();
+    candidates
+        .into_iter()
+        .take(SUGGESTIONS)
+        .map(|(_, name)| name)
+        .collect()
+}
+
+/// How far two names are apart, where they are close enough to be mistaken for one another.
+fn distance(wanted: &str, name: &str) -> Option<usize> {
+    let stem = |text: &str| Path::new(text).file_stem().map(OsStr::to_owned);
+    let edits = edit_distance(wanted, name);
+    let close = edits * 3 <= wanted.chars().count().max(3);
+    (close || stem(wanted) == stem(name)).then_some(edits)
+}
+
+/// The number of characters to insert, delete, replace or swap with their neighbour to get from `a` to `b`.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before = vec![0; b.len() + 1];
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut row = vec![i + 1; b.len() + 1];
+        for j in 0..b.len() {
+            let replaced = above[j] + usize::from(a[i] != b[j]);
+            row[j + 1] = replaced.min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
+            }
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{distance, escaped, shown};
+
+    #[test]
+    fn names_that_could_be_meant_are_close() {
+        let check = |wanted: &str, name: &str, close: bool| {
+            assert_eq!(distance(wanted, name).is_some(), close, "{wanted} and {name}");
+        };
+        check("main.rs", "mian.rs", true);
+        check("config.yaml", "config.yml", true);
+        check("readme", "readme.md", true);
+        check("notes.md", "notes.txt", true);
+        check("ab", "abc", true);
+        check("scr", "src", true);
+        check("main.rs", "lib.rs", false);
+        check("a", "b.txt", false);
+    }
+
+    #[test]
+    fn texts_cannot_break_lines_or_turn_around() {
+        assert_eq!(
+            escaped("a\nb\u{202e}c\u{1b}[0m\0"),
+            "a\\nb\\u{202e}c\\u{1b}[0m\\0"
+        );
+        assert_eq!(escaped("größe 文.txt"), "größe 文.txt");
+        assert_eq!(shown(&"é".repeat(400)), format!("{}…", "é".repeat(300)));
+    }
+}

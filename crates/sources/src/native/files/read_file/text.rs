@@ -1,0 +1,260 @@
+//! Cuts a range of lines out of bytes that come in pieces, within fixed limits. No I/O.
+
+/// Most text shown at once, in bytes.
+const SHOWN_BYTES: usize = 256 * 1024;
+/// Most of one line shown, in bytes.
+const LINE_BYTES: usize = 16 * 1024;
+
+/// Collects lines `first ..` of a file that is fed to it. Memory stays bounded whatever comes in.
+pub(super) struct LineWindow {
+    first: u64,
+    limit: u64,
+    /// Number of the line the next byte belongs to.
+    line: u64,
+    /// Bytes of the current line seen so far; 0 means that none of it was seen.
+    line_seen: u64,
+    shown: Vec<u8>,
+    /// Where the current line begins in `shown`.
+    line_start: usize,
+    lines_shown: u64,
+    cut_lines: u64,
+    /// The first line after the window, once something of it was seen.
+    next_line: Option<u64>,
+}
+
+/// What was cut out.
+#[derive(Debug, PartialEq)]
+pub(super) struct Window {
+    pub(super) text: String,
+    pub(super) first_line: u64,
+    pub(super) lines_shown: u64,
+    pub(super) cut_lines: u64,
+    /// Where to read on, if there is more.
+    pub(super) next_line: Option<u64>,
+    /// Known when everything was fed.
+    pub(super) total_lines: Option<u64>,
+    /// Bytes that are not UTF-8 were replaced.
+    pub(super) lossy: bool,
+}
+
+impl LineWindow {
+    /// At most `limit` lines from line `first` on, counted from 1.
+    pub(super) fn new(first: u64, limit: u64) -> Self {
+        Self {
+            first,
+            limit,
+            line: 1,
+            line_seen: 0,
+            shown: Vec::new(),
+            line_start: 0,
+            lines_shown: 0,
+            cut_lines: 0,
+            next_line: None,
+        }
+    }
+
+    /// Takes the next bytes of the file.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let body = piece.strip_suffix(b"\n");
+            if self.line >= self.first && self.next_line.is_none() {
+                self.take(body.unwrap_or(piece), body.is_some());
+            }
+            self.line_seen += piece.len() as u64;
+            if body.is_some() {
+                self.line += 1;
+                self.line_seen = 0;
+            }
+        }
+    }
+
+    /// Whether nothing that could still come would be shown.
+    pub(super) fn is_complete(&self) -> bool {
+        self.next_line.is_some()
+    }
+
+    fn take(&mut self, body: &[u8], ends: bool) {
+        if self.lines_shown == self.limit {
+            self.next_line = Some(self.line);
+            return;
+        }
+        let kept = self.shown.len() - self.line_start;
+        let room = LINE_BYTES.saturating_sub(kept);
+        self.shown.extend_from_slice(&body[..body.len().min(room)]);
+        if ends {
+            self.end_line(self.line_seen + body.len() as u64, LineEnd::Newline);
+        }
+    }
+
+    /// The current line, `length` bytes without its newline, is over: keep it if it fits.
+    fn end_line(&mut self, length: u64, end: LineEnd) {
+        let kept = self.shown.len() - self.line_start;
+        let cut = length > kept as u64 || end == LineEnd::OutOfSight;
+        if cut {
+            self.shown
+                .truncate(self.line_start + whole_characters(&self.shown[self.line_start..]));
+            let dropped = length - (self.shown.len() - self.line_start) as u64;
+            let mark = match end {
+                LineEnd::OutOfSight => "… [this line goes on beyond what is scanned]".to_owned(),
+                LineEnd::Newline | LineEnd::EndOfFile => {
+                    format!("… [{dropped} more bytes of this line not shown]")
+                }
+            };
+            self.shown.extend_from_slice(mark.as_bytes());
+        }
+        if end == LineEnd::Newline {
+            self.shown.push(b'\n');
+        }
+        if self.shown.len() > SHOWN_BYTES {
+            self.shown.truncate(self.line_start);
+            self.next_line = Some(self.line);
+            return;
+        }
+        self.cut_lines += u64::from(cut);
+        self.lines_shown += 1;
+        self.line_start = self.shown.len();
+    }
+
+    /// No more comes: because the file ended, or because the caller stopped feeding.
+    pub(super) fn finish(mut self, at_end: bool) -> Window {
+        let inside_window = self.line >= self.first && self.next_line.is_none();
+        if self.line_seen > 0 && inside_window && self.lines_shown < self.limit {
+            self.end_line(
+                self.line_seen,
+                if at_end {
+                    LineEnd::EndOfFile
+                } else {
+                    LineEnd::OutOfSight
+                },
+            );
+        }
+        let lines = self.line - 1 + u64::from(self.line_seen > 0);
+        let (text, lossy) = match String::from_utf8(self.shown) {
+            Ok(text) => (text, false),
+            Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
+        };
+        Window {
+            text,
+            lossy,
+            first_line: self.first,
+            lines_shown: self.lines_shown,
+            cut_lines: self.cut_lines,
+            next_line: self.next_line,
+            total_lines: at_end.then_some(lines),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineEnd {
+    Newline,
+    EndOfFile,
+    /// The scan stopped within the line.
+    OutOfSight,
+}
+
+/// How many bytes are left when a character cut in two at the end is dropped.
+fn whole_characters(bytes: &[u8]) -> usize {
+    let tail = bytes
+        .iter()
+        .rev()
+        .take(4)
+        .position(|byte| byte & 0b1100_0000 != 0b1000_0000);
+    let Some(behind_lead) = tail else {
+        return bytes.len();
+    };
+    let lead = bytes.len() - 1 - behind_lead;
+    match std::str::from_utf8(&bytes[lead..]) {
+        Err(error) if error.error_len().is_none() => lead,
+        Ok(_) | Err(_) => bytes.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LineWindow, SHOWN_BYTES, Window};
+
+    /// Feeds the text in pieces of every small size, which must make no difference.
+    fn window(file: &[u8], first: u64, limit: u64) -> Window {
+        let cut = |size: usize| {
+            let mut window = LineWindow::new(first, limit);
+            file.chunks(size).for_each(|piece| window.feed(piece));
+            window.finish(true)
+        };
+        let whole = cut(file.len().max(1));
+        for size in [1, 2, 3, 7, 4096] {
+            assert_eq!(cut(size), whole, "pieces of {size}");
+        }
+        whole
+    }
+
+    fn check(file: &str, (first, limit): (u64, u64), text: &str, next: Option<u64>, total: u64) {
+        let window = window(file.as_bytes(), first, limit);
+        assert_eq!(
+            (window.text.as_str(), window.next_line),
+            (text, next),
+            "{file:?} from {first}"
+        );
+        assert_eq!(
+            (window.total_lines, window.lossy, window.cut_lines),
+            (Some(total), false, 0)
+        );
+    }
+
+    #[test]
+    fn lines_come_out_exactly_as_they_are() {
+        check("", (1, 10), "", None, 0);
+        check("a", (1, 10), "a", None, 1);
+        check("a\n", (1, 10), "a\n", None, 1);
+        check("a\n\n", (1, 1), "a\n", Some(2), 2);
+        check("a\n\n", (2, 1), "\n", None, 2);
+        check("a\r\nb\r\nc", (2, 1), "b\r\n", Some(3), 3);
+        check("a\nb\nc", (3, 5), "c", None, 3);
+        check("a\nb\nc", (4, 5), "", None, 3);
+        check("\u{feff}a\n", (1, 1), "\u{feff}a\n", None, 1);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_between_characters_and_says_so() {
+        let long = "é".repeat(10_000);
+        let window = window(format!("x{long}\nnext\n").as_bytes(), 1, 10);
+        let (first, rest) = window.text.split_once('\n').unwrap();
+        assert_eq!(rest, "next\n");
+        assert!(
+            first.ends_with("é… [3618 more bytes of this line not shown]"),
+            "{}",
+            &first[first.len() - 60..]
+        );
+        assert_eq!(
+            (window.cut_lines, window.lines_shown, window.lossy),
+            (1, 2, false)
+        );
+    }
+
+    #[test]
+    fn the_byte_limit_ends_the_window_between_lines() {
+        let file = format!("{}\n", "y".repeat(999)).repeat(300);
+        let window = window(file.as_bytes(), 1, 2000);
+        assert_eq!(window.lines_shown, (SHOWN_BYTES / 1000) as u64);
+        assert_eq!(window.next_line, Some(window.lines_shown + 1));
+        assert_eq!(window.text.len(), 1000 * window.lines_shown as usize);
+    }
+
+    #[test]
+    fn an_unfinished_scan_says_that_the_line_goes_on() {
+        let mut lines = LineWindow::new(1, 10);
+        lines.feed(b"begin");
+        let window = lines.finish(false);
+        assert_eq!(window.text, "begin… [this line goes on beyond what is scanned]");
+        assert_eq!((window.total_lines, window.cut_lines), (None, 1));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced_only_where_they_are_shown() {
+        let file = b"fine\nbroken \xff\n";
+        assert!(!window(file, 1, 1).lossy);
+        let second = window(file, 2, 1);
+        assert!(second.lossy);
+        assert_eq!(second.text, "broken \u{fffd}\n");
+    }
+}

@@ -1,0 +1,75 @@
+//! Opens single names in directories that are already open. Links are never followed.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    os::unix::ffi::OsStringExt,
+};
+
+use cap_std::fs::{Dir, File};
+use rustix::{
+    fs::{FileType, Mode, OFlags, Stat, fstat, openat, readlinkat},
+    io::Errno,
+};
+
+use crate::native::files::failure::{PathError, special};
+
+/// Opens a directory only as a place: that needs no right to list it.
+#[cfg(target_os = "linux")]
+const AS_PLACE: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const AS_PLACE: OFlags = OFlags::RDONLY;
+
+/// Opens the directory `name`, which is one plain name, in `parent`.
+pub(crate) fn open_directory(parent: &Dir, name: &OsStr) -> rustix::io::Result<Dir> {
+    let flags = AS_PLACE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(parent, name, flags, Mode::empty()).map(Dir::from)
+}
+
+/// The text of the link `name` in `parent`.
+pub(crate) fn read_link(parent: &Dir, name: &OsStr) -> rustix::io::Result<OsString> {
+    Ok(OsString::from_vec(
+        readlinkat(parent, name, Vec::new())?.into_bytes(),
+    ))
+}
+
+/// Opens the regular file `name` in `parent` for reading. Anything else is refused after a look at the open
+/// descriptor, and the open itself waits for nobody: a pipe without a writer must not hold up the worker.
+pub(crate) fn open_regular(parent: &Dir, name: &OsStr, given: &str) -> Result<(File, Stat), PathError> {
+    let failed = |error: Errno| PathError::Io {
+        given: given.to_owned(),
+        source: error.into(),
+    };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = match openat(parent, name, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::LOOP | Errno::NOENT) => {
+            return Err(PathError::Swapped {
+                given: given.to_owned(),
+            });
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    let stat = fstat(&file).map_err(failed)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok((File::from(file), stat)),
+        FileType::Directory => Err(PathError::IsDirectory {
+            given: given.to_owned(),
+        }),
+        other => Err(special(given, other)),
+    }
+}
+
+/// Makes the names in a directory durable. File systems that cannot do that say `EINVAL`, and a directory we
+/// may not list cannot be opened for it; neither says anything about the data.
+pub(crate) fn sync_directory(dir: &Dir) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = match openat(dir, ".", flags, Mode::empty()) {
+        Err(Errno::ACCESS) => return Ok(()),
+        opened => opened?,
+    };
+    match rustix::fs::fsync(&opened) {
+        Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+        synced => Ok(synced?),
+    }
+}

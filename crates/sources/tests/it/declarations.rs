@@ -1,0 +1,124 @@
+use serde_json::{Value, json};
+use toolpost_model::{ClassFact, EffectClass, ErrorClass, ExecutionKind, Loading, ToolKind};
+
+use crate::desk::{Desk, input, structured, text};
+
+#[test]
+fn every_tool_declares_what_it_is() {
+    let desk = Desk::new();
+    let check = |name: &str, kind: ToolKind, class: EffectClass, loading: Loading, required: Value| {
+        let declaration = desk.tool(name).declaration();
+        assert_eq!((declaration.kind, declaration.loading), (kind, loading), "{name}");
+        assert_eq!(
+            declaration.interface.safety.class,
+            ClassFact::Always(class),
+            "{name}"
+        );
+        assert_eq!(
+            declaration.interface.execution.kind,
+            ExecutionKind::EmbeddedRuntime
+        );
+        assert_eq!(
+            declaration.interface.execution.idempotent,
+            class == EffectClass::Read
+        );
+        let schema = &declaration.input.schema;
+        assert_eq!(schema["additionalProperties"], false, "{name}");
+        assert_eq!(schema.get("required").unwrap_or(&json!([])), &required, "{name}");
+        let properties = schema["properties"].as_object().unwrap();
+        assert!(
+            properties
+                .values()
+                .all(|property| property["description"].is_string()),
+            "{name}: {schema}"
+        );
+        for example in &declaration.input.examples {
+            desk.tool(name).check(&input(example.clone())).unwrap();
+        }
+    };
+    check(
+        "files.read_file",
+        ToolKind::File,
+        EffectClass::Read,
+        Loading::Eager,
+        json!(["path"]),
+    );
+    check(
+        "files.write_file",
+        ToolKind::File,
+        EffectClass::Write,
+        Loading::Eager,
+        json!(["path", "content"]),
+    );
+    check(
+        "files.list_directory",
+        ToolKind::File,
+        EffectClass::Read,
+        Loading::Eager,
+        json!([]),
+    );
+    check(
+        "files.file_info",
+        ToolKind::File,
+        EffectClass::Read,
+        Loading::Deferred,
+        json!(["path"]),
+    );
+    check(
+        "host.echo",
+        ToolKind::Function,
+        EffectClass::Read,
+        Loading::Eager,
+        json!(["message"]),
+    );
+}
+
+#[test]
+fn structured_results_fit_the_declared_schema() {
+    let desk = Desk::new();
+    desk.file("a.txt", "a\nb\n");
+    desk.file("blob", "\0");
+    desk.link("link", "a.txt");
+    for (tool, arguments) in [
+        ("files.read_file", json!({ "path": "a.txt", "limit": 1 })),
+        ("files.read_file", json!({ "path": "blob" })),
+        ("files.write_file", json!({ "path": "a.txt", "content": "new" })),
+        ("files.list_directory", json!({})),
+        ("files.file_info", json!({ "path": "a.txt" })),
+    ] {
+        let schema = desk.tool(tool).declaration().output.schema.unwrap();
+        let output = desk.call(tool, arguments).unwrap();
+        let facts = structured(&output).as_object().unwrap();
+        for key in facts.keys() {
+            assert!(
+                schema["properties"].get(key).is_some(),
+                "{tool} gives `{key}`, which its schema does not know"
+            );
+        }
+        for key in schema["required"].as_array().unwrap() {
+            assert!(
+                facts.contains_key(key.as_str().unwrap()),
+                "{tool} does not give {key}"
+            );
+        }
+    }
+}
+
+#[test]
+fn unknown_arguments_are_refused() {
+    let desk = Desk::new();
+    let failed = desk
+        .call("files.read_file", json!({ "path": "a.txt", "lines": 3 }))
+        .unwrap_err();
+    assert_eq!(failed.class, ErrorClass::InvalidArguments);
+    assert!(failed.message.contains("`lines`"), "{failed:?}");
+}
+
+#[test]
+fn echo_gives_the_message_back() {
+    let desk = Desk::new();
+    assert_eq!(
+        text(&desk.call("host.echo", json!({ "message": "hi\n" })).unwrap()),
+        "hi\n"
+    );
+}

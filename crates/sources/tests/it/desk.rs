@@ -1,0 +1,248 @@
+//! A workspace on disk with something beside it that must stay untouched, and a host just large enough to call
+//! tools.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use toolpost_model::{
+    Arguments, BoxFuture, CallContext, CallInput, CallPort, Content, DynTool, Effects, ErrorClass, EventBody,
+    InvocationId, Principal, SessionId, ToolCall, ToolOutput,
+};
+use toolpost_sources::{Workspace, native_tools};
+
+pub(crate) const SECRET: &str = "outside secret";
+
+/// `w/` is the workspace, `outside/` lies beside it.
+pub(crate) struct Desk {
+    home: TempDir,
+    tools: BTreeMap<String, Arc<dyn DynTool>>,
+    runtime: Runtime,
+}
+
+/// How a call failed, wherever on its way.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) class: ErrorClass,
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) hint: String,
+    pub(crate) untouched: bool,
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        Self::opened_as(|home| home.join("w"))
+    }
+
+    /// The workspace is opened by the path that `spelled` makes.
+    pub(crate) fn opened_as(spelled: impl FnOnce(&Path) -> PathBuf) -> Self {
+        let home = TempDir::new().unwrap();
+        fs::create_dir(home.path().join("w")).unwrap();
+        fs::create_dir(home.path().join("outside")).unwrap();
+        fs::write(home.path().join("outside/secret.txt"), SECRET).unwrap();
+        let root = spelled(home.path());
+        Self {
+            tools: tools_of(&root),
+            home,
+            runtime: runtime(),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.home.path().canonicalize().unwrap().join("w").join(name)
+    }
+
+    pub(crate) fn outside(&self) -> PathBuf {
+        self.home.path().canonicalize().unwrap().join("outside")
+    }
+
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn link(&self, name: &str, target: impl AsRef<Path>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink(target, path).unwrap();
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> &dyn DynTool {
+        self.tools[name].as_ref()
+    }
+
+    pub(crate) fn effects(&self, tool: &str, arguments: Value) -> Effects {
+        self.tool(tool).effects(&input(arguments)).unwrap()
+    }
+
+    pub(crate) fn call(&self, tool: &str, arguments: Value) -> Result<ToolOutput, Failed> {
+        self.call_with(tool, arguments, Port::new(|_| false)).0
+    }
+
+    /// Calls with a host that does something each time the tool looks whether to stop.
+    pub(crate) fn call_with(
+        &self,
+        tool: &str,
+        arguments: Value,
+        port: Port,
+    ) -> (Result<ToolOutput, Failed>, Vec<EventBody>) {
+        let (tool, input, port) = (self.tool(tool), input(arguments), Arc::new(port));
+        let result = tool.check(&input).map_err(|refusal| Failed {
+            class: refusal.class,
+            code: String::new(),
+            message: refusal.message,
+            hint: refusal.at,
+            untouched: true,
+        });
+        let result = result.and_then(|()| {
+            let context = CallContext::new(port.clone());
+            self.runtime
+                .block_on(tool.execute(ToolCall { input, context }))
+                .map_err(|failure| Failed {
+                    class: failure.class,
+                    code: failure.code.unwrap_or_default().into_owned(),
+                    message: failure.message,
+                    hint: failure.hint.unwrap_or_default(),
+                    untouched: failure.untouched == Some(true),
+                })
+        });
+        let events = std::mem::take(&mut *port.events.lock().unwrap());
+        (result, events)
+    }
+
+    pub(crate) fn read(&self, path: &str) -> Result<ToolOutput, Failed> {
+        self.call("files.read_file", json!({ "path": path }))
+    }
+
+    pub(crate) fn write(&self, path: &str, content: &str) -> Result<ToolOutput, Failed> {
+        self.call("files.write_file", json!({ "path": path, "content": content }))
+    }
+
+    /// Everything in the workspace and outside: paths, links and contents.
+    pub(crate) fn snapshot(&self) -> BTreeMap<PathBuf, String> {
+        snapshot(self.home.path())
+    }
+
+    pub(crate) fn outside_is_untouched(&self) {
+        let files = snapshot(&self.outside());
+        assert_eq!(files.len(), 1, "something was made outside: {files:?}");
+        assert_eq!(
+            fs::read_to_string(self.outside().join("secret.txt")).unwrap(),
+            SECRET
+        );
+    }
+}
+
+pub(crate) fn tools_of(root: &Path) -> BTreeMap<String, Arc<dyn DynTool>> {
+    let workspace = Arc::new(Workspace::open(root).unwrap());
+    let named = |tool: Arc<dyn DynTool>| (tool.declaration().tool_id.to_string(), tool);
+    native_tools(workspace).into_iter().map(named).collect()
+}
+
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).build().unwrap()
+}
+
+pub(crate) fn input(arguments: Value) -> CallInput {
+    CallInput::new(Arguments::from_value(arguments))
+}
+
+pub(crate) fn snapshot(root: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut pending = vec![root.to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let kind = path.symlink_metadata().unwrap().file_type();
+            let what = if kind.is_symlink() {
+                format!("-> {}", fs::read_link(&path).unwrap().display())
+            } else if kind.is_dir() {
+                pending.push(path.clone());
+                "/".to_owned()
+            } else if kind.is_file() {
+                String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned()
+            } else {
+                "special".to_owned()
+            };
+            found.insert(path, what);
+        }
+    }
+    found
+}
+
+/// All text of an output.
+pub(crate) fn text(output: &ToolOutput) -> &str {
+    match output.content.as_slice() {
+        [Content::Text { text }] => text,
+        other => panic!("one piece of text was expected: {other:?}"),
+    }
+}
+
+pub(crate) fn structured(output: &ToolOutput) -> &Value {
+    output.structured.as_ref().unwrap()
+}
+
+/// The host's side of a call.
+pub(crate) struct Port {
+    session: SessionId,
+    principal: Principal,
+    looks: AtomicUsize,
+    on_look: Box<dyn Fn(usize) -> bool + Send + Sync>,
+    events: Mutex<Vec<EventBody>>,
+}
+
+impl Port {
+    /// `on_look` is called with 0, 1, 2 … each time the tool looks; `true` tells it to stop.
+    pub(crate) fn new(on_look: impl Fn(usize) -> bool + Send + Sync + 'static) -> Self {
+        Self {
+            session: SessionId::new("test"),
+            principal: Principal::agent("test"),
+            looks: AtomicUsize::new(0),
+            on_look: Box::new(on_look),
+            events: Mutex::default(),
+        }
+    }
+}
+
+impl CallPort for Port {
+    fn invocation_id(&self) -> InvocationId {
+        InvocationId::new()
+    }
+
+    fn session_id(&self) -> &SessionId {
+        &self.session
+    }
+
+    fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    fn deadline(&self) -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    fn emit(&self, body: EventBody) {
+        self.events.lock().unwrap().push(body);
+    }
+
+    fn is_canceled(&self) -> bool {
+        (self.on_look)(self.looks.fetch_add(1, Ordering::SeqCst))
+    }
+
+    fn canceled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}

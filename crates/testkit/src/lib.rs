@@ -1,0 +1,25 @@
+//! For tests of tools and of hosts.
+//!
+//! [`TestHost`] is a whole host in memory; [`MockTool`] is a tool that remembers how it was called;
+//! [`EventRecorder`] keeps the events of a call.
+//!
+//! ```
+//! use toolpost_testkit::{MockTool, TestHost};
+//! # #[tokio::main(flavor = "current_thread")] async fn main() {
+//! let tool = MockTool::named("demo.greet").output("hello");
+//! let host = TestHost::with(tool.clone()).await;
+//! let result = host.call("greet", serde_json::json!({})).await;
+//! assert_eq!(result.model_text(), "hello");
+//! assert_eq!(tool.call_count(), 1);
+//! # }
+//! ```
+#![warn(missing_docs)]
+#![expect(clippy::expect_used, reason = "a test that cannot set itself up should stop with the reason")]
+
+mod event_recorder;
+mod mock_tool;
+mod test_host;
+
+pub use event_recorder::EventRecorder;
+pub use mock_tool::{Gate, MockTool};
+pub use test_host::TestHost;

@@ -1,0 +1,145 @@
+//! A tool that remembers how it was called.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use toolpost_model::{ClassFact, Declaration, EffectClass, Effects, Tool, ToolCall, ToolFailure, ToolOutput};
+
+/// A tool with a fixed answer that counts and keeps its calls. Clones share what they remember.
+#[derive(Clone)]
+pub struct MockTool {
+    declaration: Declaration,
+    answer: Result<ToolOutput, ToolFailure>,
+    effects: Option<Effects>,
+    gate: Option<Gate>,
+    memory: Arc<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
+    calls: AtomicUsize,
+    inputs: Mutex<Vec<Value>>,
+}
+
+/// Holds calls of a [`MockTool`] until the test lets them through: order without sleeping.
+#[derive(Clone)]
+pub struct Gate {
+    entered: Arc<Semaphore>,
+    open: Arc<Semaphore>,
+}
+
+impl Gate {
+    /// A closed gate.
+    #[expect(clippy::new_without_default, reason = "a gate is made on purpose")]
+    pub fn new() -> Self {
+        Self { entered: Arc::new(Semaphore::new(0)), open: Arc::new(Semaphore::new(0)) }
+    }
+
+    /// Waits until `count` more calls stand at the gate.
+    pub async fn entered(&self, count: u32) {
+        self.entered.acquire_many(count).await.expect("the gate is never closed").forget();
+    }
+
+    /// Lets `count` calls through.
+    pub fn let_through(&self, count: usize) {
+        self.open.add_permits(count);
+    }
+}
+
+impl MockTool {
+    /// A tool `namespace.name` of class read that takes any object and says nothing.
+    pub fn named(id: &str) -> Self {
+        let mut declaration = Declaration::new(id.parse().expect("a tool id"), "A tool for tests");
+        declaration.interface.safety.class = ClassFact::Always(EffectClass::Read);
+        Self {
+            declaration,
+            answer: Ok(ToolOutput::default()),
+            effects: None,
+            gate: None,
+            memory: Arc::default(),
+        }
+    }
+
+    /// What it answers.
+    #[must_use]
+    pub fn output(mut self, output: impl Into<ToolOutput>) -> Self {
+        self.answer = Ok(output.into());
+        self
+    }
+
+    /// That it fails.
+    #[must_use]
+    pub fn failing(mut self, failure: ToolFailure) -> Self {
+        self.answer = Err(failure);
+        self
+    }
+
+    /// Its class.
+    #[must_use]
+    pub fn class(mut self, class: EffectClass) -> Self {
+        self.declaration.interface.safety.class = ClassFact::Always(class);
+        self
+    }
+
+    /// What each call touches.
+    #[must_use]
+    pub fn effects(mut self, effects: Effects) -> Self {
+        self.effects = Some(effects);
+        self
+    }
+
+    /// Its input schema.
+    #[must_use]
+    pub fn schema(self, schema: Value) -> Self {
+        self.declare(|declaration| declaration.input.schema = Arc::new(schema))
+    }
+
+    /// Anything else about it.
+    #[must_use]
+    pub fn declare(mut self, change: impl FnOnce(&mut Declaration)) -> Self {
+        change(&mut self.declaration);
+        self
+    }
+
+    /// Calls wait at the gate.
+    #[must_use]
+    pub fn gate(mut self, gate: &Gate) -> Self {
+        self.gate = Some(gate.clone());
+        self
+    }
+
+    /// How often it ran.
+    pub fn call_count(&self) -> usize {
+        self.memory.calls.load(Ordering::SeqCst)
+    }
+
+    /// What it was given, in order.
+    pub fn inputs(&self) -> Vec<Value> {
+        self.memory.inputs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Tool for MockTool {
+    fn declaration(&self) -> Declaration {
+        self.declaration.clone()
+    }
+
+    fn effects(&self, _: &toolpost_model::CallInput) -> Option<Effects> {
+        self.effects.clone()
+    }
+
+    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
+        self.memory.calls.fetch_add(1, Ordering::SeqCst);
+        let input = call.input.arguments().value().clone();
+        self.memory.inputs.lock().unwrap_or_else(PoisonError::into_inner).push(input);
+        if let Some(gate) = &self.gate {
+            gate.entered.add_permits(1);
+            gate.open.acquire().await.expect("the gate is never closed").forget();
+        }
+        self.answer.clone()
+    }
+}

@@ -1,0 +1,59 @@
+//! A whole host in memory.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolpost_core::{CallRequest, Host, HostBuilder, MemoryJournal, Policy, Session, StoredRecord};
+use toolpost_model::{Mode, ModelInput, Principal, Rule, RuleOrigin, Tool, ToolResult};
+
+/// A host in memory with one session, in mode `bypass` unless the test says otherwise.
+pub struct TestHost {
+    /// The host.
+    pub host: Host,
+    /// Its journal.
+    pub journal: Arc<MemoryJournal>,
+    /// The session calls go through.
+    pub session: Arc<Session>,
+}
+
+impl TestHost {
+    /// A host with one tool.
+    pub async fn with(tool: impl Tool) -> Self {
+        Self::build(|builder| builder.tool(tool)).await
+    }
+
+    /// A host put together by the test.
+    pub async fn build(change: impl FnOnce(HostBuilder) -> HostBuilder) -> Self {
+        Self::on(Arc::new(MemoryJournal::default()), change).await
+    }
+
+    /// A host on a journal that may have a past.
+    pub async fn on(journal: Arc<MemoryJournal>, change: impl FnOnce(HostBuilder) -> HostBuilder) -> Self {
+        let builder = Host::builder().journal(journal.clone()).policy(Self::policy(Mode::Bypass, &[]));
+        let host = change(builder).build().await.expect("a host in memory starts");
+        let session = host.default_session(&Principal::agent("test"));
+        Self { host, journal, session }
+    }
+
+    /// A policy from rule lines.
+    pub fn policy(mode: Mode, rules: &[&str]) -> Policy {
+        let rule = |line: &&str| Rule::parse(line, RuleOrigin::Cli, "test").expect("a rule");
+        Policy { mode, rules: rules.iter().map(rule).collect() }
+    }
+
+    /// A request in the host's session.
+    pub fn request(&self, tool: &str, arguments: Value) -> CallRequest {
+        CallRequest::new(Arc::clone(&self.session), tool, ModelInput::value(arguments))
+    }
+
+    /// Calls a tool and waits for its result.
+    pub async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
+        self.host.call(self.request(tool, arguments)).await.result().clone()
+    }
+
+    /// Everything on record.
+    pub async fn records(&self) -> Vec<StoredRecord> {
+        use toolpost_core::Journal as _;
+        self.journal.read(0, usize::MAX).await.expect("memory can be read")
+    }
+}

@@ -1,0 +1,67 @@
+//! How the chores start cargo and other programs.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+use crate::Verdict;
+
+/// The cargo that started this program, so that `cargo +nightly xtask …` stays on that toolchain.
+pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.current_dir(root).args(args);
+    command
+}
+
+/// Runs `command` with its output on the terminal.
+pub(crate) fn verdict(command: &mut Command) -> anyhow::Result<Verdict> {
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start `{}`", command.get_program().display()))?;
+    Ok(Verdict::pass_if(status.success()))
+}
+
+/// Runs `command` for what it prints on stdout; its complaints go to the terminal.
+pub(crate) fn stdout_of(command: &mut Command) -> anyhow::Result<Vec<u8>> {
+    let program = command.get_program().display().to_string();
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start `{program}`"))?;
+    let args: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy()).collect();
+    ensure!(
+        output.status.success(),
+        "`{program} {}` failed: {}",
+        args.join(" "),
+        output.status
+    );
+    Ok(output.stdout)
+}
+
+/// Whether `command` can be run at all, asked with its `--version`.
+pub(crate) fn answers(command: &mut Command) -> bool {
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+pub(crate) fn metadata(root: &Path, args: &[&str]) -> anyhow::Result<Value> {
+    let json = stdout_of(cargo(root, &["metadata", "--format-version", "1"]).args(args))?;
+    serde_json::from_slice(&json).context("cannot read what `cargo metadata` printed")
+}
+
+/// A list in cargo's JSON; one that is absent is empty.
+pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A string in cargo's JSON; one that is absent or null is empty.
+pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}

@@ -1,0 +1,61 @@
+//! `cargo xtask check`: everything but the tests that must hold before a commit, quickest answer first.
+
+mod deny_file;
+mod license;
+mod supply;
+
+use std::path::Path;
+use std::time::Instant;
+
+use crate::cargo::{cargo, verdict};
+use crate::{Verdict, tidy};
+
+type Step = fn(&Path) -> anyhow::Result<Verdict>;
+
+const STEPS: &[(&str, Step)] = &[
+    ("format", format),
+    ("clippy", clippy),
+    ("rustdoc", rustdoc),
+    ("dependencies", supply::check),
+    ("tidy", tidy::run),
+];
+
+/// Stops at the first step that fails: what comes after would mostly repeat it.
+pub(crate) fn run(root: &Path) -> anyhow::Result<Verdict> {
+    for (name, step) in STEPS {
+        eprintln!("== {name}");
+        let start = Instant::now();
+        let verdict = step(root)?;
+        let seconds = start.elapsed().as_secs_f32();
+        match verdict {
+            Verdict::Pass => eprintln!("== {name} passed in {seconds:.1} s\n"),
+            Verdict::Fail => {
+                eprintln!("== {name} failed after {seconds:.1} s");
+                return Ok(Verdict::Fail);
+            }
+        }
+    }
+    Ok(Verdict::Pass)
+}
+
+fn format(root: &Path) -> anyhow::Result<Verdict> {
+    verdict(&mut cargo(root, &["fmt", "--all", "--", "--check"]))
+}
+
+fn clippy(root: &Path) -> anyhow::Result<Verdict> {
+    let args = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--all-features",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    verdict(&mut cargo(root, &args))
+}
+
+fn rustdoc(root: &Path) -> anyhow::Result<Verdict> {
+    let args = ["doc", "--workspace", "--no-deps", "--all-features"];
+    verdict(cargo(root, &args).env("RUSTDOCFLAGS", "-D warnings"))
+}

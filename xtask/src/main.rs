@@ -1,0 +1,138 @@
+//! Toolpost's chores as one program, `cargo xtask <command>`, so that a contributor's machine and CI
+//! run the same code and need nothing but Rust.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a developer's tool: it lives on files, child processes and a terminal"
+)]
+
+mod bench;
+mod cargo;
+mod check;
+mod generate;
+mod test;
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use generate::Mode;
+
+const HELP: &str = "\
+usage: cargo xtask <command>
+
+  tidy              check the house rules a machine can check
+  gen [--check]     write the generated references under docs/reference, or only compare them
+  test [-- ARGS]    run every test; ARGS go to the test runner, a name picks tests (doc tests are then left out)
+  check             formatting, clippy, rustdoc, dependencies, tidy: what must hold before a commit
+  bench [ARGS]      run the benchmarks in an optimised build
+  help              this text
+";
+
+/// What a chore found. Not being able to look is an error instead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    Pass,
+    Fail,
+}
+
+impl Verdict {
+    fn pass_if(holds: bool) -> Verdict {
+        if holds { Verdict::Pass } else { Verdict::Fail }
+    }
+}
+
+#[derive(PartialEq, Eq, Debug)]
+enum Chore {
+    Tidy,
+    Gen(Mode),
+    Test(Vec<String>),
+    Check,
+    Bench(Vec<String>),
+    Help,
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let Some(chore) = parse(&args) else {
+        eprintln!("error: cannot read `{}`\n\n{HELP}", args.join(" "));
+        return ExitCode::from(2);
+    };
+    match run(&chore) {
+        Ok(Verdict::Pass) => ExitCode::SUCCESS,
+        Ok(Verdict::Fail) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(args: &[String]) -> Option<Chore> {
+    let Some((command, rest)) = args.split_first() else {
+        return Some(Chore::Help);
+    };
+    let words: Vec<&str> = rest.iter().map(String::as_str).collect();
+    match (command.as_str(), words.as_slice()) {
+        ("tidy", []) => Some(Chore::Tidy),
+        ("gen", []) => Some(Chore::Gen(Mode::Write)),
+        ("gen", ["--check"]) => Some(Chore::Gen(Mode::Compare)),
+        ("test", []) => Some(Chore::Test(Vec::new())),
+        ("test", ["--", ..]) => Some(Chore::Test(rest[1..].to_vec())),
+        ("check", []) => Some(Chore::Check),
+        ("bench", _) => Some(Chore::Bench(rest.to_vec())),
+        ("help" | "--help" | "-h", _) => Some(Chore::Help),
+        _ => None,
+    }
+}
+
+fn run(chore: &Chore) -> anyhow::Result<Verdict> {
+    let root = repository_root();
+    match chore {
+        Chore::Tidy => tidy::run(root),
+        Chore::Gen(mode) => generate::run(root, *mode),
+        Chore::Test(args) => test::run(root, args),
+        Chore::Check => check::run(root),
+        Chore::Bench(args) => bench::run(root, args),
+        Chore::Help => {
+            print!("{HELP}");
+            Ok(Verdict::Pass)
+        }
+    }
+}
+
+/// Known when compiled: whoever moves the repository builds this program again anyway.
+fn repository_root() -> &'static Path {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines() {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        for (line, expected) in [
+            ("", Some(Chore::Help)),
+            ("tidy", Some(Chore::Tidy)),
+            ("tidy now", None),
+            ("gen", Some(Chore::Gen(Mode::Write))),
+            ("gen --check", Some(Chore::Gen(Mode::Compare))),
+            ("gen --chekc", None),
+            ("test", Some(Chore::Test(Vec::new()))),
+            (
+                "test -- soak --retries 2",
+                Some(Chore::Test(words("soak --retries 2"))),
+            ),
+            ("test soak", None),
+            ("bench http --quick", Some(Chore::Bench(words("http --quick")))),
+            ("frobnicate", None),
+        ] {
+            assert_eq!(parse(&words(line)), expected, "`{line}`");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `cargo xtask tidy`: the house rules a machine can check, one check a file. A rule worth writing in
+//! ARCHITECTURE.md or CONTRIBUTING.md is worth a check here when a plain look at the text is enough.
+
+mod changelog;
+mod dependencies;
+mod generated;
+mod invariants;
+mod length;
+mod links;
+mod names;
+mod phrases;
+mod repo;
+mod rust_code;
+
+use std::fmt;
+use std::path::Path;
+
+use crate::Verdict;
+use repo::Repo;
+
+/// Every check, the one that has to build the binary last.
+const CHECKS: &[fn(&Repo) -> Vec<Violation>] = &[
+    dependencies::check,
+    length::check,
+    names::check,
+    phrases::check,
+    invariants::check,
+    links::check,
+    changelog::check,
+    generated::check,
+];
+
+pub(crate) fn run(root: &Path) -> anyhow::Result<Verdict> {
+    let repo = Repo::load(root)?;
+    let mut violations: Vec<Violation> = CHECKS.iter().flat_map(|check| check(&repo)).collect();
+    violations.sort();
+    for violation in &violations {
+        println!("{violation}");
+    }
+    println!(
+        "tidy: {} violations in {} files",
+        violations.len(),
+        repo.files.len()
+    );
+    Ok(Verdict::pass_if(violations.is_empty()))
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Violation {
+    path: String,
+    line: usize,
+    message: String,
+    hint: String,
+}
+
+impl Violation {
+    fn new(path: &str, line: usize, message: impl Into<String>, hint: impl Into<String>) -> Violation {
+        Violation {
+            path: path.to_owned(),
+            line,
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Violation {
+            path,
+            line,
+            message,
+            hint,
+        } = self;
+        write!(f, "{path}:{line}: {message}\n  hint: {hint}")
+    }
+}
+
+/// `path:line` of each violation, for tests that only care where a check strikes.
+#[cfg(test)]
+fn places(violations: &[Violation]) -> Vec<String> {
+    violations
+        .iter()
+        .map(|found| format!("{}:{}", found.path, found.line))
+        .collect()
+}

@@ -1,0 +1,251 @@
+//! Invariants 1 and 7 of ARCHITECTURE.md, as far as words show them: one place executes tools, core
+//! opens nothing, and the outside world enters a crate through one module.
+
+use std::collections::BTreeMap;
+
+use super::repo::File;
+use super::rust_code::find_word;
+use super::{Repo, Violation};
+
+/// The outside world: what it is, and the words that reach for it.
+const OUTSIDE: &[(&str, &[&str])] = &[
+    ("files", &["std::fs", "tokio::fs"]),
+    ("the environment", &["std::env"]),
+    ("the clock", &["SystemTime::now", "Timestamp::now"]),
+    ("child processes", &["Command::new"]),
+];
+
+const OPENS: &[&str] = &[
+    "std::fs",
+    "std::net",
+    "std::process",
+    "tokio::fs",
+    "tokio::net",
+    "tokio::process",
+];
+
+pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for file in repo.rust_files() {
+        found.extend(check_execution(file));
+        found.extend(check_core_opens_nothing(file));
+    }
+    found.extend(check_outside_world(repo));
+    found
+}
+
+/// Only `call.rs` executes a tool, so that no face has a way around permission, limits or the journal.
+fn check_execution(file: &File) -> Vec<Violation> {
+    let guarded = ["crates/core/src/", "crates/serve/src/"]
+        .iter()
+        .any(|folder| file.path.starts_with(folder));
+    let is_the_place =
+        file.path == "crates/core/src/call.rs" || file.path.starts_with("crates/core/src/call/");
+    if !guarded || is_the_place || file.is_test() {
+        return Vec::new();
+    }
+    let code = file.code();
+    let executes = |line: &str| line.contains(".execute(") || line.contains("Tool::execute(");
+    let lines = code.shipped_lines().filter(|(_, line)| executes(line));
+    lines
+        .map(|(number, _)| {
+            let hint = "go through `Host`, which runs the call through crates/core/src/call.rs";
+            Violation::new(&file.path, number, "a tool is executed outside `call.rs`", hint)
+        })
+        .collect()
+}
+
+fn check_core_opens_nothing(file: &File) -> Vec<Violation> {
+    if !file.path.starts_with("crates/core/src/") {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (number, line) in paths_spelled_out(file.code().lines()) {
+        for word in OPENS.iter().filter(|word| find_word(&line, word).is_some()) {
+            let hint = "declare a port in `core` and put the adapter into store, sources or serve";
+            let message = format!("`{word}` in core, which opens nothing");
+            found.push(Violation::new(&file.path, number, message, hint));
+        }
+    }
+    found
+}
+
+fn check_outside_world(repo: &Repo) -> Vec<Violation> {
+    // The first place in each module, by crate and by what is reached for.
+    let mut doors: BTreeMap<(&str, &str), BTreeMap<String, Violation>> = BTreeMap::new();
+    for file in repo.rust_files().filter(|file| !file.is_test()) {
+        let Some((member, module)) = module_of(&file.path).filter(|(member, _)| *member != "testkit") else {
+            continue;
+        };
+        for (number, line) in paths_spelled_out(file.code().shipped_lines()) {
+            for (what, words) in OUTSIDE {
+                if let Some(word) = words.iter().find(|word| reaches_for(&line, word)) {
+                    let message = format!("`{word}`: more than one module of `{member}` reaches for {what}");
+                    let place = Violation::new(&file.path, number, message, "");
+                    doors
+                        .entry((member, what))
+                        .or_default()
+                        .entry(module.to_owned())
+                        .or_insert(place);
+                }
+            }
+        }
+    }
+    doors
+        .into_values()
+        .filter(|modules| modules.len() > 1)
+        .flat_map(name_the_others)
+        .collect()
+}
+
+/// Any of the modules may be the right one, so each place is told about the rest.
+fn name_the_others(modules: BTreeMap<String, Violation>) -> Vec<Violation> {
+    let all: Vec<String> = modules.keys().map(|module| format!("`{module}`")).collect();
+    let hint = format!("keep one module for it; now there are {}", all.join(", "));
+    modules
+        .into_values()
+        .map(|place| Violation {
+            hint: hint.clone(),
+            ..place
+        })
+        .collect()
+}
+
+/// The crate's folder and its top-level module: `src/native.rs` and all of `src/native/` are `native`.
+fn module_of(path: &str) -> Option<(&str, &str)> {
+    let (member, path) = path.strip_prefix("crates/")?.split_once("/src/")?;
+    let module = path.split('/').next()?;
+    Some((member, module.strip_suffix(".rs").unwrap_or(module)))
+}
+
+/// clap has a `Command` too, and it starts nothing.
+fn reaches_for(line: &str, word: &str) -> bool {
+    find_word(line, word).is_some_and(|at| !line[..at].ends_with("clap::"))
+}
+
+/// Lines as they are, with `use std::{env, fs::File};` also read as `std::env` and `std::fs`, which
+/// rustfmt may have spread over several lines.
+fn paths_spelled_out<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Vec<(usize, String)> {
+    let mut spelled = Vec::new();
+    let mut open_group = None;
+    for (number, line) in lines {
+        let opens = |root: &&str| line.contains(&format!("use {root}::{{"));
+        open_group = open_group.or_else(|| ["std", "tokio"].into_iter().find(opens));
+        let mut text = line.to_owned();
+        if let Some(root) = open_group {
+            for member in line.split(|c: char| !c.is_alphanumeric() && c != '_') {
+                text.push_str(&format!(" {root}::{member}"));
+            }
+        }
+        if line.ends_with(';') {
+            open_group = None;
+        }
+        spelled.push((number, text));
+    }
+    spelled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::places;
+
+    #[test]
+    fn only_call_executes_tools() {
+        let chain = "fn f() {\n    tool\n        .execute(call)\n}\n";
+        let in_tests = "#[cfg(test)]\nmod tests {\n    fn f() {\n        tool.execute(call);\n    }\n}\n";
+        for (path, text, struck) in [
+            ("crates/core/src/call.rs", chain, None),
+            ("crates/core/src/call/run.rs", chain, None),
+            (
+                "crates/core/src/host.rs",
+                chain,
+                Some("crates/core/src/host.rs:3"),
+            ),
+            (
+                "crates/serve/src/call.rs",
+                "Tool::execute(&tool, call)",
+                Some("crates/serve/src/call.rs:1"),
+            ),
+            ("crates/serve/src/http.rs", in_tests, None),
+            ("crates/core/tests/it/call.rs", chain, None),
+            ("crates/core/src/port.rs", "fn execute(&self);", None),
+            ("crates/store/src/journal.rs", "db.execute(sql)", None),
+        ] {
+            assert_eq!(
+                places(&check(&Repo::of(&[(path, text)]))),
+                Vec::from_iter(struck),
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn core_opens_nothing() {
+        let path = "crates/core/src/a.rs";
+        for (text, struck) in [
+            ("use std::net::IpAddr;", true),
+            ("let x = std::process::id();", true),
+            ("use std::{collections::HashMap, fs};", true),
+            ("use tokio::{\n    net::TcpStream,\n    sync::mpsc,\n};", true),
+            ("use tokio::sync::mpsc;", false),
+            ("use std::{\n    sync::{Arc, Mutex},\n};\nuse crate::net;", false),
+            ("// std::fs is not for us", false),
+        ] {
+            assert_eq!(!check(&Repo::of(&[(path, text)])).is_empty(), struck, "{text}");
+        }
+    }
+
+    #[test]
+    fn one_module_reaches_outside() {
+        for (first, second, struck) in [
+            (
+                "crates/store/src/blobs.rs",
+                "crates/store/src/blobs/sweep.rs",
+                false,
+            ),
+            (
+                "crates/store/src/blobs/sweep.rs",
+                "crates/store/src/blobs/write.rs",
+                false,
+            ),
+            ("crates/store/src/blobs.rs", "crates/store/src/journal.rs", true),
+            ("crates/store/src/blobs.rs", "crates/serve/src/auth.rs", false),
+            (
+                "crates/store/src/blobs.rs",
+                "crates/store/tests/it/main.rs",
+                false,
+            ),
+            ("crates/testkit/src/a.rs", "crates/testkit/src/b.rs", false),
+            ("xtask/src/a.rs", "xtask/src/b.rs", false),
+        ] {
+            let found = places(&check(&Repo::of(&[
+                (first, "use std::fs;"),
+                (second, "use std::{fs, io};"),
+            ])));
+            let expected = if struck {
+                vec![format!("{first}:1"), format!("{second}:1")]
+            } else {
+                vec![]
+            };
+            assert_eq!(found, expected, "{first} {second}");
+        }
+    }
+
+    #[test]
+    fn each_thing_outside_has_its_own_module() {
+        for (first, second, struck) in [
+            ("std::fs::read(path)", "std::env::var(name)", false),
+            ("SystemTime::now()", "jiff::Timestamp::now()", true),
+            ("Command::new(shell)", "tokio::process::Command::new(shell)", true),
+            ("Command::new(shell)", "clap::Command::new(name)", false),
+            ("std::fs::read(path)", "cap_std::fs::Dir", false),
+        ] {
+            let files = [
+                ("crates/a/src/first.rs", first),
+                ("crates/a/src/second.rs", second),
+            ];
+            assert_eq!(!check(&Repo::of(&files)).is_empty(), struck, "{first} {second}");
+        }
+    }
+}
