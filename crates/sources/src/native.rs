@@ -18,10 +18,7 @@ pub fn native_tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
 
 /// Unwraps what was parsed from a literal in this crate. A bad literal is a mistake of ours that the first test
 /// run shows, and `Tool::declaration` has no way to report it.
-#[expect(
-    clippy::expect_used,
-    reason = "only literals of this crate pass through, and every one is tested"
-)]
+#[expect(clippy::expect_used, reason = "only literals of this crate pass through, and every one is tested")]
 fn literal<T, E: fmt::Debug>(parsed: Result<T, E>) -> T {
     parsed.expect("a literal of this crate is well formed")
 }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -107,7 +107,9 @@ pub(crate) struct LiveCall {
     deadline: OnceLock<Instant>,
     cancel: CancellationToken,
     cancel_reason: OnceLock<CancelReason>,
-    events: Option<mpsc::Sender<Event>>,
+    /// Let go of at the end, so that a reader sees the end even while somebody holds the call.
+    events: Mutex<Option<mpsc::Sender<Event>>>,
+    is_heard: bool,
     seq: AtomicU64,
     dropped: AtomicU64,
     stage: AtomicU64,
@@ -127,7 +129,8 @@ impl LiveCall {
             deadline: OnceLock::new(),
             cancel: CancellationToken::new(),
             cancel_reason: OnceLock::new(),
-            events: request.events.clone(),
+            events: Mutex::new(request.events.clone()),
+            is_heard: request.events.is_some(),
             seq: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             stage: AtomicU64::new(0),
@@ -140,6 +143,11 @@ impl LiveCall {
     /// The call is on record, or has ended: it may be acknowledged.
     pub(crate) fn accepted(&self) {
         let _ = self.accepted.set(());
+    }
+
+    /// The call is over: whoever listens hears nothing more.
+    pub(crate) fn close_events(&self) {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     pub(crate) async fn wait_accepted(&self) {
@@ -189,7 +197,7 @@ impl LiveCall {
 
     fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u64, Ordering::Relaxed);
-        if self.events.is_some() {
+        if self.is_heard {
             self.emit(EventBody::Stage { stage });
         }
     }
@@ -236,10 +244,13 @@ impl CallPort for LiveCall {
 
     fn emit(&self, mut body: EventBody) {
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
-        let Some(events) = &self.events else { return };
+        if !self.is_heard {
+            return;
+        }
         self.redactor().event(&mut body);
         let event = Event { invocation_id: self.id, seq, at: crate::port::now(), body };
-        if events.try_send(event).is_err() {
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        if events.as_ref().is_none_or(|events| events.try_send(event).is_err()) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -89,6 +89,7 @@ impl Inner {
         self.state.tasks.spawn(async move {
             let answer = drive(&host, &mut call, way).await;
             call.live.accepted();
+            call.live.close_events();
             lock(&host.state.running).remove(&call.live.id);
             call.session.running.fetch_sub(1, Ordering::Relaxed);
             if let (Some(shared), Some(answer)) = (&shared, &answer) {
@@ -202,7 +203,9 @@ impl Host {
         let mut call = Call::new(live, request, key);
         call.ending = Some(ending);
         call.stage = Stage::Map;
-        match drive(&self.inner, &mut call, way).await {
+        let answer = drive(&self.inner, &mut call, way).await;
+        call.live.close_events();
+        match answer {
             Some(answer) => CallHandle::ready(answer),
             None => unreachable!("only dry runs end without an answer"),
         }

@@ -182,3 +182,17 @@ async fn retry_guidance_is_true() {
         assert_eq!(result.disposition, Disposition::Inline, "the tool's own words");
     }
 }
+
+#[tokio::test]
+async fn events_end_with_the_call_even_while_its_handle_is_held() {
+    let host = TestHost::with(greeter()).await;
+    for tool in ["greet", "unknown"] {
+        let (events, recorder) = EventRecorder::new(64);
+        let mut request = host.request(tool, json!({ "name": "x" }));
+        request.events = Some(events);
+        let handle = host.host.start(request).await;
+        let heard = tokio::time::timeout(std::time::Duration::from_secs(10), recorder.all()).await;
+        assert!(heard.is_ok_and(|events| !events.is_empty()), "{tool}");
+        handle.answer().await;
+    }
+}

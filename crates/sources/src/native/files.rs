@@ -5,6 +5,7 @@
 //! A path string is never opened twice, so there is nothing to win by swapping what it names.
 
 mod digest;
+mod entry_type;
 mod failure;
 mod file_info;
 mod list_directory;
@@ -50,12 +51,7 @@ fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str, acces
     interface.rendering.subject_argument = Some("path".to_owned());
     let (class, risk, reach, tag) = match access {
         Access::Read => (EffectClass::Read, RiskLevel::Low, AccessKind::FileRead, "read"),
-        Access::Write => (
-            EffectClass::Write,
-            RiskLevel::Medium,
-            AccessKind::FileWrite,
-            "write",
-        ),
+        Access::Write => (EffectClass::Write, RiskLevel::Medium, AccessKind::FileWrite, "write"),
     };
     interface.safety.class = ClassFact::Always(class);
     interface.permission.risk = risk;
@@ -78,9 +74,8 @@ fn checked_arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, 
 /// What a tool that only reads `path` touches: the real place, however the path spells it.
 fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects> {
     let requested = workspace.request(path).ok()?;
-    let place = workspace
-        .locate(&requested)
-        .map_or_else(|_| requested.lexical(), |located| located.whole_path());
+    let place =
+        workspace.locate(&requested).map_or_else(|_| requested.lexical(), |located| located.whole_path());
     Some(Effects::of(EffectClass::Read).using(key(workspace, &place), Access::Read))
 }
 

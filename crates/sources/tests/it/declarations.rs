@@ -9,68 +9,23 @@ fn every_tool_declares_what_it_is() {
     let check = |name: &str, kind: ToolKind, class: EffectClass, loading: Loading, required: Value| {
         let declaration = desk.tool(name).declaration();
         assert_eq!((declaration.kind, declaration.loading), (kind, loading), "{name}");
-        assert_eq!(
-            declaration.interface.safety.class,
-            ClassFact::Always(class),
-            "{name}"
-        );
-        assert_eq!(
-            declaration.interface.execution.kind,
-            ExecutionKind::EmbeddedRuntime
-        );
-        assert_eq!(
-            declaration.interface.execution.idempotent,
-            class == EffectClass::Read
-        );
+        assert_eq!(declaration.interface.safety.class, ClassFact::Always(class), "{name}");
+        assert_eq!(declaration.interface.execution.kind, ExecutionKind::EmbeddedRuntime);
+        assert_eq!(declaration.interface.execution.idempotent, class == EffectClass::Read);
         let schema = &declaration.input.schema;
         assert_eq!(schema["additionalProperties"], false, "{name}");
         assert_eq!(schema.get("required").unwrap_or(&json!([])), &required, "{name}");
         let properties = schema["properties"].as_object().unwrap();
-        assert!(
-            properties
-                .values()
-                .all(|property| property["description"].is_string()),
-            "{name}: {schema}"
-        );
+        assert!(properties.values().all(|property| property["description"].is_string()), "{name}: {schema}");
         for example in &declaration.input.examples {
             desk.tool(name).check(&input(example.clone())).unwrap();
         }
     };
-    check(
-        "files.read_file",
-        ToolKind::File,
-        EffectClass::Read,
-        Loading::Eager,
-        json!(["path"]),
-    );
-    check(
-        "files.write_file",
-        ToolKind::File,
-        EffectClass::Write,
-        Loading::Eager,
-        json!(["path", "content"]),
-    );
-    check(
-        "files.list_directory",
-        ToolKind::File,
-        EffectClass::Read,
-        Loading::Eager,
-        json!([]),
-    );
-    check(
-        "files.file_info",
-        ToolKind::File,
-        EffectClass::Read,
-        Loading::Deferred,
-        json!(["path"]),
-    );
-    check(
-        "host.echo",
-        ToolKind::Function,
-        EffectClass::Read,
-        Loading::Eager,
-        json!(["message"]),
-    );
+    check("files.read_file", ToolKind::File, EffectClass::Read, Loading::Eager, json!(["path"]));
+    check("files.write_file", ToolKind::File, EffectClass::Write, Loading::Eager, json!(["path", "content"]));
+    check("files.list_directory", ToolKind::File, EffectClass::Read, Loading::Eager, json!([]));
+    check("files.file_info", ToolKind::File, EffectClass::Read, Loading::Deferred, json!(["path"]));
+    check("host.echo", ToolKind::Function, EffectClass::Read, Loading::Eager, json!(["message"]));
 }
 
 #[test]
@@ -96,10 +51,7 @@ fn structured_results_fit_the_declared_schema() {
             );
         }
         for key in schema["required"].as_array().unwrap() {
-            assert!(
-                facts.contains_key(key.as_str().unwrap()),
-                "{tool} does not give {key}"
-            );
+            assert!(facts.contains_key(key.as_str().unwrap()), "{tool} does not give {key}");
         }
     }
 }
@@ -107,9 +59,7 @@ fn structured_results_fit_the_declared_schema() {
 #[test]
 fn unknown_arguments_are_refused() {
     let desk = Desk::new();
-    let failed = desk
-        .call("files.read_file", json!({ "path": "a.txt", "lines": 3 }))
-        .unwrap_err();
+    let failed = desk.call("files.read_file", json!({ "path": "a.txt", "lines": 3 })).unwrap_err();
     assert_eq!(failed.class, ErrorClass::InvalidArguments);
     assert!(failed.message.contains("`lines`"), "{failed:?}");
 }
@@ -117,8 +67,5 @@ fn unknown_arguments_are_refused() {
 #[test]
 fn echo_gives_the_message_back() {
     let desk = Desk::new();
-    assert_eq!(
-        text(&desk.call("host.echo", json!({ "message": "hi\n" })).unwrap()),
-        "hi\n"
-    );
+    assert_eq!(text(&desk.call("host.echo", json!({ "message": "hi\n" })).unwrap()), "hi\n");
 }

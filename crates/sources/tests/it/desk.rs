@@ -53,11 +53,7 @@ impl Desk {
         fs::create_dir(home.path().join("outside")).unwrap();
         fs::write(home.path().join("outside/secret.txt"), SECRET).unwrap();
         let root = spelled(home.path());
-        Self {
-            tools: tools_of(&root),
-            home,
-            runtime: runtime(),
-        }
+        Self { tools: tools_of(&root), home, runtime: runtime() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -109,15 +105,13 @@ impl Desk {
         });
         let result = result.and_then(|()| {
             let context = CallContext::new(port.clone());
-            self.runtime
-                .block_on(tool.execute(ToolCall { input, context }))
-                .map_err(|failure| Failed {
-                    class: failure.class,
-                    code: failure.code.unwrap_or_default().into_owned(),
-                    message: failure.message,
-                    hint: failure.hint.unwrap_or_default(),
-                    untouched: failure.untouched == Some(true),
-                })
+            self.runtime.block_on(tool.execute(ToolCall { input, context })).map_err(|failure| Failed {
+                class: failure.class,
+                code: failure.code.unwrap_or_default().into_owned(),
+                message: failure.message,
+                hint: failure.hint.unwrap_or_default(),
+                untouched: failure.untouched == Some(true),
+            })
         });
         let events = std::mem::take(&mut *port.events.lock().unwrap());
         (result, events)
@@ -139,10 +133,7 @@ impl Desk {
     pub(crate) fn outside_is_untouched(&self) {
         let files = snapshot(&self.outside());
         assert_eq!(files.len(), 1, "something was made outside: {files:?}");
-        assert_eq!(
-            fs::read_to_string(self.outside().join("secret.txt")).unwrap(),
-            SECRET
-        );
+        assert_eq!(fs::read_to_string(self.outside().join("secret.txt")).unwrap(), SECRET);
     }
 }
 

@@ -54,17 +54,9 @@ fn other_things_have_no_digest_and_are_not_opened() {
         assert_eq!((&info["type"], info.get("sha256")), (&json!(kind), None));
     }
     desk.file("empty", "");
-    assert_eq!(
-        info(&desk, "empty")["sha256"].as_str().map(|digest| &digest[..8]),
-        Some("e3b0c442")
-    );
-    let failed = desk
-        .call("files.file_info", json!({ "path": "emtpy" }))
-        .unwrap_err();
-    assert_eq!(
-        (failed.code.as_str(), failed.hint.as_str()),
-        ("not_found", "did you mean `empty`?")
-    );
+    assert_eq!(info(&desk, "empty")["sha256"].as_str().map(|digest| &digest[..8]), Some("e3b0c442"));
+    let failed = desk.call("files.file_info", json!({ "path": "emtpy" })).unwrap_err();
+    assert_eq!((failed.code.as_str(), failed.hint.as_str()), ("not_found", "did you mean `empty`?"));
 }
 
 #[test]
@@ -72,31 +64,21 @@ fn hashing_tells_how_far_it_is_and_stops_when_told_to() {
     let desk = Desk::new();
     let size = 8 * 1024 * 1024_u64;
     File::create(desk.path("large")).unwrap().set_len(size).unwrap();
-    let (result, events) = desk.call_with(
-        "files.file_info",
-        json!({ "path": "large" }),
-        Port::new(|_| false),
-    );
+    let (result, events) =
+        desk.call_with("files.file_info", json!({ "path": "large" }), Port::new(|_| false));
     result.unwrap();
     let done: Vec<u64> = events
         .iter()
         .map(|event| match event {
-            EventBody::Progress(Progress {
-                done: Some(done),
-                total,
-                ..
-            }) if *total == Some(size) => *done,
+            EventBody::Progress(Progress { done: Some(done), total, .. }) if *total == Some(size) => *done,
             other => panic!("{other:?}"),
         })
         .collect();
     assert!((10..=20).contains(&done.len()), "{} events", done.len());
     assert!(done.is_sorted() && done.last() == Some(&size), "{done:?}");
 
-    let (result, events) = desk.call_with(
-        "files.file_info",
-        json!({ "path": "large" }),
-        Port::new(|look| look == 10),
-    );
+    let (result, events) =
+        desk.call_with("files.file_info", json!({ "path": "large" }), Port::new(|look| look == 10));
     assert_eq!(result.unwrap_err().class, ErrorClass::Canceled);
     assert!(events.len() < 10);
 }
@@ -112,15 +94,6 @@ fn a_file_that_grows_while_it_is_read_gets_no_digest() {
         }
         false
     });
-    let output = desk
-        .call_with("files.file_info", json!({ "path": "log" }), port)
-        .0
-        .unwrap();
-    assert_eq!(
-        (
-            structured(&output)["size"].as_u64(),
-            structured(&output).get("sha256")
-        ),
-        (Some(1000), None)
-    );
+    let output = desk.call_with("files.file_info", json!({ "path": "log" }), port).0.unwrap();
+    assert_eq!((structured(&output)["size"].as_u64(), structured(&output).get("sha256")), (Some(1000), None));
 }

@@ -7,6 +7,7 @@ mod desk;
 mod file_info;
 mod list_directory;
 mod paths;
+mod permissions;
 mod races;
 mod read_file;
 mod write_file;

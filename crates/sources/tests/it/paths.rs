@@ -7,12 +7,8 @@ use toolpost_model::{Access, ErrorClass, ResourceKey};
 
 use crate::desk::{Desk, structured, text};
 
-const FILE_TOOLS: [&str; 4] = [
-    "files.read_file",
-    "files.write_file",
-    "files.list_directory",
-    "files.file_info",
-];
+const FILE_TOOLS: [&str; 4] =
+    ["files.read_file", "files.write_file", "files.list_directory", "files.file_info"];
 
 /// Arguments that bring `tool` to touch `path`.
 fn touching(tool: &str, path: &str) -> Value {
@@ -46,6 +42,8 @@ fn desk_with_links() -> Desk {
     desk.link("dir_in", "./sub/");
     desk.link("file_in_absolute", desk.path("sub/b.txt"));
     desk.link("dir_in_absolute", desk.path("sub"));
+    desk.link("sub/absolute", desk.path("a.txt"));
+    desk.link("file_as_dir", "a.txt/");
     desk
 }
 
@@ -88,16 +86,9 @@ fn nothing_leads_out_of_the_workspace() {
     ] {
         for tool in FILE_TOOLS {
             let failed = desk.call(tool, touching(tool, path)).unwrap_err();
-            assert_eq!(
-                failed.class,
-                ErrorClass::SandboxViolation,
-                "{tool} {path}: {failed:?}"
-            );
+            assert_eq!(failed.class, ErrorClass::SandboxViolation, "{tool} {path}: {failed:?}");
             assert!(failed.untouched, "{tool} {path}");
-            assert!(
-                failed.message.contains(&format!("`{path}`")),
-                "names the path as given: {failed:?}"
-            );
+            assert!(failed.message.contains(&format!("`{path}`")), "names the path as given: {failed:?}");
             assert!(failed.message.contains("the workspace"), "{failed:?}");
         }
     }
@@ -116,20 +107,10 @@ fn paths_that_stay_inside_are_found_however_they_are_spelled() {
     let desk = desk_with_links();
     let root = desk.path("").to_str().unwrap().trim_end_matches('/').to_owned();
     let check = |path: &str, content: &str, real: &str| {
-        let output = desk
-            .read(path)
-            .unwrap_or_else(|failed| panic!("{path}: {failed:?}"));
-        assert_eq!(
-            (text(&output), &structured(&output)["path"]),
-            (content, &json!(real)),
-            "{path}"
-        );
+        let output = desk.read(path).unwrap_or_else(|failed| panic!("{path}: {failed:?}"));
+        assert_eq!((text(&output), &structured(&output)["path"]), (content, &json!(real)), "{path}");
         let effects = desk.effects("files.read_file", json!({ "path": path }));
-        assert_eq!(
-            effects.uses[0].key,
-            ResourceKey::path(&format!("{root}/{real}")),
-            "{path}"
-        );
+        assert_eq!(effects.uses[0].key, ResourceKey::path(&format!("{root}/{real}")), "{path}");
         assert_eq!(effects.uses[0].access, Access::Read);
     };
     check("a.txt", "inside a", "a.txt");
@@ -143,6 +124,7 @@ fn paths_that_stay_inside_are_found_however_they_are_spelled() {
     check("file_in_absolute", "inside b", "sub/b.txt");
     check("dir_in_absolute/b.txt", "inside b", "sub/b.txt");
     check("dir_in_absolute/../a.txt", "inside a", "a.txt");
+    check("sub/absolute", "inside a", "a.txt");
     check("sub/up/a.txt", "inside a", "a.txt");
     check("sub/up/sub/up/sub/b.txt", "inside b", "sub/b.txt");
 }
@@ -157,40 +139,18 @@ fn odd_paths_are_refused_with_a_reason() {
         ("a\0.txt", ErrorClass::InvalidArguments, "NUL"),
         (&long, ErrorClass::InvalidArguments, "the limit is 4096"),
         (&name, ErrorClass::ExecutionFailed, "cannot open"),
-        (
-            "a.txt/",
-            ErrorClass::ExecutionFailed,
-            "`a.txt` is not a directory",
-        ),
-        (
-            "a.txt/.",
-            ErrorClass::ExecutionFailed,
-            "`a.txt` is not a directory",
-        ),
-        (
-            "a.txt/x",
-            ErrorClass::ExecutionFailed,
-            "`a.txt` is not a directory",
-        ),
-        (
-            "a.txt/../a.txt",
-            ErrorClass::ExecutionFailed,
-            "`a.txt` is not a directory",
-        ),
+        ("a.txt/", ErrorClass::ExecutionFailed, "`a.txt` is not a directory"),
+        ("a.txt/.", ErrorClass::ExecutionFailed, "`a.txt` is not a directory"),
+        ("a.txt/x", ErrorClass::ExecutionFailed, "`a.txt` is not a directory"),
+        ("a.txt/../a.txt", ErrorClass::ExecutionFailed, "`a.txt` is not a directory"),
+        ("file_as_dir", ErrorClass::ExecutionFailed, "`a.txt` is not a directory"),
         ("loop", ErrorClass::ExecutionFailed, "too many links"),
-        (
-            "missing/../a.txt",
-            ErrorClass::ExecutionFailed,
-            "there is no `missing`",
-        ),
+        ("missing/../a.txt", ErrorClass::ExecutionFailed, "there is no `missing`"),
     ] {
         let failed = desk.read(path).unwrap_err();
         assert_eq!(failed.class, class, "{path:?}: {failed:?}");
         assert!(failed.message.contains(part), "{path:?}: {failed:?}");
-        assert!(
-            failed.message.len() < 1000,
-            "a message does not repeat a path at any length"
-        );
+        assert!(failed.message.len() < 1000, "a message does not repeat a path at any length");
     }
 }
 
@@ -220,10 +180,7 @@ fn the_workspace_stays_the_same_directory_when_its_name_is_taken_over() {
     assert_eq!(text(&desk.read("absolute").unwrap()), "inside a");
     assert_eq!(desk.read("secret.txt").unwrap_err().code, "not_found");
     desk.write("new.txt", "new").unwrap();
-    assert_eq!(
-        fs::read_to_string(root.with_file_name("moved").join("new.txt")).unwrap(),
-        "new"
-    );
+    assert_eq!(fs::read_to_string(root.with_file_name("moved").join("new.txt")).unwrap(), "new");
     desk.outside_is_untouched();
 }
 
@@ -231,16 +188,10 @@ fn the_workspace_stays_the_same_directory_when_its_name_is_taken_over() {
 fn effects_fall_back_to_the_text_where_nothing_can_be_found() {
     let desk = desk_with_links();
     let root = desk.path("");
-    for (path, place) in [
-        ("loop/x", "loop/x"),
-        ("missing/x.txt", "missing/x.txt"),
-        ("sub/new.txt", "sub/new.txt"),
-    ] {
+    for (path, place) in
+        [("loop/x", "loop/x"), ("missing/x.txt", "missing/x.txt"), ("sub/new.txt", "sub/new.txt")]
+    {
         let effects = desk.effects("files.read_file", json!({ "path": path }));
-        assert_eq!(
-            effects.uses[0].key,
-            ResourceKey::path(root.join(place).to_str().unwrap()),
-            "{path}"
-        );
+        assert_eq!(effects.uses[0].key, ResourceKey::path(root.join(place).to_str().unwrap()), "{path}");
     }
 }

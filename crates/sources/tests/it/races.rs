@@ -32,6 +32,15 @@ fn desk_to_swap() -> Desk {
     desk
 }
 
+/// Also on a panic: a failed assertion must not wait for a thread that nobody stops.
+struct StopWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for StopWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[derive(Default)]
 struct Seen {
     inside: usize,
@@ -44,6 +53,7 @@ fn a_directory_that_turns_into_a_link_all_the_time_never_leads_out() {
     let stop = AtomicBool::new(false);
     let mut seen = Seen::default();
     std::thread::scope(|scope| {
+        let _stop_at_the_end = StopWhenDropped(&stop);
         scope.spawn(|| {
             let (dir, spare_dir) = (desk.path("dir"), desk.path("spare_dir"));
             let (file, spare) = (desk.path("file.txt"), desk.path("spare.txt"));
@@ -57,32 +67,16 @@ fn a_directory_that_turns_into_a_link_all_the_time_never_leads_out() {
         while begun.elapsed() < Duration::from_secs(1)
             || (seen.inside == 0 || seen.refused == 0) && begun.elapsed() < Duration::from_secs(30)
         {
-            for path in [
-                "dir/secret.txt",
-                "dir/../dir/secret.txt",
-                "file.txt",
-                "spare_dir/secret.txt",
-            ] {
+            for path in ["dir/secret.txt", "dir/../dir/secret.txt", "file.txt", "spare_dir/secret.txt"] {
                 read_once(&desk, path, &mut seen);
             }
-            for path in [
-                "dir/new.txt",
-                "dir/secret.txt",
-                "file.txt",
-                "spare_dir/made/new.txt",
-            ] {
+            for path in ["dir/new.txt", "dir/secret.txt", "file.txt", "spare_dir/made/new.txt"] {
                 write_once(&desk, path, &mut seen);
             }
             desk.outside_is_untouched();
         }
-        stop.store(true, Ordering::Relaxed);
     });
-    assert!(
-        seen.inside > 0 && seen.refused > 0,
-        "both ends must be seen: {} {}",
-        seen.inside,
-        seen.refused
-    );
+    assert!(seen.inside > 0 && seen.refused > 0, "both ends must be seen: {} {}", seen.inside, seen.refused);
 }
 
 fn read_once(desk: &Desk, path: &str, seen: &mut Seen) {
@@ -154,34 +148,22 @@ fn a_call_that_nobody_waits_for_commits_nothing() {
         }
         false
     });
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
     let call = ToolCall {
         input: input(json!({ "path": "a.txt", "content": "late" })),
         context: CallContext::new(Arc::new(port)),
     };
     let tools = crate::desk::tools_of(&desk.path(""));
     let write = tools["files.write_file"].clone();
-    let task = runtime.spawn(async move {
-        write
-            .execute(call)
-            .await
-            .map(|_| ())
-            .map_err(|failure| failure.message)
-    });
+    let task = runtime
+        .spawn(async move { write.execute(call).await.map(|_| ()).map_err(|failure| failure.message) });
     waiting.recv().unwrap();
     task.abort();
     assert!(runtime.block_on(task).unwrap_err().is_cancelled());
     dropped.send(()).unwrap();
     // Waits for the worker to end.
     drop(runtime);
-    assert!(
-        fs::read_dir(desk.path("")).unwrap().next().is_none(),
-        "{:?}",
-        desk.snapshot()
-    );
+    assert!(fs::read_dir(desk.path("")).unwrap().next().is_none(), "{:?}", desk.snapshot());
 }
 
 #[test]
@@ -196,13 +178,7 @@ fn a_link_put_over_the_file_s_name_is_replaced_not_followed() {
         }
         false
     });
-    desk.call_with(
-        "files.write_file",
-        json!({ "path": "a.txt", "content": "new" }),
-        port,
-    )
-    .0
-    .unwrap();
+    desk.call_with("files.write_file", json!({ "path": "a.txt", "content": "new" }), port).0.unwrap();
     assert!(desk.path("a.txt").symlink_metadata().unwrap().is_file());
     assert_eq!(fs::read_to_string(desk.path("a.txt")).unwrap(), "new");
     desk.outside_is_untouched();

@@ -23,10 +23,7 @@ pub(crate) enum PathError {
     Refused(#[from] PathRefusal),
     /// A link, or `..` behind one, leads out.
     #[error("`{}` leaves the workspace{}", shown(.given), .link.as_ref().map(FollowedLink::told).unwrap_or_default())]
-    Leaves {
-        given: String,
-        link: Option<FollowedLink>,
-    },
+    Leaves { given: String, link: Option<FollowedLink> },
     /// Links in a circle, or names that keep being swapped.
     #[error("`{}` leads through too many links or levels", shown(.given))]
     TooManySteps { given: String },
@@ -35,11 +32,7 @@ pub(crate) enum PathError {
     NotADirectory { given: String, at: PathBuf },
     /// Nothing of that name.
     #[error("`{}` does not exist{}", shown(.given), .within.as_ref().map(|at| format!(": there is no `{}`", shown(at))).unwrap_or_default())]
-    NotFound {
-        given: String,
-        within: Option<String>,
-        similar: Vec<String>,
-    },
+    NotFound { given: String, within: Option<String>, similar: Vec<String> },
     /// A directory where a file is needed.
     #[error("`{}` is a directory", shown(.given))]
     IsDirectory { given: String },
@@ -65,11 +58,7 @@ pub(crate) struct FollowedLink {
 
 impl FollowedLink {
     fn told(&self) -> String {
-        format!(
-            ": the link `{}` points to `{}`",
-            shown_path(&self.link),
-            shown_path(&self.target)
-        )
+        format!(": the link `{}` points to `{}`", shown_path(&self.link), shown_path(&self.target))
     }
 }
 
@@ -83,29 +72,16 @@ pub(crate) fn special(given: &str, file_type: FileType) -> PathError {
             "of unknown type"
         }
     };
-    PathError::Special {
-        given: given.to_owned(),
-        kind,
-    }
+    PathError::Special { given: given.to_owned(), kind }
 }
 
 impl PathError {
     /// `rest` is missing in `parent`, which lies at `at`. Looks for names the caller may have meant.
     pub(crate) fn not_found(given: String, parent: &Dir, at: &Path, rest: &[OsString]) -> Self {
-        let wanted = rest
-            .first()
-            .map(|name| name.to_string_lossy())
-            .unwrap_or_default();
-        let similar = similar(parent, &wanted)
-            .into_iter()
-            .map(|name| shown_path(&at.join(name)))
-            .collect();
+        let wanted = rest.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let similar = similar(parent, &wanted).into_iter().map(|name| shown_path(&at.join(name))).collect();
         let within = (rest.len() > 1).then(|| at.join(&*wanted).to_string_lossy().into_owned());
-        Self::NotFound {
-            given,
-            within,
-            similar,
-        }
+        Self::NotFound { given, within, similar }
     }
 
     /// As the call's result tells it. Nothing was changed on the way to a file.
@@ -113,9 +89,9 @@ impl PathError {
         let failure = ToolFailure::of(self.class(), self.to_string()).untouched();
         match self {
             Self::Refused(_) => failure,
-            Self::Leaves { .. } => failure
-                .code("leaves_workspace")
-                .hint("links are followed only inside the workspace"),
+            Self::Leaves { .. } => {
+                failure.code("leaves_workspace").hint("links are followed only inside the workspace")
+            }
             Self::TooManySteps { .. } => failure.code("too_many_links"),
             Self::NotADirectory { .. } => failure.code("not_a_directory"),
             Self::NotFound { similar, .. } => {
@@ -125,9 +101,9 @@ impl PathError {
                 };
                 failure.code("not_found").hint(hint)
             }
-            Self::IsDirectory { .. } => failure
-                .code("is_directory")
-                .hint("`list_directory` shows what is in it"),
+            Self::IsDirectory { .. } => {
+                failure.code("is_directory").hint("`list_directory` shows what is in it")
+            }
             Self::Special { .. } => failure.code("not_a_regular_file"),
             Self::Swapped { .. } => failure.code("swapped").hint("call again"),
             Self::Io { source, .. } => failure.code(io_code(&source)),
@@ -172,19 +148,12 @@ mod tests {
     #[test]
     fn system_errors_get_codes_that_callers_can_branch_on() {
         let check = |errno: rustix::io::Errno, code: &str| {
-            let failure = PathError::Io {
-                given: "a.txt".to_owned(),
-                source: io::Error::from(errno),
-            }
-            .into_failure();
+            let failure =
+                PathError::Io { given: "a.txt".to_owned(), source: io::Error::from(errno) }.into_failure();
             assert_eq!(failure.class, ErrorClass::ExecutionFailed);
             assert_eq!(failure.code.as_deref(), Some(code));
             assert_eq!(failure.untouched, Some(true));
-            assert!(
-                failure.message.starts_with("cannot open `a.txt`: "),
-                "{}",
-                failure.message
-            );
+            assert!(failure.message.starts_with("cannot open `a.txt`: "), "{}", failure.message);
         };
         check(rustix::io::Errno::ACCESS, "permission_denied");
         check(rustix::io::Errno::PERM, "permission_denied");

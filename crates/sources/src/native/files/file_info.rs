@@ -14,13 +14,12 @@ use toolpost_model::{
 };
 
 use super::{
-    arguments, checked_arguments, declare,
-    digest::{self, HashError},
+    arguments, checked_arguments, declare, digest,
+    entry_type::EntryType,
     failure::{PathError, io_code},
-    list_directory::EntryType,
     names::{escaped, relative, shown},
     read_effects,
-    worker::{StopSign, Stopped, on_worker},
+    worker::{StopSign, Stopped, Unfinished, on_worker},
     workspace::{Found, Workspace, open_regular},
 };
 
@@ -42,7 +41,7 @@ struct Arguments<'a> {
     path: &'a str,
 }
 
-/// The structured result.
+/// What is known of a path.
 #[derive(Serialize, JsonSchema)]
 struct Info {
     /// Relative to the workspace and without links.
@@ -110,10 +109,7 @@ impl Tool for FileInfo {
 
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
-        self.workspace
-            .request(arguments.path)
-            .map(|_| ())
-            .map_err(|refusal| refusal.into_refusal())
+        self.workspace.request(arguments.path).map(|_| ()).map_err(|refusal| refusal.into_refusal())
     }
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
@@ -142,10 +138,7 @@ fn info(workspace: &Workspace, given: &str, stop: &StopSign) -> Result<Info, Inf
         }
         Found::Directory(dir) => match fstat(&dir) {
             Ok(stat) => Ok(describe(path, &stat, None)),
-            Err(error) => Err(InfoError::Io {
-                path,
-                source: error.into(),
-            }),
+            Err(error) => Err(InfoError::Io { path, source: error.into() }),
         },
         Found::Entry { stat, .. } if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => {
             Ok(describe(path, &stat, None))
@@ -158,10 +151,9 @@ fn info(workspace: &Workspace, given: &str, stop: &StopSign) -> Result<Info, Inf
                 size => size,
             };
             match digest::of_file(&mut file, limit, stop, |done| reporter.tell(done)) {
-                Ok(sha256) => Ok(describe(path, &stat, Some(sha256))),
-                Err(HashError::LongerThanLimit) => Ok(describe(path, &stat, None)),
-                Err(HashError::Stopped) => Err(Stopped.into()),
-                Err(HashError::Io(source)) => Err(InfoError::Io { path, source }),
+                Ok(sha256) => Ok(describe(path, &stat, sha256)),
+                Err(Unfinished::Stopped(stopped)) => Err(stopped.into()),
+                Err(Unfinished::Io(source)) => Err(InfoError::Io { path, source }),
             }
         }
     }
@@ -178,9 +170,7 @@ fn describe(path: String, stat: &Stat, sha256: Option<String>) -> Info {
         entry_type: EntryType::of(FileType::from_raw_mode(stat.st_mode)),
         size: size_of(stat),
         mode: format!("{:04o}", stat.st_mode & 0o7777),
-        modified: Timestamp::new(stat.st_mtime, nanoseconds)
-            .ok()
-            .map(|moment| moment.to_string()),
+        modified: Timestamp::new(stat.st_mtime, nanoseconds).ok().map(|moment| moment.to_string()),
         sha256,
     }
 }
@@ -196,12 +186,7 @@ struct Reporter<'s> {
 impl<'s> Reporter<'s> {
     fn new(total: u64, stop: &'s StopSign) -> Self {
         let step = total.div_ceil(PROGRESS_EVENTS).max(PROGRESS_BYTES);
-        Self {
-            total,
-            step,
-            next: step,
-            stop,
-        }
+        Self { total, step, next: step, stop }
     }
 
     fn tell(&mut self, done: u64) {
@@ -229,13 +214,6 @@ fn output(info: &Info) -> Result<ToolOutput, serde_json::Error> {
     ];
     lines.extend(info.modified.as_ref().map(|moment| format!("modified: {moment}")));
     lines.extend(info.sha256.as_ref().map(|digest| format!("sha256: {digest}")));
-    let summary = format!(
-        "{} is a {} of {} bytes",
-        shown(&info.path),
-        info.entry_type.as_str(),
-        info.size
-    );
-    Ok(ToolOutput::text(lines.join("\n"))
-        .with_summary(summary)
-        .with_structured(serde_json::to_value(info)?))
+    let summary = format!("{} is a {} of {} bytes", shown(&info.path), info.entry_type.as_str(), info.size);
+    Ok(ToolOutput::text(lines.join("\n")).with_summary(summary).with_structured(serde_json::to_value(info)?))
 }

@@ -67,11 +67,7 @@ pub(crate) fn similar(dir: &Dir, wanted: &str) -> Vec<String> {
         .filter_map(|name| Some((distance(&wanted, &name.to_lowercase())?, name)))
         .collect();
     candidates.sort();
-    candidates
-        .into_iter()
-        .take(SUGGESTIONS)
-        .map(|(_, name)| name)
-        .collect()
+    candidates.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
 }
 
 /// How far two names are apart, where they are close enough to be mistaken for one another.
@@ -122,10 +118,7 @@ mod tests {
 
     #[test]
     fn texts_cannot_break_lines_or_turn_around() {
-        assert_eq!(
-            escaped("a\nb\u{202e}c\u{1b}[0m\0"),
-            "a\\nb\\u{202e}c\\u{1b}[0m\\0"
-        );
+        assert_eq!(escaped("a\nb\u{202e}c\u{1b}[0m\0"), "a\\nb\\u{202e}c\\u{1b}[0m\\0");
         assert_eq!(escaped("größe 文.txt"), "größe 文.txt");
         assert_eq!(shown(&"é".repeat(400)), format!("{}…", "é".repeat(300)));
     }

@@ -3,9 +3,12 @@
 //! Every file operation goes through [`on_worker`], so that the threads can be confined (a second wall behind
 //! the path rules) by changing this one place.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use toolpost_model::{CallContext, ErrorClass, Progress, ToolFailure};
@@ -21,11 +24,7 @@ where
     let stop = StopSign { context, abandoned };
     let joined = tokio::task::spawn_blocking(move || work(&stop)).await;
     joined.unwrap_or_else(|error| {
-        let what = if error.is_panic() {
-            "panicked"
-        } else {
-            "was shut down"
-        };
+        let what = if error.is_panic() { "panicked" } else { "was shut down" };
         Err(ToolFailure::new(format!("the file worker {what} before it was done")).code("worker_stopped"))
     })
 }
@@ -41,6 +40,27 @@ pub(crate) struct StopSign {
 #[derive(Debug, thiserror::Error)]
 #[error("the call was canceled before anything was changed")]
 pub(crate) struct Stopped;
+
+/// Why a piece of work ended early. The caller knows the path and makes its own error of this.
+#[derive(Debug)]
+pub(crate) enum Unfinished {
+    /// The call was told to stop.
+    Stopped(Stopped),
+    /// The system said no.
+    Io(io::Error),
+}
+
+impl From<Stopped> for Unfinished {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
+    }
+}
+
+impl From<io::Error> for Unfinished {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
 
 impl StopSign {
     /// Fails once the work should stop. Ask before every chunk and right before a change becomes visible.

@@ -2,10 +2,7 @@
 //!
 //! This is the crate's only module that opens something by an ambient path. Everything else starts from the
 //! descriptor held here.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the root itself can only be opened by its ambient path"
-)]
+#![expect(clippy::disallowed_methods, reason = "the root itself can only be opened by its ambient path")]
 
 mod locate;
 mod open;
@@ -56,10 +53,7 @@ impl Workspace {
             let root = Dir::open_ambient_dir(&path, ambient_authority())?;
             Ok(Self { root, path, given })
         };
-        open().map_err(|source| WorkspaceError {
-            path: root.to_owned(),
-            source,
-        })
+        open().map_err(|source| WorkspaceError { path: root.to_owned(), source })
     }
 
     /// Its absolute path, without links.

@@ -1,5 +1,8 @@
 //! `files.write_file`: replaces a whole file, or makes a new one, in one step that is seen wholly or not at all.
 
+mod error;
+mod made_directories;
+mod old_file;
 mod replace;
 
 use std::sync::Arc;
@@ -11,7 +14,7 @@ use toolpost_model::{
     Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
-use self::replace::{WriteError, Written};
+use self::{error::WriteError, replace::Written};
 use super::{
     arguments, checked_arguments, declare, key,
     names::shown,
@@ -41,7 +44,7 @@ struct Arguments<'a> {
     expected_sha256: Option<&'a str>,
 }
 
-/// The structured result.
+/// What was written.
 #[derive(Serialize, JsonSchema)]
 struct WriteResult {
     /// The file, relative to the workspace and without links.
@@ -84,30 +87,20 @@ impl Tool for WriteFile {
 
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
-        let requested = self
-            .workspace
-            .request(arguments.path)
-            .map_err(|refusal| refusal.into_refusal())?;
+        let requested = self.workspace.request(arguments.path).map_err(|refusal| refusal.into_refusal())?;
         if requested.names_directory() {
-            let message = format!(
-                "`{}` names a directory; name the file to write",
-                shown(arguments.path)
-            );
+            let message = format!("`{}` names a directory; name the file to write", shown(arguments.path));
             return Err(Refusal::invalid("/path", message));
         }
         if arguments.content.len() > CONTENT_BYTES {
-            let message = format!(
-                "the content has {} bytes, the limit is {CONTENT_BYTES}",
-                arguments.content.len()
-            );
+            let message =
+                format!("the content has {} bytes, the limit is {CONTENT_BYTES}", arguments.content.len());
             return Err(Refusal::invalid("/content", message));
         }
         match arguments.expected_sha256 {
             Some(digest) if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-                let message = format!(
-                    "`{}` is not a SHA-256, which has 64 hexadecimal digits",
-                    shown(digest)
-                );
+                let message =
+                    format!("`{}` is not a SHA-256, which has 64 hexadecimal digits", shown(digest));
                 Err(Refusal::invalid("/expected_sha256", message))
             }
             Some(_) | None => Ok(()),
@@ -129,11 +122,7 @@ impl Tool for WriteFile {
         };
         let effects = Effects::of(EffectClass::Write).using(key(&self.workspace, &place), Access::Write);
         // A second run with `expected_sha256` meets its own content and fails.
-        Some(if arguments.expected_sha256.is_none() {
-            effects.idempotent()
-        } else {
-            effects
-        })
+        Some(if arguments.expected_sha256.is_none() { effects.idempotent() } else { effects })
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

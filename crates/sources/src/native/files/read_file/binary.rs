@@ -1,13 +1,13 @@
 //! Files that are not text: images a model can look at, and the head of everything else.
 
-use std::io::{self, Read};
+use std::io::Read;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use toolpost_model::{Content, Truncation};
 
 use crate::native::files::{
     digest::{of_bytes, read_some},
-    worker::{StopSign, Stopped},
+    worker::{StopSign, Unfinished},
 };
 
 /// Largest image given whole.
@@ -22,12 +22,6 @@ pub(super) struct BinaryFile {
     pub(super) size: u64,
     pub(super) truncated: Option<Truncation>,
     pub(super) sha256: Option<String>,
-}
-
-/// Why it was not read.
-pub(super) enum BinaryError {
-    Stopped(Stopped),
-    Io(io::Error),
 }
 
 /// Whether the head of a file says that the file is not text. A character cut in two by the end of the head says
@@ -48,47 +42,28 @@ pub(super) fn read(
     head: Vec<u8>,
     size: u64,
     stop: &StopSign,
-) -> Result<BinaryFile, BinaryError> {
+) -> Result<BinaryFile, Unfinished> {
     let media_type = media_type(&head);
     let mut bytes = head;
     if media_type.starts_with("image/") && size <= IMAGE_BYTES as u64 {
         let whole = read_to(file, &mut bytes, IMAGE_BYTES, stop)?;
         if whole {
-            let content = Content::Image {
-                data: BASE64.encode(&bytes),
-                media_type: media_type.to_owned(),
-            };
+            let content = Content::Image { data: BASE64.encode(&bytes), media_type: media_type.to_owned() };
             let (size, sha256) = (bytes.len() as u64, Some(of_bytes(&bytes)));
-            return Ok(BinaryFile {
-                content,
-                media_type,
-                size,
-                truncated: None,
-                sha256,
-            });
+            return Ok(BinaryFile { content, media_type, size, truncated: None, sha256 });
         }
     }
     let size = size.max(bytes.len() as u64);
     bytes.truncate(SHOWN_BYTES);
     let shown = bytes.len() as u64;
-    let content = Content::Binary {
-        data: BASE64.encode(&bytes),
-        media_type: media_type.to_owned(),
-        size,
-    };
+    let content = Content::Binary { data: BASE64.encode(&bytes), media_type: media_type.to_owned(), size };
     let truncated = (shown < size).then(|| Truncation {
         shown,
         total: Some(size),
         unit: "bytes".to_owned(),
         hint: Some("only the first bytes of a binary file are shown".to_owned()),
     });
-    Ok(BinaryFile {
-        content,
-        media_type,
-        size,
-        truncated,
-        sha256: None,
-    })
+    Ok(BinaryFile { content, media_type, size, truncated, sha256: None })
 }
 
 /// Reads until the end, or until there is more than `limit`; says whether the end was reached.
@@ -97,11 +72,11 @@ fn read_to(
     bytes: &mut Vec<u8>,
     limit: usize,
     stop: &StopSign,
-) -> Result<bool, BinaryError> {
-    let mut chunk = vec![0; super::CHUNK_BYTES];
+) -> Result<bool, Unfinished> {
+    let mut chunk = vec![0; super::scan::CHUNK_BYTES];
     while bytes.len() <= limit {
-        stop.check().map_err(BinaryError::Stopped)?;
-        match read_some(file, &mut chunk).map_err(BinaryError::Io)? {
+        stop.check()?;
+        match read_some(file, &mut chunk)? {
             0 => return Ok(true),
             count => bytes.extend_from_slice(&chunk[..count]),
         }

@@ -107,18 +107,12 @@ impl Walk<'_> {
                 FileType::Symlink => self.follow(name)?,
                 _ if self.pending.is_empty() && !self.wants_directory => return self.entry(name, stat),
                 _ => {
-                    return Err(PathError::NotADirectory {
-                        given: self.given(),
-                        at: self.path.join(name),
-                    });
+                    return Err(PathError::NotADirectory { given: self.given(), at: self.path.join(name) });
                 }
             }
         }
         let found = Found::Directory(self.take_here()?);
-        Ok(Located {
-            path: self.path,
-            found,
-        })
+        Ok(Located { path: self.path, found })
     }
 
     fn here(&self) -> &Dir {
@@ -128,10 +122,7 @@ impl Walk<'_> {
     fn take_here(&mut self) -> Result<Dir, PathError> {
         match self.came_through.pop() {
             Some(dir) => Ok(dir),
-            None => self.root.try_clone().map_err(|source| PathError::Io {
-                given: self.given(),
-                source,
-            }),
+            None => self.root.try_clone().map_err(|source| PathError::Io { given: self.given(), source }),
         }
     }
 
@@ -140,18 +131,12 @@ impl Walk<'_> {
     }
 
     fn failed(&self, error: Errno) -> PathError {
-        PathError::Io {
-            given: self.given(),
-            source: error.into(),
-        }
+        PathError::Io { given: self.given(), source: error.into() }
     }
 
     fn up(&mut self) -> Result<(), PathError> {
         if self.came_through.pop().is_none() {
-            return Err(PathError::Leaves {
-                given: self.given(),
-                link: self.last_link.take(),
-            });
+            return Err(PathError::Leaves { given: self.given(), link: self.last_link.take() });
         }
         self.path.pop();
         Ok(())
@@ -177,15 +162,9 @@ impl Walk<'_> {
             Ok(target) => target,
             Err(error) => return self.look_again(name, error),
         };
-        let link = FollowedLink {
-            link: self.path.join(&name),
-            target: PathBuf::from(&target),
-        };
+        let link = FollowedLink { link: self.path.join(&name), target: PathBuf::from(&target) };
         let Some(relative) = beneath(Path::new(&target), self.roots) else {
-            return Err(PathError::Leaves {
-                given: self.given(),
-                link: Some(link),
-            });
+            return Err(PathError::Leaves { given: self.given(), link: Some(link) });
         };
         if Path::new(&target).has_root() {
             // An absolute link that names a place inside: start over at the root that is held, not at whatever
@@ -225,10 +204,7 @@ impl Walk<'_> {
     fn entry(mut self, name: OsString, stat: Stat) -> Result<Located, PathError> {
         let parent = self.take_here()?;
         self.path.push(&name);
-        Ok(Located {
-            path: self.path,
-            found: Found::Entry { parent, name, stat },
-        })
+        Ok(Located { path: self.path, found: Found::Entry { parent, name, stat } })
     }
 
     fn missing(mut self, name: OsString) -> Result<Located, PathError> {
@@ -244,9 +220,6 @@ impl Walk<'_> {
             }
         }
         let parent = self.take_here()?;
-        Ok(Located {
-            path: self.path,
-            found: Found::Missing { parent, rest },
-        })
+        Ok(Located { path: self.path, found: Found::Missing { parent, rest } })
     }
 }

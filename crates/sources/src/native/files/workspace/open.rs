@@ -28,34 +28,25 @@ pub(crate) fn open_directory(parent: &Dir, name: &OsStr) -> rustix::io::Result<D
 
 /// The text of the link `name` in `parent`.
 pub(crate) fn read_link(parent: &Dir, name: &OsStr) -> rustix::io::Result<OsString> {
-    Ok(OsString::from_vec(
-        readlinkat(parent, name, Vec::new())?.into_bytes(),
-    ))
+    Ok(OsString::from_vec(readlinkat(parent, name, Vec::new())?.into_bytes()))
 }
 
 /// Opens the regular file `name` in `parent` for reading. Anything else is refused after a look at the open
 /// descriptor, and the open itself waits for nobody: a pipe without a writer must not hold up the worker.
 pub(crate) fn open_regular(parent: &Dir, name: &OsStr, given: &str) -> Result<(File, Stat), PathError> {
-    let failed = |error: Errno| PathError::Io {
-        given: given.to_owned(),
-        source: error.into(),
-    };
+    let failed = |error: Errno| PathError::Io { given: given.to_owned(), source: error.into() };
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match openat(parent, name, flags, Mode::empty()) {
         Ok(file) => file,
         Err(Errno::LOOP | Errno::NOENT) => {
-            return Err(PathError::Swapped {
-                given: given.to_owned(),
-            });
+            return Err(PathError::Swapped { given: given.to_owned() });
         }
         Err(error) => return Err(failed(error)),
     };
     let stat = fstat(&file).map_err(failed)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok((File::from(file), stat)),
-        FileType::Directory => Err(PathError::IsDirectory {
-            given: given.to_owned(),
-        }),
+        FileType::Directory => Err(PathError::IsDirectory { given: given.to_owned() }),
         other => Err(special(given, other)),
     }
 }
@@ -71,5 +62,41 @@ pub(crate) fn sync_directory(dir: &Dir) -> io::Result<()> {
     match rustix::fs::fsync(&opened) {
         Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
         synced => Ok(synced?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{ffi::OsStr, sync::mpsc, time::Duration};
+
+    use cap_std::ambient_authority;
+    use rustix::fs::{FileType, Mode, mknodat};
+
+    use super::{PathError, open_directory, open_regular};
+
+    /// Callers look at a name before they open it; this is what happens when it was swapped in between.
+    #[test]
+    fn a_link_is_never_followed() {
+        let dir = cap_tempfile::tempdir(ambient_authority()).unwrap();
+        dir.write("file", "x").unwrap();
+        dir.create_dir("dir").unwrap();
+        dir.symlink("file", "file_link").unwrap();
+        dir.symlink("dir", "dir_link").unwrap();
+        assert!(open_regular(&dir, OsStr::new("file"), "file").is_ok());
+        assert!(open_directory(&dir, OsStr::new("dir")).is_ok());
+        let refused = open_regular(&dir, OsStr::new("file_link"), "file_link").map(|_| ());
+        assert!(matches!(refused, Err(PathError::Swapped { .. })), "{refused:?}");
+        assert!(open_directory(&dir, OsStr::new("dir_link")).is_err());
+    }
+
+    #[test]
+    fn a_pipe_without_a_writer_is_refused_at_once() {
+        let dir = cap_tempfile::tempdir(ambient_authority()).unwrap();
+        mknodat(&*dir, "pipe", FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let (done, waiting) = mpsc::channel();
+        std::thread::spawn(move || done.send(open_regular(&dir, OsStr::new("pipe"), "pipe").map(|_| ())));
+        let refused =
+            waiting.recv_timeout(Duration::from_secs(10)).expect("the open must not wait for a writer");
+        assert!(matches!(refused, Err(PathError::Special { .. })), "{refused:?}");
     }
 }

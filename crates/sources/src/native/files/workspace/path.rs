@@ -63,11 +63,7 @@ impl PathRefusal {
 
     /// As `check` reports it; all file tools call the argument `path`.
     pub(crate) fn into_refusal(self) -> Refusal {
-        Refusal {
-            class: self.class(),
-            at: "/path".to_owned(),
-            message: self.to_string(),
-        }
+        Refusal { class: self.class(), at: "/path".to_owned(), message: self.to_string() }
     }
 }
 
@@ -89,22 +85,15 @@ impl RequestedPath {
             return Err(PathRefusal::Outside { given: text(), root });
         };
         let mut depth = 0_usize;
-        let mut steps = steps_of(relative);
+        let steps = steps_of(relative);
         for step in &steps {
             depth = match step {
                 Step::Down(_) if depth == MAX_DEPTH => return Err(PathRefusal::TooDeep { given: text() }),
                 Step::Down(_) => depth + 1,
-                Step::Up => depth
-                    .checked_sub(1)
-                    .ok_or_else(|| PathRefusal::Leaves { given: text() })?,
+                Step::Up => depth.checked_sub(1).ok_or_else(|| PathRefusal::Leaves { given: text() })?,
             };
         }
-        steps.shrink_to_fit();
-        Ok(Self {
-            given: text(),
-            steps,
-            names_directory: names_directory(given),
-        })
+        Ok(Self { given: text(), steps, names_directory: names_directory(given) })
     }
 
     /// The text as it was sent.
@@ -214,10 +203,7 @@ mod tests {
             "..", ".", "", "a", "b", "w", "real", "/", "//", "\0", "...", "..a", "a..", "\\", "~", "é", "\n",
         ]);
         prop::collection::vec((piece, prop::bool::ANY), 0..12).prop_map(|pieces| {
-            pieces
-                .iter()
-                .map(|(p, slash)| format!("{p}{}", if *slash { "/" } else { "" }))
-                .collect()
+            pieces.iter().map(|(p, slash)| format!("{p}{}", if *slash { "/" } else { "" })).collect()
         })
     }
 

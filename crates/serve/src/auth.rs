@@ -1,0 +1,128 @@
+//! Who comes in: tokens to principals, and the checks that keep browsers of strangers out.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, header};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use toolpost_config::TokenConfig;
+use toolpost_model::{Principal, Role};
+
+use crate::http::Problem;
+
+/// How callers on the network prove themselves.
+#[derive(Clone, Debug)]
+pub enum Access {
+    /// With a token that is kept in the data directory, or made for this run where there is none.
+    KeptToken,
+    /// With this token.
+    Token(String),
+    /// Not at all. Only on loopback.
+    Open,
+}
+
+/// Decides who a request comes from.
+pub(crate) enum Door {
+    /// A network listener.
+    Network { tokens: Vec<KnownToken>, open: bool, hosts: Vec<String>, origins: Vec<String> },
+    /// The unix socket in the data directory: the file's permissions are the check.
+    Socket,
+}
+
+/// A token as kept: a hash, never the token.
+pub(crate) struct KnownToken {
+    hash: [u8; 32],
+    principal: Principal,
+}
+
+impl KnownToken {
+    pub(crate) fn of(token: &str, principal: Principal) -> Self {
+        Self { hash: Sha256::digest(token.as_bytes()).into(), principal }
+    }
+
+    pub(crate) fn configured(token: &TokenConfig) -> Self {
+        let principal = match token.role {
+            Role::Agent => Principal::agent(&token.name),
+            Role::Operator => Principal::operator(&token.name),
+        };
+        Self { hash: token.sha256, principal }
+    }
+}
+
+impl Door {
+    /// Checks that the request means this server: a page of a stranger that talks to `localhost` through a
+    /// rebound name, or a form posted across sites, stops here on every route.
+    pub(crate) fn check_origin(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let Self::Network { hosts, origins, .. } = self else { return Ok(()) };
+        let host = text(headers, &header::HOST)
+            .ok_or_else(|| Problem::bad_request("missing_host", "the request has no `Host` header"))?;
+        if !is_own_host(host, hosts) {
+            return Err(Problem::forbidden("host_not_allowed", format!("the host `{}` is not served here", host.escape_debug()))
+                .hint("add it to `http.allowed_hosts`"));
+        }
+        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+        let origin = origin.to_str().unwrap_or_default();
+        let same = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")) == Some(host);
+        if same || origins.iter().any(|allowed| allowed == origin) {
+            return Ok(());
+        }
+        Err(Problem::forbidden("origin_not_allowed", format!("the origin `{}` is not allowed", origin.escape_debug()))
+            .hint("add it to `http.allowed_origins`"))
+    }
+
+    /// Who the request comes from.
+    pub(crate) fn principal(&self, headers: &HeaderMap) -> Result<Principal, Problem> {
+        let Self::Network { tokens, open, .. } = self else { return Ok(Principal::operator("local")) };
+        if *open {
+            return Ok(Principal::agent("anonymous"));
+        }
+        let given = text(headers, &header::AUTHORIZATION)
+            .and_then(|value| value.split_once(' '))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+            .map(|(_, token)| token.trim());
+        let Some(given) = given else {
+            return Err(Problem::unauthorized("a token is required")
+                .hint("send `Authorization: Bearer TOKEN`; `toolpost serve` says where the token is"));
+        };
+        let hash: [u8; 32] = Sha256::digest(given.as_bytes()).into();
+        // Every token is compared, and in constant time, so that time tells nothing.
+        let mut found = None;
+        for token in tokens {
+            if bool::from(token.hash.ct_eq(&hash)) {
+                found = Some(&token.principal);
+            }
+        }
+        found.cloned().ok_or_else(|| Problem::unauthorized("the token is not known here"))
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Rebinding needs a name, so addresses and `localhost` are always meant; other names must be configured.
+fn is_own_host(host: &str, allowed: &[String]) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok()
+        || allowed.iter().any(|known| known.eq_ignore_ascii_case(host) || known.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_own_host;
+
+    #[test]
+    fn only_addresses_localhost_and_configured_names_are_own() {
+        let allowed = ["tools.example".to_owned()];
+        for host in ["localhost", "localhost:8765", "127.0.0.1:1", "[::1]:8765", "10.0.0.2", "tools.example:99"] {
+            assert!(is_own_host(host, &allowed), "{host}");
+        }
+        for host in ["evil.example", "localhost.evil.example:8765", "127.0.0.1.nip.io", "", "[::1"] {
+            assert!(!is_own_host(host, &allowed), "{host}");
+        }
+    }
+}

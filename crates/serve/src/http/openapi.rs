@@ -1,0 +1,174 @@
+//! The API described by itself: `GET /openapi.json`.
+
+use axum::Json;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::{Value, json};
+use toolpost_model::{Decision, Effects, SurfaceRequest, ToolResult};
+
+pub(super) async fn serve() -> Json<Value> {
+    Json(document())
+}
+
+/// The OpenAPI 3.1 document of the plain HTTP face.
+pub fn document() -> Value {
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Toolpost",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Tools for agents over plain HTTP: one POST, one answer.",
+            "license": { "name": "MIT OR Apache-2.0" }
+        },
+        "security": [{ "token": [] }],
+        "paths": paths(),
+        "components": {
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+            "parameters": {
+                "Session": header("Toolpost-Session", "A session opened with `POST /sessions`. Without it the caller's own session is used."),
+                "IdempotencyKey": header("Idempotency-Key", "A repeat with the same key and arguments gets the first answer, byte for byte, and nothing runs twice."),
+                "Tool": path_parameter("name", "The tool's name, alias or id."),
+                "Id": path_parameter("id", "The id.")
+            },
+            "schemas": schemas()
+        }
+    })
+}
+
+fn header(name: &str, description: &str) -> Value {
+    json!({ "name": name, "in": "header", "required": false, "description": description, "schema": { "type": "string" } })
+}
+
+fn path_parameter(name: &str, description: &str) -> Value {
+    json!({ "name": name, "in": "path", "required": true, "description": description, "schema": { "type": "string" } })
+}
+
+fn query(name: &str, kind: &str, description: &str) -> Value {
+    json!({ "name": name, "in": "query", "required": false, "description": description, "schema": { "type": kind } })
+}
+
+fn parameter(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/parameters/{name}") })
+}
+
+fn answer(description: &str, schema: &str) -> Value {
+    json!({
+        "description": description,
+        "content": { "application/json": { "schema": { "$ref": format!("#/components/schemas/{schema}") } } }
+    })
+}
+
+/// What every route behind the token may also answer.
+fn with_problems(mut responses: Value) -> Value {
+    for (status, description) in [("400", "The request cannot be read."), ("401", "A token is required."), ("403", "The host or origin is not allowed.")] {
+        if responses.get(status).is_none() {
+            responses[status] = answer(description, "Problem");
+        }
+    }
+    responses
+}
+
+fn call_responses() -> Value {
+    let mut ok = answer("The tool ran; `outcome` says what came of it.", "ToolResult");
+    ok["content"]["text/event-stream"] = json!({
+        "schema": { "type": "string", "description": "Events `stage`, `progress`, `status`, `log`, `artifact`, then one `result`." }
+    });
+    with_problems(json!({
+        "200": ok,
+        "403": answer("A rule, the mode or a hook denies the call, or the tool is hidden.", "ToolResult"),
+        "404": answer("No such tool.", "ToolResult"),
+        "409": answer("The tool is deferred and was not shown yet, or the key came with another call.", "ToolResult"),
+        "413": answer("The body is over the limit.", "Problem"),
+        "415": answer("The body is not JSON.", "Problem"),
+        "422": answer("The arguments do not fit; the error names the place.", "ToolResult"),
+        "429": answer("The queue is full.", "ToolResult"),
+        "503": answer("The journal cannot be written, so nothing runs.", "ToolResult")
+    }))
+}
+
+fn arguments() -> Value {
+    json!({ "required": false, "content": { "application/json": { "schema": { "type": "object", "description": "The tool's arguments." } } } })
+}
+
+fn paths() -> Value {
+    let any = json!({ "description": "Described in the guide.", "content": { "application/json": { "schema": { "type": "object" } } } });
+    json!({
+        "/health": { "get": { "summary": "How the host is doing", "security": [], "responses": { "200": any } } },
+        "/tools": { "get": {
+            "summary": "List or search the tools",
+            "parameters": [
+                query("format", "string", "toolpost, openai, anthropic, gemini or mcp."),
+                query("query", "string", "Search words."),
+                query("kind", "string", "Only this kind."),
+                query("tags", "string", "Only tools with all of these tags, separated by commas."),
+                query("include_deferred", "boolean", "Deferred tools too; showing one makes it callable in the session."),
+                query("hidden", "boolean", "Also what is hidden, and why."),
+                query("limit", "integer", "At most so many."),
+                parameter("Session")
+            ],
+            "responses": with_problems(json!({ "200": any }))
+        } },
+        "/tools/{name}": { "get": {
+            "summary": "Everything about one tool",
+            "parameters": [parameter("Tool"), parameter("Session")],
+            "responses": with_problems(json!({ "200": any, "404": answer("No such tool.", "Problem") }))
+        } },
+        "/tools/{name}/call": { "post": {
+            "summary": "Call a tool: arguments in, result out",
+            "parameters": [
+                parameter("Tool"), parameter("Session"), parameter("IdempotencyKey"),
+                query("timeout", "number", "The deadline wished for, in seconds."),
+                query("correlation_id", "string", "Kept with the record.")
+            ],
+            "requestBody": arguments(),
+            "responses": call_responses()
+        } },
+        "/tools/{name}/explain": { "post": {
+            "summary": "What would happen to a call, without it happening",
+            "parameters": [parameter("Tool"), parameter("Session")],
+            "requestBody": arguments(),
+            "responses": with_problems(json!({ "200": any }))
+        } },
+        "/invocations/{id}": { "get": {
+            "summary": "Where a call stands",
+            "parameters": [parameter("Id")],
+            "responses": with_problems(json!({ "200": any, "404": answer("No such call.", "Problem") }))
+        } },
+        "/invocations/{id}/cancel": { "post": {
+            "summary": "Tell a call to stop",
+            "parameters": [parameter("Id")],
+            "responses": with_problems(json!({ "200": any, "404": answer("No such call.", "Problem") }))
+        } },
+        "/sessions": { "post": {
+            "summary": "Open a session",
+            "requestBody": { "required": false, "content": { "application/json": { "schema": { "$ref": "#/components/schemas/SurfaceRequest" } } } },
+            "responses": with_problems(json!({ "201": any, "429": answer("Too many sessions.", "Problem") }))
+        } },
+        "/sessions/{id}": {
+            "get": { "summary": "One session", "parameters": [parameter("Id")], "responses": with_problems(json!({ "200": any, "404": answer("No such session.", "Problem") })) },
+            "delete": { "summary": "Close a session and end its calls", "parameters": [parameter("Id")], "responses": with_problems(json!({ "204": { "description": "Closed." } })) }
+        }
+    })
+}
+
+fn schemas() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = "/components/schemas".into());
+    let mut generator = settings.into_generator();
+    fn add<T: JsonSchema>(generator: &mut schemars::SchemaGenerator) {
+        generator.subschema_for::<T>();
+    }
+    add::<ToolResult>(&mut generator);
+    add::<Decision>(&mut generator);
+    add::<Effects>(&mut generator);
+    add::<SurfaceRequest>(&mut generator);
+    let mut schemas = Value::Object(generator.take_definitions(true));
+    schemas["Problem"] = json!({
+        "type": "object",
+        "required": ["error"],
+        "properties": { "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": { "code": { "type": "string" }, "message": { "type": "string" }, "hint": { "type": "string" } }
+        } }
+    });
+    schemas
+}

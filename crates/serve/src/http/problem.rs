@@ -1,0 +1,97 @@
+//! What goes wrong before there is a call: one JSON shape, the right status, and what to do about it.
+
+use axum::{
+    Json,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+use toolpost_core::{JournalError, SessionError};
+
+/// A refusal of a request.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Problem {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, message)
+    }
+
+    pub(crate) fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+
+    pub(crate) fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, code, message)
+    }
+
+    pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, code, message)
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not take that method")
+    }
+
+    pub(crate) fn too_large() -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is over the limit (setting `http.body_limit`)")
+    }
+
+    pub(crate) fn unsupported_media_type() -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", "the body must be sent as `application/json`")
+            .hint("with curl, use `--json '{…}'`")
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<SessionError> for Problem {
+    fn from(error: SessionError) -> Self {
+        let message = error.to_string();
+        match error {
+            SessionError::Unknown(_) => Self::not_found("unknown_session", message)
+                .hint("open one with `POST /sessions`, or leave the header out"),
+            SessionError::Full(_) => Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message),
+            SessionError::Journal(error) => error.into(),
+        }
+    }
+}
+
+impl From<super::formats::UnknownFormat> for Problem {
+    fn from(error: super::formats::UnknownFormat) -> Self {
+        Self::bad_request("bad_format", error.to_string())
+    }
+}
+
+impl From<JournalError> for Problem {
+    fn from(error: JournalError) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_unavailable", error.to_string())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = match self.hint {
+            Some(hint) => json!({ "error": { "code": self.code, "message": self.message, "hint": hint } }),
+            None => json!({ "error": { "code": self.code, "message": self.message } }),
+        };
+        let mut response = (self.status, Json(body)).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            let challenge = axum::http::HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}

@@ -1,0 +1,58 @@
+//! `POST /sessions`, `GET` and `DELETE /sessions/{id}`.
+
+use axum::{
+    Extension, Json,
+    body::Bytes,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use serde_json::{Value, json};
+use toolpost_core::Session;
+use toolpost_model::{Principal, SessionId, SurfaceRequest};
+
+use super::Problem;
+use crate::server::Shared;
+
+fn describe(session: &Session) -> Value {
+    json!({
+        "session_id": session.id(),
+        "principal": session.principal().name,
+        "role": session.principal().role,
+        "surface": session.surface_request(),
+    })
+}
+
+/// Opens a session. The body, where there is one, says what the surface is for.
+pub(super) async fn open(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let request = if body.is_empty() {
+        SurfaceRequest::default()
+    } else {
+        serde_json::from_slice(&body).map_err(|error| Problem::bad_request("bad_surface_request", error.to_string()))?
+    };
+    let session = shared.host.open_session(principal, request).await?;
+    Ok((StatusCode::CREATED, Json(describe(&session))))
+}
+
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    let session = shared.host.session(&SessionId::new(id), &principal).await?;
+    Ok(Json(describe(&session)))
+}
+
+/// Ends a session and everything that runs in it.
+pub(super) async fn close(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let session = shared.host.session(&SessionId::new(id), &principal).await?;
+    shared.host.close_session(&session).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,16 @@
+//! Toolpost's server: a whole host from a configuration, and the faces agents come in by.
+//!
+//! [`Server::start`] is all an embedder needs; [`Server::builder`] adds tools and sources of one's own;
+//! [`open_host`] gives the host without any face, as the command line uses it.
+#![warn(missing_docs)]
+
+mod auth;
+mod compose;
+mod http;
+mod listen;
+mod server;
+
+pub use auth::Access;
+pub use compose::{HostParts, OpenedHost, StartError, open_host};
+pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
+pub use server::{Server, ServerBuilder};

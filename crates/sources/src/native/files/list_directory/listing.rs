@@ -1,0 +1,229 @@
+//! Collects what is in a directory and beneath, within limits.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    path::Path,
+};
+
+use cap_std::fs::Dir;
+use rustix::fs::{AtFlags, FileType, statat};
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolpost_model::ToolFailure;
+
+use super::Arguments;
+use crate::native::files::{
+    entry_type::EntryType,
+    failure::{PathError, io_code},
+    names::{relative, shown},
+    worker::{StopSign, Stopped, Unfinished},
+    workspace::{Found, Workspace, open_directory, read_link},
+};
+
+/// How many names are read in one call before the listing is called incomplete. Names must be held to be sorted.
+const SCANNED_NAMES: usize = 100_000;
+
+/// One thing in a directory.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Entry {
+    /// Where it is, relative to the workspace.
+    path: String,
+    /// What it is.
+    #[serde(rename = "type")]
+    pub(super) entry_type: EntryType,
+    /// Size of a file in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// What a link says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) target: Option<String>,
+    /// The name is not UTF-8; bytes of it were replaced in `path`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    lossy_name: bool,
+    /// The directory should have been listed too, but may not be read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub(super) unreadable: bool,
+    /// Relative to the directory that is listed, for the text.
+    #[serde(skip)]
+    pub(super) name: String,
+}
+
+/// Why a directory was not listed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ListError {
+    #[error(transparent)]
+    Path(#[from] PathError),
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    #[error("`{}` is not a directory", shown(.given))]
+    NotADirectory { given: String },
+    #[error("cannot list `{}`: {source}", shown(.given))]
+    Io { given: String, source: io::Error },
+}
+
+impl ListError {
+    pub(super) fn into_failure(self) -> ToolFailure {
+        let message = self.to_string();
+        match self {
+            Self::Path(error) => error.into_failure(),
+            Self::Stopped(stopped) => stopped.into_failure(),
+            Self::NotADirectory { .. } => {
+                ToolFailure::new(message).code("not_a_directory").hint("`read_file` shows what is in a file")
+            }
+            Self::Io { source, .. } => ToolFailure::new(message).code(io_code(&source)),
+        }
+        .untouched()
+    }
+}
+
+/// What was found.
+pub(super) struct Listing {
+    /// The directory, relative to the workspace.
+    pub(super) path: String,
+    pub(super) entries: Vec<Entry>,
+    /// How many entries there are in all, if every directory that was wanted could be counted.
+    pub(super) total: Option<u64>,
+    /// There is something that is not shown.
+    pub(super) cut: bool,
+}
+
+/// Lists the directory that `arguments` name.
+pub(super) fn list(
+    workspace: &Workspace,
+    arguments: &Arguments<'_>,
+    stop: &StopSign,
+) -> Result<Listing, ListError> {
+    let given = || arguments.path.to_owned();
+    let located = workspace.locate(&workspace.request(arguments.path).map_err(PathError::from)?)?;
+    let dir = match located.found {
+        Found::Directory(dir) => dir,
+        Found::Entry { .. } => return Err(ListError::NotADirectory { given: given() }),
+        Found::Missing { parent, rest } => {
+            return Err(PathError::not_found(given(), &parent, &located.path, &rest).into());
+        }
+    };
+    let path = relative(&located.path).0.into_owned();
+    let listing = Listing { path, entries: Vec::new(), total: Some(0), cut: false };
+    let mut collector = Collector { listing, limit: arguments.limit, scanned: 0, stop };
+    let names = collector.names(&dir).map_err(|error| match error {
+        Unfinished::Stopped(stopped) => ListError::Stopped(stopped),
+        Unfinished::Io(source) => ListError::Io { given: given(), source },
+    })?;
+    let below = arguments.depth.saturating_sub(1);
+    collector.add(&Level { dir: &dir, at: &located.path, name: Path::new(""), below }, names)?;
+    Ok(collector.listing)
+}
+
+struct Collector<'s> {
+    listing: Listing,
+    limit: usize,
+    /// Names read so far, shown or not.
+    scanned: usize,
+    stop: &'s StopSign,
+}
+
+/// A directory that is being listed.
+struct Level<'l> {
+    dir: &'l Dir,
+    /// From the workspace's root.
+    at: &'l Path,
+    /// From the directory the caller named.
+    name: &'l Path,
+    /// How many more levels to show.
+    below: u8,
+}
+
+/// What is in a directory within the listing.
+enum Inner {
+    NotWanted,
+    Unreadable,
+    Names(Dir, Vec<OsString>),
+}
+
+impl Collector<'_> {
+    /// The names in a directory, sorted by their bytes.
+    fn names(&mut self, dir: &Dir) -> Result<Vec<OsString>, Unfinished> {
+        self.stop.check()?;
+        let mut names = Vec::new();
+        for entry in dir.entries()? {
+            if self.scanned == SCANNED_NAMES {
+                (self.listing.total, self.listing.cut) = (None, true);
+                break;
+            }
+            names.push(entry?.file_name());
+            self.scanned += 1;
+        }
+        self.listing.total = self.listing.total.map(|total| total + names.len() as u64);
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn add(&mut self, level: &Level<'_>, names: Vec<OsString>) -> Result<(), Stopped> {
+        for name in names {
+            if self.listing.entries.len() == self.limit {
+                self.listing.cut = true;
+                // Directories among the names that are left will not be opened, so nobody counts what they hold.
+                self.listing.total = self.listing.total.filter(|_| level.below == 0);
+                break;
+            }
+            self.stop.check()?;
+            let Some(mut entry) = describe(level, &name) else { continue };
+            let inner = self.look_into(level, &name, entry.entry_type)?;
+            entry.unreadable = matches!(inner, Inner::Unreadable);
+            self.listing.entries.push(entry);
+            if let Inner::Names(dir, names) = inner {
+                let (at, name) = (level.at.join(&name), level.name.join(&name));
+                self.add(&Level { dir: &dir, at: &at, name: &name, below: level.below - 1 }, names)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look_into(
+        &mut self,
+        level: &Level<'_>,
+        name: &OsStr,
+        entry_type: EntryType,
+    ) -> Result<Inner, Stopped> {
+        if entry_type != EntryType::Directory || level.below == 0 {
+            return Ok(Inner::NotWanted);
+        }
+        let Ok(dir) = open_directory(level.dir, name) else { return Ok(Inner::Unreadable) };
+        match self.names(&dir) {
+            Ok(names) => Ok(Inner::Names(dir, names)),
+            Err(Unfinished::Stopped(stopped)) => Err(stopped),
+            Err(Unfinished::Io(_)) => Ok(Inner::Unreadable),
+        }
+    }
+}
+
+/// Looks at one name. `None`: it vanished meanwhile.
+fn describe(level: &Level<'_>, name: &OsStr) -> Option<Entry> {
+    let stat = statat(level.dir, name, AtFlags::SYMLINK_NOFOLLOW);
+    let entry_type = match &stat {
+        Ok(stat) => EntryType::of(FileType::from_raw_mode(stat.st_mode)),
+        Err(rustix::io::Errno::NOENT) => return None,
+        Err(_) => EntryType::Other,
+    };
+    let size = stat.ok().and_then(|stat| u64::try_from(stat.st_size).ok());
+    let target = match entry_type {
+        EntryType::Symlink => {
+            read_link(level.dir, name).ok().map(|target| target.to_string_lossy().into_owned())
+        }
+        EntryType::File | EntryType::Directory | EntryType::Other => None,
+    };
+    let path = level.at.join(name);
+    let (path, lossy_name) = relative(&path);
+    Some(Entry {
+        path: path.into_owned(),
+        entry_type,
+        size: size.filter(|_| entry_type == EntryType::File),
+        target,
+        lossy_name,
+        unreadable: false,
+        name: level.name.join(name).to_string_lossy().into_owned(),
+    })
+}

@@ -1,0 +1,226 @@
+//! Every file this crate opens by itself is opened here (SQLite opens its own). The callers say what a
+//! file means; this module knows modes, links, locks and the order of writes that survives a power cut.
+#![expect(clippy::disallowed_methods, reason = "this is the one module of the crate that opens files")]
+
+use std::{
+    ffi::OsString,
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, Read, Seek, Write},
+    os::{
+        fd::AsRawFd,
+        unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{fs::OFlags, process::geteuid};
+
+/// Small files only: a token, a list of trusted files, a process id.
+const LONGEST_SMALL_FILE: u64 = 4 << 20;
+
+/// Whom a file or directory belongs to, and who else gets in.
+pub(crate) enum Privacy {
+    /// Ours alone.
+    Private,
+    /// Another user's.
+    OwnedBy(u32),
+    /// Ours, but these permission bits let others in.
+    OpenToOthers(u32),
+}
+
+fn privacy(metadata: &fs::Metadata) -> Privacy {
+    let others = metadata.mode() & 0o7777;
+    if metadata.uid() != geteuid().as_raw() {
+        Privacy::OwnedBy(metadata.uid())
+    } else if others & 0o077 != 0 {
+        Privacy::OpenToOthers(others)
+    } else {
+        Privacy::Private
+    }
+}
+
+/// What lies at a path, without following a link there.
+pub(crate) enum Found {
+    Nothing,
+    Link,
+    Directory,
+    Other,
+}
+
+pub(crate) fn look(path: &Path) -> io::Result<Found> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_symlink() => Ok(Found::Link),
+        Ok(metadata) if metadata.is_dir() => Ok(Found::Directory),
+        Ok(_) => Ok(Found::Other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
+        Err(error) => Err(error),
+    }
+}
+
+/// The path from the root, without `.` and without a slash at its end: `lstat("link/")` follows the link.
+pub(crate) fn absolute(path: &Path) -> io::Result<PathBuf> {
+    Ok(std::path::absolute(path)?.components().collect())
+}
+
+/// The path with every link resolved; of a file that is gone, the path as it was given, made absolute.
+pub(crate) fn resolved(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => absolute(path),
+        other => other,
+    }
+}
+
+/// The length of a file, 0 where there is none.
+pub(crate) fn length(path: &Path) -> io::Result<u64> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(metadata.len()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a directory and what is missing above it, all of it for us alone, and their names lasting: a
+/// synced record is worth nothing in a directory that a power cut takes away.
+pub(crate) fn create_private_directories(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|above| !above.exists()).collect();
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    missing.into_iter().try_for_each(sync_parent)
+}
+
+/// An open directory: what was checked about it stays true of the handle, whatever happens to its name.
+pub(crate) struct Directory(File);
+
+impl Directory {
+    /// Fails on a link.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        Ok(Self(OpenOptions::new().read(true).custom_flags(bits(flags)).open(path)?))
+    }
+
+    pub(crate) fn privacy(&self) -> io::Result<Privacy> {
+        Ok(privacy(&self.0.metadata()?))
+    }
+
+    /// A short path to the same directory, good in this process while the handle lives.
+    pub(crate) fn short_path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+}
+
+/// Makes an empty file for us alone where there is none.
+///
+/// An existing file is not opened: closing it again would drop the locks SQLite may hold on it elsewhere in
+/// this process, as POSIX locks belong to the process and not to the handle.
+pub(crate) fn create_private_file(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(file) => file.sync_all().and_then(|()| sync_parent(path)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes a file that may not be there.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// A small file's bytes and who can get at them; `None` where there is no file.
+pub(crate) fn read_small(path: &Path) -> io::Result<Option<(Vec<u8>, Privacy)>> {
+    let file = match OpenOptions::new().read(true).custom_flags(bits(OFlags::NOFOLLOW)).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::new();
+    let privacy = privacy(&file.metadata()?);
+    file.take(LONGEST_SMALL_FILE).read_to_end(&mut bytes)?;
+    Ok(Some((bytes, privacy)))
+}
+
+/// Replaces a file as a whole: whoever reads sees the old content or the new, after a power cut too.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let temporary = temporary_beside(path)?;
+    let written = write_new(&temporary, content).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // The first error tells more than a second one about the leftover would.
+        let _ = fs::remove_file(&temporary);
+    }
+    written.and_then(|()| sync_parent(path))
+}
+
+fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// A fresh name each time: a fixed one would be blocked for ever by what a crash left behind.
+fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
+    let random = getrandom::u64()?;
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{random:016x}"));
+    Ok(path.with_file_name(name))
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
+}
+
+/// A lock on a file of its own, held until dropped; the file keeps the holder's process id.
+pub(crate) struct Lock(File);
+
+impl Lock {
+    /// `None` where somebody else holds it.
+    pub(crate) fn try_exclusive(path: &Path) -> io::Result<Option<Self>> {
+        let file = open_lock(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Waits for it.
+    pub(crate) fn exclusive(path: &Path) -> io::Result<Self> {
+        let file = open_lock(path)?;
+        file.lock()?;
+        Ok(Self(file))
+    }
+
+    /// True where somebody holds the exclusive lock. A missing file is held by nobody.
+    pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
+        let file = match OpenOptions::new().read(true).custom_flags(bits(OFlags::NOFOLLOW)).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Leaves a note for those who find it locked; an empty one takes it away.
+    pub(crate) fn note(&self, text: &str) -> io::Result<()> {
+        let mut file = &self.0;
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(text.as_bytes())
+    }
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options.custom_flags(bits(OFlags::NOFOLLOW)).open(path)
+}
+
+fn bits(flags: OFlags) -> i32 {
+    flags.bits().cast_signed()
+}

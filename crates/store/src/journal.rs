@@ -1,0 +1,174 @@
+//! The journal on SQLite: one writer thread that commits for everybody who waits, and reads beside it.
+//!
+//! Writes and reads never wait for one another (write-ahead log). Point lookups run on the caller's thread:
+//! each takes some ten microseconds, less than handing it to another thread would. [`Journal::read`] may
+//! take any number of rows, so it goes to a thread of its own. That thread belongs to the journal and not
+//! to a runtime's blocking pool: the port asks for no runtime, and one long read cannot use up the pool.
+
+mod committer;
+pub(crate) mod query;
+mod reads;
+mod row;
+mod schema;
+mod writer;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use toolpost_core::{Journal, JournalError, Record, StoredRecord, Strength};
+use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
+
+pub use row::ReadError;
+pub(crate) use row::{decode, stored_hash};
+pub(crate) use schema::{open_for_reading, schema_differences};
+
+use reads::{Lookups, Scans};
+use writer::Writer;
+
+/// What the operator may set.
+#[derive(Clone, Copy, Debug)]
+pub struct JournalOptions {
+    /// How large the database file may grow (`limits.journal`). The log beside it comes on top: some 16 MiB
+    /// as a rule, more while a reader holds on to an old state.
+    pub max_bytes: u64,
+}
+
+/// Why a file cannot be opened as a journal.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is none.
+    #[error("there is no journal at `{path}`")]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file of something else, which is left as it is.
+    #[error("`{path}` is not a Toolpost journal\nhint: move it away or choose another data directory")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Written by a later Toolpost.
+    #[error(
+        "journal `{path}` has format {found}, and this Toolpost knows formats up to {known}\n\
+         hint: use the Toolpost that wrote it, or a later one"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The latest format known here.
+        known: i64,
+    },
+    /// Its last record cannot be read, so the chain cannot go on.
+    #[error("the last record of journal `{path}` is damaged\nhint: `toolpost journal verify` tells more")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not even an empty journal fits.
+    #[error(
+        "there is no room for journal `{path}`, which may take {max_bytes} bytes\n\
+         hint: raise `limits.journal` or make room on its disk"
+    )]
+    NoRoom {
+        /// The file.
+        path: PathBuf,
+        /// Its limit.
+        max_bytes: u64,
+    },
+    /// SQLite could not turn its log on.
+    #[error(
+        "the file system of `{path}` cannot hold a journal\nhint: put the data directory on a local disk"
+    )]
+    NoLog {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Records lie in a log that can only be read where SQLite may write beside it.
+    #[error(
+        "journal `{path}` has an unfinished log beside it and lies where nothing can be written\n\
+         hint: copy it together with `{path}-wal` to a place where you can write, and read it there"
+    )]
+    UnfinishedLog {
+        /// The file.
+        path: PathBuf,
+    },
+    /// SQLite refused.
+    #[error("cannot open journal `{path}`")]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: rusqlite::Error,
+    },
+    /// The system refused.
+    #[error("cannot open journal `{path}`")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+/// The journal on disk. Dropping it writes what is queued and waits until that is done, some tens of
+/// milliseconds as a rule.
+///
+/// One at a time for a file: [`DataDir`](crate::DataDir)'s lock sees to that. Should there be two all the
+/// same, the slower one's appends fail, because the number it wants is taken; the chain stays whole.
+pub struct SqliteJournal {
+    // Dropped in this order. The writer is the last to go, as the last connection removes the log, and a
+    // connection that only reads could not.
+    lookups: Lookups,
+    scans: Scans,
+    writer: Writer,
+}
+
+impl SqliteJournal {
+    /// Opens the journal, makes it where there is none, and brings an older format up to date.
+    pub fn open(path: &Path, options: JournalOptions) -> Result<Self, OpenError> {
+        let connection = schema::open_for_writing(path, options.max_bytes)?;
+        let writer = Writer::start(connection, path, options.max_bytes)?;
+        let lookups = Lookups::new(open_for_reading(path)?);
+        let scans = Scans::start(open_for_reading(path)?)
+            .map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;
+        Ok(Self { lookups, scans, writer })
+    }
+}
+
+impl Journal for SqliteJournal {
+    fn append(&self, record: Record, strength: Strength) -> BoxFuture<'_, Result<u64, JournalError>> {
+        self.writer.append(record, strength)
+    }
+
+    fn records_of(&self, invocation: InvocationId) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        self.lookups.answer(|connection| query::records_of(connection, invocation))
+    }
+
+    fn find_request<'a>(
+        &'a self,
+        session: &'a SessionId,
+        request: &'a RequestId,
+    ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
+        self.lookups.answer(|connection| query::first_of_request(connection, session, request))
+    }
+
+    fn find_session<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
+        self.lookups.answer(|connection| query::newest_of_session(connection, session))
+    }
+
+    fn last_start(&self) -> BoxFuture<'_, Result<u64, JournalError>> {
+        self.lookups.answer(query::last_start)
+    }
+
+    fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        self.scans.read(after, limit)
+    }
+}

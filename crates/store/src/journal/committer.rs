@@ -1,0 +1,245 @@
+//! One transaction of the writer: its strength, its numbers and hashes, what its failure means, and the
+//! copying of the log afterwards.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior, ffi};
+use toolpost_core::{GENESIS, JournalError, Strength, chain};
+
+use super::{OpenError, row, writer::Append};
+
+/// Pages in the log (16 MiB) from which it is copied into the database.
+const CHECKPOINT_PAGES: i64 = 4000;
+
+/// The end of the chain.
+#[derive(Clone, Copy)]
+struct Head {
+    seq: u64,
+    hash: [u8; 32],
+}
+
+pub(super) struct Committer {
+    connection: Connection,
+    path: PathBuf,
+    max_bytes: u64,
+    /// Always what is committed: the next record's number and hash follow from it.
+    head: Head,
+    /// The strength SQLite is set to, unknown before the first batch.
+    strength: Option<Strength>,
+    log: LogLevel,
+    /// Set for good once the disk failed to sync.
+    lost: Option<JournalError>,
+}
+
+/// When the log is next copied.
+struct LogLevel {
+    pages: i64,
+    copy_at: i64,
+}
+
+impl Committer {
+    pub(super) fn new(connection: Connection, path: &Path, max_bytes: u64) -> Result<Self, OpenError> {
+        let path = path.to_path_buf();
+        let head = match committed_head(&connection) {
+            Ok(Some(head)) => head,
+            Ok(None) => return Err(OpenError::Damaged { path }),
+            Err(source) => return Err(OpenError::Sqlite { path, source }),
+        };
+        let log = LogLevel { pages: 0, copy_at: CHECKPOINT_PAGES };
+        Ok(Self { connection, path, max_bytes, head, strength: None, log, lost: None })
+    }
+
+    /// All or nothing. Answers with the number of the first record.
+    pub(super) fn commit(&mut self, batch: &[Append]) -> Result<u64, JournalError> {
+        if let Some(lost) = &self.lost {
+            return Err(lost.clone());
+        }
+        let first = self.head.seq + 1;
+        match self.try_commit(batch) {
+            Ok(head) => {
+                self.head = head;
+                Ok(first)
+            }
+            Err(error) => Err(self.fail(&error)),
+        }
+    }
+
+    fn try_commit(&mut self, batch: &[Append]) -> rusqlite::Result<Head> {
+        self.demand(strongest(batch))?;
+        let mut head = self.head;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut statement = transaction.prepare_cached(row::INSERT)?;
+        for append in batch {
+            let seq = head.seq + 1;
+            head = Head { seq, hash: chain(&head.hash, seq, &append.record) };
+            row::insert(&mut statement, seq, &append.record, &head.hash)?;
+        }
+        drop(statement);
+        transaction.commit()?;
+        Ok(head)
+    }
+
+    /// FULL syncs the log at every commit, NORMAL only around its copying. Either way the records before a
+    /// synced one are synced with it: they lie before it in the same log, or in the database already.
+    fn demand(&mut self, strength: Strength) -> rusqlite::Result<()> {
+        if self.strength == Some(strength) {
+            return Ok(());
+        }
+        let word = match strength {
+            Strength::Committed => "NORMAL",
+            Strength::Synced => "FULL",
+        };
+        // SQLite obeys this pragma while it compiles the statement, so it cannot be a prepared one.
+        self.connection.pragma_update(None, "synchronous", word)?;
+        self.strength = Some(strength);
+        Ok(())
+    }
+
+    fn fail(&mut self, error: &rusqlite::Error) -> JournalError {
+        // The transaction was rolled back when it was dropped. What the chain goes on from is asked of the
+        // database and not remembered: should the two ever differ, the database is right.
+        if let Ok(Some(head)) = committed_head(&self.connection) {
+            self.head = head;
+        }
+        let failure = match meaning(error) {
+            Meaning::NoRoom => JournalError::Full(self.no_room()),
+            Meaning::NumberTaken => {
+                JournalError::Broken(format!("another process writes to `{}`", self.path.display()))
+            }
+            Meaning::SyncLost => self.give_up(error),
+            Meaning::Other => JournalError::Broken(format!("`{}`: {error}", self.path.display())),
+        };
+        tracing::error!(error = %failure, "records could not be written");
+        failure
+    }
+
+    /// After a failed sync the system may drop the pages it could not write and call the next sync a
+    /// success, so no later promise would be worth anything. A restart reads what is really there.
+    fn give_up(&mut self, error: &rusqlite::Error) -> JournalError {
+        let path = self.path.display();
+        let text =
+            format!("the disk under `{path}` failed to sync ({error}); restart the host once it is well");
+        let lost = JournalError::Broken(text);
+        self.lost = Some(lost.clone());
+        lost
+    }
+
+    /// SQLite says the same of its own limit and of the disk's, so the text gives what tells them apart.
+    fn no_room(&self) -> String {
+        let pragma = |name| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let used = pragma("page_count").unwrap_or(0) * pragma("page_size").unwrap_or(0);
+        format!(
+            "`{}` holds {used} bytes of the {} it may (setting `limits.journal`); \
+             raise the limit or make room on its disk",
+            self.path.display(),
+            self.max_bytes
+        )
+    }
+
+    /// Copies the log into the database once it is long, so that it can start over at its beginning.
+    pub(super) fn checkpoint_if_due(&mut self) {
+        let Ok(pages) = log_pages(&self.connection, "PRAGMA wal_checkpoint(NOOP)") else {
+            return;
+        };
+        if pages < self.log.pages {
+            self.log.copy_at = CHECKPOINT_PAGES;
+        }
+        self.log.pages = pages;
+        if pages >= self.log.copy_at {
+            // Where a reader is in the way, trying again at every batch would cost two syncs each.
+            self.log.copy_at = pages + CHECKPOINT_PAGES;
+            self.checkpoint();
+        }
+    }
+
+    fn checkpoint(&mut self) {
+        let Err(error) = log_pages(&self.connection, "PRAGMA wal_checkpoint(PASSIVE)") else {
+            return;
+        };
+        tracing::warn!(%error, "the journal's log could not be copied; it grows until it can");
+        if let Meaning::SyncLost = meaning(&error) {
+            self.give_up(&error);
+        }
+    }
+
+    /// The last connection also removes the log; where the CLI still reads, copying it is all there is to do.
+    pub(super) fn close(mut self) {
+        self.checkpoint();
+        if let Err((_, error)) = self.connection.close() {
+            tracing::warn!(%error, "the journal did not close cleanly; its log is read at the next start");
+        }
+    }
+}
+
+fn strongest(batch: &[Append]) -> Strength {
+    if batch.iter().any(|append| append.strength == Strength::Synced) {
+        Strength::Synced
+    } else {
+        Strength::Committed
+    }
+}
+
+/// `None` where the last row has no hash to go on from.
+fn committed_head(connection: &Connection) -> rusqlite::Result<Option<Head>> {
+    let mut statement =
+        connection.prepare_cached("SELECT seq, hash FROM record ORDER BY seq DESC LIMIT 1")?;
+    let mut rows = statement.query([])?;
+    let Some(row) = rows.next()? else {
+        return Ok(Some(Head { seq: 0, hash: GENESIS }));
+    };
+    let (seq, hash) = (row.get_ref(0)?.as_i64(), row.get_ref(1)?.as_blob());
+    let (Ok(seq), Ok(hash)) = (seq, hash) else {
+        return Ok(None);
+    };
+    let head = u64::try_from(seq).ok().zip(hash.try_into().ok());
+    Ok(head.map(|(seq, hash)| Head { seq, hash }))
+}
+
+/// How long the log is, after the checkpoint that the pragma names.
+fn log_pages(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
+    connection.prepare_cached(pragma)?.query_row([], |row| row.get(1))
+}
+
+/// What an error asks for.
+#[derive(Debug, PartialEq)]
+enum Meaning {
+    NoRoom,
+    NumberTaken,
+    SyncLost,
+    Other,
+}
+
+fn meaning(error: &rusqlite::Error) -> Meaning {
+    let rusqlite::Error::SqliteFailure(failure, _) = error else {
+        return Meaning::Other;
+    };
+    match (failure.code, failure.extended_code) {
+        // The second: no room for the log's index, the one file SQLite makes longer by other means.
+        (ErrorCode::DiskFull, _) | (_, ffi::SQLITE_IOERR_SHMSIZE) => Meaning::NoRoom,
+        (_, ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => Meaning::NumberTaken,
+        (_, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => Meaning::SyncLost,
+        _ => Meaning::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::{Meaning, meaning};
+
+    #[test]
+    fn sqlite_errors_mean_what_the_operator_can_do_about_them() {
+        let check = |code, expected: Meaning| {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            assert_eq!(meaning(&error), expected, "{error}");
+        };
+        check(ffi::SQLITE_FULL, Meaning::NoRoom);
+        check(ffi::SQLITE_IOERR_SHMSIZE, Meaning::NoRoom);
+        check(ffi::SQLITE_CONSTRAINT_PRIMARYKEY, Meaning::NumberTaken);
+        check(ffi::SQLITE_IOERR_FSYNC, Meaning::SyncLost);
+        check(ffi::SQLITE_IOERR_DIR_FSYNC, Meaning::SyncLost);
+        check(ffi::SQLITE_IOERR_WRITE, Meaning::Other);
+        check(ffi::SQLITE_CORRUPT, Meaning::Other);
+    }
+}

@@ -1,0 +1,113 @@
+//! Every question asked of the `record` table, over any connection. The host's lookups and the CLI's
+//! reader share them, so that both see the same.
+
+use rusqlite::{Connection, Params, Row};
+use toolpost_core::StoredRecord;
+use toolpost_model::{InvocationId, RequestId, SessionId};
+
+use super::row::{ReadError, columns, decode};
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!("SELECT ", columns!(), " FROM record ", $rest)
+    };
+}
+
+const OF_INVOCATION: &str = select!("WHERE invocation = ?1 ORDER BY seq");
+const OF_REQUEST: &str = select!("WHERE session = ?1 AND request = ?2 ORDER BY seq LIMIT 1");
+// The kinds stand here exactly as in the partial indexes, or SQLite would not use them.
+const OF_SESSION: &str =
+    select!("WHERE session = ?1 AND kind IN ('session_opened', 'session_closed') ORDER BY seq DESC LIMIT 1");
+const LAST_START: &str = "SELECT seq FROM record WHERE kind = 'host_started' ORDER BY seq DESC LIMIT 1";
+const PAGE: &str = select!("WHERE seq > ?1 ORDER BY seq LIMIT ?2");
+const BETWEEN: &str = select!("WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3");
+const TAIL: &str = select!("ORDER BY seq DESC LIMIT ?1");
+const LAST: &str = "SELECT max(seq) FROM record";
+
+/// All records of a call, oldest first.
+pub(crate) fn records_of(
+    connection: &Connection,
+    invocation: InvocationId,
+) -> Result<Vec<StoredRecord>, ReadError> {
+    all(connection, OF_INVOCATION, [invocation.as_bytes().as_slice()])
+}
+
+pub(super) fn first_of_request(
+    connection: &Connection,
+    session: &SessionId,
+    request: &RequestId,
+) -> Result<Option<StoredRecord>, ReadError> {
+    Ok(all(connection, OF_REQUEST, [session.as_str(), request.as_str()])?.pop())
+}
+
+pub(super) fn newest_of_session(
+    connection: &Connection,
+    session: &SessionId,
+) -> Result<Option<StoredRecord>, ReadError> {
+    Ok(all(connection, OF_SESSION, [session.as_str()])?.pop())
+}
+
+pub(super) fn last_start(connection: &Connection) -> Result<u64, ReadError> {
+    let mut statement = connection.prepare_cached(LAST_START)?;
+    let mut rows = statement.query([])?;
+    let seq = rows.next()?.map(|row| row.get::<_, i64>(0)).transpose()?;
+    Ok(seq.unwrap_or(0).cast_unsigned())
+}
+
+/// Up to `limit` records with numbers over `after`, oldest first.
+pub(crate) fn page(
+    connection: &Connection,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<StoredRecord>, ReadError> {
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    all(connection, PAGE, [after, to_limit(limit)])
+}
+
+/// The newest `count` records, oldest first.
+pub(crate) fn tail(connection: &Connection, count: usize) -> Result<Vec<StoredRecord>, ReadError> {
+    let mut found = all(connection, TAIL, [to_limit(count)])?;
+    found.reverse();
+    Ok(found)
+}
+
+/// The highest number, 0 in an empty journal.
+pub(crate) fn last_seq(connection: &Connection) -> Result<u64, ReadError> {
+    let mut statement = connection.prepare_cached(LAST)?;
+    let last: Option<i64> = statement.query_row([], |row| row.get(0))?;
+    Ok(last.unwrap_or(0).max(0).cast_unsigned())
+}
+
+/// Shows each of up to `limit` rows between two numbers to `visit`, and tells the number of the last one.
+///
+/// Rows as they are, for a look at damaged ones. The read ends with the call: a journal of many gigabytes
+/// is looked through piece by piece, so that a host beside it can go on cutting its log.
+pub(crate) fn rows_between(
+    connection: &Connection,
+    (after, last): (i64, i64),
+    limit: usize,
+    mut visit: impl FnMut(&Row<'_>),
+) -> Result<Option<i64>, ReadError> {
+    let mut statement = connection.prepare_cached(BETWEEN)?;
+    let mut rows = statement.query([after, last, to_limit(limit)])?;
+    let mut end = None;
+    while let Some(row) = rows.next()? {
+        end = Some(row.get(0)?);
+        visit(row);
+    }
+    Ok(end)
+}
+
+fn all(connection: &Connection, sql: &str, params: impl Params) -> Result<Vec<StoredRecord>, ReadError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(decode(row)?);
+    }
+    Ok(found)
+}
+
+fn to_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

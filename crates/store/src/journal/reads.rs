@@ -1,0 +1,92 @@
+//! The two ways the host reads: lookups on the caller's thread, long reads on one of their own.
+
+use std::{
+    io,
+    sync::{Mutex, PoisonError},
+    thread::{self, JoinHandle},
+};
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+use toolpost_core::{JournalError, StoredRecord};
+use toolpost_model::BoxFuture;
+
+use super::{query, row::ReadError};
+
+/// Readers that wait for a turn. More wait in front of the queue.
+const QUEUE: usize = 64;
+
+/// Point lookups. One connection serves all: a lookup holds it for microseconds, and more connections
+/// would each read the same pages into a cache of its own.
+pub(super) struct Lookups(Mutex<Connection>);
+
+impl Lookups {
+    pub(super) fn new(connection: Connection) -> Self {
+        Self(Mutex::new(connection))
+    }
+
+    /// Asks at once and hands back the answer as a future that is ready.
+    pub(super) fn answer<'a, T: Send + 'a>(
+        &self,
+        ask: impl FnOnce(&Connection) -> Result<T, ReadError>,
+    ) -> BoxFuture<'a, Result<T, JournalError>> {
+        // A panic in between leaves a connection as good as before: reading changes nothing.
+        let connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = ask(&connection).map_err(JournalError::from);
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+struct Scan {
+    after: u64,
+    limit: usize,
+    done: oneshot::Sender<Result<Vec<StoredRecord>, JournalError>>,
+}
+
+/// Long reads, one after the other.
+pub(super) struct Scans {
+    /// Taken by `drop`, which ends the thread.
+    queue: Option<mpsc::Sender<Scan>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Scans {
+    pub(super) fn start(connection: Connection) -> io::Result<Self> {
+        let (queue, mut waiting) = mpsc::channel::<Scan>(QUEUE);
+        let work = move || {
+            while let Some(scan) = waiting.blocking_recv() {
+                // The asker may have gone; then there is nobody to read for.
+                if !scan.done.is_closed() {
+                    let found = query::page(&connection, scan.after, scan.limit);
+                    let _ = scan.done.send(found.map_err(JournalError::from));
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("journal-read".into()).spawn(work)?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    pub(super) fn read(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        Box::pin(async move {
+            let (done, answer) = oneshot::channel();
+            let queue = self.queue.as_ref().ok_or(JournalError::Closed)?;
+            queue.send(Scan { after, limit, done }).await.map_err(|_| JournalError::Closed)?;
+            answer.await.unwrap_or(Err(JournalError::Closed))
+        })
+    }
+}
+
+impl Drop for Scans {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the journal's reading thread panicked");
+        }
+    }
+}

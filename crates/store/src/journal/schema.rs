@@ -1,0 +1,223 @@
+//! The database's shape, how it changes from version to version, and how connections to it are set up.
+
+use std::path::Path;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, ffi};
+
+use super::OpenError;
+use crate::disk;
+
+/// `TPJL`, so that a database of something else is neither read nor changed.
+const APPLICATION_ID: i32 = 0x5450_4a4c;
+
+/// Each entry leads from the version that is its place in the list to the next. Never edit one that was
+/// released: append another.
+const MIGRATIONS: [&str; 1] = [VERSION_1];
+
+/// `hash` stands before `body`, so that finding the chain's end need not walk through a large body's pages.
+///
+/// Every index but the first is partial. A call costs one to three rows, and a row pays only for the
+/// indexes it can be asked by. Changing a row is refused here too, against the honest mistake; against the
+/// other kind there is the chain.
+const VERSION_1: &str = "
+CREATE TABLE record (
+    seq INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    invocation BLOB,
+    session TEXT,
+    request TEXT,
+    request_digest BLOB,
+    hash BLOB NOT NULL,
+    body TEXT NOT NULL
+) STRICT;
+CREATE INDEX record_of_invocation ON record (invocation) WHERE invocation IS NOT NULL;
+CREATE INDEX record_of_request ON record (session, request) WHERE request IS NOT NULL;
+CREATE INDEX record_of_session ON record (session) WHERE kind IN ('session_opened', 'session_closed');
+CREATE INDEX record_of_start ON record (kind) WHERE kind = 'host_started';
+CREATE TRIGGER record_is_not_changed BEFORE UPDATE ON record
+BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+CREATE TRIGGER record_is_not_deleted BEFORE DELETE ON record
+BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+";
+
+/// One writer with many dirty pages at a commit, and readers that look at a few pages each: the host as a
+/// whole is to stay under 20 MB while idle.
+const WRITER_CACHE_KIB: i64 = 2048;
+const READER_CACHE_KIB: i64 = 1024;
+
+/// What a database says of itself.
+enum Identity {
+    Empty,
+    Version(usize),
+    Newer(i64),
+    Foreign,
+}
+
+pub(super) fn open_for_writing(path: &Path, max_bytes: u64) -> Result<Connection, OpenError> {
+    let sqlite = |source| sqlite_error(path, source);
+    disk::create_private_file(path).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    // Looked at before the first setting, which might already change a foreign file.
+    let version = known_version(path, &connection)?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(sqlite)?;
+    if mode != "wal" {
+        return Err(OpenError::NoLog { path: path.to_path_buf() });
+    }
+    set_up_writer(&connection, max_bytes).map_err(sqlite)?;
+    migrate(&mut connection, version).map_err(|source| match source.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => OpenError::NoRoom { path: path.to_path_buf(), max_bytes },
+        _ => sqlite(source),
+    })?;
+    Ok(connection)
+}
+
+/// A connection that cannot change the file, whether a host runs, has ended or was killed.
+pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, OpenError> {
+    if let disk::Found::Nothing =
+        disk::look(path).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?
+    {
+        return Err(OpenError::Missing { path: path.to_path_buf() });
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(|source| sqlite_error(path, source))?;
+    match known_version(path, &connection) {
+        Err(OpenError::Sqlite { source, .. }) if cannot_open(&source) => open_as_unchanging(path, flags),
+        Err(error) => Err(error),
+        Ok(_) => set_up_reader(path, connection),
+    }
+}
+
+/// On a disk that cannot be written SQLite cannot lay out the log's index, even where there is no log. Then
+/// nobody else writes either, and it may take the file as unchanging; but that hides a log, where one is.
+fn open_as_unchanging(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let left =
+        disk::length(Path::new(&log)).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;
+    if left > 0 {
+        return Err(OpenError::UnfinishedLog { path: path.to_path_buf() });
+    }
+    let connection =
+        Connection::open_with_flags(unchanging_address(path), flags | OpenFlags::SQLITE_OPEN_URI)
+            .map_err(|source| sqlite_error(path, source))?;
+    known_version(path, &connection)?;
+    set_up_reader(path, connection)
+}
+
+fn unchanging_address(path: &Path) -> String {
+    let mut address = String::from("file:");
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_' | b'.') {
+            address.push(char::from(byte));
+        } else {
+            address.push_str(&format!("%{byte:02x}"));
+        }
+    }
+    address.push_str("?immutable=1");
+    address
+}
+
+/// The version of a database that is ours to use, 0 for an empty file.
+fn known_version(path: &Path, connection: &Connection) -> Result<usize, OpenError> {
+    let path = path.to_path_buf();
+    match identify(connection) {
+        Ok(Identity::Empty) if connection.is_readonly("main").unwrap_or(true) => {
+            Err(OpenError::Missing { path })
+        }
+        Ok(Identity::Empty) => Ok(0),
+        Ok(Identity::Version(version)) => Ok(version),
+        Ok(Identity::Newer(found)) => Err(OpenError::Newer { path, found, known: MIGRATIONS.len() as i64 }),
+        Ok(Identity::Foreign) => Err(OpenError::Foreign { path }),
+        Err(source) if source.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            Err(OpenError::Foreign { path })
+        }
+        Err(source) => Err(OpenError::Sqlite { path, source }),
+    }
+}
+
+fn identify(connection: &Connection) -> rusqlite::Result<Identity> {
+    let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let objects: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(match (application, usize::try_from(version)) {
+        (0, Ok(0)) if objects == 0 => Identity::Empty,
+        (APPLICATION_ID, Ok(known @ 1..=MIGRATIONS_LEN)) => Identity::Version(known),
+        (APPLICATION_ID, Ok(later)) if later > MIGRATIONS_LEN => Identity::Newer(version),
+        _ => Identity::Foreign,
+    })
+}
+
+const MIGRATIONS_LEN: usize = MIGRATIONS.len();
+
+fn migrate(connection: &mut Connection, from: usize) -> rusqlite::Result<()> {
+    if from == MIGRATIONS_LEN {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for migration in &MIGRATIONS[from..] {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", MIGRATIONS_LEN as i64)?;
+    transaction.commit()
+}
+
+fn set_up_writer(connection: &Connection, max_bytes: u64) -> rusqlite::Result<()> {
+    let page: u64 =
+        connection.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0))?.cast_unsigned();
+    let pages = (max_bytes / page.max(1)).clamp(1, u64::from(u32::MAX) - 1);
+    connection.pragma_update_and_check(None, "max_page_count", pages.cast_signed(), |_| Ok(()))?;
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
+    // The writer checkpoints by itself, after its answers are out.
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
+    // What a burst or a slow reader made of the log is given back at its next turn.
+    connection.pragma_update_and_check(None, "journal_size_limit", LOG_KEPT_BYTES, |_| Ok(()))?;
+    connection.pragma_update(None, "trusted_schema", false)
+}
+
+const LOG_KEPT_BYTES: i64 = 32 << 20;
+
+fn set_up_reader(path: &Path, connection: Connection) -> Result<Connection, OpenError> {
+    let set = connection
+        .pragma_update(None, "cache_size", -READER_CACHE_KIB)
+        .and_then(|()| connection.pragma_update(None, "trusted_schema", false));
+    set.map_err(|source| sqlite_error(path, source))?;
+    Ok(connection)
+}
+
+/// The names of tables, indexes and triggers that are missing, added or unlike what this version makes.
+pub(crate) fn schema_differences(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let fresh = Connection::open_in_memory()?;
+    for migration in MIGRATIONS {
+        fresh.execute_batch(migration)?;
+    }
+    let (expected, found) = (schema_of(&fresh)?, schema_of(connection)?);
+    let missing = expected.iter().filter(|object| !found.contains(object));
+    let added = found.iter().filter(|object| !expected.contains(object));
+    let mut names: Vec<String> = missing.chain(added).map(|(name, _)| name.clone()).collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+fn schema_of(connection: &Connection) -> rusqlite::Result<Vec<(String, Option<String>)>> {
+    let mut statement = connection.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name")?;
+    let objects = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    objects.collect()
+}
+
+fn cannot_open(error: &rusqlite::Error) -> bool {
+    match error {
+        rusqlite::Error::SqliteFailure(failure, _) => {
+            failure.code == ErrorCode::CannotOpen || failure.extended_code == ffi::SQLITE_READONLY_CANTINIT
+        }
+        _ => false,
+    }
+}
+
+fn sqlite_error(path: &Path, source: rusqlite::Error) -> OpenError {
+    OpenError::Sqlite { path: path.to_path_buf(), source }
+}

@@ -1,0 +1,210 @@
+//! The writer: one thread that takes everything waiting, commits it at once and answers everybody.
+//!
+//! Group commit is what makes the durability table affordable: a sync takes milliseconds whether one
+//! record or a thousand wait for it. Order, numbers and chain come from this thread alone.
+
+use std::{
+    path::Path,
+    thread::{self, JoinHandle},
+};
+
+use rusqlite::Connection;
+use tokio::sync::{
+    mpsc::{self, error::TrySendError},
+    oneshot,
+};
+use toolpost_core::{JournalError, Record, Strength};
+use toolpost_model::{BoxFuture, SessionId};
+
+use super::{OpenError, committer::Committer};
+
+/// Appends that wait in the queue, and the most one transaction takes.
+const QUEUE: usize = 1024;
+/// A transaction ends early at this many bytes, so that a burst of large records does not become a log of
+/// gigabytes that nothing can cut before the commit.
+const BATCH_BYTES: usize = 4 << 20;
+/// SQLite's own limit for a row is 1 GB. A single record near it is a mistake, and the mistake of one caller
+/// must not fail the batch of the others, so it is caught before the queue.
+const LONGEST_BODY: usize = 64 << 20;
+
+/// A record, and who waits for it.
+pub(super) struct Append {
+    pub(super) record: Record,
+    pub(super) strength: Strength,
+    done: oneshot::Sender<Result<u64, JournalError>>,
+}
+
+/// The handle the journal holds.
+pub(super) struct Writer {
+    /// Taken by `drop`, which ends the thread once the queue is empty.
+    queue: Option<mpsc::Sender<Append>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn start(connection: Connection, path: &Path, max_bytes: u64) -> Result<Self, OpenError> {
+        let committer = Committer::new(connection, path, max_bytes)?;
+        let (queue, inbox) = mpsc::channel(QUEUE);
+        let thread = thread::Builder::new()
+            .name("journal-write".into())
+            .spawn(move || run(committer, inbox))
+            .map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    /// The record is in the queue when this returns, except where the queue is full; so appends made one
+    /// after the other keep their order even if nobody polls in between.
+    pub(super) fn append(
+        &self,
+        record: Record,
+        strength: Strength,
+    ) -> BoxFuture<'_, Result<u64, JournalError>> {
+        match &self.queue {
+            Some(queue) => enqueue(queue, record, strength),
+            None => refused(JournalError::Closed),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the journal's writing thread panicked");
+        }
+    }
+}
+
+fn enqueue(
+    queue: &mpsc::Sender<Append>,
+    record: Record,
+    strength: Strength,
+) -> BoxFuture<'_, Result<u64, JournalError>> {
+    if let Some(why) = unfit(&record) {
+        return refused(JournalError::Broken(why));
+    }
+    let (done, answer) = oneshot::channel();
+    let left_over = match queue.try_send(Append { record, strength, done }) {
+        Ok(()) => None,
+        Err(TrySendError::Full(append)) => Some(append),
+        Err(TrySendError::Closed(_)) => return refused(JournalError::Closed),
+    };
+    Box::pin(async move {
+        if let Some(append) = left_over {
+            queue.send(append).await.map_err(|_| JournalError::Closed)?;
+        }
+        let lost = |_| Err(JournalError::Broken("the writer ended before it answered".into()));
+        answer.await.unwrap_or_else(lost)
+    })
+}
+
+/// Why a record cannot be kept, whatever the state of the journal.
+fn unfit(record: &Record) -> Option<String> {
+    let length = record.body.len();
+    // To the chain an empty session is none, so the file holds none: else one could be made of the other.
+    let is_empty = |session: &SessionId| session.as_str().is_empty();
+    if length > LONGEST_BODY {
+        Some(format!("a record of {length} bytes is longer than the limit of {LONGEST_BODY}"))
+    } else if record.session_id.as_ref().is_some_and(is_empty) {
+        Some("a record names a session with an empty id".into())
+    } else {
+        None
+    }
+}
+
+fn refused<'a>(error: JournalError) -> BoxFuture<'a, Result<u64, JournalError>> {
+    Box::pin(std::future::ready(Err(error)))
+}
+
+/// Ends when every sender is gone and the queue is empty.
+fn run(mut committer: Committer, mut inbox: mpsc::Receiver<Append>) {
+    let mut waiting = Vec::with_capacity(QUEUE);
+    while inbox.blocking_recv_many(&mut waiting, QUEUE) > 0 {
+        while !waiting.is_empty() {
+            let count = batch_length(&waiting);
+            let outcome = committer.commit(&waiting[..count]);
+            answer(waiting.drain(..count), &outcome);
+            // After the answers: copying the log takes tens of milliseconds, and nobody needs to wait.
+            committer.checkpoint_if_due();
+        }
+    }
+    committer.close();
+}
+
+fn batch_length(waiting: &[Append]) -> usize {
+    let mut bytes = 0;
+    let fits = waiting.iter().take_while(|append| {
+        let before = bytes;
+        bytes += append.record.body.len();
+        before == 0 || bytes <= BATCH_BYTES
+    });
+    fits.count()
+}
+
+/// A failed batch fails as a whole. Trying its records one by one would help no one: what can fail here (the
+/// disk, its space) fails each of them, and slowly.
+fn answer(batch: impl Iterator<Item = Append>, outcome: &Result<u64, JournalError>) {
+    for (append, place) in batch.zip(0..) {
+        // A caller that went away has left its record; it is in the journal all the same.
+        let _ = append.done.send(outcome.clone().map(|first| first + place));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use tokio::sync::mpsc;
+    use toolpost_core::{JournalError, Record, RecordKind, Strength};
+
+    use super::{Append, BATCH_BYTES, batch_length, enqueue};
+
+    fn record(body: &str) -> Record {
+        Record {
+            kind: RecordKind::HostStarted,
+            at: Timestamp::UNIX_EPOCH,
+            invocation_id: None,
+            session_id: None,
+            request: None,
+            body: body.into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_is_gone_refuses_and_one_that_dies_answers() {
+        let (queue, inbox) = mpsc::channel::<Append>(4);
+        let pending = enqueue(&queue, record("{}"), Strength::Committed);
+        drop(inbox);
+        assert!(matches!(pending.await, Err(JournalError::Broken(_))), "its record was in the queue");
+        let late = enqueue(&queue, record("{}"), Strength::Committed).await;
+        assert!(matches!(late, Err(JournalError::Closed)), "the queue was closed");
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_makes_appends_wait_and_then_fail_with_the_writer() {
+        let (queue, inbox) = mpsc::channel::<Append>(1);
+        let first = enqueue(&queue, record("{}"), Strength::Committed);
+        let second = enqueue(&queue, record("{}"), Strength::Committed);
+        drop(inbox);
+        assert!(matches!(first.await, Err(JournalError::Broken(_))));
+        assert!(matches!(second.await, Err(JournalError::Closed)));
+    }
+
+    #[test]
+    fn a_batch_ends_before_it_grows_too_large_but_takes_one_record_of_any_size() {
+        let check = |sizes: &[usize], expected: usize| {
+            let append = |&size: &usize| {
+                let (done, _) = tokio::sync::oneshot::channel();
+                Append { record: record(&" ".repeat(size)), strength: Strength::Committed, done }
+            };
+            let waiting: Vec<Append> = sizes.iter().map(append).collect();
+            assert_eq!(batch_length(&waiting), expected, "{sizes:?}");
+        };
+        check(&[1], 1);
+        check(&[BATCH_BYTES + 1, 1], 1);
+        check(&[1, 1, 1], 3);
+        check(&[1, BATCH_BYTES - 1, 1], 2);
+        check(&[1, BATCH_BYTES], 1);
+    }
+}

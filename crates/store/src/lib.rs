@@ -1,0 +1,21 @@
+//! Toolpost's state on disk: the journal on SQLite, and the data directory with its lock, its token and
+//! the list of trusted files.
+//!
+//! The binary opens a [`DataDir`], then a [`SqliteJournal`] inside it, and hands the journal to the host as
+//! its port. Commands that only look use [`DataDir::at`] and [`JournalReader`], whether a host runs or not.
+#![warn(missing_docs)]
+
+mod data_dir;
+mod disk;
+mod journal;
+mod reader;
+mod token;
+mod trust;
+mod verify;
+
+pub use data_dir::{DataDir, DataDirError};
+pub use journal::{JournalOptions, OpenError, ReadError, SqliteJournal};
+pub use reader::JournalReader;
+pub use token::{TokenError, load_or_create_token, load_token, new_token};
+pub use trust::{TrustEntry, TrustError, TrustStore};
+pub use verify::{Flaw, Problem, VerifyReport};

@@ -1,0 +1,188 @@
+//! Which configuration files the operator trusts, by path and content.
+//!
+//! `toolpost trust` writes the list, the host asks it at start. A file that changed by one byte is a file
+//! nobody has trusted. The list is read anew at each question: it is short, the questions are few, and a
+//! host sees at once what a command beside it has changed.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    data_dir::DataDir,
+    disk::{self, Lock, Privacy},
+};
+
+/// Why the list cannot be used. Whatever the reason, nothing is trusted then.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// It does not parse.
+    #[error(
+        "trust list `{path}` is damaged, so nothing is trusted\nhint: delete it and trust again what you know"
+    )]
+    Damaged {
+        /// The list.
+        path: PathBuf,
+        /// Where and how.
+        source: serde_json::Error,
+    },
+    /// Others may have written it.
+    #[error(
+        "trust list `{path}` can be reached by other users, so nothing is trusted\nhint: delete it and trust again what you know"
+    )]
+    NotPrivate {
+        /// The list.
+        path: PathBuf,
+    },
+    /// JSON cannot carry the path without loss, and a lossy path might be another file's.
+    #[error("`{path}` is not valid UTF-8 and cannot be trusted\nhint: rename the file")]
+    Path {
+        /// The path, as far as it can be shown.
+        path: String,
+    },
+    /// The system refused.
+    #[error("cannot {doing} `{path}`")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A trusted file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustEntry {
+    /// The file, with links resolved.
+    pub path: PathBuf,
+    /// SHA-256 of the content that is trusted.
+    pub digest: [u8; 32],
+}
+
+/// The list as it lies on disk.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listing {
+    files: BTreeMap<String, Digest>,
+}
+
+/// Written as 64 hexadecimal digits, to be compared with `sha256sum` by eye.
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+struct Digest([u8; 32]);
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        digest.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let mut digest = [0; 32];
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err("a digest is 64 hexadecimal digits");
+        }
+        for (place, byte) in digest.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).map_err(|_| "not hexadecimal")?;
+        }
+        Ok(Self(digest))
+    }
+}
+
+/// The list of trusted files of one data directory.
+pub struct TrustStore {
+    path: PathBuf,
+    /// Two commands that change the list at once take turns.
+    lock: PathBuf,
+}
+
+impl TrustStore {
+    /// Reads the list once, so that a damaged one is told of at the start.
+    pub fn open(data_dir: &DataDir) -> Result<Self, TrustError> {
+        let store = Self { path: data_dir.trust_path(), lock: data_dir.trust_path().with_extension("lock") };
+        store.load()?;
+        Ok(store)
+    }
+
+    /// Trusts the file with exactly this content, in place of what was trusted at this path. Survives a
+    /// loss of power once it returns.
+    pub fn trust(&self, path: &Path, digest: &[u8; 32]) -> Result<(), TrustError> {
+        let name = name_of(path)?;
+        self.change(|files| {
+            files.insert(name, Digest(*digest));
+            true
+        })?;
+        Ok(())
+    }
+
+    /// True where this file with this content was trusted. A list that cannot be read trusts nothing.
+    pub fn is_trusted(&self, path: &Path, digest: &[u8; 32]) -> bool {
+        let trusted = self.load().and_then(|listing| {
+            let name = name_of(path)?;
+            Ok(listing.files.get(&name).is_some_and(|kept| kept.0 == *digest))
+        });
+        trusted.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the trust list cannot be used");
+            false
+        })
+    }
+
+    /// Trusts the file no more; false where it was not trusted.
+    pub fn forget(&self, path: &Path) -> Result<bool, TrustError> {
+        let name = name_of(path)?;
+        self.change(|files| files.remove(&name).is_some())
+    }
+
+    /// What is trusted, by path.
+    pub fn list(&self) -> Result<Vec<TrustEntry>, TrustError> {
+        let entry = |(path, digest): (String, Digest)| TrustEntry { path: path.into(), digest: digest.0 };
+        Ok(self.load()?.files.into_iter().map(entry).collect())
+    }
+
+    fn change(&self, edit: impl FnOnce(&mut BTreeMap<String, Digest>) -> bool) -> Result<bool, TrustError> {
+        let _turn = Lock::exclusive(&self.lock).map_err(failed("lock", &self.lock))?;
+        let mut listing = self.load()?;
+        let changed = edit(&mut listing.files);
+        if changed {
+            let text = serde_json::to_vec_pretty(&listing)
+                .map_err(|source| TrustError::Damaged { path: self.path.clone(), source })?;
+            disk::replace(&self.path, &text).map_err(failed("write", &self.path))?;
+        }
+        Ok(changed)
+    }
+
+    fn load(&self) -> Result<Listing, TrustError> {
+        let found = disk::read_small(&self.path).map_err(failed("read", &self.path))?;
+        match found {
+            None => Ok(Listing::default()),
+            Some((bytes, Privacy::Private)) => serde_json::from_slice(&bytes)
+                .map_err(|source| TrustError::Damaged { path: self.path.clone(), source }),
+            Some((_, Privacy::OwnedBy(_) | Privacy::OpenToOthers(_))) => {
+                Err(TrustError::NotPrivate { path: self.path.clone() })
+            }
+        }
+    }
+}
+
+/// One file has one name here, however the caller spelled it.
+fn name_of(path: &Path) -> Result<String, TrustError> {
+    let resolved = disk::resolved(path).map_err(failed("find", path))?;
+    resolved
+        .into_os_string()
+        .into_string()
+        .map_err(|name| TrustError::Path { path: name.to_string_lossy().into_owned() })
+}
+
+fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TrustError {
+    let path = path.to_path_buf();
+    move |source| TrustError::Io { doing, path, source }
+}

@@ -1,0 +1,198 @@
+//! Whoever can write the file can change it; whoever verifies it must see that.
+
+use std::{
+    fs::OpenOptions,
+    io::{Read, Seek, SeekFrom, Write},
+    path::Path,
+};
+
+use rusqlite::Connection;
+use toolpost_store::{Flaw, JournalReader, SqliteJournal, VerifyReport};
+
+use super::{ROOMY, append, call, fill, open, record};
+
+/// Takes away what the database does against changes, makes one, and puts the protection back.
+fn tamper(path: &Path, sql: &str) {
+    let raw = Connection::open(path).unwrap();
+    let triggers = "SELECT sql FROM sqlite_schema WHERE type = 'trigger'";
+    let triggers: Vec<String> = {
+        let mut statement = raw.prepare(triggers).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    assert_eq!(triggers.len(), 2);
+    raw.execute_batch("DROP TRIGGER record_is_not_changed; DROP TRIGGER record_is_not_deleted").unwrap();
+    raw.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    raw.execute_batch(&triggers.join(";")).unwrap();
+}
+
+fn verify(path: &Path) -> VerifyReport {
+    JournalReader::open(path).unwrap().verify(|_, _| {}).unwrap()
+}
+
+type IsIt = fn(&Flaw) -> bool;
+
+/// Seven records, then the change, then what must be found where.
+async fn check(sql: &str, expected: &[(u64, IsIt)]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    fill(&open(&path)).await;
+    assert!(verify(&path).is_clean());
+    tamper(&path, sql);
+    let problems = verify(&path).problems;
+    for (seq, is_it) in expected {
+        let found = problems.iter().any(|problem| problem.seq == *seq && is_it(&problem.what));
+        assert!(found, "{sql}: nothing of the kind at record {seq} in {problems:?}");
+    }
+    assert!(!problems.is_empty(), "{sql}");
+}
+
+fn chain(flaw: &Flaw) -> bool {
+    *flaw == Flaw::Chain
+}
+
+fn column(flaw: &Flaw) -> bool {
+    matches!(flaw, Flaw::Column { .. })
+}
+
+#[tokio::test]
+async fn a_changed_value_in_any_column_is_found() {
+    let gap = |flaw: &Flaw| *flaw == Flaw::Missing { first: 7, last: 99 };
+    check("UPDATE record SET seq = 100 WHERE seq = 7", &[(100, gap)]).await;
+    let body = |flaw: &Flaw| *flaw == Flaw::Body;
+    let changes: [(&str, u64, IsIt); 21] = [
+        ("kind = 'ended'", 3, chain),
+        ("kind = 'endex'", 4, column),
+        ("at = at + 1", 2, chain),
+        ("at = 9223372036854775807", 2, column),
+        ("invocation = randomblob(16)", 4, chain),
+        ("invocation = NULL", 4, chain),
+        ("invocation = x'00'", 4, column),
+        ("session = 'sessioo'", 5, chain),
+        ("session = ''", 1, column),
+        ("session = CAST(x'ff' AS TEXT)", 5, column),
+        ("request = 'requesu'", 2, chain),
+        ("request = NULL", 2, column),
+        ("request = NULL, request_digest = NULL", 2, chain),
+        ("request_digest = randomblob(32)", 2, chain),
+        ("body = '{\"tool\":\"files.writf\"}'", 2, chain),
+        ("body = body || ' '", 7, chain),
+        ("body = '{'", 6, body),
+        ("body = '[]'", 6, body),
+        ("hash = randomblob(32)", 3, chain),
+        ("hash = randomblob(32)", 7, chain),
+        ("hash = randomblob(31)", 3, column),
+    ];
+    for (change, seq, is_it) in changes {
+        check(&format!("UPDATE record SET {change} WHERE seq = {seq}"), &[(seq, is_it)]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_removed_swapped_or_inserted_row_is_found() {
+    check("DELETE FROM record WHERE seq = 1", &[(2, |flaw| *flaw == Flaw::Missing { first: 1, last: 1 })])
+        .await;
+    check(
+        "DELETE FROM record WHERE seq IN (3, 4)",
+        &[(5, |flaw| *flaw == Flaw::Missing { first: 3, last: 4 })],
+    )
+    .await;
+    let closed_up = "DELETE FROM record WHERE seq = 3; UPDATE record SET seq = seq - 1 WHERE seq > 3";
+    check(closed_up, &[(3, chain)]).await;
+    let swapped = "UPDATE record SET seq = 99 WHERE seq = 3; UPDATE record SET seq = 3 WHERE seq = 4; \
+                   UPDATE record SET seq = 4 WHERE seq = 99";
+    check(swapped, &[(3, chain), (4, chain)]).await;
+    let insert = |seq: &str| {
+        format!(
+            "INSERT INTO record SELECT {seq}, kind, at, NULL, session, NULL, NULL, hash, body FROM record WHERE seq = 5"
+        )
+    };
+    check(&insert("8"), &[(8, chain)]).await;
+    check(&insert("0"), &[(0, |flaw| *flaw == Flaw::Number { number: 0 })]).await;
+    check(&insert("-3"), &[(0, |flaw| *flaw == Flaw::Number { number: -3 })]).await;
+    let in_between = format!(
+        "UPDATE record SET seq = -seq WHERE seq > 4; UPDATE record SET seq = 1 - seq WHERE seq < 0; {}",
+        insert("5").replace("seq = 5", "seq = 6")
+    );
+    check(&in_between, &[(5, chain), (6, chain)]).await;
+}
+
+#[tokio::test]
+async fn a_changed_schema_is_found() {
+    let schema = |flaw: &Flaw| matches!(flaw, Flaw::Schema { .. });
+    check("DROP INDEX record_of_request", &[(0, schema)]).await;
+    check("CREATE TABLE other (a)", &[(0, schema)]).await;
+    check("CREATE TRIGGER also AFTER INSERT ON record BEGIN SELECT 1; END", &[(0, schema)]).await;
+    let emptied = "CREATE INDEX record_of_request ON record (session, request) WHERE request";
+    let hidden = format!(
+        "DROP INDEX record_of_request; {emptied} = 'nothing'; PRAGMA writable_schema = ON; \
+         UPDATE sqlite_schema SET sql = '{emptied} IS NOT NULL' WHERE name = 'record_of_request'; \
+         PRAGMA writable_schema = RESET"
+    );
+    check(&hidden, &[(0, |flaw| matches!(flaw, Flaw::Storage(_)))]).await;
+}
+
+#[tokio::test]
+async fn calls_that_end_twice_or_go_on_after_their_end_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let journal = open(&path);
+    let [accepted, started, ended] = call();
+    let id = accepted.invocation_id.unwrap();
+    for record in [accepted, ended.clone(), started, ended] {
+        append(&journal, record).await.unwrap();
+    }
+    let problems: Vec<_> =
+        verify(&path).problems.into_iter().map(|problem| (problem.seq, problem.what)).collect();
+    assert_eq!(problems, [(3, Flaw::AfterEnd(id)), (4, Flaw::SecondEnd(id))]);
+}
+
+/// Past SQLite: each byte of the file itself is changed in turn, at a distance, and every change that can
+/// still be read as a journal of these records must be seen or make no difference to them.
+#[tokio::test]
+async fn a_flipped_byte_of_the_file_is_found_or_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    fill(&open(&path)).await;
+    let before = JournalReader::open(&path).unwrap().read(0, 100).unwrap();
+    let length = std::fs::metadata(&path).unwrap().len();
+    let mut harmless = 0;
+    let mut caught = 0;
+    for place in (0..length).step_by(13) {
+        flip(&path, place);
+        match JournalReader::open(&path).map(|reader| reader.verify(|_, _| {}).map(|report| (report, reader)))
+        {
+            Ok(Ok((report, reader))) if report.is_clean() => {
+                assert_eq!(reader.read(0, 100).unwrap(), before, "byte {place}");
+                harmless += 1;
+            }
+            Ok(_) | Err(_) => caught += 1,
+        }
+        flip(&path, place);
+    }
+    assert!(harmless > 0 && caught > 100, "{harmless} made no difference, {caught} were caught");
+    assert!(verify(&path).is_clean());
+}
+
+fn flip(path: &Path, place: u64) {
+    let mut file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.seek(SeekFrom::Start(place)).unwrap();
+    file.read_exact(&mut byte).unwrap();
+    file.seek(SeekFrom::Start(place)).unwrap();
+    file.write_all(&[byte[0] ^ 0x20]).unwrap();
+}
+
+#[tokio::test]
+async fn a_cut_end_does_not_show_but_changes_the_head() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    fill(&open(&path)).await;
+    let before = verify(&path).head;
+    tamper(&path, "DELETE FROM record WHERE seq = 7");
+    let report = verify(&path);
+    assert!(report.is_clean(), "{:?}", report.problems);
+    assert_ne!(report.head, before);
+    // And the journal goes on from what is there.
+    let journal = SqliteJournal::open(&path, ROOMY).unwrap();
+    assert_eq!(append(&journal, record(super::RecordKind::HostStarted, "{}")).await.unwrap(), 7);
+}

@@ -1,0 +1,97 @@
+//! The command line as typed.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+use toolpost_model::Mode;
+
+use crate::commands::{
+    call::CallArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs,
+    reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
+};
+
+/// Holds the tools of AI agents: one binary between agents and everything they can call.
+#[derive(Parser)]
+#[command(name = "toolpost", version, max_term_width = 100, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Start the host and serve its tools over HTTP
+    Serve(ServeArgs),
+    /// List or search the tools
+    Tools(ToolsArgs),
+    /// Call a tool
+    Call(CallArgs),
+    /// Tell what would happen to a call, or what happened to one, and why
+    Explain(ExplainArgs),
+    /// Read and check the record of every call
+    Journal(JournalArgs),
+    /// Trust the workspace's `toolpost.yaml` as it is now
+    Trust(TrustArgs),
+    /// Check that everything is in place
+    Doctor(DoctorArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Print generated reference texts
+    #[command(hide = true)]
+    Reference(ReferenceArgs),
+}
+
+/// Which workspace, which record.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct PlaceArgs {
+    /// The folder tools may work in; the current one by default
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Where the journal, the token and trust are kept; by default a folder of its own per workspace under
+    /// `$XDG_STATE_HOME/toolpost`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// A configuration file that is trusted; without it, `toolpost.yaml` of the workspace is read
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// What may be done.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct PolicyArgs {
+    /// What happens where no rule speaks: plan, default, edits, bypass
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
+    /// Allow a tool, or calls of a class with `class:write`; may be repeated
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) allow: Vec<String>,
+    /// Ask about a tool or class; may be repeated
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) ask: Vec<String>,
+    /// Deny a tool or class; may be repeated
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) deny: Vec<String>,
+}
+
+impl PolicyArgs {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mode.is_none() && self.allow.is_empty() && self.ask.is_empty() && self.deny.is_empty()
+    }
+}
+
+/// Where to listen, and who may come in.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct FaceArgs {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) http: Option<SocketAddr>,
+    /// The token callers must send; better kept in a file, since other users can see command lines
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["token_file", "no_token"])]
+    pub(crate) token: Option<String>,
+    /// A file that holds the token
+    #[arg(long, value_name = "FILE", conflicts_with = "no_token")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Let everybody on this machine in; only on loopback
+    #[arg(long)]
+    pub(crate) no_token: bool,
+}

@@ -1,0 +1,96 @@
+//! Talking to a running host over its unix socket, in plain HTTP.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Full};
+use hyper::{Method, Request, Response, StatusCode, body::Incoming, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::UnixStream;
+use toolpost_model::EventBody;
+
+/// The end of a call as the host sent it.
+pub(crate) struct Sent {
+    pub(crate) result: Box<str>,
+}
+
+/// A connection to a running host.
+pub(crate) struct Client {
+    sender: http1::SendRequest<Full<Bytes>>,
+}
+
+impl Client {
+    /// Connects, or says that nobody is there.
+    pub(crate) async fn connect(socket: &Path) -> Option<Self> {
+        let stream = UnixStream::connect(socket).await.ok()?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
+        tokio::spawn(connection);
+        Some(Self { sender })
+    }
+
+    async fn send(&mut self, method: Method, path: &str, accept: &str, body: String) -> anyhow::Result<Response<Incoming>> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "localhost")
+            .header("accept", accept)
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body)))?;
+        self.sender.ready().await.context("the running host does not answer")?;
+        self.sender.send_request(request).await.context("the running host does not answer")
+    }
+
+    /// A request whose answer is one JSON value.
+    pub(crate) async fn json(&mut self, method: Method, path: &str, body: String) -> anyhow::Result<(StatusCode, Value)> {
+        let response = self.send(method, path, "application/json", body).await?;
+        let status = response.status();
+        let bytes = response.into_body().collect().await.context("the running host stopped in the middle")?.to_bytes();
+        let value = serde_json::from_slice(&bytes).context("the running host sent something that is not JSON")?;
+        Ok((status, value))
+    }
+
+    /// Calls a tool and hears its events.
+    pub(crate) async fn call(&mut self, path: &str, body: String, mut heard: impl FnMut(EventBody)) -> anyhow::Result<Sent> {
+        let response = self.send(Method::POST, path, "text/event-stream", body).await?;
+        let is_stream = response.headers().get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        let mut body = response.into_body();
+        if !is_stream {
+            let bytes = body.collect().await?.to_bytes();
+            bail!("the running host refused: {}", String::from_utf8_lossy(&bytes));
+        }
+        let mut buffer = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.context("the running host stopped in the middle of the call")?;
+            let Ok(data) = frame.into_data() else { continue };
+            buffer.extend_from_slice(&data);
+            while let Some(end) = buffer.windows(2).position(|pair| pair == b"\n\n") {
+                let message = buffer.split_to(end + 2);
+                match read_frame(&message)? {
+                    Frame::Event(event) => heard(event),
+                    Frame::Result(result) => return Ok(Sent { result }),
+                    Frame::Other => {}
+                }
+            }
+        }
+        bail!("the running host closed the connection before the call ended; `toolpost journal tail` tells what is on record")
+    }
+}
+
+enum Frame {
+    Event(EventBody),
+    Result(Box<str>),
+    Other,
+}
+
+fn read_frame(message: &[u8]) -> anyhow::Result<Frame> {
+    let message = std::str::from_utf8(message).context("the running host sent text that is not UTF-8")?;
+    let field = |name: &str| message.lines().find_map(|line| line.strip_prefix(name));
+    let Some(data) = field("data: ") else { return Ok(Frame::Other) };
+    if field("event: ") == Some("result") {
+        return Ok(Frame::Result(data.into()));
+    }
+    // An event this version does not know is none of its business.
+    Ok(serde_json::from_str(data).map_or(Frame::Other, Frame::Event))
+}

@@ -1,0 +1,12 @@
+//! One command a file.
+
+pub(crate) mod call;
+pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod journal;
+pub(crate) mod reference;
+pub(crate) mod serve;
+pub(crate) mod tools;
+pub(crate) mod trust;
+pub(crate) mod welcome;

@@ -1,0 +1,125 @@
+//! `toolpost call NAME key=value…`: one call from the command line.
+
+use clap::Args;
+use toolpost_model::{Content, ToolResult};
+
+use crate::{
+    arguments,
+    cli::{PlaceArgs, PolicyArgs},
+    environment,
+    exit::{Exit, UsageError},
+    reach::{self, Reached},
+    terminal::{self, LiveCall, RED, printable, styled},
+};
+
+#[derive(Args)]
+pub(crate) struct CallArgs {
+    /// The tool, by name or id
+    tool: String,
+    /// Arguments: `key=value` as the schema wants it, `key:=JSON` as JSON
+    #[arg(value_name = "KEY=VALUE")]
+    words: Vec<String>,
+    /// Print the whole result as JSON; with a value, also take the arguments from it: `-` for standard input,
+    /// `@FILE` for a file, or the object itself
+    #[arg(long, value_name = "INPUT", num_args = 0..=1, default_missing_value = "")]
+    json: Option<String>,
+    /// Stop the call after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f64>,
+    #[command(flatten)]
+    place: PlaceArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
+    let as_json = call.json.is_some();
+    let input = json_input(call.json.take(), &mut call.words)?;
+    if let Some(seconds) = call.timeout
+        && !(seconds > 0.0 && seconds.is_finite())
+    {
+        return Err(UsageError(format!("`--timeout` must be seconds over 0, not `{seconds}`")).into());
+    }
+    let mut host = reach::reach(&call.place, &call.policy).await?;
+    let outcome = run_on(&mut host, &call, input).await;
+    host.close().await;
+    let (result, json) = outcome?;
+    if as_json {
+        println!("{json}");
+    } else {
+        print(&result);
+    }
+    Ok(result.outcome.into())
+}
+
+/// `--json path=x` reads as a flag followed by an argument, so that is what it means.
+fn json_input(given: Option<String>, words: &mut Vec<String>) -> anyhow::Result<Option<String>> {
+    match given {
+        None => Ok(None),
+        Some(text) if text.is_empty() => Ok(None),
+        Some(text) if text == "-" => Ok(Some(environment::read_arguments("-")?)),
+        Some(text) if text.starts_with('@') => Ok(Some(environment::read_arguments(&text[1..])?)),
+        Some(text) if text.starts_with(['{', '[']) => Ok(Some(text)),
+        Some(text) if text.contains('=') => {
+            words.insert(0, text);
+            Ok(None)
+        }
+        Some(text) => Err(UsageError(format!("`{text}` is neither `-`, `@FILE` nor a JSON object")).into()),
+    }
+}
+
+async fn run_on(host: &mut Reached, call: &CallArgs, input: Option<String>) -> anyhow::Result<(ToolResult, String)> {
+    // A person who names a tool has seen it; the look also tells what the arguments should be.
+    let schema = host.schema(&call.tool).await?;
+    let text = match input {
+        Some(_) if !call.words.is_empty() => {
+            return Err(UsageError("arguments come either as `key=value` or as JSON, not both".into()).into());
+        }
+        Some(text) => text,
+        None => arguments::from_words(&call.words, schema.as_ref())?.to_string(),
+    };
+    let live = LiveCall::begin(&call.tool);
+    let outcome = host.call(&call.tool, &text, call.timeout, |event| live.show(&event)).await;
+    live.end();
+    outcome
+}
+
+/// Content on stdout, everything else on stderr.
+fn print(result: &ToolResult) {
+    for piece in &result.content {
+        match piece {
+            Content::Text { text } if text.ends_with('\n') => print!("{}", shown(text)),
+            Content::Text { text } => println!("{}", shown(text)),
+            Content::Image { media_type, data } => println!("[{media_type}, {} characters of base64; --json shows them]", data.len()),
+            Content::Binary { media_type, size, .. } => println!("[{media_type}, {size} bytes; --json shows the head]"),
+        }
+    }
+    if let (true, Some(value)) = (result.content.is_empty(), &result.structured_content) {
+        println!("{}", serde_json::to_string_pretty(value).unwrap_or_default());
+    }
+    if let Some(cut) = &result.truncated {
+        let total = cut.total.map(|total| format!(" of {total}")).unwrap_or_default();
+        let hint = cut.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        terminal::warn(format!("{}{total} {} shown{hint}", cut.shown, cut.unit));
+    }
+    match &result.error {
+        Some(error) => {
+            anstream::eprintln!("{} {}", styled(RED, format!("{}:", error.class)), printable(&error.message));
+            if let Some(hint) = &error.hint {
+                anstream::eprintln!("hint: {}", printable(hint));
+            }
+            anstream::eprintln!("more: toolpost explain {}", result.invocation_id);
+        }
+        None => {
+            if let (true, Some(summary)) = (result.content.is_empty(), &result.summary) {
+                anstream::eprintln!("{}", printable(summary));
+            }
+        }
+    }
+}
+
+/// A terminal gets text that cannot harm it; a pipe gets the bytes.
+fn shown(text: &str) -> std::borrow::Cow<'_, str> {
+    use std::io::IsTerminal as _;
+    if std::io::stdout().is_terminal() { printable(text).into() } else { text.into() }
+}

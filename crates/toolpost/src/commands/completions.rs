@@ -1,0 +1,18 @@
+//! `toolpost completions SHELL`.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::{cli::Cli, exit::Exit};
+
+#[derive(Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "every command has this form")]
+pub(crate) fn run(arguments: &CompletionsArgs) -> anyhow::Result<Exit> {
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "toolpost", &mut std::io::stdout());
+    Ok(Exit::Done)
+}

@@ -1,0 +1,153 @@
+//! `toolpost doctor`: is everything in place?
+
+use clap::Args;
+use serde_json::json;
+use toolpost_config::Standing;
+use toolpost_serve::{HostParts, open_host};
+use toolpost_store::{DataDir, DataDirError, JournalReader};
+
+use crate::{
+    cli::{PlaceArgs, PolicyArgs},
+    environment,
+    exit::Exit,
+    reach,
+    settings::{self, Settings},
+    terminal::{GREEN, RED, YELLOW, styled},
+};
+
+#[derive(Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+enum State {
+    Good,
+    Odd,
+    Bad,
+}
+
+struct Finding {
+    state: State,
+    what: &'static str,
+    text: String,
+}
+
+impl Finding {
+    fn good(what: &'static str, text: impl Into<String>) -> Self {
+        Self { state: State::Good, what, text: text.into() }
+    }
+
+    fn odd(what: &'static str, text: impl Into<String>) -> Self {
+        Self { state: State::Odd, what, text: text.into() }
+    }
+
+    fn bad(what: &'static str, text: impl Into<String>) -> Self {
+        Self { state: State::Bad, what, text: text.into() }
+    }
+}
+
+pub(crate) async fn run(arguments: DoctorArgs) -> anyhow::Result<Exit> {
+    let findings = match settings::resolve(&arguments.place, &PolicyArgs::default()) {
+        Ok(settings) => examine(&settings).await,
+        Err(error) => vec![Finding::bad("configuration", format!("{error:#}"))],
+    };
+    let ill = findings.iter().any(|finding| matches!(finding.state, State::Bad));
+    if arguments.json {
+        let word = |state: &State| match state {
+            State::Good => "good",
+            State::Odd => "odd",
+            State::Bad => "bad",
+        };
+        let rows: Vec<_> = findings.iter().map(|f| json!({ "what": f.what, "state": word(&f.state), "text": f.text })).collect();
+        println!("{}", serde_json::to_string_pretty(&json!({ "healthy": !ill, "findings": rows }))?);
+    } else {
+        for finding in &findings {
+            let mark = match finding.state {
+                State::Good => styled(GREEN, "good"),
+                State::Odd => styled(YELLOW, "odd "),
+                State::Bad => styled(RED, "bad "),
+            };
+            anstream::println!("{mark}  {:<14} {}", finding.what, finding.text);
+        }
+    }
+    Ok(if ill { Exit::Failed } else { Exit::Done })
+}
+
+async fn examine(settings: &Settings) -> Vec<Finding> {
+    let place = &settings.place;
+    let mut findings = vec![Finding::good("workspace", place.workspace.display().to_string())];
+    findings.push(match &settings.project {
+        None => Finding::good("configuration", "defaults; no `toolpost.yaml` in the workspace"),
+        Some(project) => match project.standing {
+            Standing::Trusted => Finding::good("configuration", format!("`{}` is trusted", project.path.display())),
+            Standing::Untrusted => {
+                Finding::odd("configuration", format!("`{}` is not trusted, so it may only restrict\nhint: toolpost trust", project.path.display()))
+            }
+        },
+    });
+    findings.extend(settings.notices.iter().map(|notice| Finding::odd("configuration", notice.to_string())));
+    findings.push(data_dir(settings));
+    let running = reach::running(&place.data_dir).await.ok().flatten().is_some();
+    findings.push(match (running, DataDir::running_pid(&place.data_dir)) {
+        (true, Some(pid)) => Finding::good("host", format!("running, process {pid}")),
+        (true, None) => Finding::good("host", "running"),
+        (false, Some(pid)) => Finding::bad("host", format!("process {pid} holds the data directory but does not answer")),
+        (false, None) => Finding::good("host", "not running; `toolpost serve` starts it"),
+    });
+    findings.push(journal(settings));
+    if !running {
+        findings.push(dry_start(settings).await);
+    }
+    findings
+}
+
+fn data_dir(settings: &Settings) -> Finding {
+    let path = &settings.place.data_dir;
+    match DataDir::at(path) {
+        Ok(_) => Finding::good("record", path.display().to_string()),
+        Err(DataDirError::Missing { .. }) => {
+            let home = environment::home_of(path);
+            Finding::good("record", format!("`{}` will be made in `{}`", path.display(), home.display()))
+        }
+        Err(error) => Finding::bad("record", error.to_string()),
+    }
+}
+
+fn journal(settings: &Settings) -> Finding {
+    let Ok(data_dir) = DataDir::at(&settings.place.data_dir) else { return Finding::good("journal", "nothing recorded yet") };
+    let path = data_dir.journal_path();
+    if !path.exists() {
+        return Finding::good("journal", "nothing recorded yet");
+    }
+    let checked = JournalReader::open(&path).map_err(|error| error.to_string()).and_then(|reader| {
+        reader.verify(|_, _| ()).map_err(|error| error.to_string())
+    });
+    match checked {
+        Ok(report) if report.is_clean() => {
+            Finding::good("journal", format!("{} records of {} calls, chain unbroken", report.records, report.invocations))
+        }
+        Ok(report) => Finding::bad("journal", format!("{} problems\nhint: toolpost journal verify", report.problems.len())),
+        Err(error) => Finding::bad("journal", error),
+    }
+}
+
+/// Opens everything a host opens, on a journal in memory, and counts the tools.
+async fn dry_start(settings: &Settings) -> Finding {
+    let mut config = settings.config.clone();
+    config.data_dir = None;
+    match open_host(&config, HostParts::default()).await {
+        Ok(opened) => {
+            let notices = opened.host.notices();
+            let tools = opened.host.catalog().entries().len();
+            match notices.first() {
+                None => Finding::good("tools", format!("{tools} tools")),
+                Some(first) => Finding::odd("tools", format!("{tools} tools; {first}")),
+            }
+        }
+        Err(error) => Finding::bad("tools", error.to_string()),
+    }
+}

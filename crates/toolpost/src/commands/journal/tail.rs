@@ -1,0 +1,99 @@
+//! `toolpost journal tail`: the newest records, and with `--follow` the ones to come.
+
+use std::{thread, time::Duration};
+
+use clap::Args;
+use serde_json::{Value, json, value::RawValue};
+use toolpost_core::{RecordKind, StoredRecord};
+
+use super::{open, place};
+use crate::{
+    cli::PlaceArgs,
+    exit::Exit,
+    terminal::{DIM, GREEN, RED, printable, styled},
+};
+
+/// How often a followed journal is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+const PAGE: usize = 1_000;
+
+#[derive(Args)]
+pub(super) struct TailArgs {
+    /// How many
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    lines: usize,
+    /// Go on with new records as they are written
+    #[arg(short, long)]
+    follow: bool,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(super) fn run(arguments: &TailArgs) -> anyhow::Result<Exit> {
+    let reader = open(&place(&arguments.place)?)?;
+    let rows = reader.tail(arguments.lines)?;
+    let mut last = rows.last().map_or(reader.last_seq()?, |row| row.seq);
+    for row in &rows {
+        print(row, arguments.json)?;
+    }
+    while arguments.follow {
+        let rows = reader.read(last, PAGE)?;
+        for row in &rows {
+            print(row, arguments.json)?;
+            last = row.seq;
+        }
+        if rows.is_empty() {
+            thread::sleep(LOOK_AGAIN);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// A record as JSON, its body unchanged.
+pub(super) fn as_json(row: &StoredRecord) -> anyhow::Result<Value> {
+    let body: &RawValue = serde_json::from_str(&row.record.body)?;
+    Ok(json!({
+        "seq": row.seq,
+        "kind": row.record.kind.as_str(),
+        "at": row.record.at,
+        "invocation_id": row.record.invocation_id,
+        "session_id": row.record.session_id,
+        "request_id": row.record.request.as_ref().map(|request| &request.id),
+        "body": body,
+        "hash": row.hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+    }))
+}
+
+fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
+    if json {
+        println!("{}", as_json(row)?);
+        return Ok(());
+    }
+    let body: Value = serde_json::from_str(&row.record.body).unwrap_or_default();
+    let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let what = match row.record.kind {
+        RecordKind::HostStarted => format!("version {}", text("/version")),
+        RecordKind::SessionOpened => format!("for {}", text("/principal")),
+        RecordKind::SessionClosed => String::new(),
+        RecordKind::Accepted | RecordKind::Started => named(&body),
+        RecordKind::Ended => {
+            let outcome = text("/result/outcome");
+            let style = if matches!(outcome, "succeeded" | "partial") { GREEN } else { RED };
+            let time = body.pointer("/result/timings/total_us").and_then(Value::as_u64).unwrap_or_default();
+            let why = text("/result/error/message");
+            format!("{} {} {:.1} ms {}", named(&body), styled(style, outcome), time as f64 / 1_000.0, printable(why))
+        }
+    };
+    let id = row.record.invocation_id.map(|id| id.to_string()).unwrap_or_default();
+    let at = row.record.at.strftime("%Y-%m-%d %H:%M:%S");
+    anstream::println!("{} {at} {:<14} {} {}", styled(DIM, format!("{:>6}", row.seq)), row.record.kind.as_str(), styled(DIM, id), what.trim());
+    Ok(())
+}
+
+fn named(body: &Value) -> String {
+    let tool = body.get("tool_id").or_else(|| body.pointer("/call/tool"));
+    printable(tool.and_then(Value::as_str).unwrap_or_default())
+}

@@ -1,0 +1,135 @@
+//! `toolpost serve`: start the host, say what it allows, run until told to stop.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+use toolpost_config::{HostConfig, Standing};
+use toolpost_core::{Host, ToolFilter};
+use toolpost_model::{Behavior, EffectClass, Principal};
+use toolpost_serve::{Access, Server};
+
+use crate::{
+    cli::{FaceArgs, PlaceArgs, PolicyArgs},
+    environment,
+    exit::{Exit, UsageError},
+    settings::{self, Settings},
+    terminal::{self, BOLD, DIM, GREEN, YELLOW, styled},
+};
+
+/// How long running calls get to finish after the first signal.
+const GRACE: Duration = Duration::from_secs(10);
+
+#[derive(Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+    #[command(flatten)]
+    face: FaceArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
+    let mut settings = settings::resolve(&arguments.place, &arguments.policy)?;
+    settings.notices.iter().for_each(terminal::warn);
+    if let Some(address) = arguments.face.http {
+        settings.config.http.listen = address;
+    }
+    let access = access(&arguments.face)?;
+    let kept = matches!(access, Access::KeptToken);
+    // Before anything is opened: a signal that comes early must find a listener.
+    let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("signals")?;
+    let server = Server::builder(settings.config.clone()).access(access).start().await?;
+    banner(&server, &settings, kept).await;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    anstream::eprintln!("{}", styled(DIM, "stopping: running calls may finish; a second signal ends them now"));
+    tokio::select! {
+        () = server.shutdown(GRACE) => Ok(Exit::Done),
+        _ = interrupt.recv() => Ok(Exit::Stopped),
+        _ = terminate.recv() => Ok(Exit::Stopped),
+    }
+}
+
+fn access(face: &FaceArgs) -> anyhow::Result<Access> {
+    match face {
+        FaceArgs { no_token: true, .. } => Ok(Access::Open),
+        FaceArgs { token: Some(token), .. } if token.len() < 16 || token.contains(char::is_whitespace) => {
+            Err(UsageError("a token needs at least 16 characters and no blanks".into()).into())
+        }
+        FaceArgs { token: Some(token), .. } => Ok(Access::Token(token.clone())),
+        FaceArgs { token_file: Some(path), .. } => Ok(Access::Token(environment::read_token(path)?)),
+        FaceArgs { .. } => Ok(Access::KeptToken),
+    }
+}
+
+/// What an operator wants to know before walking away.
+async fn banner(server: &Server, settings: &Settings, kept: bool) {
+    let line = |name: &str, text: String| anstream::eprintln!("  {}  {text}", styled(BOLD, format!("{name:<10}")));
+    let data = settings.place.data_dir.display();
+    let token_file = format!("{data}/token");
+    anstream::eprintln!("{} {}\n", styled(GREEN, "toolpost is ready"), styled(DIM, env!("CARGO_PKG_VERSION")));
+    line("listening", format!("http://{}", server.address()));
+    line("workspace", settings.place.workspace.display().to_string());
+    line("record", data.to_string());
+    line("token", match (server.token(), kept) {
+        (None, _) => styled(YELLOW, "none: everybody on this machine may call"),
+        (Some(_), true) => format!("in {token_file}"),
+        (Some(_), false) => "the one you gave".to_owned(),
+    });
+    if let Some(project) = &settings.project {
+        let standing = match project.standing {
+            Standing::Trusted => "trusted".to_owned(),
+            Standing::Untrusted => styled(YELLOW, "not trusted: it may only restrict; `toolpost trust` changes that"),
+        };
+        line("project", format!("{} ({standing})", project.path.display()));
+    }
+    line("mode", mode(&settings.config));
+    line("tools", tools(server.host()).await);
+    for notice in server.host().notices() {
+        terminal::warn(notice);
+    }
+    let header = match (server.token(), kept) {
+        (None, _) => String::new(),
+        (Some(_), true) => format!(" \\\n    -H \"Authorization: Bearer $(cat '{token_file}')\""),
+        (Some(_), false) => " \\\n    -H \"Authorization: Bearer $TOKEN\"".to_owned(),
+    };
+    anstream::eprintln!("\n  try it:\n  curl http://{}/tools/list_directory/call --json '{{}}'{header}\n", server.address());
+}
+
+fn mode(config: &HostConfig) -> String {
+    let of = |wanted: Behavior| {
+        let classes = EffectClass::ALL.into_iter().filter(|&class| config.mode.behavior(class) == wanted);
+        classes.map(EffectClass::as_str).collect::<Vec<_>>().join(", ")
+    };
+    let mut text = format!("{}: {} run", config.mode, of(Behavior::Allow));
+    for (behavior, word) in [(Behavior::Ask, "asks, which is a denial while nobody can answer"), (Behavior::Deny, "is denied")] {
+        let classes = of(behavior);
+        if !classes.is_empty() {
+            text.push_str(&format!("; {classes} {word}"));
+        }
+    }
+    if !config.rules.is_empty() {
+        let rules: Vec<String> = config.rules.iter().map(|rule| format!("`{rule}`")).collect();
+        text.push_str(&format!("\n              rules: {}", rules.join(", ")));
+    }
+    text.push_str("\n              change with --mode, --allow, --ask, --deny, or in toolpost.yaml");
+    text
+}
+
+async fn tools(host: &Host) -> String {
+    let session = host.default_session(&Principal::agent("agent"));
+    let listed = host.list(&session, &ToolFilter::default()).await;
+    let names: Vec<&str> = listed.iter().take(8).map(|tool| tool.entry.name()).collect();
+    let more = listed.len().saturating_sub(names.len());
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let surface = host.surface(&session);
+    let hidden = surface.all().count() - listed.len();
+    let hidden = if hidden > 0 { format!("; {hidden} hidden, see `toolpost tools --hidden`") } else { String::new() };
+    format!("{}{rest}{hidden}", names.join(", "))
+}

@@ -1,0 +1,90 @@
+//! `toolpost trust`: let the workspace's own configuration loosen as well as restrict, as it is now.
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::json;
+use toolpost_config::Standing;
+use toolpost_store::{DataDir, DataDirError, TrustStore};
+
+use crate::{
+    cli::{PlaceArgs, PolicyArgs},
+    exit::Exit,
+    settings::{self, PROJECT_FILE, Settings},
+    terminal::{DIM, styled},
+};
+
+#[derive(Args)]
+pub(crate) struct TrustArgs {
+    /// Take the trust back
+    #[arg(long, conflicts_with = "list")]
+    forget: bool,
+    /// List what is trusted
+    #[arg(long)]
+    list: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<Exit> {
+    let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
+    if arguments.list {
+        return list(&settings, arguments.json);
+    }
+    let Some(project) = &settings.project else {
+        bail!("there is no `{PROJECT_FILE}` in `{}`", settings.place.workspace.display());
+    };
+    let store = open_store(&settings)?;
+    if arguments.forget {
+        let known = store.forget(&project.path)?;
+        anstream::println!("{}", if known { "forgotten: the file may only restrict again" } else { "it was not trusted" });
+        return Ok(Exit::Done);
+    }
+    if project.standing == Standing::Trusted {
+        anstream::println!("`{}` is trusted already", project.path.display());
+        return Ok(Exit::Done);
+    }
+    store.trust(&project.path, &project.digest)?;
+    anstream::println!("`{}` is trusted as it is now; any change to it needs trust again", project.path.display());
+    for notice in &settings.notices {
+        anstream::println!("{}", styled(DIM, format!("now counts: {} ({})", notice.key, notice.place)));
+    }
+    anstream::println!("a running host takes this up when it is started again");
+    Ok(Exit::Done)
+}
+
+/// Trust may be given beside a running host, so the directory is made but not held.
+fn open_store(settings: &Settings) -> anyhow::Result<TrustStore> {
+    let path = &settings.place.data_dir;
+    let data_dir = match DataDir::at(path) {
+        Err(DataDirError::Missing { .. }) => {
+            drop(DataDir::open(path)?);
+            DataDir::at(path)?
+        }
+        found => found?,
+    };
+    Ok(TrustStore::open(&data_dir)?)
+}
+
+fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Exit> {
+    let entries = match DataDir::at(&settings.place.data_dir) {
+        Ok(data_dir) => TrustStore::open(&data_dir)?.list()?,
+        Err(DataDirError::Missing { .. }) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    if as_json {
+        let rows: Vec<_> = entries.iter().map(|entry| json!({ "path": entry.path, "sha256": hex(&entry.digest) })).collect();
+        println!("{}", serde_json::to_string_pretty(&rows)?);
+    } else {
+        for entry in &entries {
+            anstream::println!("{}  {}", entry.path.display(), styled(DIM, &hex(&entry.digest)[..12]));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,25 @@
+//! `toolpost` alone: a page that helps.
+
+use crate::{
+    exit::Exit,
+    terminal::{BOLD, DIM, styled},
+};
+
+const PAGE: &[(&str, &str)] = &[
+    ("toolpost serve", "start the host; it says where it listens, what it allows and how to change that"),
+    ("toolpost tools", "what can be called here"),
+    ("toolpost call read_file path=README.md", "call a tool"),
+    ("toolpost explain write_file path=x content=y", "what would happen to a call, and why"),
+    ("toolpost journal tail", "what happened"),
+    ("toolpost doctor", "is everything in place?"),
+];
+
+#[expect(clippy::unnecessary_wraps, reason = "every command has this form")]
+pub(crate) fn run() -> anyhow::Result<Exit> {
+    anstream::println!("{} holds the tools of AI agents: files and more, behind permission and on record.\n", styled(BOLD, "toolpost"));
+    for (command, what) in PAGE {
+        anstream::println!("  {}\n      {}", styled(BOLD, command), styled(DIM, what));
+    }
+    anstream::println!("\n`toolpost --help` lists every command, `toolpost COMMAND --help` its options.");
+    Ok(Exit::Done)
+}

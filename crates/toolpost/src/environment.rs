@@ -1,0 +1,73 @@
+//! The one module that looks at the environment and at files of the user's.
+#![expect(clippy::disallowed_methods, reason = "the one module that reads the environment and files")]
+
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use sha2::{Digest, Sha256};
+
+use crate::exit::UsageError;
+
+/// The largest token file or argument text that is read.
+const MAX_INPUT: u64 = 16 << 20;
+
+/// The workspace a command means: the folder given, or the current one, as it really lies on disk.
+pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let folder = match given {
+        Some(folder) => folder.to_owned(),
+        None => std::env::current_dir().context("the current folder cannot be found")?,
+    };
+    let real = std::fs::canonicalize(&folder)
+        .with_context(|| format!("the workspace `{}` cannot be opened", folder.display()))?;
+    if !real.is_dir() {
+        return Err(UsageError(format!("the workspace `{}` is not a folder", folder.display())).into());
+    }
+    Ok(real)
+}
+
+/// Where a workspace's record is kept unless somebody says otherwise.
+pub(crate) fn default_data_dir(workspace: &Path) -> anyhow::Result<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
+        .ok_or_else(|| UsageError("neither XDG_STATE_HOME nor HOME is set\nhint: say where to keep the record with `--data-dir DIR`".into()))?;
+    let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
+    let short: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(state.join("toolpost").join(short))
+}
+
+/// What to log, in the form of `RUST_LOG`.
+pub(crate) fn log_filter() -> Option<String> {
+    std::env::var("TOOLPOST_LOG").ok()
+}
+
+/// A token from a file, without the line's end.
+pub(crate) fn read_token(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("the token file `{}` cannot be read", path.display()))?;
+    let token = text.trim();
+    if token.len() < 16 || token.contains(char::is_whitespace) {
+        let message = format!("`{}` must hold one token of at least 16 characters without blanks", path.display());
+        return Err(UsageError(message).into());
+    }
+    Ok(token.to_owned())
+}
+
+/// Arguments from a file, or from standard input for `-`.
+pub(crate) fn read_arguments(from: &str) -> anyhow::Result<String> {
+    let mut text = String::new();
+    if from == "-" {
+        std::io::stdin().take(MAX_INPUT).read_to_string(&mut text).context("standard input cannot be read")?;
+    } else {
+        let file = std::fs::File::open(from).with_context(|| format!("`{from}` cannot be opened"))?;
+        file.take(MAX_INPUT).read_to_string(&mut text).with_context(|| format!("`{from}` cannot be read"))?;
+    }
+    Ok(text)
+}
+
+/// Free bytes on the file system that holds `path`, for `doctor`.
+pub(crate) fn home_of(path: &Path) -> PathBuf {
+    path.ancestors().find(|part| part.exists()).unwrap_or(Path::new("/")).to_owned()
+}

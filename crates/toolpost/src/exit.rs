@@ -1,0 +1,69 @@
+//! Exit codes, documented in the command-line reference.
+
+use std::{fmt, process::ExitCode};
+
+use toolpost_config::{ConfigError, ConfigErrors};
+use toolpost_model::Outcome;
+
+/// How the command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// 0: done.
+    Done,
+    /// 1: the tool failed, or a check found something.
+    Failed,
+    /// 2: the command or the configuration is wrong.
+    Usage,
+    /// 3: a rule, the mode or a limit did not let the call run.
+    Denied,
+    /// 4: the call was canceled or its deadline passed.
+    Stopped,
+    /// 5: nobody knows what came of the call.
+    Unknown,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Denied => 3,
+            Exit::Stopped => 4,
+            Exit::Unknown => 5,
+        })
+    }
+}
+
+impl From<Outcome> for Exit {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Succeeded | Outcome::Partial => Self::Done,
+            Outcome::Failed => Self::Failed,
+            Outcome::Denied | Outcome::Rejected => Self::Denied,
+            Outcome::Canceled | Outcome::TimedOut => Self::Stopped,
+            Outcome::Unknown => Self::Unknown,
+        }
+    }
+}
+
+/// The command was typed wrong.
+#[derive(Debug)]
+pub(crate) struct UsageError(pub(crate) String);
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// The code for an error that ended a command.
+pub(crate) fn of(error: &anyhow::Error) -> Exit {
+    if error.is::<UsageError>() || error.is::<ConfigErrors>() || error.is::<ConfigError>() {
+        Exit::Usage
+    } else {
+        Exit::Failed
+    }
+}

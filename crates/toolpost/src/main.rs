@@ -1,0 +1,50 @@
+//! The command line: parse, run, exit code. One file a command; data on stdout, talk on stderr.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this crate is the terminal's side")]
+
+mod arguments;
+mod cli;
+mod client;
+mod commands;
+mod environment;
+mod exit;
+mod reach;
+mod settings;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+use commands::{call, completions, doctor, explain, journal, reference, serve, tools, trust, welcome};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    terminal::start_logging();
+    match run(cli) {
+        Ok(code) => code.into(),
+        Err(error) => {
+            terminal::complain(&error);
+            exit::of(&error).into()
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
+    let Some(command) = cli.command else { return welcome::run() };
+    match command {
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Reference(arguments) => reference::run(&arguments),
+        Command::Journal(arguments) => journal::run(&arguments),
+        Command::Trust(arguments) => trust::run(&arguments),
+        Command::Serve(arguments) => runtime()?.block_on(serve::run(arguments)),
+        Command::Tools(arguments) => runtime()?.block_on(tools::run(arguments)),
+        Command::Call(arguments) => runtime()?.block_on(call::run(arguments)),
+        Command::Explain(arguments) => runtime()?.block_on(explain::run(arguments)),
+        Command::Doctor(arguments) => runtime()?.block_on(doctor::run(arguments)),
+    }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}

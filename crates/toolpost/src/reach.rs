@@ -1,0 +1,177 @@
+//! Reaching a host: the one that runs on the workspace, or one of our own for the moment.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use hyper::Method;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use toolpost_core::{CallRequest, Session, ToolFilter};
+use toolpost_model::{EventBody, ModelInput, Principal, ToolResult};
+use toolpost_serve::{HostParts, OpenedHost, StartError, open_host};
+use toolpost_store::{DataDir, DataDirError};
+
+use crate::{
+    cli::{PlaceArgs, PolicyArgs},
+    client::Client,
+    settings::{self, Settings},
+    terminal,
+};
+
+/// A host a command can use.
+pub(crate) enum Reached {
+    Running(Client),
+    Own { opened: OpenedHost, session: Arc<Session> },
+}
+
+/// How long our own host waits for what it still does when the command is over.
+const GRACE: Duration = Duration::from_secs(5);
+/// Events of our own host that may wait to be drawn.
+const EVENT_BUFFER: usize = 256;
+
+/// Finds the running host, or starts one without any face.
+pub(crate) async fn reach(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<Reached> {
+    let Settings { config, notices, place, .. } = settings::resolve(place, policy)?;
+    if let Some(client) = running(&place.data_dir).await? {
+        if !policy.is_empty() {
+            terminal::warn("a host is running on this workspace; it decides by its own rules, not by these flags");
+        }
+        return Ok(Reached::Running(client));
+    }
+    notices.iter().for_each(terminal::warn);
+    match open_host(&config, HostParts::default()).await {
+        Ok(opened) => {
+            opened.host.notices().iter().for_each(terminal::warn);
+            let session = opened.host.default_session(&Principal::operator("local"));
+            Ok(Reached::Own { opened, session })
+        }
+        // It started between the look and the lock.
+        Err(StartError::DataDir(DataDirError::InUse { path, pid })) => match running(&place.data_dir).await? {
+            Some(client) => Ok(Reached::Running(client)),
+            None => Err(DataDirError::InUse { path, pid }.into()),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The host that runs on a data directory, if one does.
+pub(crate) async fn running(data_dir: &std::path::Path) -> anyhow::Result<Option<Client>> {
+    match DataDir::at(data_dir) {
+        Ok(data_dir) => Ok(Client::connect(&data_dir.socket_path()).await),
+        Err(DataDirError::Missing { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Reached {
+    /// Calls a tool. `heard` sees the events; the result comes as the record has it.
+    pub(crate) async fn call(
+        &mut self,
+        tool: &str,
+        arguments: &str,
+        timeout: Option<f64>,
+        mut heard: impl FnMut(EventBody),
+    ) -> anyhow::Result<(ToolResult, String)> {
+        let json = match self {
+            Self::Running(client) => {
+                let query = timeout.map(|seconds| format!("?timeout={seconds}")).unwrap_or_default();
+                let path = format!("/tools/{}/call{query}", escape(tool));
+                client.call(&path, arguments.to_owned(), heard).await?.result.into_string()
+            }
+            Self::Own { opened, session } => {
+                let (sender, mut events) = mpsc::channel(EVENT_BUFFER);
+                let mut request = request(session, tool, arguments);
+                request.events = Some(sender);
+                request.timeout = timeout.map(Duration::try_from_secs_f64).transpose().context("the timeout")?;
+                let handle = opened.host.start(request).await;
+                while let Some(event) = events.recv().await {
+                    heard(event.body);
+                }
+                handle.answer().await.json().to_owned()
+            }
+        };
+        let result = serde_json::from_str(&json).context("the result cannot be read")?;
+        Ok((result, json))
+    }
+
+    /// What would happen to a call.
+    pub(crate) async fn explain(&mut self, tool: &str, arguments: &str) -> anyhow::Result<Value> {
+        match self {
+            Self::Running(client) => {
+                let path = format!("/tools/{}/explain", escape(tool));
+                taken(client.json(Method::POST, &path, arguments.to_owned()).await?)
+            }
+            Self::Own { opened, session } => {
+                Ok(serde_json::to_value(opened.host.explain(request(session, tool, arguments)).await)?)
+            }
+        }
+    }
+
+    /// The schema of a tool's arguments, where the tool can be seen. Looking counts as having been shown.
+    pub(crate) async fn schema(&mut self, tool: &str) -> anyhow::Result<Option<Value>> {
+        match self {
+            Self::Running(client) => {
+                let (status, body) = client.json(Method::GET, &format!("/tools/{}", escape(tool)), String::new()).await?;
+                Ok(status.is_success().then(|| body["declaration"]["input"]["schema"].clone()))
+            }
+            Self::Own { opened, session } => {
+                let shown = opened.host.show(session, tool);
+                Ok(shown.map(|tool| (*tool.entry.declaration().input.schema).clone()))
+            }
+        }
+    }
+
+    /// The list of tools in a format, as `GET /tools` gives it.
+    pub(crate) async fn list(&mut self, filter: &ToolFilter, format: &str, hidden: bool) -> anyhow::Result<Value> {
+        match self {
+            Self::Running(client) => {
+                let mut query = format!("/tools?format={format}&include_deferred={}&hidden={hidden}", filter.include_deferred);
+                let mut add = |key: &str, value: &str| query.push_str(&format!("&{key}={}", escape(value)));
+                add("query", &filter.query);
+                filter.kind.iter().for_each(|kind| add("kind", kind));
+                if !filter.tags.is_empty() {
+                    add("tags", &filter.tags.join(","));
+                }
+                filter.limit.iter().for_each(|limit| add("limit", &limit.to_string()));
+                taken(client.json(Method::GET, &query, String::new()).await?)
+            }
+            Self::Own { opened, session } => Ok(toolpost_serve::list_tools(&opened.host, session, filter, format, hidden)
+                .await
+                .map_err(|error| crate::exit::UsageError(error.to_string()))?),
+        }
+    }
+
+    /// Ends our own host, its record complete.
+    pub(crate) async fn close(self) {
+        if let Self::Own { opened, .. } = self {
+            opened.host.shutdown(GRACE).await;
+        }
+    }
+}
+
+fn request(session: &Arc<Session>, tool: &str, arguments: &str) -> CallRequest {
+    let mut request = CallRequest::new(Arc::clone(session), tool, ModelInput::text(arguments));
+    request.face = "cli";
+    request
+}
+
+fn taken((status, body): (hyper::StatusCode, Value)) -> anyhow::Result<Value> {
+    if status.is_success() {
+        return Ok(body);
+    }
+    let error = &body["error"];
+    let hint = error["hint"].as_str().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    bail!("{}{hint}", error["message"].as_str().unwrap_or("the running host refused"))
+}
+
+/// Percent-encodes everything that is not plainly safe in a path segment or a query.
+fn escape(text: &str) -> String {
+    let mut escaped = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => escaped.push(char::from(byte)),
+            _ => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped
+}

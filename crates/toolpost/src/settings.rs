@@ -1,0 +1,108 @@
+//! From flags and files to one configuration: what is typed becomes what is used.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use sha2::{Digest, Sha256};
+use toolpost_config::{ConfigError, ConfigFile, HostConfig, Layer, Notice, RuleEntry, Standing, read_config};
+use toolpost_model::RuleOrigin;
+use toolpost_store::{DataDir, DataDirError, TrustStore};
+
+use crate::{
+    cli::{PlaceArgs, PolicyArgs},
+    environment,
+};
+
+/// The name of a workspace's own configuration.
+pub(crate) const PROJECT_FILE: &str = "toolpost.yaml";
+
+/// Where a command works.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) workspace: PathBuf,
+    pub(crate) data_dir: PathBuf,
+}
+
+/// The configuration a command uses, and what was ignored on the way.
+pub(crate) struct Settings {
+    pub(crate) place: Place,
+    pub(crate) config: HostConfig,
+    pub(crate) notices: Vec<Notice>,
+    /// The workspace's file and whether it is trusted, where there is one.
+    pub(crate) project: Option<Project>,
+}
+
+/// The configuration file found in a workspace.
+pub(crate) struct Project {
+    pub(crate) path: PathBuf,
+    pub(crate) digest: [u8; 32],
+    pub(crate) standing: Standing,
+}
+
+/// Reads every layer: the trusted file or the workspace's own, then the flags.
+pub(crate) fn resolve(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<Settings> {
+    let mut layers = Vec::new();
+    let mut project = None;
+    let mut from_config = None;
+    if let Some(path) = &place.config {
+        let text = read_config(path)?;
+        let parsed = ConfigFile::parse(&text, &path.display().to_string())?;
+        let folder = path.parent().map(PathBuf::from).unwrap_or_default();
+        let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Config).relative_to(folder);
+        let (alone, _) = HostConfig::resolve(std::slice::from_ref(&layer))?;
+        from_config = Some(alone);
+        layers.push(layer);
+    }
+    let configured = from_config.as_ref();
+    let workspace = place.workspace.clone().or_else(|| configured.and_then(|config| config.workspace.clone()));
+    let workspace = environment::workspace(workspace.as_deref())?;
+    let data_dir = place.data_dir.clone().or_else(|| configured.and_then(|config| config.data_dir.clone()));
+    let data_dir = data_dir.map_or_else(|| environment::default_data_dir(&workspace), Ok)?;
+    let place_found = Place { workspace, data_dir };
+    if place.config.is_none()
+        && let Some((found, layer)) = project_layer(&place_found)?
+    {
+        project = Some(found);
+        layers.push(layer);
+    }
+    layers.push(flags(policy)?);
+    let (mut config, notices) = HostConfig::resolve(&layers)?;
+    config.workspace = Some(place_found.workspace.clone());
+    config.data_dir = Some(place_found.data_dir.clone());
+    Ok(Settings { place: place_found, config, notices, project })
+}
+
+/// The workspace's own file: untrusted, so it may only restrict, until its very bytes were trusted.
+fn project_layer(place: &Place) -> anyhow::Result<Option<(Project, Layer)>> {
+    let path = place.workspace.join(PROJECT_FILE);
+    let text = match read_config(&path) {
+        Ok(text) => text,
+        Err(error) if ConfigError::is_missing_file(&error) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+    let standing = if is_trusted(place, &path, &digest)? { Standing::Trusted } else { Standing::Untrusted };
+    let parsed = ConfigFile::parse(&text, PROJECT_FILE)?;
+    let layer = Layer::new(parsed, standing, RuleOrigin::Project).relative_to(place.workspace.clone());
+    Ok(Some((Project { path, digest, standing }, layer)))
+}
+
+fn is_trusted(place: &Place, path: &std::path::Path, digest: &[u8; 32]) -> anyhow::Result<bool> {
+    match DataDir::at(&place.data_dir) {
+        Ok(data_dir) => Ok(TrustStore::open(&data_dir).context("the list of trusted files")?.is_trusted(path, digest)),
+        Err(DataDirError::Missing { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Flags are the last layer, so that what they say is checked with everything else.
+fn flags(policy: &PolicyArgs) -> anyhow::Result<Layer> {
+    let rules = [("allow", &policy.allow), ("ask", &policy.ask), ("deny", &policy.deny)];
+    let lines = rules.iter().flat_map(|(word, tools)| tools.iter().map(move |tool| format!("{word} {tool}")));
+    let file = ConfigFile {
+        mode: policy.mode.map(Into::into),
+        rules: lines.map(|line| RuleEntry::Line(line).into()).collect(),
+        ..ConfigFile::default()
+    };
+    Ok(Layer::new(file.check("command line")?, Standing::Trusted, RuleOrigin::Cli))
+}

@@ -1,0 +1,108 @@
+//! What people see: errors, colours, progress. Nothing here reaches stdout but data.
+
+use std::io::IsTerminal;
+
+use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use toolpost_model::EventBody;
+use tracing_subscriber::EnvFilter;
+
+use crate::environment;
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+
+/// Text in a style; `anstream` takes the style away where nobody can see it.
+pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Logs go to stderr; `TOOLPOST_LOG` chooses what.
+pub(crate) fn start_logging() {
+    let filter = environment::log_filter().unwrap_or_else(|| "warn".to_owned());
+    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}
+
+/// An error as a person wants it: what, why, and the hint where there is one.
+pub(crate) fn complain(error: &anyhow::Error) {
+    let mut causes = error.chain().map(ToString::to_string);
+    let first = causes.next().unwrap_or_default();
+    anstream::eprintln!("{} {}", styled(RED, "error:"), printable(&first));
+    let mut said = first;
+    for cause in causes {
+        // Transparent errors repeat their source.
+        if !said.contains(&cause) {
+            anstream::eprintln!("  {} {}", styled(DIM, "because"), printable(&cause));
+        }
+        said = cause;
+    }
+}
+
+pub(crate) fn warn(message: impl std::fmt::Display) {
+    anstream::eprintln!("{} {message}", styled(YELLOW, "warning:"));
+}
+
+/// Text from tools and files, made harmless for a terminal: escape sequences and direction marks are spelled
+/// out, line breaks and tabs stay.
+pub(crate) fn printable(text: &str) -> String {
+    let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(harmful) {
+        return text.to_owned();
+    }
+    text.chars().map(|c| if harmful(c) { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
+
+/// A bar for work whose size is known, on a terminal only.
+pub(crate) fn bar(total: u64, what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} {eta}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+    bar.with_message(what)
+}
+
+/// A running call, live on a terminal.
+pub(crate) struct LiveCall {
+    bar: ProgressBar,
+}
+
+impl LiveCall {
+    pub(crate) fn begin(tool: &str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.set_prefix(printable(tool));
+        bar.enable_steady_tick(std::time::Duration::from_millis(120));
+        Self { bar }
+    }
+
+    pub(crate) fn show(&self, event: &EventBody) {
+        match event {
+            EventBody::Stage { .. } => {}
+            EventBody::Progress(progress) => {
+                let share = match (progress.percent, progress.done, progress.total) {
+                    (Some(percent), _, _) => format!("{percent:.0} %"),
+                    (None, Some(done), Some(total)) if total > 0 => format!("{} %", done.saturating_mul(100) / total),
+                    (None, Some(done), _) => done.to_string(),
+                    (None, None, _) => String::new(),
+                };
+                self.bar.set_message(format!("{share} {}", printable(&progress.message)));
+            }
+            EventBody::Status { message } => self.bar.set_message(printable(message)),
+            EventBody::Log { message, .. } => self.bar.println(printable(message)),
+            EventBody::Artifact { name, .. } => self.bar.println(format!("artifact {}", printable(name))),
+        }
+    }
+
+    pub(crate) fn end(self) {
+        self.bar.finish_and_clear();
+    }
+}
