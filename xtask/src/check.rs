@@ -43,15 +43,7 @@ fn format(root: &Path) -> anyhow::Result<Verdict> {
 }
 
 fn clippy(root: &Path) -> anyhow::Result<Verdict> {
-    let args = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--all-features",
-        "--",
-        "-D",
-        "warnings",
-    ];
+    let args = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     verdict(&mut cargo(root, &args))
 }
 

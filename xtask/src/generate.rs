@@ -46,11 +46,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> anyhow::Result<Verdict> {
                     page.path, page.line
                 );
             }
-            println!(
-                "gen: {} of {} references are stale",
-                stale.len(),
-                REFERENCES.len()
-            );
+            println!("gen: {} of {} references are stale", stale.len(), REFERENCES.len());
             Ok(Verdict::pass_if(stale.is_empty()))
         }
     }
@@ -82,11 +78,7 @@ pub(crate) fn stale(root: &Path) -> anyhow::Result<Vec<StalePage>> {
         // An unreadable file is as stale as a missing one, and writing it will say why.
         let written = fs::read(root.join(path)).unwrap_or_default();
         if fresh != written {
-            pages.push(StalePage {
-                path,
-                line: first_difference(&written, &fresh),
-                fresh,
-            });
+            pages.push(StalePage { path, line: first_difference(&written, &fresh), fresh });
         }
     }
     Ok(pages)
@@ -99,13 +91,7 @@ fn first_difference(written: &[u8], fresh: &[u8]) -> usize {
 
 /// Builds once and asks cargo where the binary lies: a target folder can be anywhere.
 fn build_binary(root: &Path) -> anyhow::Result<PathBuf> {
-    let build = [
-        "build",
-        "--quiet",
-        "-p",
-        "toolpost",
-        "--message-format=json-render-diagnostics",
-    ];
+    let build = ["build", "--quiet", "-p", "toolpost", "--message-format=json-render-diagnostics"];
     let messages = stdout_of(&mut cargo(root, &build))?;
     String::from_utf8_lossy(&messages)
         .lines()
@@ -123,17 +109,10 @@ mod tests {
 
     #[test]
     fn the_line_that_differs_first() {
-        for (written, fresh, line) in [
-            ("", "a\n", 1),
-            ("a\nb\n", "a\nc\n", 2),
-            ("a\n", "a\nb\n", 2),
-            ("ax", "ay", 1),
-        ] {
-            assert_eq!(
-                first_difference(written.as_bytes(), fresh.as_bytes()),
-                line,
-                "{written:?} {fresh:?}"
-            );
+        for (written, fresh, line) in
+            [("", "a\n", 1), ("a\nb\n", "a\nc\n", 2), ("a\n", "a\nb\n", 2), ("ax", "ay", 1)]
+        {
+            assert_eq!(first_difference(written.as_bytes(), fresh.as_bytes()), line, "{written:?} {fresh:?}");
         }
     }
 }

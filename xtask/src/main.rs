@@ -124,10 +124,7 @@ mod tests {
             ("gen --check", Some(Chore::Gen(Mode::Compare))),
             ("gen --chekc", None),
             ("test", Some(Chore::Test(Vec::new()))),
-            (
-                "test -- soak --retries 2",
-                Some(Chore::Test(words("soak --retries 2"))),
-            ),
+            ("test -- soak --retries 2", Some(Chore::Test(words("soak --retries 2")))),
             ("test soak", None),
             ("bench http --quick", Some(Chore::Bench(words("http --quick")))),
             ("frobnicate", None),

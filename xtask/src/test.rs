@@ -36,11 +36,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
 
 /// Doc tests, which nextest cannot run, go first: the last line then is nextest's summary.
 fn with_nextest(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
-    let docs = if args.is_empty() {
-        doc_tests(root)?
-    } else {
-        Verdict::Pass
-    };
+    let docs = if args.is_empty() { doc_tests(root)? } else { Verdict::Pass };
     let rest = verdict(cargo(root, &["nextest", "run"]).args(EVERYTHING).args(args))?;
     if docs == Verdict::Fail {
         eprintln!("error: doc tests failed, see above");
@@ -50,11 +46,7 @@ fn with_nextest(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
 }
 
 fn doc_tests(root: &Path) -> anyhow::Result<Verdict> {
-    limited(
-        cargo(root, &["test", "--doc"]).args(EVERYTHING),
-        DOC_LIMIT,
-        "doc tests",
-    )
+    limited(cargo(root, &["test", "--doc"]).args(EVERYTHING), DOC_LIMIT, "doc tests")
 }
 
 fn with_cargo_test(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
@@ -62,11 +54,7 @@ fn with_cargo_test(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
     if verdict(cargo(root, &["test", "--no-run"]).args(EVERYTHING))? == Verdict::Fail {
         return Ok(Verdict::Fail);
     }
-    limited(
-        cargo(root, &["test"]).args(EVERYTHING).args(args),
-        RUN_LIMIT,
-        "the test run",
-    )
+    limited(cargo(root, &["test"]).args(EVERYTHING).args(args), RUN_LIMIT, "the test run")
 }
 
 fn limited(command: &mut Command, limit: Duration, what: &str) -> anyhow::Result<Verdict> {

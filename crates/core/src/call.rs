@@ -8,16 +8,23 @@ mod answer;
 pub(crate) mod explain;
 pub(crate) mod recovery;
 
-use std::{sync::Arc, time::Duration, time::Instant};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::FutureExt as _;
 
 use toolpost_model::{
-    Arguments, Behavior, CallContext, CallInput, EffectClass, Effects, HiddenReason, Lifecycle, ModelInput,
-    ObservableInput, PermissionInput, Stage, ToolCall, Visibility,
+    Arguments, Behavior, CallContext, CallInput, EffectClass, Effects, ErrorClass, HiddenReason, Lifecycle,
+    ModelInput, ObservableInput, PermissionInput, Stage, ToolCall, ToolResult, Visibility,
 };
 
 pub use answer::{Answer, CallHandle};
 
 use crate::{
+    catalog::Entry,
     flow::{
         execution::{self, Finished},
         hooks::{HookCall, HookVerdict, InputMutation, changed_fields},
@@ -39,7 +46,7 @@ pub(crate) enum Way {
     Live(Acknowledged),
     /// For a call the last host left open. Only what may run twice is run.
     Recovered,
-    /// For `explain`: stops before anything happens, records nothing.
+    /// For `explain`.
     Dry,
 }
 
@@ -52,10 +59,38 @@ enum Step {
 /// A decision is made again when the facts changed while the call waited, but not for ever.
 const MAX_DECISIONS: usize = 3;
 
-/// Drives a call to its end. Returns the answer, or `None` for a dry run.
-pub(crate) async fn drive(host: &Inner, call: &mut Call, way: Way) -> Option<Arc<Answer>> {
-    let mut result = None;
-    loop {
+/// Drives a call from the stage it is at to its end.
+pub(crate) async fn drive(host: &Inner, call: &mut Call, way: Way) -> Arc<Answer> {
+    let travelled = AssertUnwindSafe(travel(host, call, way)).catch_unwind().await;
+    if let Err(panic) = travelled {
+        let safe = call.on_record != OnRecord::Started;
+        call.permit = None;
+        call.ending = Some(result::panicked(&execution::panic_text(&*panic), safe));
+        call.stage = Stage::Map;
+    }
+    call.enter();
+    let result = result::map(call, host.limits.inline_chars);
+    call.stage = Stage::PostHooks;
+    call.enter();
+    if AssertUnwindSafe(post_hooks(host, call, &result)).catch_unwind().await.is_err() {
+        tracing::error!("a hook panicked after a call; the call's result stands");
+    }
+    call.stage = Stage::Persist;
+    call.enter();
+    let answer = persist(host, call, result).await;
+    call.stage = Stage::Emit;
+    call.enter();
+    answer
+}
+
+/// The same way for `explain`: stops before anything happens, records nothing.
+pub(crate) async fn rehearse(host: &Inner, call: &mut Call) {
+    travel(host, call, Way::Dry).await;
+}
+
+/// Steps from stage to stage until the call has an ending, or, dry, until it would be admitted.
+async fn travel(host: &Inner, call: &mut Call, way: Way) {
+    while call.stage < Stage::Map {
         call.enter();
         let step = match call.stage {
             Stage::Resolve => resolve(host, call, way).await,
@@ -65,25 +100,10 @@ pub(crate) async fn drive(host: &Inner, call: &mut Call, way: Way) -> Option<Arc
             Stage::PreHooks => pre_hooks(host, call).await,
             Stage::Decide => decide(host, call),
             Stage::AwaitApproval => await_approval(call),
-            Stage::Admit if way == Way::Dry => return None,
+            Stage::Admit if way == Way::Dry => return,
             Stage::Admit => admit(host, call).await,
             Stage::Execute => execute(host, call, way).await,
-            Stage::Map if way == Way::Dry => return None,
-            Stage::Map => {
-                result = Some(result::map(call, host.limits.inline_chars));
-                Step::Next(Stage::PostHooks)
-            }
-            Stage::PostHooks => {
-                post_hooks(host, call, result.as_ref()).await;
-                Step::Next(Stage::Persist)
-            }
-            Stage::Persist => {
-                let answer = persist(host, call, result.take()).await;
-                call.stage = Stage::Emit;
-                call.enter();
-                return Some(answer);
-            }
-            Stage::Emit => return None,
+            Stage::Map | Stage::PostHooks | Stage::Persist | Stage::Emit => return,
         };
         call.stage = match step {
             Step::Next(stage) => stage,
@@ -103,12 +123,13 @@ async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
         let similar = surface.catalog().similar(&call.live.tool);
         return Step::End(result::unknown_tool(&call.live.tool, &similar));
     };
-    let opened = call.session.open(entry.source, &*host.sources[entry.source.0]).await;
-    let source = match opened {
-        Ok(source) => source,
-        Err(error) => return Step::End(result::source_unavailable(&error)),
+    let opening = call.session.open(entry.source, &*host.sources[entry.source.0]);
+    let source = match patiently(host, call, opening).await {
+        Ok(Ok(source)) => source,
+        Ok(Err(error)) => return Step::End(result::source_unavailable(&error)),
+        Err(ending) => return Step::End(ending),
     };
-    call.resolved = Some(Resolved { entry: Arc::clone(entry), source });
+    call.resolved = Some(Resolved { surface: surface.id().clone(), entry: Arc::clone(entry), source });
     match visibility {
         Visibility::Loaded => Step::Next(Stage::Parse),
         // A recovered call passed this check in its first life; what its session had seen died with the host.
@@ -116,6 +137,7 @@ async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
             Step::Next(Stage::Parse)
         }
         Visibility::Deferred => Step::End(result::schema_not_loaded(entry.name())),
+        Visibility::Blocked(HiddenReason::Policy) => Step::End(denied_outright(host, call)),
         Visibility::Blocked(reason) => {
             let setup = match &entry.declaration().lifecycle {
                 Lifecycle::RequiresSetup(what) if reason == HiddenReason::Setup => Some(what.as_str()),
@@ -124,6 +146,34 @@ async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
             Step::End(result::blocked(entry.name(), reason, setup))
         }
     }
+}
+
+/// Waits for a source or a hook, but not past a cancellation and not for ever: neither is the tool's own work,
+/// so neither has a deadline of its own.
+async fn patiently<T>(host: &Inner, call: &Call, work: impl Future<Output = T>) -> Result<T, Ending> {
+    tokio::select! {
+        biased;
+        done = work => Ok(done),
+        () = call.live.token().cancelled() => {
+            Err(result::canceled_before_start(call.live.cancel_reason().unwrap_or(CancelReason::Requested)))
+        }
+        () = tokio::time::sleep(host.limits.deadline) => {
+            Err(result::not_ready(host.limits.deadline.as_millis()))
+        }
+    }
+}
+
+/// The policy hides the tool, so it also says why.
+fn denied_outright(host: &Inner, call: &mut Call) -> Ending {
+    let Some(resolved) = &call.resolved else { return result::internal("a hidden tool that was not found") };
+    let effects = Effects::of(resolved.entry.fixed_class().unwrap_or(EffectClass::Unknown));
+    let declaration = resolved.entry.declaration();
+    let decision =
+        host.policy.decide(&Facts { declaration, effects: &effects, principal: call.session.principal() });
+    let ending = result::policy_blocked(resolved.entry.name(), &decision);
+    call.effects = Some(effects);
+    call.decision = Some(decision);
+    ending
 }
 
 /// Reads the arguments. The model's input stays as it came.
@@ -193,7 +243,7 @@ fn show(call: &mut Call) {
     let (shown, secrets) = redaction::observable(arguments, &sensitive, call.live.host_redactor());
     call.inputs.redacted = !std::ptr::eq(shown.value(), arguments.value());
     call.inputs.observable = Some(ObservableInput::new(shown));
-    call.live.set_secrets(secrets);
+    call.live.add_secrets(secrets);
 }
 
 /// Lets hooks look, rewrite or stop. A rewrite is checked like the model's own arguments.
@@ -206,7 +256,11 @@ async fn pre_hooks(host: &Inner, call: &mut Call) -> Step {
         };
         let declaration = resolved.entry.declaration();
         let seen = HookCall { declaration, input: observable, principal: call.session.principal() };
-        match hook.before(&seen).await {
+        let verdict = match patiently(host, call, hook.before(&seen)).await {
+            Ok(verdict) => verdict,
+            Err(ending) => return Step::End(ending),
+        };
+        match verdict {
             Ok(HookVerdict::Proceed) => {}
             Ok(HookVerdict::Stop { reason }) => return Step::End(result::hook_stopped(hook.name(), &reason)),
             Err(error) => return Step::End(result::hook_failed(hook.name(), &error.0)),
@@ -311,11 +365,11 @@ async fn execute(host: &Inner, call: &mut Call, way: Way) -> Step {
     if let Some(reason) = call.live.cancel_reason() {
         return Step::End(result::canceled_before_start(reason));
     }
-    if way == Way::Recovered && !effects.may_run_again() {
+    if way == Way::Recovered && effects.class != EffectClass::Read {
         return Step::End(result::restarted("it had not started, and its caller is gone"));
     }
     let interface = &resolved.entry.declaration().interface;
-    let limit = deadline(host, call.timeout, interface.execution.timeout_ms);
+    let limit = deadline(host, call.timeout, &resolved.entry);
     let (entry, source, input) = (Arc::clone(&resolved.entry), Arc::clone(&resolved.source), input.clone());
     let support = interface.execution.cancel;
     if effects.class != EffectClass::Read && call.on_record != OnRecord::Started {
@@ -353,42 +407,37 @@ fn decide_again(call: &mut Call) -> Step {
     Step::End(result::internal("what the call touches kept changing while it waited"))
 }
 
-/// The caller's wish, else the tool's, else the host's, and never beyond the ceiling.
-fn deadline(host: &Inner, wished: Option<Duration>, tool_ms: Option<u64>) -> Duration {
-    let own = tool_ms.map(Duration::from_millis);
-    wished.or(own).unwrap_or(host.limits.deadline).min(host.limits.deadline_ceiling)
+/// The caller's wish, else the operator's or the tool's own, else the host's; never beyond what the operator
+/// set for the tool or the host's ceiling.
+fn deadline(host: &Inner, wished: Option<Duration>, entry: &Entry) -> Duration {
+    let own = entry.declaration().interface.execution.timeout_ms.map(Duration::from_millis);
+    let most = entry.timeout.unwrap_or(host.limits.deadline_ceiling).min(host.limits.deadline_ceiling);
+    wished.or(entry.timeout).or(own).unwrap_or(host.limits.deadline).min(most)
 }
 
-async fn post_hooks(host: &Inner, call: &Call, result: Option<&toolpost_model::ToolResult>) {
-    let (Some(resolved), Some(observable), Some(result)) = (&call.resolved, &call.inputs.observable, result)
-    else {
-        return;
-    };
+async fn post_hooks(host: &Inner, call: &Call, result: &ToolResult) {
+    let (Some(resolved), Some(observable)) = (&call.resolved, &call.inputs.observable) else { return };
     let declaration = resolved.entry.declaration();
     let seen = HookCall { declaration, input: observable, principal: call.session.principal() };
     for hook in &host.hooks {
-        hook.after(&seen, result).await;
+        if tokio::time::timeout(host.limits.deadline, hook.after(&seen, result)).await.is_err() {
+            tracing::error!(
+                hook = hook.name(),
+                "a hook did not come back after a call; the call's result stands"
+            );
+        }
     }
 }
 
 /// Commits the end, then makes the answer. A record never contradicts an answer: where the end cannot be
 /// written, the answer says so instead of what the tool said.
-async fn persist(host: &Inner, call: &mut Call, result: Option<toolpost_model::ToolResult>) -> Arc<Answer> {
-    let result = match result {
-        Some(result) => result,
-        None => {
-            call.ending = Some(result::internal("the call ended without a result"));
-            result::map(call, host.limits.inline_chars)
-        }
-    };
+async fn persist(host: &Inner, call: &mut Call, result: ToolResult) -> Arc<Answer> {
     let answer = Answer::of(result);
     let record = rendering::record(call, RecordKind::Ended, Some(answer.json()));
     match host.append(record, Strength::Committed).await {
         Ok(()) => answer,
         // Nothing had run, so the answer claims nothing that the missing record would have to back.
-        Err(_) if answer.result().error_class() == Some(toolpost_model::ErrorClass::JournalUnavailable) => {
-            answer
-        }
+        Err(_) if answer.result().error_class() == Some(ErrorClass::JournalUnavailable) => answer,
         Err(error) => {
             let safe = call.effects.as_ref().is_none_or(Effects::may_run_again);
             call.ending = Some(result::end_not_recorded(&error, safe));

@@ -14,7 +14,7 @@ use std::{collections::HashMap, sync::Arc};
 use toolpost_model::{Declaration, EffectOrigin, Naming};
 
 pub use declaration::{CatalogNotice, Entry};
-pub use interface::ToolSettings;
+pub use interface::{OperatorSettings, ToolSettings};
 pub use schema::{Schema, SchemaError, Violation};
 pub use surface::{Listing, Surface, ToolFilter};
 
@@ -40,7 +40,7 @@ impl Catalog {
     /// Builds the snapshot. A tool that cannot be taken is left out and reported; the others are not harmed.
     pub(crate) fn build(
         sources: Vec<SourceTools>,
-        settings: &HashMap<String, ToolSettings>,
+        settings: &dyn OperatorSettings,
     ) -> (Self, Vec<CatalogNotice>) {
         let mut notices = Vec::new();
         let mut catalog =
@@ -86,7 +86,7 @@ impl Catalog {
     }
 
     /// Places of matching tools, best first.
-    pub(crate) fn search(&self, query: &str) -> Vec<usize> {
+    pub(crate) fn search(&self, query: &str) -> impl Iterator<Item = usize> {
         self.index.search(query)
     }
 

@@ -5,6 +5,7 @@ mod calls;
 mod sessions;
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
@@ -16,14 +17,14 @@ use std::{
 use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use toolpost_model::{InvocationId, SessionId, Source, SurfaceRequest};
+use toolpost_model::{InvocationId, SessionId, Source, SourceError, SurfaceRequest};
 
 pub use builder::{HostBuilder, HostError};
 pub use calls::{InvocationView, StatusWord};
 pub use sessions::SessionError;
 
 use crate::{
-    catalog::{Catalog, CatalogNotice, Entry, Listing, SourceTools, Surface, ToolFilter, ToolSettings},
+    catalog::{Catalog, CatalogNotice, Entry, Listing, OperatorSettings, SourceTools, Surface, ToolFilter},
     flow::{
         hooks::Hook,
         invocation::LiveCall,
@@ -103,7 +104,7 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) require_shown: bool,
     pub(crate) scheduler: Arc<Scheduler>,
-    settings: HashMap<String, ToolSettings>,
+    settings: Box<dyn OperatorSettings>,
     state: State,
 }
 
@@ -118,8 +119,14 @@ struct State {
     journal_failing: AtomicBool,
     tasks: TaskTracker,
     closing: CancellationToken,
-    refresh: Notify,
+    /// Apart from the host, so that waiting for it does not keep the host alive.
+    refresh: Arc<Notify>,
 }
+
+/// How long a source may take to list its tools.
+const SOURCE_PATIENCE: Duration = Duration::from_secs(30);
+/// How long canceled calls may take to end at a shutdown.
+const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// More kinds of surface than this are rebuilt instead of kept.
 const KEPT_SURFACES: usize = 256;
@@ -161,11 +168,20 @@ impl Inner {
 
     /// Appends, and remembers whether the journal works: while it does not, calls must be on record before
     /// they run.
-    pub(crate) async fn append(&self, record: Record, strength: Strength) -> Result<(), JournalError> {
+    pub(crate) async fn append(&self, mut record: Record, strength: Strength) -> Result<(), JournalError> {
+        // The last gate before the record: names, ids and reasons pass here too. A call's result was redacted
+        // before, so that the answer and the record stay the same bytes.
+        if let Cow::Owned(clean) = self.redactor.text(&record.body) {
+            record.body = clean.into();
+        }
         let appended = self.journal.append(record, strength).await;
-        let was_failing = self.state.journal_failing.swap(appended.is_err(), Ordering::Relaxed);
+        let failing = match &appended {
+            Ok(_) | Err(JournalError::TooLong { .. }) => false,
+            Err(JournalError::Full(_) | JournalError::Broken(_) | JournalError::Closed) => true,
+        };
+        let was_failing = self.state.journal_failing.swap(failing, Ordering::Relaxed);
         match &appended {
-            Err(error) if !was_failing => {
+            Err(error) if failing && !was_failing => {
                 tracing::error!(%error, "the journal cannot be written; calls are refused");
             }
             Ok(_) if was_failing => tracing::info!("the journal can be written again"),
@@ -179,7 +195,13 @@ impl Inner {
         let mut listed = Vec::new();
         let mut notices = Vec::new();
         for (place, source) in self.sources.iter().enumerate() {
-            let declarations = match source.list().await {
+            let listed_in_time = tokio::time::timeout(SOURCE_PATIENCE, source.list()).await;
+            let late = |_| {
+                let reason =
+                    format!("it did not list its tools within {} seconds", SOURCE_PATIENCE.as_secs());
+                Err(SourceError { origin: source.name().to_owned(), reason })
+            };
+            let declarations = match listed_in_time.unwrap_or_else(late) {
                 Ok(declarations) => declarations,
                 Err(error) => {
                     notices.push(CatalogNotice::Source(error.to_string()));
@@ -189,11 +211,8 @@ impl Inner {
             let (naming, origin) = (source.naming(), source.origin());
             listed.push(SourceTools { source: SourceIndex(place), naming, origin, declarations });
         }
-        let (catalog, more) = Catalog::build(listed, &self.settings);
+        let (catalog, more) = Catalog::build(listed, &*self.settings);
         notices.extend(more);
-        for notice in &notices {
-            tracing::warn!("{notice}");
-        }
         *lock(&self.state.notices) = notices;
         self.state.catalog.store(Arc::new(catalog));
         self.state.generation.fetch_add(1, Ordering::Release);
@@ -280,7 +299,11 @@ impl Host {
             for call in running {
                 call.cancel(crate::CancelReason::Shutdown);
             }
-            state.tasks.wait().await;
+            if tokio::time::timeout(LAST_WORD, state.tasks.wait()).await.is_err() {
+                tracing::error!(
+                    "some calls did not stop when told to; their ends are written at the next start"
+                );
+            }
         }
         let sessions: Vec<Arc<Session>> = state
             .sessions

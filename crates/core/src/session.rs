@@ -12,11 +12,10 @@ use std::{
 
 use tokio::sync::{OnceCell, watch};
 use toolpost_model::{
-    InvocationId, Principal, RequestId, SessionId, SessionScope, Source, SourceError, SourceSession,
-    SurfaceRequest, ToolId,
+    Principal, RequestId, SessionId, SessionScope, Source, SourceError, SourceSession, SurfaceRequest, ToolId,
 };
 
-use crate::{call::Answer, catalog::Surface, port::SourceIndex};
+use crate::{call::Answer, catalog::Surface, flow::invocation::LiveCall, port::SourceIndex};
 
 /// One agent's stay.
 pub struct Session {
@@ -35,7 +34,7 @@ pub struct Session {
 #[derive(Clone)]
 pub(crate) struct UnderWay {
     pub(crate) digest: [u8; 32],
-    pub(crate) invocation: InvocationId,
+    pub(crate) live: Arc<LiveCall>,
     pub(crate) answer: watch::Receiver<Option<Arc<Answer>>>,
 }
 
@@ -128,8 +127,12 @@ impl Session {
         *lock(&self.last_used) = Instant::now();
     }
 
+    pub(crate) fn idle_time(&self) -> Duration {
+        lock(&self.last_used).elapsed()
+    }
+
     pub(crate) fn is_idle_for(&self, time: Duration) -> bool {
-        self.running.load(Ordering::Relaxed) == 0 && lock(&self.last_used).elapsed() >= time
+        self.running.load(Ordering::Relaxed) == 0 && self.idle_time() >= time
     }
 
     /// Ends what the sources still run for this session.

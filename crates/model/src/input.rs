@@ -199,8 +199,10 @@ impl<'de> Visitor<'de> for StrictValue {
         Ok(value.into())
     }
 
+    /// `1.0` is an integer to JSON Schema, so it is one to the tool as well.
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
+        let whole = value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0;
+        Ok(if whole { (value as i64).into() } else { value.into() })
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {

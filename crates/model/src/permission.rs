@@ -18,6 +18,16 @@ pub enum Role {
     Operator,
 }
 
+impl Role {
+    /// The word in configuration and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Operator => "operator",
+        }
+    }
+}
+
 /// Who calls.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Principal {

@@ -64,11 +64,24 @@ impl fmt::Display for Stage {
     }
 }
 
-/// When a call reached a stage, in microseconds after it was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// When a call reached a stage. Written as `["decide", 153]`: every record of a call carries a dozen of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition {
     /// The stage reached.
     pub stage: Stage,
     /// Microseconds since the call began.
     pub at_us: u64,
+}
+
+impl Serialize for Transition {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (self.stage, self.at_us).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Transition {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (stage, at_us) = Deserialize::deserialize(deserializer)?;
+        Ok(Self { stage, at_us })
+    }
 }

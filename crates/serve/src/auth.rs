@@ -54,11 +54,21 @@ impl Door {
     /// rebound name, or a form posted across sites, stops here on every route.
     pub(crate) fn check_origin(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let Self::Network { hosts, origins, .. } = self else { return Ok(()) };
+        // Of two, this check and somebody behind it might each read another one.
+        if [header::HOST, header::ORIGIN].iter().any(|name| headers.get_all(name).iter().count() > 1) {
+            return Err(Problem::bad_request(
+                "repeated_header",
+                "`Host` or `Origin` is there more than once",
+            ));
+        }
         let host = text(headers, &header::HOST)
             .ok_or_else(|| Problem::bad_request("missing_host", "the request has no `Host` header"))?;
         if !is_own_host(host, hosts) {
-            return Err(Problem::forbidden("host_not_allowed", format!("the host `{}` is not served here", host.escape_debug()))
-                .hint("add it to `http.allowed_hosts`"));
+            return Err(Problem::forbidden(
+                "host_not_allowed",
+                format!("the host `{}` is not served here", host.escape_debug()),
+            )
+            .hint("add it to `http.allowed_hosts`"));
         }
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
         let origin = origin.to_str().unwrap_or_default();
@@ -66,8 +76,19 @@ impl Door {
         if same || origins.iter().any(|allowed| allowed == origin) {
             return Ok(());
         }
-        Err(Problem::forbidden("origin_not_allowed", format!("the origin `{}` is not allowed", origin.escape_debug()))
-            .hint("add it to `http.allowed_origins`"))
+        Err(Problem::forbidden(
+            "origin_not_allowed",
+            format!("the origin `{}` is not allowed", origin.escape_debug()),
+        )
+        .hint("add it to `http.allowed_origins`"))
+    }
+
+    /// The name of this door in records.
+    pub(crate) fn face(&self) -> &'static str {
+        match self {
+            Self::Network { .. } => "http",
+            Self::Socket => "socket",
+        }
     }
 
     /// Who the request comes from.
@@ -118,7 +139,9 @@ mod tests {
     #[test]
     fn only_addresses_localhost_and_configured_names_are_own() {
         let allowed = ["tools.example".to_owned()];
-        for host in ["localhost", "localhost:8765", "127.0.0.1:1", "[::1]:8765", "10.0.0.2", "tools.example:99"] {
+        for host in
+            ["localhost", "localhost:8765", "127.0.0.1:1", "[::1]:8765", "10.0.0.2", "tools.example:99"]
+        {
             assert!(is_own_host(host, &allowed), "{host}");
         }
         for host in ["evil.example", "localhost.evil.example:8765", "127.0.0.1.nip.io", "", "[::1"] {

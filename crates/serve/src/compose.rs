@@ -3,16 +3,19 @@
 //! `Server` and the command line's own short-lived host both come through here.
 
 use std::{
-    collections::HashMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use toolpost_config::HostConfig;
-use toolpost_core::{Host, HostError, KnownSecrets, Limits, Policy, SchedulerLimits, ToolSettings};
-use toolpost_model::{Source, ToolSet};
+use toolpost_core::{
+    Host, HostError, KnownSecrets, Limits, OperatorSettings, Policy, SchedulerLimits, ToolSettings,
+};
+use toolpost_model::{Source, ToolId, ToolSet};
 use toolpost_sources::{Workspace, WorkspaceError, native_tools};
-use toolpost_store::{DataDir, DataDirError, JournalOptions, OpenError, SqliteJournal, TokenError};
+use toolpost_store::{
+    DataDir, DataDirError, JournalOptions, OpenError, SqliteJournal, TokenError, load_token,
+};
 
 /// Why a host or server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +27,10 @@ pub enum StartError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
     /// An agent could write the record of its own deeds.
-    #[error("the data directory `{data}` lies inside the workspace `{workspace}`, where tools may write")]
+    #[error(
+        "the data directory `{data}` lies inside the workspace `{workspace}`, where tools may write\n\
+         hint: choose a narrower `--workspace`, or a `--data-dir` outside of it"
+    )]
     DataInWorkspace {
         /// The data directory.
         data: PathBuf,
@@ -41,10 +47,13 @@ pub enum StartError {
     #[error(transparent)]
     Token(#[from] TokenError),
     /// A network face without a token.
-    #[error("`{0}` can be reached from other machines, so a token is required there")]
+    #[error(
+        "`{0}` can be reached from other machines, so a token is required there\n\
+         hint: leave `--no-token` out, or listen on 127.0.0.1"
+    )]
     OpenToTheNetwork(std::net::SocketAddr),
     /// The address is taken or not ours.
-    #[error("cannot listen on `{address}`")]
+    #[error("cannot listen on `{address}`: {source}\nhint: choose another address with `--http`")]
     Listen {
         /// The address or socket.
         address: String,
@@ -78,20 +87,27 @@ pub struct OpenedHost {
     pub data_dir: Option<DataDir>,
 }
 
+/// Whether the record lies where no tool can write.
+pub fn check_places(config: &HostConfig) -> Result<(), StartError> {
+    match (&config.data_dir, &config.workspace) {
+        (Some(data), Some(workspace)) if is_beneath(data, workspace) => {
+            Err(StartError::DataInWorkspace { data: data.clone(), workspace: workspace.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Locks the data directory of a configuration, where it has one.
 pub(crate) fn open_data_dir(config: &HostConfig) -> Result<Option<DataDir>, StartError> {
-    let Some(path) = &config.data_dir else { return Ok(None) };
-    if let Some(workspace) = &config.workspace
-        && is_beneath(path, workspace)
-    {
-        return Err(StartError::DataInWorkspace { data: path.clone(), workspace: workspace.clone() });
-    }
-    Ok(Some(DataDir::open(path)?))
+    check_places(config)?;
+    Ok(config.data_dir.as_deref().map(DataDir::open).transpose()?)
 }
 
 /// Compares where the paths really lead: the longest part of `path` that exists decides.
 fn is_beneath(path: &Path, root: &Path) -> bool {
-    let real = |path: &Path| path.ancestors().find_map(|part| part.canonicalize().ok());
+    // A relative path that does not exist yet has no part that does.
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let real = |path: &Path| absolute(path).ancestors().find_map(|part| part.canonicalize().ok());
     match (real(path), real(root)) {
         (Some(path), Some(root)) => path.starts_with(root),
         _ => path.starts_with(root),
@@ -111,12 +127,19 @@ pub(crate) async fn host_on(
     data_dir: Option<&DataDir>,
     parts: HostParts,
 ) -> Result<Host, StartError> {
+    let mut parts = parts;
+    // The kept token is a secret to every host on this data directory, also to one without a network face.
+    if let Some(token) = data_dir.map(load_token).transpose()?.flatten() {
+        parts.secrets.push(("host_token".to_owned(), token));
+    }
     let mut builder = Host::builder()
         .policy(Policy { mode: config.mode, rules: config.rules.clone() })
         .limits(limits(config))
-        .settings(settings(config))
+        .settings(Configured(config.clone()))
         .require_shown(config.discovery.require_shown)
-        .redactor(KnownSecrets::new(parts.secrets.iter().map(|(kind, value)| (kind.as_str(), value.as_str()))));
+        .redactor(KnownSecrets::new(
+            parts.secrets.iter().map(|(kind, value)| (kind.as_str(), value.as_str())),
+        ));
     if let Some(data_dir) = data_dir {
         let options = JournalOptions { max_bytes: config.limits.journal };
         builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
@@ -149,18 +172,24 @@ fn limits(config: &HostConfig) -> Limits {
     }
 }
 
-fn settings(config: &HostConfig) -> HashMap<String, ToolSettings> {
-    let setting = |(name, tool): (&String, &toolpost_config::ToolSettings)| {
-        let settings = ToolSettings {
-            enabled: Some(tool.enabled),
-            deferred: tool.deferred,
-            timeout: tool.timeout,
-            class: tool.class,
-            max_inline_chars: tool.max_inline_chars,
-            approval_required: tool.approval_required,
-            requires: tool.requires.clone(),
-        };
-        (name.clone(), settings)
-    };
-    config.tools.iter().map(setting).collect()
+/// The configuration's `tools` section: what is set by name and what is set by id count together.
+struct Configured(HostConfig);
+
+impl OperatorSettings for Configured {
+    fn of(&self, tool: &ToolId) -> Option<ToolSettings> {
+        let set = self.0.settings_for(tool);
+        (set != toolpost_config::ToolSettings::default()).then_some(ToolSettings {
+            enabled: Some(set.enabled),
+            deferred: set.deferred,
+            timeout: set.timeout,
+            class: set.class,
+            max_inline_chars: set.max_inline_chars,
+            approval_required: set.approval_required,
+            requires: set.requires,
+        })
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.tools.keys().cloned().collect()
+    }
 }

@@ -2,6 +2,7 @@
 
 mod calls;
 pub(crate) mod formats;
+mod gate;
 mod invocations;
 pub(crate) mod openapi;
 mod problem;
@@ -9,30 +10,49 @@ mod sessions;
 mod stream;
 pub(crate) mod tools;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
-    Json, Router,
-    extract::{DefaultBodyLimit, Request, State},
-    http::HeaderMap,
-    middleware::{Next, from_fn_with_state},
-    response::{IntoResponse, Response},
+    Extension, Json, Router,
+    body::{Body, Bytes},
+    extract::{FromRequestParts, Path, State},
+    http::{HeaderMap, request::Parts},
     routing::{get, post},
 };
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::{Value, json};
 use toolpost_core::{Host, Session};
-use toolpost_model::{Principal, SessionId};
+use toolpost_model::{Mode, Principal, Role, SessionId};
 
+pub(crate) use gate::Gate;
 pub(crate) use problem::Problem;
 
-use crate::{auth::Door, server::Shared};
+/// For routes.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) host: Host,
+    pub(crate) body_limit: usize,
+    pub(crate) about: Arc<About>,
+}
 
+/// What an operator beside the host may want to make sure of.
+pub(crate) struct About {
+    pub(crate) workspace: Option<PathBuf>,
+    pub(crate) mode: Mode,
+}
+
+/// How long a request's body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The one route that needs no token.
+pub(crate) const HEALTH: &str = "/health";
 /// The header that names a session opened with `POST /sessions`.
 const SESSION_HEADER: &str = "toolpost-session";
 
-pub(crate) fn router(host: Host, door: Door, body_limit: usize) -> Router {
-    let shared = Shared { host, door: Arc::new(door) };
-    let behind_token = Router::new()
+/// The routes. They trust that [`Gate`] stands in front of them.
+fn router(shared: Shared) -> Router {
+    Router::new()
+        .route(HEALTH, get(health))
+        .route("/host", get(host))
         .route("/tools", get(tools::list))
         .route("/tools/{name}", get(tools::show))
         .route("/tools/{name}/call", post(calls::call))
@@ -42,46 +62,54 @@ pub(crate) fn router(host: Host, door: Door, body_limit: usize) -> Router {
         .route("/sessions", post(sessions::open))
         .route("/sessions/{id}", get(sessions::show).delete(sessions::close))
         .route("/openapi.json", get(openapi::serve))
-        .layer(from_fn_with_state(shared.clone(), authenticate));
-    Router::new()
-        .route("/health", get(health))
-        .merge(behind_token)
         .fallback(|| async { Problem::not_found("no_such_route", "there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
-        .layer(DefaultBodyLimit::max(body_limit))
-        .layer(from_fn_with_state(shared.clone(), check_origin))
         .with_state(shared)
 }
 
-async fn check_origin(State(shared): State<Shared>, request: Request, next: Next) -> Response {
-    match shared.door.check_origin(request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
-    }
-}
+/// The name or id in a path, refused in this face's own words where it is not text.
+struct Named(String);
 
-async fn authenticate(State(shared): State<Shared>, mut request: Request, next: Next) -> Response {
-    match shared.door.principal(request.headers()) {
-        Ok(principal) => {
-            request.extensions_mut().insert(principal);
-            next.run(request).await
-        }
-        Err(problem) => problem.into_response(),
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(name) = Path::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::bad_request("bad_path", "the path cannot be read"))?;
+        Ok(Self(name))
     }
 }
 
 /// The session a request belongs to: the one it names, or the caller's own.
-async fn session_of(host: &Host, principal: &Principal, headers: &HeaderMap) -> Result<Arc<Session>, Problem> {
+async fn session_of(
+    host: &Host,
+    principal: &Principal,
+    headers: &HeaderMap,
+) -> Result<Arc<Session>, Problem> {
     match headers.get(SESSION_HEADER) {
         None => Ok(host.default_session(principal)),
         Some(id) => {
-            let id = id.to_str().map_err(|_| Problem::bad_request("bad_session", "the session id is not text"))?;
+            let id =
+                id.to_str().map_err(|_| Problem::bad_request("bad_session", "the session id is not text"))?;
             Ok(host.session(&SessionId::new(id), principal).await?)
         }
     }
 }
 
-/// Answered without a token, so it tells nothing a stranger could use.
+/// The whole body, as long as it is within the limit: nothing larger is ever held.
+async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
+    match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, limit).collect()).await {
+        Err(_) => Err(Problem::too_slow()),
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::too_large()),
+        Ok(Err(error)) => {
+            Err(Problem::bad_request("bad_body", format!("the body stopped in the middle: {error}")))
+        }
+    }
+}
+
+/// Answered without a token, so it tells how the host is doing and nothing of what it does.
 async fn health(State(shared): State<Shared>) -> Json<Value> {
     let health = shared.host.health();
     let status = match (health.shutting_down, health.journal_failing) {
@@ -97,4 +125,25 @@ async fn health(State(shared): State<Shared>) -> Json<Value> {
         "queued": health.queued,
         "sessions": health.sessions,
     }))
+}
+
+/// Which host this is. For operators: it names folders.
+async fn host(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+) -> Result<Json<Value>, Problem> {
+    operators_only(&principal)?;
+    Ok(Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "process": std::process::id(),
+        "workspace": shared.about.workspace,
+        "mode": shared.about.mode,
+    })))
+}
+
+fn operators_only(principal: &Principal) -> Result<(), Problem> {
+    match principal.role {
+        Role::Operator => Ok(()),
+        Role::Agent => Err(Problem::forbidden("operators_only", "this is for operators")),
+    }
 }

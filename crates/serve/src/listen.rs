@@ -3,12 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
-    service::TowerToHyperService,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -16,6 +14,8 @@ use tokio::{
     sync::Semaphore,
 };
 use tokio_util::sync::CancellationToken;
+
+use crate::http::Gate;
 
 /// Connections at the same time, on one listener.
 const MAX_CONNECTIONS: usize = 1_024;
@@ -29,12 +29,13 @@ pub(crate) enum Listener {
 }
 
 /// Serves until `closing`, then lets open requests finish for `grace`.
-pub(crate) async fn serve(listener: Listener, router: Router, closing: CancellationToken, grace: Duration) {
+pub(crate) async fn serve(listener: Listener, gate: Gate, closing: CancellationToken, grace: Duration) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let graceful = GracefulShutdown::new();
     loop {
-        // Never closed, so this only waits.
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { break };
+        // A full house must hear of the end too: its guests may sit there saying nothing.
+        let place = closing.run_until_cancelled(Arc::clone(&room).acquire_owned()).await;
+        let Some(Ok(place)) = place else { break };
         let accepted = tokio::select! {
             () = closing.cancelled() => break,
             accepted = accept(&listener) => accepted,
@@ -48,11 +49,10 @@ pub(crate) async fn serve(listener: Listener, router: Router, closing: Cancellat
                 continue;
             }
         };
-        let service = TowerToHyperService::new(router.clone());
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(stream), gate.clone());
         let watched = graceful.watch(connection);
         tokio::spawn(async move {
             // A peer that goes away in the middle is its own business.

@@ -20,7 +20,7 @@ use toolpost_store::{DataDir, load_or_create_token, new_token};
 use crate::{
     auth::{Access, Door, KnownToken},
     compose::{HostParts, StartError, host_on, open_data_dir},
-    http,
+    http::{About, Gate, Shared},
     listen::{self, Listener},
 };
 
@@ -32,7 +32,9 @@ pub struct Server {
     socket: Option<PathBuf>,
     closing: CancellationToken,
     faces: Vec<JoinHandle<()>>,
-    data_dir: Option<DataDir>,
+    /// Held by the faces too: the lock is given back when the last of them has ended.
+    data_dir: Option<Arc<DataDir>>,
+    about: Arc<About>,
 }
 
 /// How long connections get to finish once the host has answered its last call.
@@ -73,7 +75,7 @@ impl ServerBuilder {
         if matches!(self.access, Access::Open) && !listen.ip().is_loopback() {
             return Err(StartError::OpenToTheNetwork(listen));
         }
-        let data_dir = open_data_dir(config)?;
+        let data_dir = open_data_dir(config)?.map(Arc::new);
         let token = match (&self.access, &data_dir) {
             (Access::Open, _) => None,
             (Access::Token(token), _) => Some(token.clone()),
@@ -84,9 +86,10 @@ impl ServerBuilder {
             self.parts.secrets.push(("host_token".to_owned(), token.clone()));
         }
         // Before the host: a server that cannot listen must not end the calls of the last one.
-        let tcp = TcpListener::bind(listen).await.map_err(|source| cannot_listen(&listen.to_string(), source))?;
+        let tcp =
+            TcpListener::bind(listen).await.map_err(|source| cannot_listen(&listen.to_string(), source))?;
         let address = tcp.local_addr().map_err(|source| cannot_listen(&listen.to_string(), source))?;
-        let host = host_on(config, data_dir.as_ref(), std::mem::take(&mut self.parts)).await?;
+        let host = host_on(config, data_dir.as_deref(), std::mem::take(&mut self.parts)).await?;
         let mut server = Server {
             host,
             address,
@@ -95,6 +98,7 @@ impl ServerBuilder {
             faces: Vec::new(),
             token,
             data_dir,
+            about: Arc::new(About { workspace: config.workspace.clone(), mode: config.mode }),
         };
         let door = self.network_door(server.token.as_deref());
         server.open_face(Listener::Tcp(tcp), door, config.http.body_limit);
@@ -130,9 +134,13 @@ impl Server {
     }
 
     fn open_face(&mut self, listener: Listener, door: Door, body_limit: usize) {
-        let router = http::router(self.host.clone(), door, body_limit);
-        let closing = self.closing.clone();
-        self.faces.push(tokio::spawn(listen::serve(listener, router, closing, CONNECTION_GRACE)));
+        let shared = Shared { host: self.host.clone(), body_limit, about: Arc::clone(&self.about) };
+        let gate = Gate::new(shared, door);
+        let (closing, data_dir) = (self.closing.clone(), self.data_dir.clone());
+        self.faces.push(tokio::spawn(async move {
+            listen::serve(listener, gate, closing, CONNECTION_GRACE).await;
+            drop(data_dir);
+        }));
     }
 
     /// The unix socket by which the command line finds a running host. The data directory is locked, so a
@@ -143,6 +151,7 @@ impl Server {
         let failed = |source| cannot_listen(&path.display().to_string(), source);
         data_dir.clear_socket().map_err(failed)?;
         let listener = UnixListener::bind(&path).map_err(failed)?;
+        data_dir.guard_socket().map_err(failed)?;
         self.open_face(Listener::Unix(listener), Door::Socket, body_limit);
         self.socket = Some(path);
         Ok(())
@@ -182,9 +191,9 @@ impl Server {
     }
 }
 
-/// For routes: the host, and who may come in by this door.
-#[derive(Clone)]
-pub(crate) struct Shared {
-    pub(crate) host: Host,
-    pub(crate) door: Arc<Door>,
+impl Drop for Server {
+    /// A server that is dropped without being shut down still stops to listen.
+    fn drop(&mut self) {
+        self.closing.cancel();
+    }
 }

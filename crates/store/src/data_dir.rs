@@ -185,6 +185,11 @@ impl DataDir {
         }
     }
 
+    /// Lets only the owner connect, whatever the umask was when the socket was made.
+    pub fn guard_socket(&self) -> io::Result<()> {
+        disk::make_private(&self.root.join("socket"))
+    }
+
     /// Takes away the socket a host left behind. Only the holder of the lock may: for anybody else the socket
     /// may be in use.
     pub fn clear_socket(&self) -> io::Result<()> {

@@ -154,7 +154,7 @@ impl Journal for SqliteJournal {
         session: &'a SessionId,
         request: &'a RequestId,
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
-        self.lookups.answer(|connection| query::first_of_request(connection, session, request))
+        self.lookups.answer(|connection| query::newest_of_request(connection, session, request))
     }
 
     fn find_session<'a>(

@@ -15,7 +15,7 @@ pub async fn journal_suite<J: Journal>(make: impl AsyncFn() -> J) {
     numbers_count_up_from_one_and_the_chain_holds(&make().await).await;
     what_is_read_equals_what_was_written(&make().await).await;
     records_of_a_call_come_in_order(&make().await).await;
-    a_request_finds_its_first_record(&make().await).await;
+    a_request_finds_its_newest_record(&make().await).await;
     a_session_finds_its_newest_session_record(&make().await).await;
     the_last_start_is_the_newest_one(&make().await).await;
     reading_pages_through_everything_once(&make().await).await;
@@ -132,18 +132,18 @@ async fn records_of_a_call_come_in_order<J: Journal>(journal: &J) {
     }
 }
 
-async fn a_request_finds_its_first_record<J: Journal>(journal: &J) {
+async fn a_request_finds_its_newest_record<J: Journal>(journal: &J) {
     put(journal, request_record("other", "r", 1)).await;
     put(journal, session_record(RecordKind::SessionOpened, "s")).await;
-    let first = put(journal, request_record("s", "r", 2)).await;
-    put(journal, request_record("s", "r", 3)).await;
+    put(journal, request_record("s", "r", 2)).await;
+    let newest = put(journal, request_record("s", "r", 3)).await;
     put(journal, request_record("s", "another", 4)).await;
     let check = async |session: &str, request: &str| {
         let (session, request) = (SessionId::new(session), RequestId::new(request));
         journal.find_request(&session, &request).await.expect("request")
     };
     let found = check("s", "r").await.expect("the request is there");
-    assert_eq!((found.seq, found.record.request.expect("its key").digest), (first, [2; 32]));
+    assert_eq!((found.seq, found.record.request.expect("its key").digest), (newest, [3; 32]));
     assert_eq!(check("other", "r").await.expect("the other session's").seq, 1);
     assert_eq!(check("s", "never").await, None);
     assert_eq!(check("never", "r").await, None);

@@ -1,6 +1,5 @@
 //! `key=value` words into a JSON object, guided by the tool's schema.
 
-use anyhow::Context;
 use serde_json::{Map, Value};
 
 use crate::exit::UsageError;
@@ -10,14 +9,21 @@ pub(crate) fn from_words(words: &[String], schema: Option<&Value>) -> anyhow::Re
     let mut object = Map::new();
     for word in words {
         let Some((key, given)) = word.split_once('=') else {
-            return Err(UsageError(format!("`{word}` is not `key=value`\nhint: write `path=README.md`, or `count:=3` for JSON")).into());
+            return Err(UsageError(format!(
+                "`{word}` is not `key=value`\nhint: write `path=README.md`, or `count:=3` for JSON"
+            ))
+            .into());
         };
         let (key, value) = match key.strip_suffix(':') {
             Some(key) => {
-                let value = serde_json::from_str(given).with_context(|| format!("`{given}` is not JSON, as `{key}:=` wants"))?;
+                let value = serde_json::from_str(given).map_err(|error| {
+                    UsageError(format!("`{given}` is not JSON, as `{key}:=` wants: {error}"))
+                })?;
                 (key, value)
             }
-            None => (key, guided(given, schema.and_then(|schema| schema.pointer(&format!("/properties/{key}"))))),
+            None => {
+                (key, guided(given, schema.and_then(|schema| schema.pointer(&format!("/properties/{key}")))))
+            }
         };
         if object.insert(key.to_owned(), value).is_some() {
             return Err(UsageError(format!("`{key}` is given twice")).into());
@@ -45,23 +51,24 @@ mod tests {
 
     use super::from_words;
 
-    fn check(words: &[&str], expected: Option<Value>) {
+    /// `null` stands for a refusal.
+    fn check(words: &[&str], expected: &Value) {
         let schema = json!({ "properties": {
             "path": { "type": "string" }, "limit": { "type": ["integer", "null"] }, "deep": { "type": "boolean" }
         } });
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        assert_eq!(from_words(&words, Some(&schema)).ok(), expected, "{words:?}");
+        assert_eq!(&from_words(&words, Some(&schema)).unwrap_or_default(), expected, "{words:?}");
     }
 
     #[test]
     fn words_become_what_the_schema_wants() {
-        check(&[], Some(json!({})));
-        check(&["path=5", "limit=5", "deep=true"], Some(json!({ "path": "5", "limit": 5, "deep": true })));
-        check(&["path=a=b", "other=1"], Some(json!({ "path": "a=b", "other": "1" })));
-        check(&["other:=[1,2]"], Some(json!({ "other": [1, 2] })));
-        check(&["limit=many"], Some(json!({ "limit": "many" })));
-        check(&["path"], None);
-        check(&["x:={"], None);
-        check(&["path=a", "path=b"], None);
+        check(&[], &json!({}));
+        check(&["path=5", "limit=5", "deep=true"], &json!({ "path": "5", "limit": 5, "deep": true }));
+        check(&["path=a=b", "other=1"], &json!({ "path": "a=b", "other": "1" }));
+        check(&["other:=[1,2]"], &json!({ "other": [1, 2] }));
+        check(&["limit=many"], &json!({ "limit": "many" }));
+        check(&["path"], &Value::Null);
+        check(&["x:={"], &Value::Null);
+        check(&["path=a", "path=b"], &Value::Null);
     }
 }

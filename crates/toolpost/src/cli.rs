@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use toolpost_model::Mode;
 
 use crate::commands::{
-    call::CallArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs,
-    reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
+    call::CallArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs,
+    journal::JournalArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
 };
 
 /// Holds the tools of AI agents: one binary between agents and everything they can call.

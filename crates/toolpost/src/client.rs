@@ -1,20 +1,35 @@
 //! Talking to a running host over its unix socket, in plain HTTP.
 
-use std::path::Path;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::{Method, Request, Response, StatusCode, body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::net::UnixStream;
 use toolpost_model::EventBody;
+
+use crate::exit::HostLost;
 
 /// The end of a call as the host sent it.
 pub(crate) struct Sent {
     pub(crate) result: Box<str>,
 }
+
+/// Which host answers.
+#[derive(Deserialize)]
+pub(crate) struct HostFacts {
+    pub(crate) workspace: Option<PathBuf>,
+}
+
+/// How long a host that is well may take to say who it is.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A connection to a running host.
 pub(crate) struct Client {
@@ -22,15 +37,26 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects, or says that nobody is there.
-    pub(crate) async fn connect(socket: &Path) -> Option<Self> {
-        let stream = UnixStream::connect(socket).await.ok()?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
+    /// Connects and hears which host is there. `None`: nobody is.
+    pub(crate) async fn connect(socket: &Path) -> anyhow::Result<Option<(Self, HostFacts)>> {
+        let Ok(stream) = UnixStream::connect(socket).await else { return Ok(None) };
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        Some(Self { sender })
+        let mut client = Self { sender };
+        let asked = tokio::time::timeout(PATIENCE, client.json(Method::GET, "/host", String::new())).await;
+        let (_, facts) = asked.context("a host holds the data directory but does not answer")??;
+        let facts =
+            serde_json::from_value(facts).context("something else than a host answers on the socket")?;
+        Ok(Some((client, facts)))
     }
 
-    async fn send(&mut self, method: Method, path: &str, accept: &str, body: String) -> anyhow::Result<Response<Incoming>> {
+    async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        accept: &str,
+        body: String,
+    ) -> anyhow::Result<Response<Incoming>> {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -43,18 +69,35 @@ impl Client {
     }
 
     /// A request whose answer is one JSON value.
-    pub(crate) async fn json(&mut self, method: Method, path: &str, body: String) -> anyhow::Result<(StatusCode, Value)> {
+    pub(crate) async fn json(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: String,
+    ) -> anyhow::Result<(StatusCode, Value)> {
         let response = self.send(method, path, "application/json", body).await?;
         let status = response.status();
-        let bytes = response.into_body().collect().await.context("the running host stopped in the middle")?.to_bytes();
-        let value = serde_json::from_slice(&bytes).context("the running host sent something that is not JSON")?;
+        let bytes = response
+            .into_body()
+            .collect()
+            .await
+            .context("the running host stopped in the middle")?
+            .to_bytes();
+        let value =
+            serde_json::from_slice(&bytes).context("the running host sent something that is not JSON")?;
         Ok((status, value))
     }
 
     /// Calls a tool and hears its events.
-    pub(crate) async fn call(&mut self, path: &str, body: String, mut heard: impl FnMut(EventBody)) -> anyhow::Result<Sent> {
+    pub(crate) async fn call(
+        &mut self,
+        path: &str,
+        body: String,
+        mut heard: impl FnMut(EventBody),
+    ) -> anyhow::Result<Sent> {
         let response = self.send(Method::POST, path, "text/event-stream", body).await?;
-        let is_stream = response.headers().get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        let is_stream =
+            response.headers().get("content-type").is_some_and(|kind| kind == "text/event-stream");
         let mut body = response.into_body();
         if !is_stream {
             let bytes = body.collect().await?.to_bytes();
@@ -62,7 +105,7 @@ impl Client {
         }
         let mut buffer = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.context("the running host stopped in the middle of the call")?;
+            let frame = frame.map_err(|_| HostLost)?;
             let Ok(data) = frame.into_data() else { continue };
             buffer.extend_from_slice(&data);
             while let Some(end) = buffer.windows(2).position(|pair| pair == b"\n\n") {
@@ -74,7 +117,7 @@ impl Client {
                 }
             }
         }
-        bail!("the running host closed the connection before the call ended; `toolpost journal tail` tells what is on record")
+        Err(HostLost.into())
     }
 }
 

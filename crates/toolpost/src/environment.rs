@@ -46,10 +46,12 @@ pub(crate) fn log_filter() -> Option<String> {
 
 /// A token from a file, without the line's end.
 pub(crate) fn read_token(path: &Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("the token file `{}` cannot be read", path.display()))?;
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("the token file `{}` cannot be read", path.display()))?;
     let token = text.trim();
     if token.len() < 16 || token.contains(char::is_whitespace) {
-        let message = format!("`{}` must hold one token of at least 16 characters without blanks", path.display());
+        let message =
+            format!("`{}` must hold one token of at least 16 characters without blanks", path.display());
         return Err(UsageError(message).into());
     }
     Ok(token.to_owned())
@@ -59,7 +61,10 @@ pub(crate) fn read_token(path: &Path) -> anyhow::Result<String> {
 pub(crate) fn read_arguments(from: &str) -> anyhow::Result<String> {
     let mut text = String::new();
     if from == "-" {
-        std::io::stdin().take(MAX_INPUT).read_to_string(&mut text).context("standard input cannot be read")?;
+        std::io::stdin()
+            .take(MAX_INPUT)
+            .read_to_string(&mut text)
+            .context("standard input cannot be read")?;
     } else {
         let file = std::fs::File::open(from).with_context(|| format!("`{from}` cannot be opened"))?;
         file.take(MAX_INPUT).read_to_string(&mut text).with_context(|| format!("`{from}` cannot be read"))?;
@@ -67,7 +72,7 @@ pub(crate) fn read_arguments(from: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Free bytes on the file system that holds `path`, for `doctor`.
+/// The nearest folder above `path` that exists, for `doctor`.
 pub(crate) fn home_of(path: &Path) -> PathBuf {
     path.ancestors().find(|part| part.exists()).unwrap_or(Path::new("/")).to_owned()
 }

@@ -47,6 +47,21 @@ impl From<Outcome> for Exit {
     }
 }
 
+/// The host went away in the middle of a call.
+#[derive(Debug)]
+pub(crate) struct HostLost;
+
+impl fmt::Display for HostLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the host went away before the call ended, so nobody knows what came of it\n\
+             hint: start the host again and look with `toolpost journal tail`",
+        )
+    }
+}
+
+impl std::error::Error for HostLost {}
+
 /// The command was typed wrong.
 #[derive(Debug)]
 pub(crate) struct UsageError(pub(crate) String);
@@ -63,6 +78,8 @@ impl std::error::Error for UsageError {}
 pub(crate) fn of(error: &anyhow::Error) -> Exit {
     if error.is::<UsageError>() || error.is::<ConfigErrors>() || error.is::<ConfigError>() {
         Exit::Usage
+    } else if error.is::<HostLost>() {
+        Exit::Unknown
     } else {
         Exit::Failed
     }

@@ -1,5 +1,4 @@
 //! The command line: parse, run, exit code. One file a command; data on stdout, talk on stderr.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this crate is the terminal's side")]
 
 mod arguments;
 mod cli;

@@ -1,6 +1,6 @@
 //! Reaching a host: the one that runs on the workspace, or one of our own for the moment.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use hyper::Method;
@@ -13,7 +13,8 @@ use toolpost_store::{DataDir, DataDirError};
 
 use crate::{
     cli::{PlaceArgs, PolicyArgs},
-    client::Client,
+    client::{Client, HostFacts},
+    exit::UsageError,
     settings::{self, Settings},
     terminal,
 };
@@ -24,21 +25,41 @@ pub(crate) enum Reached {
     Own { opened: OpenedHost, session: Arc<Session> },
 }
 
+/// What a command wants a host for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To run something, on record.
+    Call,
+    /// To look. A host of our own then has its journal in memory: it writes nothing and ends nothing that the last
+    /// host left open.
+    Look,
+}
+
 /// How long our own host waits for what it still does when the command is over.
 const GRACE: Duration = Duration::from_secs(5);
 /// Events of our own host that may wait to be drawn.
 const EVENT_BUFFER: usize = 256;
 
 /// Finds the running host, or starts one without any face.
-pub(crate) async fn reach(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<Reached> {
-    let Settings { config, notices, place, .. } = settings::resolve(place, policy)?;
-    if let Some(client) = running(&place.data_dir).await? {
+pub(crate) async fn reach(
+    place: &PlaceArgs,
+    policy: &PolicyArgs,
+    purpose: Purpose,
+) -> anyhow::Result<Reached> {
+    let Settings { mut config, notices, place, .. } = settings::resolve(place, policy)?;
+    if let Some((client, facts)) = running(&place.data_dir).await? {
+        same_workspace(&place.workspace, &facts)?;
         if !policy.is_empty() {
-            terminal::warn("a host is running on this workspace; it decides by its own rules, not by these flags");
+            terminal::warn(
+                "a host is running on this workspace; it decides by its own rules, not by these flags",
+            );
         }
         return Ok(Reached::Running(client));
     }
     notices.iter().for_each(terminal::warn);
+    if purpose == Purpose::Look {
+        config.data_dir = None;
+    }
     match open_host(&config, HostParts::default()).await {
         Ok(opened) => {
             opened.host.notices().iter().for_each(terminal::warn);
@@ -46,20 +67,39 @@ pub(crate) async fn reach(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Res
             Ok(Reached::Own { opened, session })
         }
         // It started between the look and the lock.
-        Err(StartError::DataDir(DataDirError::InUse { path, pid })) => match running(&place.data_dir).await? {
-            Some(client) => Ok(Reached::Running(client)),
-            None => Err(DataDirError::InUse { path, pid }.into()),
-        },
+        Err(StartError::DataDir(DataDirError::InUse { path, pid })) => {
+            match running(&place.data_dir).await? {
+                Some((client, facts)) => {
+                    same_workspace(&place.workspace, &facts)?;
+                    Ok(Reached::Running(client))
+                }
+                None => Err(DataDirError::InUse { path, pid }.into()),
+            }
+        }
         Err(error) => Err(error.into()),
     }
 }
 
 /// The host that runs on a data directory, if one does.
-pub(crate) async fn running(data_dir: &std::path::Path) -> anyhow::Result<Option<Client>> {
+pub(crate) async fn running(data_dir: &Path) -> anyhow::Result<Option<(Client, HostFacts)>> {
     match DataDir::at(data_dir) {
-        Ok(data_dir) => Ok(Client::connect(&data_dir.socket_path()).await),
+        Ok(data_dir) => Client::connect(&data_dir.socket_path()).await,
         Err(DataDirError::Missing { .. }) => Ok(None),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// A data directory given by hand may belong to a host of another folder; its tools would work there.
+fn same_workspace(wanted: &Path, facts: &HostFacts) -> anyhow::Result<()> {
+    match &facts.workspace {
+        Some(theirs) if theirs != wanted => {
+            bail!(
+                "the host on this data directory works in `{}`, not in `{}`",
+                theirs.display(),
+                wanted.display()
+            )
+        }
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -82,7 +122,8 @@ impl Reached {
                 let (sender, mut events) = mpsc::channel(EVENT_BUFFER);
                 let mut request = request(session, tool, arguments);
                 request.events = Some(sender);
-                request.timeout = timeout.map(Duration::try_from_secs_f64).transpose().context("the timeout")?;
+                request.timeout =
+                    timeout.map(Duration::try_from_secs_f64).transpose().context("the timeout")?;
                 let handle = opened.host.start(request).await;
                 while let Some(event) = events.recv().await {
                     heard(event.body);
@@ -111,7 +152,8 @@ impl Reached {
     pub(crate) async fn schema(&mut self, tool: &str) -> anyhow::Result<Option<Value>> {
         match self {
             Self::Running(client) => {
-                let (status, body) = client.json(Method::GET, &format!("/tools/{}", escape(tool)), String::new()).await?;
+                let (status, body) =
+                    client.json(Method::GET, &format!("/tools/{}", escape(tool)), String::new()).await?;
                 Ok(status.is_success().then(|| body["declaration"]["input"]["schema"].clone()))
             }
             Self::Own { opened, session } => {
@@ -122,10 +164,18 @@ impl Reached {
     }
 
     /// The list of tools in a format, as `GET /tools` gives it.
-    pub(crate) async fn list(&mut self, filter: &ToolFilter, format: &str, hidden: bool) -> anyhow::Result<Value> {
+    pub(crate) async fn list(
+        &mut self,
+        filter: &ToolFilter,
+        format: &str,
+        hidden: bool,
+    ) -> anyhow::Result<Value> {
         match self {
             Self::Running(client) => {
-                let mut query = format!("/tools?format={format}&include_deferred={}&hidden={hidden}", filter.include_deferred);
+                let mut query = format!(
+                    "/tools?format={format}&include_deferred={}&hidden={hidden}",
+                    filter.include_deferred
+                );
                 let mut add = |key: &str, value: &str| query.push_str(&format!("&{key}={}", escape(value)));
                 add("query", &filter.query);
                 filter.kind.iter().for_each(|kind| add("kind", kind));
@@ -135,9 +185,11 @@ impl Reached {
                 filter.limit.iter().for_each(|limit| add("limit", &limit.to_string()));
                 taken(client.json(Method::GET, &query, String::new()).await?)
             }
-            Self::Own { opened, session } => Ok(toolpost_serve::list_tools(&opened.host, session, filter, format, hidden)
-                .await
-                .map_err(|error| crate::exit::UsageError(error.to_string()))?),
+            Self::Own { opened, session } => {
+                let listed = toolpost_serve::list_tools(&opened.host, session, filter, format, hidden).await;
+                let list = listed.map_err(|error| UsageError(error.to_string()))?;
+                serde_json::from_str(&list).context("the list of tools")
+            }
         }
     }
 

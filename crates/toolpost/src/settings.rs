@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) notices: Vec<Notice>,
     /// The workspace's file and whether it is trusted, where there is one.
     pub(crate) project: Option<Project>,
+    /// A trusted file was given.
+    pub(crate) from_file: bool,
 }
 
 /// The configuration file found in a workspace.
@@ -39,26 +41,37 @@ pub(crate) struct Project {
     pub(crate) standing: Standing,
 }
 
+/// Only where a command works: for looking at the record, which must be readable whatever the workspace's own
+/// file says.
+pub(crate) fn locate(place: &PlaceArgs) -> anyhow::Result<Place> {
+    place_of(place, trusted_layer(place)?.as_ref())
+}
+
+fn trusted_layer(place: &PlaceArgs) -> anyhow::Result<Option<Layer>> {
+    let Some(path) = &place.config else { return Ok(None) };
+    let text = read_config(path)?;
+    let parsed = ConfigFile::parse(&text, &path.display().to_string())?;
+    let folder = path.parent().map(PathBuf::from).unwrap_or_default();
+    Ok(Some(Layer::new(parsed, Standing::Trusted, RuleOrigin::Config).relative_to(folder)))
+}
+
+fn place_of(place: &PlaceArgs, trusted: Option<&Layer>) -> anyhow::Result<Place> {
+    let configured = trusted.map(|layer| HostConfig::resolve(std::slice::from_ref(layer))).transpose()?;
+    let configured = configured.map(|(config, _)| config).unwrap_or_default();
+    let workspace = environment::workspace(place.workspace.as_deref().or(configured.workspace.as_deref()))?;
+    let data_dir = match place.data_dir.clone().or(configured.data_dir) {
+        Some(data_dir) => data_dir,
+        None => environment::default_data_dir(&workspace)?,
+    };
+    Ok(Place { workspace, data_dir })
+}
+
 /// Reads every layer: the trusted file or the workspace's own, then the flags.
 pub(crate) fn resolve(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<Settings> {
-    let mut layers = Vec::new();
+    let trusted = trusted_layer(place)?;
+    let place_found = place_of(place, trusted.as_ref())?;
+    let mut layers: Vec<Layer> = trusted.into_iter().collect();
     let mut project = None;
-    let mut from_config = None;
-    if let Some(path) = &place.config {
-        let text = read_config(path)?;
-        let parsed = ConfigFile::parse(&text, &path.display().to_string())?;
-        let folder = path.parent().map(PathBuf::from).unwrap_or_default();
-        let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Config).relative_to(folder);
-        let (alone, _) = HostConfig::resolve(std::slice::from_ref(&layer))?;
-        from_config = Some(alone);
-        layers.push(layer);
-    }
-    let configured = from_config.as_ref();
-    let workspace = place.workspace.clone().or_else(|| configured.and_then(|config| config.workspace.clone()));
-    let workspace = environment::workspace(workspace.as_deref())?;
-    let data_dir = place.data_dir.clone().or_else(|| configured.and_then(|config| config.data_dir.clone()));
-    let data_dir = data_dir.map_or_else(|| environment::default_data_dir(&workspace), Ok)?;
-    let place_found = Place { workspace, data_dir };
     if place.config.is_none()
         && let Some((found, layer)) = project_layer(&place_found)?
     {
@@ -69,7 +82,7 @@ pub(crate) fn resolve(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<
     let (mut config, notices) = HostConfig::resolve(&layers)?;
     config.workspace = Some(place_found.workspace.clone());
     config.data_dir = Some(place_found.data_dir.clone());
-    Ok(Settings { place: place_found, config, notices, project })
+    Ok(Settings { place: place_found, config, notices, project, from_file: place.config.is_some() })
 }
 
 /// The workspace's own file: untrusted, so it may only restrict, until its very bytes were trusted.
@@ -89,7 +102,9 @@ fn project_layer(place: &Place) -> anyhow::Result<Option<(Project, Layer)>> {
 
 fn is_trusted(place: &Place, path: &std::path::Path, digest: &[u8; 32]) -> anyhow::Result<bool> {
     match DataDir::at(&place.data_dir) {
-        Ok(data_dir) => Ok(TrustStore::open(&data_dir).context("the list of trusted files")?.is_trusted(path, digest)),
+        Ok(data_dir) => {
+            Ok(TrustStore::open(&data_dir).context("the list of trusted files")?.is_trusted(path, digest))
+        }
         Err(DataDirError::Missing { .. }) => Ok(false),
         Err(error) => Err(error.into()),
     }

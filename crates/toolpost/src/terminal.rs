@@ -15,6 +15,30 @@ pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 
+/// A line on stdout, its colours taken away where nobody can see them.
+pub(crate) fn print_line(line: std::fmt::Arguments<'_>) {
+    write_all(anstream::stdout().lock(), format_args!("{line}\n"));
+}
+
+/// Text on stdout as it is.
+pub(crate) fn print_text(text: std::fmt::Arguments<'_>) {
+    write_all(std::io::stdout().lock(), text);
+}
+
+/// A reader that has gone has seen enough, so the command ends without a word.
+fn write_all(mut to: impl std::io::Write, text: std::fmt::Arguments<'_>) {
+    if to.write_fmt(text).and_then(|()| to.flush()).is_err() {
+        std::process::exit(0);
+    }
+}
+
+/// `println!` for data.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::terminal::print_line(format_args!($($text)*)) };
+}
+
+pub(crate) use say;
+
 /// Text in a style; `anstream` takes the style away where nobody can see it.
 pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
@@ -54,7 +78,10 @@ pub(crate) fn warn(message: impl std::fmt::Display) {
 /// Text from tools and files, made harmless for a terminal: escape sequences and direction marks are spelled
 /// out, line breaks and tabs stay.
 pub(crate) fn printable(text: &str) -> String {
-    let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let harmful = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
     if !text.contains(harmful) {
         return text.to_owned();
     }
@@ -90,7 +117,9 @@ impl LiveCall {
             EventBody::Progress(progress) => {
                 let share = match (progress.percent, progress.done, progress.total) {
                     (Some(percent), _, _) => format!("{percent:.0} %"),
-                    (None, Some(done), Some(total)) if total > 0 => format!("{} %", done.saturating_mul(100) / total),
+                    (None, Some(done), Some(total)) if total > 0 => {
+                        format!("{} %", done.saturating_mul(100) / total)
+                    }
                     (None, Some(done), _) => done.to_string(),
                     (None, None, _) => String::new(),
                 };

@@ -32,14 +32,9 @@ fn entries(text: &str, section: &str, key: &str) -> anyhow::Result<Vec<String>> 
         .skip_while(|line| *line != opening)
         .skip(1)
         .take_while(|line| *line != "]");
-    let lines: Vec<&str> = list
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .collect();
-    ensure!(
-        !lines.is_empty(),
-        "no list `{opening}` with one entry a line in `{section}`"
-    );
+    let lines: Vec<&str> =
+        list.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    ensure!(!lines.is_empty(), "no list `{opening}` with one entry a line in `{section}`");
     lines.iter().map(|line| entry(line)).collect()
 }
 
@@ -47,8 +42,7 @@ fn entries(text: &str, section: &str, key: &str) -> anyhow::Result<Vec<String>> 
 fn entry(line: &str) -> anyhow::Result<String> {
     let value = line.strip_prefix("{ crate = ").unwrap_or(line);
     let name = value.strip_prefix('"').and_then(|rest| rest.split('"').next());
-    name.map(str::to_owned)
-        .with_context(|| format!("cannot read the entry `{line}`"))
+    name.map(str::to_owned).with_context(|| format!("cannot read the entry `{line}`"))
 }
 
 #[cfg(test)]

@@ -33,18 +33,13 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Verdict> {
         println!("{complaint}");
     }
     let packages = list(&metadata, "packages").len();
-    println!(
-        "dependencies: {} complaints about {packages} packages",
-        complaints.len()
-    );
+    println!("dependencies: {} complaints about {packages} packages", complaints.len());
     Ok(Verdict::pass_if(complaints.is_empty()))
 }
 
 fn complaints(rules: &DenyFile, metadata: &Value) -> Vec<String> {
-    let members: BTreeSet<&str> = list(metadata, "workspace_members")
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
+    let members: BTreeSet<&str> =
+        list(metadata, "workspace_members").iter().filter_map(Value::as_str).collect();
     let mut found = Vec::new();
     for package in list(metadata, "packages") {
         let (name, version) = (text(package, "name"), text(package, "version"));
@@ -72,9 +67,7 @@ fn complaints(rules: &DenyFile, metadata: &Value) -> Vec<String> {
 /// Dependencies from a registry without a version; those by path have none to give.
 fn wildcards(package: &Value) -> impl Iterator<Item = &str> {
     let dependencies = list(package, "dependencies").iter();
-    dependencies
-        .filter(|one| text(one, "req") == "*" && one["path"].is_null())
-        .map(|one| text(one, "name"))
+    dependencies.filter(|one| text(one, "req") == "*" && one["path"].is_null()).map(|one| text(one, "name"))
 }
 
 #[cfg(test)]
@@ -88,41 +81,20 @@ mod tests {
             allowed_licenses: vec!["MIT".to_owned()],
             banned: vec!["openssl-sys".to_owned()],
         };
-        complaints(
-            &rules,
-            &json!({ "packages": [package], "workspace_members": ["member"] }),
-        )
+        complaints(&rules, &json!({ "packages": [package], "workspace_members": ["member"] }))
     }
 
     #[test]
     fn packages_are_judged() {
         for (name, license, source, expected) in [
             ("a", "MIT", CRATES_IO, None),
-            (
-                "a",
-                "GPL-3.0",
-                CRATES_IO,
-                Some("license `GPL-3.0` is not allowed by deny.toml"),
-            ),
-            (
-                "a",
-                "",
-                CRATES_IO,
-                Some("cannot read the license ``: no license is given"),
-            ),
+            ("a", "GPL-3.0", CRATES_IO, Some("license `GPL-3.0` is not allowed by deny.toml")),
+            ("a", "", CRATES_IO, Some("cannot read the license ``: no license is given")),
             ("openssl-sys", "MIT", CRATES_IO, Some("banned by deny.toml")),
-            (
-                "a",
-                "MIT",
-                "git+x.org",
-                Some("comes from `git+x.org`, not from crates.io"),
-            ),
+            ("a", "MIT", "git+x.org", Some("comes from `git+x.org`, not from crates.io")),
         ] {
             let package = json!({ "name": name, "version": "1.0.0", "license": license, "source": source });
-            let expected: Vec<String> = expected
-                .iter()
-                .map(|what| format!("{name} 1.0.0: {what}"))
-                .collect();
+            let expected: Vec<String> = expected.iter().map(|what| format!("{name} 1.0.0: {what}")).collect();
             assert_eq!(judge(&package), expected);
         }
     }

@@ -6,9 +6,7 @@ const PATH: &str = "CHANGELOG.md";
 
 pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
     let text = repo.file(PATH).map_or("", |file| file.text.as_str());
-    let has_section = text
-        .lines()
-        .any(|line| matches!(line.trim_end(), "## Unreleased" | "## [Unreleased]"));
+    let has_section = text.lines().any(|line| matches!(line.trim_end(), "## Unreleased" | "## [Unreleased]"));
     if has_section {
         return Vec::new();
     }
@@ -29,10 +27,7 @@ mod tests {
         for (files, refused) in [
             (&[("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n")][..], false),
             (&[("CHANGELOG.md", "# Changelog\n\n## Unreleased\n")][..], false),
-            (
-                &[("CHANGELOG.md", "# Changelog\n\n## 0.1.0\nUnreleased\n")][..],
-                true,
-            ),
+            (&[("CHANGELOG.md", "# Changelog\n\n## 0.1.0\nUnreleased\n")][..], true),
             (&[][..], true),
         ] {
             assert_eq!(!check(&Repo::of(files)).is_empty(), refused, "{files:?}");

@@ -24,10 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (SERVE, &[MODEL, CORE, CONFIG, STORE, SOURCES]),
     (TESTKIT, &[MODEL, CORE]),
     ("toolpost", &[MODEL, CORE, CONFIG, STORE, SOURCES, SERVE]),
-    (
-        "toolpost-bench",
-        &[MODEL, CORE, CONFIG, STORE, SOURCES, SERVE, TESTKIT],
-    ),
+    ("toolpost-bench", &[MODEL, CORE, CONFIG, STORE, SOURCES, SERVE, TESTKIT]),
     ("xtask", &[]),
 ];
 
@@ -36,10 +33,7 @@ const EXAMPLES_MAY_USE: &[&str] = &[MODEL, CORE, SERVE, CONFIG];
 
 /// Crates that would let the outside world into the inner two: model has no runtime, core opens nothing.
 const MAY_NOT_USE: &[(&str, &[&str])] = &[
-    (
-        MODEL,
-        &["tokio", "axum", "hyper", "rusqlite", "reqwest", "cap-std"],
-    ),
+    (MODEL, &["tokio", "axum", "hyper", "rusqlite", "reqwest", "cap-std"]),
     (CORE, &["axum", "hyper", "rusqlite", "reqwest", "cap-std"]),
 ];
 
@@ -51,12 +45,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
         Ok(metadata) => check_metadata(repo, &metadata),
         Err(error) => {
             let hint = "mend the manifests; see what cargo printed above";
-            vec![Violation::new(
-                "Cargo.toml",
-                1,
-                format!("cannot list the workspace: {error:#}"),
-                hint,
-            )]
+            vec![Violation::new("Cargo.toml", 1, format!("cannot list the workspace: {error:#}"), hint)]
         }
     }
 }
@@ -68,15 +57,8 @@ fn check_metadata(repo: &Repo, metadata: &Value) -> Vec<Violation> {
     let mut found = Vec::new();
     for package in packages {
         let manifest = text(package, "manifest_path");
-        let manifest = manifest
-            .strip_prefix(root)
-            .unwrap_or(manifest)
-            .trim_start_matches('/');
-        let package = Package {
-            name: text(package, "name"),
-            manifest,
-            package,
-        };
+        let manifest = manifest.strip_prefix(root).unwrap_or(manifest).trim_start_matches('/');
+        let package = Package { name: text(package, "name"), manifest, package };
         found.extend(package.check_direction(repo, &members));
         found.extend(package.check_forbidden(repo));
     }
@@ -117,17 +99,12 @@ impl<'a> Package<'a> {
         if self.manifest.starts_with("examples/") {
             return Some(EXAMPLES_MAY_USE);
         }
-        MAY_USE
-            .iter()
-            .find(|(name, _)| *name == self.name)
-            .map(|(_, may_use)| *may_use)
+        MAY_USE.iter().find(|(name, _)| *name == self.name).map(|(_, may_use)| *may_use)
     }
 
     fn check_forbidden(&self, repo: &Repo) -> Vec<Violation> {
-        let forbidden = MAY_NOT_USE
-            .iter()
-            .find(|(name, _)| *name == self.name)
-            .map_or(&[][..], |(_, list)| list);
+        let forbidden =
+            MAY_NOT_USE.iter().find(|(name, _)| *name == self.name).map_or(&[][..], |(_, list)| list);
         let mut found = Vec::new();
         for (name, dependency) in self.shipped_dependencies() {
             let line = self.line_of(repo, name);
@@ -152,9 +129,7 @@ impl<'a> Package<'a> {
     /// Normal and build dependencies by package name, whatever they were renamed to.
     fn shipped_dependencies(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
         let dependencies = list(self.package, "dependencies").iter();
-        dependencies
-            .filter(|one| one["kind"] != "dev")
-            .map(|one| (text(one, "name"), one))
+        dependencies.filter(|one| one["kind"] != "dev").map(|one| (text(one, "name"), one))
     }
 
     fn line_of(&self, repo: &Repo, dependency: &str) -> usize {
@@ -181,19 +156,12 @@ mod tests {
     /// What is said about the crate `name` in `folder` with one dependency, beside three others.
     fn said(folder: &str, name: &str, dependency: &Value) -> Vec<String> {
         let mut packages = vec![package(folder, name, &json!([dependency]))];
-        let others = [
-            (MODEL, "crates/model"),
-            (CORE, "crates/core"),
-            ("toolpost", "crates/toolpost"),
-        ];
+        let others = [(MODEL, "crates/model"), (CORE, "crates/core"), ("toolpost", "crates/toolpost")];
         for (other, folder) in others.into_iter().filter(|(other, _)| *other != name) {
             packages.push(package(folder, other, &json!([])));
         }
         let metadata = json!({ "workspace_root": "/w", "packages": packages });
-        check_metadata(&Repo::of(&[]), &metadata)
-            .into_iter()
-            .map(|found| found.message)
-            .collect()
+        check_metadata(&Repo::of(&[]), &metadata).into_iter().map(|found| found.message).collect()
     }
 
     #[test]
@@ -211,10 +179,7 @@ mod tests {
         ] {
             let message = format!("`{name}` may not depend on `{dependency}`");
             let expected = if allowed { vec![] } else { vec![message] };
-            assert_eq!(
-                said(folder, name, &json!({ "name": dependency, "kind": kind })),
-                expected
-            );
+            assert_eq!(said(folder, name, &json!({ "name": dependency, "kind": kind })), expected);
         }
     }
 
@@ -243,11 +208,7 @@ mod tests {
     fn a_violation_names_the_line_of_the_dependency() {
         let manifest = "[dependencies]\naxum-core = \"1\"\naxum.workspace = true\n";
         let repo = Repo::of(&[("crates/core/Cargo.toml", manifest)]);
-        let packages = [package(
-            "crates/core",
-            CORE,
-            &json!([{ "name": "axum", "kind": null }]),
-        )];
+        let packages = [package("crates/core", CORE, &json!([{ "name": "axum", "kind": null }]))];
         let found = check_metadata(&repo, &json!({ "workspace_root": "/w", "packages": packages }));
         assert_eq!(crate::tidy::places(&found), ["crates/core/Cargo.toml:3"]);
     }

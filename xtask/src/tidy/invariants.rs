@@ -15,14 +15,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("child processes", &["Command::new"]),
 ];
 
-const OPENS: &[&str] = &[
-    "std::fs",
-    "std::net",
-    "std::process",
-    "tokio::fs",
-    "tokio::net",
-    "tokio::process",
-];
+const OPENS: &[&str] = &["std::fs", "std::net", "std::process", "tokio::fs", "tokio::net", "tokio::process"];
 
 pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -36,9 +29,8 @@ pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
 
 /// Only `call.rs` executes a tool, so that no face has a way around permission, limits or the journal.
 fn check_execution(file: &File) -> Vec<Violation> {
-    let guarded = ["crates/core/src/", "crates/serve/src/"]
-        .iter()
-        .any(|folder| file.path.starts_with(folder));
+    let guarded =
+        ["crates/core/src/", "crates/serve/src/"].iter().any(|folder| file.path.starts_with(folder));
     let is_the_place =
         file.path == "crates/core/src/call.rs" || file.path.starts_with("crates/core/src/call/");
     if !guarded || is_the_place || file.is_test() {
@@ -82,33 +74,19 @@ fn check_outside_world(repo: &Repo) -> Vec<Violation> {
                 if let Some(word) = words.iter().find(|word| reaches_for(&line, word)) {
                     let message = format!("`{word}`: more than one module of `{member}` reaches for {what}");
                     let place = Violation::new(&file.path, number, message, "");
-                    doors
-                        .entry((member, what))
-                        .or_default()
-                        .entry(module.to_owned())
-                        .or_insert(place);
+                    doors.entry((member, what)).or_default().entry(module.to_owned()).or_insert(place);
                 }
             }
         }
     }
-    doors
-        .into_values()
-        .filter(|modules| modules.len() > 1)
-        .flat_map(name_the_others)
-        .collect()
+    doors.into_values().filter(|modules| modules.len() > 1).flat_map(name_the_others).collect()
 }
 
 /// Any of the modules may be the right one, so each place is told about the rest.
 fn name_the_others(modules: BTreeMap<String, Violation>) -> Vec<Violation> {
     let all: Vec<String> = modules.keys().map(|module| format!("`{module}`")).collect();
     let hint = format!("keep one module for it; now there are {}", all.join(", "));
-    modules
-        .into_values()
-        .map(|place| Violation {
-            hint: hint.clone(),
-            ..place
-        })
-        .collect()
+    modules.into_values().map(|place| Violation { hint: hint.clone(), ..place }).collect()
 }
 
 /// The crate's folder and its top-level module: `src/native.rs` and all of `src/native/` are `native`.
@@ -157,26 +135,14 @@ mod tests {
         for (path, text, struck) in [
             ("crates/core/src/call.rs", chain, None),
             ("crates/core/src/call/run.rs", chain, None),
-            (
-                "crates/core/src/host.rs",
-                chain,
-                Some("crates/core/src/host.rs:3"),
-            ),
-            (
-                "crates/serve/src/call.rs",
-                "Tool::execute(&tool, call)",
-                Some("crates/serve/src/call.rs:1"),
-            ),
+            ("crates/core/src/host.rs", chain, Some("crates/core/src/host.rs:3")),
+            ("crates/serve/src/call.rs", "Tool::execute(&tool, call)", Some("crates/serve/src/call.rs:1")),
             ("crates/serve/src/http.rs", in_tests, None),
             ("crates/core/tests/it/call.rs", chain, None),
             ("crates/core/src/port.rs", "fn execute(&self);", None),
             ("crates/store/src/journal.rs", "db.execute(sql)", None),
         ] {
-            assert_eq!(
-                places(&check(&Repo::of(&[(path, text)]))),
-                Vec::from_iter(struck),
-                "{path}"
-            );
+            assert_eq!(places(&check(&Repo::of(&[(path, text)]))), Vec::from_iter(struck), "{path}");
         }
     }
 
@@ -199,35 +165,16 @@ mod tests {
     #[test]
     fn one_module_reaches_outside() {
         for (first, second, struck) in [
-            (
-                "crates/store/src/blobs.rs",
-                "crates/store/src/blobs/sweep.rs",
-                false,
-            ),
-            (
-                "crates/store/src/blobs/sweep.rs",
-                "crates/store/src/blobs/write.rs",
-                false,
-            ),
+            ("crates/store/src/blobs.rs", "crates/store/src/blobs/sweep.rs", false),
+            ("crates/store/src/blobs/sweep.rs", "crates/store/src/blobs/write.rs", false),
             ("crates/store/src/blobs.rs", "crates/store/src/journal.rs", true),
             ("crates/store/src/blobs.rs", "crates/serve/src/auth.rs", false),
-            (
-                "crates/store/src/blobs.rs",
-                "crates/store/tests/it/main.rs",
-                false,
-            ),
+            ("crates/store/src/blobs.rs", "crates/store/tests/it/main.rs", false),
             ("crates/testkit/src/a.rs", "crates/testkit/src/b.rs", false),
             ("xtask/src/a.rs", "xtask/src/b.rs", false),
         ] {
-            let found = places(&check(&Repo::of(&[
-                (first, "use std::fs;"),
-                (second, "use std::{fs, io};"),
-            ])));
-            let expected = if struck {
-                vec![format!("{first}:1"), format!("{second}:1")]
-            } else {
-                vec![]
-            };
+            let found = places(&check(&Repo::of(&[(first, "use std::fs;"), (second, "use std::{fs, io};")])));
+            let expected = if struck { vec![format!("{first}:1"), format!("{second}:1")] } else { vec![] };
             assert_eq!(found, expected, "{first} {second}");
         }
     }
@@ -241,10 +188,7 @@ mod tests {
             ("Command::new(shell)", "clap::Command::new(name)", false),
             ("std::fs::read(path)", "cap_std::fs::Dir", false),
         ] {
-            let files = [
-                ("crates/a/src/first.rs", first),
-                ("crates/a/src/second.rs", second),
-            ];
+            let files = [("crates/a/src/first.rs", first), ("crates/a/src/second.rs", second)];
             assert_eq!(!check(&Repo::of(&files)).is_empty(), struck, "{first} {second}");
         }
     }

@@ -17,11 +17,7 @@ pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
             let hint = "split it by what its parts are about";
             found.push(Violation::new(&file.path, 1, message, hint));
         }
-        let limit = if file.is_test() {
-            TEST_FUNCTION_LINES
-        } else {
-            FUNCTION_LINES
-        };
+        let limit = if file.is_test() { TEST_FUNCTION_LINES } else { FUNCTION_LINES };
         for Function { name, start, lines } in functions(&file.code()) {
             if lines > limit {
                 let message = format!("function `{name}` of {lines} lines, the limit is {limit}");
@@ -55,9 +51,8 @@ fn function_name(line: &str) -> Option<String> {
         .match_indices("fn ")
         .map(|(at, _)| at)
         .find(|at| *at == 0 || line[..*at].ends_with([' ', '(']))?;
-    let name = line[at + "fn ".len()..]
-        .split(|c: char| !c.is_alphanumeric() && c != '_' && c != '#')
-        .next()?;
+    let name =
+        line[at + "fn ".len()..].split(|c: char| !c.is_alphanumeric() && c != '_' && c != '#').next()?;
     (!name.is_empty()).then(|| name.to_owned())
 }
 
@@ -70,38 +65,17 @@ mod tests {
     fn functions_are_measured() {
         for (text, expected) in [
             ("fn a() {}", vec![("a", 1, 1)]),
-            (
-                "pub(crate) async fn a(x: fn(u8)) {\n    x(1);\n}\n",
-                vec![("a", 1, 3)],
-            ),
-            (
-                "trait T {\n    fn a(&self);\n    fn b() {\n    }\n}",
-                vec![("a", 2, 1), ("b", 3, 2)],
-            ),
-            (
-                "fn a(\n    x: u8,\n) -> u8\nwhere\n    X: Y,\n{\n    if x {\n    }\n}\n",
-                vec![("a", 1, 9)],
-            ),
-            (
-                "fn a() {\n    fn b() {\n        1;\n    }\n}",
-                vec![("a", 1, 5), ("b", 2, 3)],
-            ),
+            ("pub(crate) async fn a(x: fn(u8)) {\n    x(1);\n}\n", vec![("a", 1, 3)]),
+            ("trait T {\n    fn a(&self);\n    fn b() {\n    }\n}", vec![("a", 2, 1), ("b", 3, 2)]),
+            ("fn a(\n    x: u8,\n) -> u8\nwhere\n    X: Y,\n{\n    if x {\n    }\n}\n", vec![("a", 1, 9)]),
+            ("fn a() {\n    fn b() {\n        1;\n    }\n}", vec![("a", 1, 5), ("b", 2, 3)]),
             ("fn a() {\n    let s = \"\n}\n\";\n}", vec![("a", 1, 5)]),
             ("// fn a() {}\nlet f: fn (u8) = 1;\nlet often = 1;", vec![]),
-            (
-                "extern \"C\" fn a() {\n}\nfn r#gen() {}",
-                vec![("a", 1, 2), ("r#gen", 3, 1)],
-            ),
-            (
-                "macro_rules! m {\n    () => {\n        fn $name() {}\n    };\n}",
-                vec![],
-            ),
+            ("extern \"C\" fn a() {\n}\nfn r#gen() {}", vec![("a", 1, 2), ("r#gen", 3, 1)]),
+            ("macro_rules! m {\n    () => {\n        fn $name() {}\n    };\n}", vec![]),
         ] {
             let found = functions(&RustCode::new(text));
-            let found: Vec<_> = found
-                .iter()
-                .map(|f| (f.name.as_str(), f.start, f.lines))
-                .collect();
+            let found: Vec<_> = found.iter().map(|f| (f.name.as_str(), f.start, f.lines)).collect();
             assert_eq!(found, expected, "{text}");
         }
     }
@@ -113,11 +87,7 @@ mod tests {
             ("src/a.rs", function(80), vec![]),
             ("src/a.rs", function(81), vec!["src/a.rs:1"]),
             ("tests/it/a.rs", function(120), vec![]),
-            (
-                "crates/x/tests/it/a.rs",
-                function(121),
-                vec!["crates/x/tests/it/a.rs:1"],
-            ),
+            ("crates/x/tests/it/a.rs", function(121), vec!["crates/x/tests/it/a.rs:1"]),
             ("src/a.rs", "a();\n".repeat(500), vec![]),
             ("src/a.rs", "a();\n".repeat(501), vec!["src/a.rs:1"]),
             ("docs/a.md", "a\n".repeat(501), vec![]),

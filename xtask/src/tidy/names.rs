@@ -2,15 +2,10 @@
 
 use super::{Repo, Violation};
 
-const EMPTY_NAMES: &[&str] = &[
-    "util", "utils", "common", "helper", "helpers", "manager", "service", "misc",
-];
+const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "manager", "service", "misc"];
 
 pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
-    repo.files
-        .iter()
-        .filter_map(|file| check_path(&file.path))
-        .collect()
+    repo.files.iter().filter_map(|file| check_path(&file.path)).collect()
 }
 
 fn check_path(path: &str) -> Option<Violation> {
@@ -19,16 +14,8 @@ fn check_path(path: &str) -> Option<Violation> {
         return Some(Violation::new(path, 1, "a module named `mod.rs`", hint));
     }
     let stem = |part: &'_ str| part.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    let name = path
-        .split('/')
-        .map(stem)
-        .find(|stem| EMPTY_NAMES.contains(&stem.as_str()))?;
-    Some(Violation::new(
-        path,
-        1,
-        format!("the name `{name}` says nothing"),
-        "name the thing it holds",
-    ))
+    let name = path.split('/').map(stem).find(|stem| EMPTY_NAMES.contains(&stem.as_str()))?;
+    Some(Violation::new(path, 1, format!("the name `{name}` says nothing"), "name the thing it holds"))
 }
 
 #[cfg(test)]

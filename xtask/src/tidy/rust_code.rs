@@ -8,20 +8,12 @@ pub(crate) struct RustCode {
 
 impl RustCode {
     pub(crate) fn new(text: &str) -> RustCode {
-        RustCode {
-            lines: blank(text)
-                .lines()
-                .map(|line| line.trim_end().to_owned())
-                .collect(),
-        }
+        RustCode { lines: blank(text).lines().map(|line| line.trim_end().to_owned()).collect() }
     }
 
     /// Lines with their numbers, from 1.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.lines
-            .iter()
-            .enumerate()
-            .map(|(index, line)| (index + 1, line.as_str()))
+        self.lines.iter().enumerate().map(|(index, line)| (index + 1, line.as_str()))
     }
 
     /// As `lines`, without what `#[cfg(test)]` leaves out of the shipped code.

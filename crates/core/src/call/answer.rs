@@ -46,7 +46,15 @@ impl Answer {
 pub struct CallHandle {
     id: InvocationId,
     live: Option<Arc<LiveCall>>,
+    on_drop: OnDrop,
     answer: Waiting,
+}
+
+/// What becomes of the call when nobody waits for it any more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnDrop {
+    Cancel,
+    LetGoOn,
 }
 
 enum Waiting {
@@ -57,15 +65,17 @@ enum Waiting {
 
 impl CallHandle {
     pub(crate) fn own(live: Arc<LiveCall>, answer: oneshot::Receiver<Arc<Answer>>) -> Self {
-        Self { id: live.id, live: Some(live), answer: Waiting::Own(answer) }
+        Self { id: live.id, live: Some(live), on_drop: OnDrop::Cancel, answer: Waiting::Own(answer) }
     }
 
-    pub(crate) fn shared(id: InvocationId, answer: watch::Receiver<Option<Arc<Answer>>>) -> Self {
-        Self { id, live: None, answer: Waiting::Shared(answer) }
+    /// A repeat waits for the first one's call, which is not its own to cancel.
+    pub(crate) fn shared(live: Arc<LiveCall>, answer: watch::Receiver<Option<Arc<Answer>>>) -> Self {
+        Self { id: live.id, live: Some(live), on_drop: OnDrop::LetGoOn, answer: Waiting::Shared(answer) }
     }
 
     pub(crate) fn ready(answer: Arc<Answer>) -> Self {
-        Self { id: answer.result().invocation_id, live: None, answer: Waiting::Ready(answer) }
+        let id = answer.result().invocation_id;
+        Self { id, live: None, on_drop: OnDrop::LetGoOn, answer: Waiting::Ready(answer) }
     }
 
     /// The call.
@@ -82,7 +92,7 @@ impl CallHandle {
 
     /// Lets the call go on when the handle is dropped.
     pub fn detach(&mut self) {
-        self.live = None;
+        self.on_drop = OnDrop::LetGoOn;
     }
 
     /// Waits for the end.
@@ -96,14 +106,14 @@ impl CallHandle {
                 Err(_) => None,
             },
         };
-        self.live = None;
+        self.on_drop = OnDrop::LetGoOn;
         answer.unwrap_or_else(|| lost(id))
     }
 }
 
 impl Drop for CallHandle {
     fn drop(&mut self) {
-        if let Some(live) = &self.live {
+        if let (Some(live), OnDrop::Cancel) = (&self.live, self.on_drop) {
             live.cancel(CancelReason::CallerGone);
         }
     }

@@ -16,7 +16,7 @@ pub struct Explanation {
     /// Whether the surface shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visibility: Option<Visibility>,
-    /// The stages passed.
+    /// The stages reached, the last of them only looked at.
     pub stages: Vec<Stage>,
     /// What it would touch.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,13 +42,11 @@ pub(crate) fn explain(call: Call, visibility: Option<Visibility>) -> Explanation
         }
         Some(Ending::Output(_)) | None => (None, None),
     };
-    // The last transition is the stage that was not entered in earnest.
-    let passed = call.transitions.len().saturating_sub(1);
     Explanation {
         tool: call.live.tool.clone(),
         tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
         visibility,
-        stages: call.transitions.iter().take(passed).map(|transition| transition.stage).collect(),
+        stages: call.transitions.iter().map(|transition| transition.stage).collect(),
         effects: call.effects,
         decision: call.decision,
         would_run: outcome.is_none(),

@@ -26,12 +26,8 @@ pub(crate) struct OpenCall {
     session: SessionId,
     call: RecordedCall,
     request: Option<RequestKey>,
-    /// `None`: it had not started anything that may have a side effect.
-    started: Option<Started>,
-}
-
-struct Started {
-    may_run_again: bool,
+    /// It had begun something that may have a side effect.
+    started: bool,
 }
 
 /// What is to be done with an open call.
@@ -42,15 +38,17 @@ enum Plan {
 
 impl OpenCall {
     fn plan(&self) -> Plan {
-        match &self.started {
-            Some(started) if !started.may_run_again => Plan::End(result::outcome_unknown()),
-            _ if self.call.redacted => Plan::End(result::restarted(
+        // Not even an idempotent write is run again: what it would write over may have changed since.
+        if self.started {
+            Plan::End(result::outcome_unknown())
+        } else if self.call.redacted {
+            Plan::End(result::restarted(
                 "a sensitive argument was kept out of the record, so it cannot be run",
-            )),
-            _ if self.call.arguments.is_none() => {
-                Plan::End(result::restarted("its arguments are not on record"))
-            }
-            Some(_) | None => Plan::RunAgain,
+            ))
+        } else if self.call.arguments.is_none() {
+            Plan::End(result::restarted("its arguments are not on record"))
+        } else {
+            Plan::RunAgain
         }
     }
 }
@@ -93,14 +91,12 @@ fn follow(open: &mut HashMap<InvocationId, OpenCall>, row: &StoredRecord) {
             let Ok(way) = serde_json::from_str::<RecordedWay>(&row.record.body) else {
                 return;
             };
-            let started = (row.record.kind == RecordKind::Started).then(|| Started {
-                may_run_again: way.effects.is_some_and(|effects| effects.may_run_again()),
-            });
+            let started = row.record.kind == RecordKind::Started;
             if let Some(call) = way.call {
                 let request = row.record.request.clone();
                 open.insert(id, OpenCall { id, session: session.clone(), call, request, started });
             } else if let Some(known) = open.get_mut(&id) {
-                known.started = started.or(known.started.take());
+                known.started |= started;
             }
         }
         RecordKind::HostStarted | RecordKind::SessionOpened | RecordKind::SessionClosed => {}
@@ -119,6 +115,12 @@ pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
                 ended.ending = Some(ending);
                 ended.stage = Stage::Map;
                 drive(host, &mut ended, Way::Recovered).await;
+                if host.journal_failing() {
+                    // Going on would put the start behind a call that has no end, and nobody would look again.
+                    return Err(JournalError::Broken(
+                        "the end of a call left open could not be written".into(),
+                    ));
+                }
             }
             Plan::RunAgain => again.push(call),
         }
@@ -160,6 +162,6 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
     let live = Arc::new(LiveCall::new(open.id, &request, host.redactor.clone()));
     let mut call = Call::new(live, request, open.request.take());
     call.face = std::mem::take(&mut open.call.face);
-    call.on_record = if open.started.is_some() { OnRecord::Started } else { OnRecord::Accepted };
+    call.on_record = if open.started { OnRecord::Started } else { OnRecord::Accepted };
     call
 }

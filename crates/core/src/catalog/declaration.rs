@@ -1,12 +1,12 @@
 //! Layer 1: a declaration takes its place in the catalog under names that no other tool has.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
 use toolpost_model::{ClassFact, Declaration, EffectClass, EffectOrigin, Effects, Naming, ToolId};
 
 use super::{
-    interface::{self, ToolSettings},
+    interface::{self, OperatorSettings},
     schema::Schema,
 };
 use crate::{catalog::SourceTools, port::SourceIndex};
@@ -22,6 +22,8 @@ pub struct Entry {
     pub(crate) source: SourceIndex,
     /// Who vouches for the class and effects of its calls.
     pub(crate) origin: EffectOrigin,
+    /// The operator's deadline for it: nobody gets more.
+    pub(crate) timeout: Option<Duration>,
     input: Schema,
     output: Option<Schema>,
 }
@@ -110,7 +112,7 @@ impl Entry {
 pub(super) fn admit(
     mut declaration: Declaration,
     from: &SourceTools,
-    settings: &HashMap<String, ToolSettings>,
+    settings: &dyn OperatorSettings,
     taken: &HashMap<Box<str>, u32>,
 ) -> Result<(Entry, Vec<CatalogNotice>), CatalogNotice> {
     let id = declaration.tool_id.clone();
@@ -132,8 +134,8 @@ pub(super) fn admit(
     let dropped =
         lost.into_iter().map(|alias| CatalogNotice::AliasTaken { tool: id.clone(), alias }).collect();
 
-    let chosen = [name.as_str(), id.as_str()].into_iter().find_map(|key| settings.get(key));
-    if let Some(settings) = chosen {
+    let chosen = settings.of(&id);
+    if let Some(settings) = &chosen {
         interface::apply(settings, &mut declaration);
     }
 
@@ -143,9 +145,10 @@ pub(super) fn admit(
     };
     let input = Schema::new(Arc::clone(&declaration.input.schema)).map_err(bad_schema)?;
     let output = declaration.output.schema.clone().map(Schema::new).transpose().map_err(bad_schema)?;
-    let by_operator = chosen.is_some_and(|settings| settings.class.is_some());
+    let by_operator = chosen.as_ref().is_some_and(|settings| settings.class.is_some());
+    let timeout = chosen.and_then(|settings| settings.timeout);
     let origin = if by_operator { EffectOrigin::Operator } else { from.origin };
-    let entry = Entry { declaration, name: name.into(), source: from.source, origin, input, output };
+    let entry = Entry { declaration, name: name.into(), source: from.source, origin, timeout, input, output };
     Ok((entry, dropped))
 }
 

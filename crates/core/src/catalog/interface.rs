@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use toolpost_model::{ClassFact, Declaration, EffectClass, Lifecycle, Loading, Requirements};
+use toolpost_model::{ClassFact, Declaration, EffectClass, Lifecycle, Loading, Requirements, ToolId};
 
 use super::CatalogNotice;
 
@@ -13,7 +13,7 @@ pub struct ToolSettings {
     pub enabled: Option<bool>,
     /// Whether it waits to be discovered.
     pub deferred: Option<bool>,
-    /// Its deadline.
+    /// Its deadline: what it gets, and the most a caller may wish for.
     pub timeout: Option<Duration>,
     /// Its class: the operator vouches for it.
     pub class: Option<EffectClass>,
@@ -25,6 +25,26 @@ pub struct ToolSettings {
     pub requires: Option<Requirements>,
 }
 
+/// The operator's settings, asked for each tool when the catalog is built.
+pub trait OperatorSettings: Send + Sync + 'static {
+    /// What is set for a tool.
+    fn of(&self, tool: &ToolId) -> Option<ToolSettings>;
+
+    /// The names under which something is set, so that one that fits no tool can be pointed out.
+    fn names(&self) -> Vec<String>;
+}
+
+/// Settings by name or id; the id is looked at first, as it is the more exact of the two.
+impl OperatorSettings for HashMap<String, ToolSettings> {
+    fn of(&self, tool: &ToolId) -> Option<ToolSettings> {
+        self.get(tool.as_str()).or_else(|| self.get(tool.name())).cloned()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.keys().cloned().collect()
+    }
+}
+
 pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
     if settings.enabled == Some(false) {
         declaration.lifecycle = Lifecycle::Disabled;
@@ -33,9 +53,6 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
         declaration.loading = if deferred { Loading::Deferred } else { Loading::Eager };
     }
     let interface = &mut declaration.interface;
-    if let Some(timeout) = settings.timeout {
-        interface.execution.timeout_ms = Some(timeout.as_millis().try_into().unwrap_or(u64::MAX));
-    }
     if let Some(class) = settings.class {
         interface.safety.class = ClassFact::Always(class);
     }
@@ -51,11 +68,9 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
 }
 
 /// Settings whose key names no tool: most likely a typing mistake, and silence would hide it.
-pub(super) fn unused(
-    settings: &HashMap<String, ToolSettings>,
-    known: impl Fn(&str) -> bool,
-) -> Vec<CatalogNotice> {
-    let mut names: Vec<&String> = settings.keys().filter(|name| !known(name)).collect();
+pub(super) fn unused(settings: &dyn OperatorSettings, known: impl Fn(&str) -> bool) -> Vec<CatalogNotice> {
+    let mut names = settings.names();
+    names.retain(|name| !known(name));
     names.sort();
-    names.into_iter().map(|name| CatalogNotice::UnusedSettings { name: name.clone() }).collect()
+    names.into_iter().map(|name| CatalogNotice::UnusedSettings { name }).collect()
 }

@@ -1,5 +1,7 @@
 //! JSON Schemas: bounded when they come in, compiled once, and violations told so that a model can mend them.
 
+mod sensitive;
+
 use std::sync::{Arc, OnceLock};
 
 use jsonschema::{PatternOptions, Validator, error::ValidationErrorKind};
@@ -19,7 +21,7 @@ pub struct Schema {
     value: Arc<Value>,
     /// Compiled at first use, so that ten thousand tools cost nothing at start, and never again after.
     compiled: OnceLock<Result<Validator, SchemaError>>,
-    sensitive: Vec<Vec<Step>>,
+    has_marks: bool,
 }
 
 /// Why a schema cannot be used.
@@ -55,13 +57,6 @@ pub struct Violation {
     pub given: String,
 }
 
-/// One step of the way to a sensitive field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
-    Key(String),
-    Items,
-}
-
 impl Schema {
     /// Checks the bounds and finds the sensitive fields. Compiling waits for the first use.
     pub(super) fn new(value: Arc<Value>) -> Result<Self, SchemaError> {
@@ -70,9 +65,8 @@ impl Schema {
         }
         let mut nodes = 0;
         bounded(&value, 0, &mut nodes)?;
-        let mut sensitive = Vec::new();
-        find_sensitive(&value, &mut Vec::new(), &mut sensitive);
-        Ok(Self { value, compiled: OnceLock::new(), sensitive })
+        let has_marks = sensitive::has_marks(&value);
+        Ok(Self { value, compiled: OnceLock::new(), has_marks })
     }
 
     /// The schema itself.
@@ -115,11 +109,7 @@ impl Schema {
 
     /// JSON pointers of the sensitive values that are present in `instance`.
     pub(crate) fn sensitive_pointers(&self, instance: &Value) -> Vec<String> {
-        let mut found = Vec::new();
-        for path in &self.sensitive {
-            expand(instance, path, String::new(), &mut found);
-        }
-        found
+        sensitive::pointers(&self.value, self.has_marks, instance)
     }
 }
 
@@ -221,55 +211,6 @@ fn bounded(value: &Value, depth: usize, nodes: &mut usize) -> Result<(), SchemaE
     }
 }
 
-/// Words in a field's name that make it sensitive without being marked.
-const SECRET_WORDS: [&str; 7] =
-    ["password", "passwd", "secret", "api_key", "apikey", "access_token", "authorization"];
-
-fn find_sensitive(schema: &Value, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
-    if path.len() > MAX_DEPTH {
-        return;
-    }
-    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-        for (name, inner) in properties {
-            path.push(Step::Key(name.clone()));
-            let lower = name.to_lowercase();
-            let marked = inner.get("x-sensitive").and_then(Value::as_bool);
-            if marked.unwrap_or_else(|| SECRET_WORDS.iter().any(|word| lower.contains(word))) {
-                found.push(path.clone());
-            } else {
-                find_sensitive(inner, path, found);
-            }
-            path.pop();
-        }
-    }
-    if let Some(items) = schema.get("items") {
-        path.push(Step::Items);
-        find_sensitive(items, path, found);
-        path.pop();
-    }
-}
-
-fn expand(value: &Value, path: &[Step], pointer: String, found: &mut Vec<String>) {
-    let Some((step, rest)) = path.split_first() else {
-        found.push(pointer);
-        return;
-    };
-    match (step, value) {
-        (Step::Key(key), Value::Object(object)) => {
-            if let Some(inner) = object.get(key) {
-                let escaped = key.replace('~', "~0").replace('/', "~1");
-                expand(inner, rest, format!("{pointer}/{escaped}"), found);
-            }
-        }
-        (Step::Items, Value::Array(items)) => {
-            for (place, inner) in items.iter().enumerate() {
-                expand(inner, rest, format!("{pointer}/{place}"), found);
-            }
-        }
-        (Step::Key(_) | Step::Items, _) => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -342,21 +283,5 @@ mod tests {
         assert!(matches!(Schema::new(Arc::new(deep)), Err(SchemaError::TooLarge { .. })));
         let wide: Vec<Value> = (0..30_000).map(Value::from).collect();
         assert!(matches!(Schema::new(Arc::new(json!({ "enum": wide }))), Err(SchemaError::TooLarge { .. })));
-    }
-
-    #[test]
-    fn sensitive_fields_are_found_by_mark_and_by_name_also_inside_arrays() {
-        let schema = schema(json!({
-            "properties": {
-                "api_key": { "type": "string" },
-                "pin": { "type": "string", "x-sensitive": true },
-                "secret_santa": { "type": "string", "x-sensitive": false },
-                "users": { "items": { "properties": { "password": {} } } }
-            }
-        }));
-        let found = schema.sensitive_pointers(&json!({
-            "api_key": "k", "pin": "1", "secret_santa": "bob", "users": [{ "password": "p" }, {}]
-        }));
-        assert_eq!(found, ["/api_key", "/pin", "/users/0/password"]);
     }
 }

@@ -1,7 +1,12 @@
 //! Finding tools: fielded BM25 for ranking, plus every substring hit, so that nothing a plain text search would
 //! find is missed.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    cmp::Ordering,
+    collections::{BinaryHeap, HashMap, HashSet},
+};
+
+use memchr::memmem;
 
 use super::Entry;
 
@@ -11,6 +16,9 @@ const B: f32 = 0.6;
 const NAME: f32 = 4.0;
 const TAGS: f32 = 2.0;
 const DESCRIPTION: f32 = 1.0;
+
+/// The score of a tool that no word has touched.
+const UNTOUCHED: f32 = -1.0;
 
 /// An inverted index over name, tags, search hint and description.
 #[derive(Default)]
@@ -68,33 +76,42 @@ impl SearchIndex {
         self.text.shrink_to_fit();
     }
 
-    /// Places, best first: the exact name, then by score, then what only matches as a substring.
-    pub(super) fn search(&self, query: &str) -> Vec<usize> {
+    /// Places, best first: the exact name, then by score, then what only matches as a substring. Lazy, because
+    /// most callers want the first ten of many thousands.
+    pub(super) fn search(&self, query: &str) -> impl Iterator<Item = usize> {
         let query = query.trim().to_lowercase();
-        let mut scores: HashMap<u32, f32> = HashMap::new();
+        // One slot a tool is quicker than a map as soon as a word is common.
+        let mut scores = vec![UNTOUCHED; self.lengths.len()];
+        let mut touched: Vec<u32> = Vec::new();
         let asked: HashSet<String> = words(&query).collect();
         for word in &asked {
-            let Some(postings) = self.postings.get(word.as_str()) else {
-                continue;
-            };
+            let Some(postings) = self.postings.get(word.as_str()) else { continue };
             let rarity = self.rarity(postings.len());
             for posting in postings {
                 let length = self.lengths[posting.place as usize] / self.mean_length;
                 let saturation = posting.weight + K1 * (1.0 - B + B * length);
-                *scores.entry(posting.place).or_default() +=
-                    rarity * posting.weight * (K1 + 1.0) / saturation;
+                let score = &mut scores[posting.place as usize];
+                if *score < 0.0 {
+                    *score = 0.0;
+                    touched.push(posting.place);
+                }
+                *score += rarity * posting.weight * (K1 + 1.0) / saturation;
             }
         }
         for place in self.substring_hits(&query) {
             // A hit in the middle of a word ranks behind every whole word.
-            scores.entry(place).or_insert(0.0);
+            if scores[place as usize] < 0.0 {
+                scores[place as usize] = 0.0;
+                touched.push(place);
+            }
         }
-        let mut ranked: Vec<(u32, f32)> = scores.into_iter().collect();
-        let exact = |place: u32| *self.names[place as usize] == *query;
-        ranked.sort_unstable_by(|(a, left), (b, right)| {
-            exact(*b).cmp(&exact(*a)).then(right.total_cmp(left)).then(a.cmp(b))
+        let ranked = touched.into_iter().map(|place| Ranked {
+            exact: *self.names[place as usize] == *query,
+            score: scores[place as usize],
+            place,
         });
-        ranked.into_iter().map(|(place, _)| place as usize).collect()
+        let mut heap: BinaryHeap<Ranked> = ranked.collect();
+        std::iter::from_fn(move || heap.pop().map(|best| best.place as usize))
     }
 
     fn rarity(&self, found: usize) -> f32 {
@@ -107,13 +124,40 @@ impl SearchIndex {
         if query.is_empty() {
             return hits;
         }
+        let finder = memmem::Finder::new(query);
         let mut from = 0;
-        while let Some(at) = self.text[from..].find(query) {
+        while let Some(at) = finder.find(&self.text.as_bytes()[from..]) {
             let place = self.ends.partition_point(|&end| end <= from + at);
             hits.push(u32::try_from(place).unwrap_or(u32::MAX));
             from = self.ends[place];
         }
         hits
+    }
+}
+
+/// A tool among the results. The greatest is the best.
+#[derive(PartialEq)]
+struct Ranked {
+    exact: bool,
+    score: f32,
+    place: u32,
+}
+
+impl Eq for Ranked {}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.exact
+            .cmp(&other.exact)
+            .then(self.score.total_cmp(&other.score))
+            // Of equals, the one listed first.
+            .then(other.place.cmp(&self.place))
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

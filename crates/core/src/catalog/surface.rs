@@ -3,7 +3,10 @@
 //! A surface is one byte or two per tool over a shared catalog: ten thousand tools and a thousand sessions
 //! never copy a list.
 
-use std::sync::Arc;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use toolpost_model::{Declaration, HiddenReason, Lifecycle, Loading, SurfaceId, SurfaceRequest, Visibility};
 
@@ -56,7 +59,11 @@ impl Surface {
         policy: &dyn PolicyEngine,
     ) -> Self {
         let visibility = catalog.entries().iter().map(|entry| see(entry, request, policy)).collect();
-        Self { id: SurfaceId::new(format!("surface-{id}")), request: request.clone(), catalog, visibility }
+        let mut hasher = DefaultHasher::new();
+        request.hash(&mut hasher);
+        // Of the catalog's state and of what was asked for: two kinds of request never share an id.
+        let id = SurfaceId::new(format!("surface-{id}-{:08x}", hasher.finish() as u32));
+        Self { id, request: request.clone(), catalog, visibility }
     }
 
     /// The surface's id.
@@ -90,7 +97,7 @@ impl Surface {
         let places: Box<dyn Iterator<Item = usize>> = if filter.query.trim().is_empty() {
             Box::new(0..self.visibility.len())
         } else {
-            Box::new(merge(self.catalog.search(&filter.query), preferred).into_iter())
+            merge(self.catalog.search(&filter.query), preferred)
         };
         let listed = places.filter_map(|place| {
             let visibility = self.visibility[place];
@@ -108,10 +115,14 @@ impl Surface {
 }
 
 /// Merges ranked lists by reciprocal rank, which needs no common scale of scores.
-fn merge(own: Vec<usize>, others: &[Vec<usize>]) -> Vec<usize> {
+fn merge<'a>(
+    own: impl Iterator<Item = usize> + 'a,
+    others: &[Vec<usize>],
+) -> Box<dyn Iterator<Item = usize> + 'a> {
     if others.iter().all(Vec::is_empty) {
-        return own;
+        return Box::new(own);
     }
+    let own: Vec<usize> = own.collect();
     let mut scores: std::collections::HashMap<usize, f64> = std::collections::HashMap::new();
     for list in std::iter::once(&own).chain(others) {
         for (rank, &place) in list.iter().enumerate() {
@@ -120,7 +131,7 @@ fn merge(own: Vec<usize>, others: &[Vec<usize>]) -> Vec<usize> {
     }
     let mut ranked: Vec<(usize, f64)> = scores.into_iter().collect();
     ranked.sort_unstable_by(|(a, left), (b, right)| right.total_cmp(left).then(a.cmp(b)));
-    ranked.into_iter().map(|(place, _)| place).collect()
+    Box::new(ranked.into_iter().map(|(place, _)| place))
 }
 
 fn see(entry: &Entry, request: &SurfaceRequest, policy: &dyn PolicyEngine) -> Visibility {

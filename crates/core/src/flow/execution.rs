@@ -58,10 +58,12 @@ type Ended = Result<Result<ToolOutput, ToolFailure>, Box<dyn std::any::Any + Sen
 fn returned(ended: Ended) -> Finished {
     match ended {
         Ok(result) => Finished::Returned(result),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            Finished::Panicked(text.unwrap_or("no message").to_owned())
-        }
+        Err(panic) => Finished::Panicked(panic_text(&*panic)),
     }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
 }

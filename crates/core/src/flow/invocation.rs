@@ -12,7 +12,8 @@ use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
     BoxFuture, CallInput, CallPort, Decision, Effects, Event, EventBody, InvocationId, ModelInput,
-    ObservableInput, PermissionInput, Principal, RequestId, SessionId, SourceSession, Stage, Transition,
+    ObservableInput, PermissionInput, Principal, RequestId, SessionId, SourceSession, Stage, SurfaceId,
+    Transition,
 };
 
 use crate::{
@@ -114,7 +115,8 @@ pub(crate) struct LiveCall {
     dropped: AtomicU64,
     stage: AtomicU64,
     redactor: Arc<dyn Redactor>,
-    secrets: OnceLock<Vec<String>>,
+    /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
+    secrets: Mutex<Vec<String>>,
     accepted: SetOnce<()>,
 }
 
@@ -135,7 +137,7 @@ impl LiveCall {
             dropped: AtomicU64::new(0),
             stage: AtomicU64::new(0),
             redactor,
-            secrets: OnceLock::new(),
+            secrets: Mutex::default(),
             accepted: SetOnce::new(),
         }
     }
@@ -182,12 +184,13 @@ impl LiveCall {
         let _ = self.deadline.set(deadline);
     }
 
-    pub(crate) fn set_secrets(&self, secrets: Vec<String>) {
-        let _ = self.secrets.set(secrets);
+    pub(crate) fn add_secrets(&self, secrets: Vec<String>) {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).extend(secrets);
     }
 
     pub(crate) fn redactor(&self) -> CallRedactor<'_> {
-        CallRedactor { host: &*self.redactor, secrets: self.secrets.get().map_or(&[], Vec::as_slice) }
+        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        CallRedactor { host: &*self.redactor, secrets }
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -277,6 +280,7 @@ pub(crate) struct Inputs {
 
 /// The tool a call was resolved to.
 pub(crate) struct Resolved {
+    pub(crate) surface: SurfaceId,
     pub(crate) entry: Arc<Entry>,
     pub(crate) source: Arc<dyn SourceSession>,
 }

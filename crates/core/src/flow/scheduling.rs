@@ -12,7 +12,7 @@ use std::{
 };
 
 use tokio::sync::oneshot;
-use toolpost_model::{Access, Effects, ResourceKey, ResourceUse, SessionId};
+use toolpost_model::{Effects, ResourceUse, SessionId};
 
 use locks::LockTable;
 
@@ -26,6 +26,9 @@ pub struct SchedulerLimits {
     /// Calls that wait, in all.
     pub queue: usize,
 }
+
+/// How far into the queue a free slot looks for a call that can use it: the search happens under the lock.
+const LOOK_AHEAD: usize = 1_024;
 
 /// The queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,10 +45,18 @@ pub(crate) struct Scheduler {
 #[derive(Default)]
 struct Table {
     running: usize,
-    sessions: HashMap<SessionId, usize>,
+    sessions: HashMap<SessionId, SessionLoad>,
     locks: LockTable,
     queue: VecDeque<Waiting>,
     next_ticket: u64,
+}
+
+/// The running calls of one session.
+#[derive(Default)]
+struct SessionLoad {
+    running: usize,
+    /// One of them must be alone.
+    alone: bool,
 }
 
 struct Waiting {
@@ -57,7 +68,16 @@ struct Waiting {
 /// What a call needs to run.
 struct Need {
     session: SessionId,
+    /// It is not safe beside other calls of its session.
+    alone: bool,
     uses: Vec<ResourceUse>,
+}
+
+impl Need {
+    fn conflicts_with(&self, other: &Self) -> bool {
+        ((self.alone || other.alone) && self.session == other.session)
+            || locks::conflict(&self.uses, &other.uses)
+    }
 }
 
 /// A slot with its resources, given back when dropped.
@@ -96,7 +116,8 @@ impl Scheduler {
         effects: &Effects,
         waiting: impl FnOnce(),
     ) -> Result<Permit, QueueFull> {
-        let need = Arc::new(Need { session: session.clone(), uses: uses(session, effects) });
+        let alone = !effects.concurrency_safe;
+        let need = Arc::new(Need { session: session.clone(), alone, uses: effects.uses.clone() });
         let (ticket, admitted) = {
             let mut table = self.table();
             // Whoever waits goes first, unless the newcomer is in nobody's way: `ready` sees to both.
@@ -152,27 +173,32 @@ impl Drop for Place<'_> {
 
 impl Table {
     fn ready(&self, need: &Need, limits: &SchedulerLimits) -> bool {
+        let beside_others =
+            |load: &SessionLoad| !load.alone && !need.alone && load.running < limits.session_concurrency;
         self.running < limits.concurrency
-            && self.sessions.get(&need.session).is_none_or(|&running| running < limits.session_concurrency)
+            && self.sessions.get(&need.session).is_none_or(beside_others)
             && self.locks.free(&need.uses)
     }
 
     /// Whether an earlier call waits for something this one would take away.
     fn would_overtake(&self, need: &Need) -> bool {
-        self.queue.iter().any(|waiting| locks::conflict(&waiting.need.uses, &need.uses))
+        self.queue.iter().any(|waiting| waiting.need.conflicts_with(need))
     }
 
     fn take(&mut self, need: &Need) {
         self.running += 1;
-        *self.sessions.entry(need.session.clone()).or_default() += 1;
+        let load = self.sessions.entry(need.session.clone()).or_default();
+        load.running += 1;
+        load.alone = need.alone;
         self.locks.take(&need.uses);
     }
 
     fn release(&mut self, need: &Need) {
         self.running -= 1;
-        if let Some(running) = self.sessions.get_mut(&need.session) {
-            *running -= 1;
-            if *running == 0 {
+        if let Some(load) = self.sessions.get_mut(&need.session) {
+            load.running -= 1;
+            load.alone = false;
+            if load.running == 0 {
                 self.sessions.remove(&need.session);
             }
         }
@@ -182,33 +208,20 @@ impl Table {
     fn admit_waiting(&mut self, limits: &SchedulerLimits) {
         let mut place = 0;
         // What earlier calls in the queue need: a later one may pass them only where it is in nobody's way.
-        let mut reserved = LockTable::default();
-        while place < self.queue.len() && self.running < limits.concurrency {
+        let mut passed: Vec<Arc<Need>> = Vec::new();
+        while place < self.queue.len().min(LOOK_AHEAD) && self.running < limits.concurrency {
             let need = Arc::clone(&self.queue[place].need);
-            if !self.ready(&need, limits) || !reserved.free(&need.uses) {
-                reserved.take(&need.uses);
+            if !self.ready(&need, limits) || passed.iter().any(|earlier| earlier.conflicts_with(&need)) {
+                passed.push(need);
                 place += 1;
                 continue;
             }
-            let Some(waiting) = self.queue.remove(place) else {
-                break;
-            };
+            let Some(waiting) = self.queue.remove(place) else { break };
             self.take(&need);
-            if waiting.admit.send(()).is_err() {
-                self.release(&need);
-            }
+            // A caller that left in this very moment gives the slot back itself: only it knows that it left.
+            let _ = waiting.admit.send(());
         }
     }
-}
-
-/// What a call locks: what it says it touches, and its session, which a call that is not safe beside others
-/// takes for itself.
-fn uses(session: &SessionId, effects: &Effects) -> Vec<ResourceUse> {
-    let beside = if effects.concurrency_safe { Access::Read } else { Access::Write };
-    let mut uses = Vec::with_capacity(effects.uses.len() + 1);
-    uses.push(ResourceUse { key: ResourceKey::new("session", session.as_str()), access: beside });
-    uses.extend(effects.uses.iter().cloned());
-    uses
 }
 
 #[cfg(test)]

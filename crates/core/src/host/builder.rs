@@ -8,7 +8,7 @@ use toolpost_model::{Source, SourceFeed, SourceNotice, Tool, ToolSet};
 use super::{Host, Inner, Limits, State};
 use crate::{
     call::recovery,
-    catalog::{Catalog, ToolSettings},
+    catalog::{Catalog, OperatorSettings, ToolSettings},
     flow::{
         hooks::Hook,
         permission::{Policy, PolicyEngine},
@@ -28,7 +28,7 @@ pub struct HostBuilder {
     journal: Arc<dyn Journal>,
     redactor: Arc<dyn Redactor>,
     limits: Limits,
-    settings: HashMap<String, ToolSettings>,
+    settings: Box<dyn OperatorSettings>,
     require_shown: bool,
 }
 
@@ -49,7 +49,7 @@ impl HostBuilder {
             journal: Arc::new(MemoryJournal::default()),
             redactor: Arc::new(KnownSecrets::default()),
             limits: Limits::default(),
-            settings: HashMap::new(),
+            settings: Box::new(HashMap::<String, ToolSettings>::new()),
             require_shown: true,
         }
     }
@@ -102,10 +102,10 @@ impl HostBuilder {
         self
     }
 
-    /// The operator's settings for single tools, by name or id.
+    /// The operator's settings for single tools.
     #[must_use]
-    pub fn settings(mut self, settings: HashMap<String, ToolSettings>) -> Self {
-        self.settings = settings;
+    pub fn settings(mut self, settings: impl OperatorSettings) -> Self {
+        self.settings = Box::new(settings);
         self
     }
 
@@ -152,24 +152,26 @@ impl HostBuilder {
 /// Listens to the sources. The task holds the host weakly: a dropped host is really gone.
 fn connect(inner: &Arc<Inner>) {
     for source in &inner.sources {
-        let host = Arc::downgrade(inner);
+        let (refresh, redactor) = (Arc::clone(&inner.state.refresh), Arc::clone(&inner.redactor));
         let name = source.name().to_owned();
         source.connect(SourceFeed::new(move |notice| match notice {
-            SourceNotice::ToolsChanged => {
-                if let Some(host) = host.upgrade() {
-                    host.state.refresh.notify_one();
-                }
-            }
-            SourceNotice::Log(line) => tracing::info!(source = name, "{line}"),
+            SourceNotice::ToolsChanged => refresh.notify_one(),
+            SourceNotice::Log(line) => tracing::info!(source = name, "{}", redactor.text(&line)),
         }));
     }
     let (host, closing) = (Arc::downgrade(inner), inner.state.closing.clone());
+    let refresh = Arc::clone(&inner.state.refresh);
     tokio::spawn(async move {
         loop {
-            let Some(held) = host.upgrade() else { return };
             tokio::select! {
                 () = closing.cancelled() => return,
-                () = held.state.refresh.notified() => held.refresh().await,
+                () = refresh.notified() => {
+                    let Some(held) = host.upgrade() else { return };
+                    held.refresh().await;
+                    for notice in super::lock(&held.state.notices).iter() {
+                        tracing::warn!("{notice}");
+                    }
+                }
             }
         }
     });

@@ -1,16 +1,24 @@
 //! Starting, watching and canceling calls.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    borrow::Cow,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+    task::{Context, Poll},
+};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use tokio::sync::{oneshot, watch};
-use toolpost_model::{InvocationId, ModelInput, Principal, Role, SessionId, Stage};
+use tokio_util::task::TaskTracker;
+use toolpost_model::{
+    BoxFuture, InvocationId, ModelInput, Outcome, Principal, RequestId, Role, SessionId, Stage,
+};
 
 use super::{Host, Inner, lock};
 use crate::{
-    call::{Answer, CallHandle, Way, drive, explain},
+    call::{Answer, CallHandle, Way, drive, explain, rehearse},
     flow::{
         invocation::{Call, CallRequest, CancelReason, LiveCall},
         result::{self, Ending},
@@ -48,6 +56,8 @@ pub enum StatusWord {
     Running,
     /// Over.
     Ended,
+    /// Begun, and its end could not be written.
+    Unknown,
 }
 
 /// SHA-256 of tool and arguments: what makes two requests the same.
@@ -63,46 +73,64 @@ fn digest(tool: &str, input: &ModelInput) -> [u8; 32] {
 }
 
 impl Inner {
-    /// Runs a call in a task of its own, so that no caller's going away can leave it without an end.
+    /// Runs a call in a task of its own.
     pub(crate) fn spawn(self: &Arc<Self>, call: Call, way: Way) -> oneshot::Receiver<Arc<Answer>> {
-        let (tell, answer) = oneshot::channel();
         let shared = call.request.as_ref().map(|key| {
             let (tell, answer) = watch::channel(None);
-            let under_way = UnderWay { digest: key.digest, invocation: call.live.id, answer };
+            let under_way = UnderWay { digest: key.digest, live: Arc::clone(&call.live), answer };
             call.session.claim(&key.id, under_way);
             tell
         });
-        self.run(call, way, tell, shared);
+        self.spawn_claimed(call, way, shared)
+    }
+
+    /// The same for a call whose request id is claimed already.
+    fn spawn_claimed(
+        self: &Arc<Self>,
+        call: Call,
+        way: Way,
+        shared: Option<Shared>,
+    ) -> oneshot::Receiver<Arc<Answer>> {
+        let (tell, answer) = oneshot::channel();
+        let work = self.work(call, way, shared);
+        self.state.tasks.spawn(async move {
+            // The caller may be gone; the answer is on record.
+            let _ = tell.send(work.await);
+        });
         answer
     }
 
-    fn run(
+    /// A call from its first stage to its last, known to the host as running meanwhile.
+    fn work(
         self: &Arc<Self>,
-        mut call: Call,
+        call: Call,
         way: Way,
-        tell: oneshot::Sender<Arc<Answer>>,
-        shared: Option<watch::Sender<Option<Arc<Answer>>>>,
-    ) {
-        let host = Arc::clone(self);
-        lock(&host.state.running).insert(call.live.id, Arc::clone(&call.live));
-        call.session.running.fetch_add(1, Ordering::Relaxed);
-        self.state.tasks.spawn(async move {
+        shared: Option<Shared>,
+    ) -> impl Future<Output = Arc<Answer>> + Send + 'static {
+        // A call is a large value; boxed, it is not moved with every future around it.
+        let (host, mut call) = (Arc::clone(self), Box::new(call));
+        let running = Running::begin(&host, &call);
+        async move {
             let answer = drive(&host, &mut call, way).await;
-            call.live.accepted();
-            call.live.close_events();
-            lock(&host.state.running).remove(&call.live.id);
-            call.session.running.fetch_sub(1, Ordering::Relaxed);
-            if let (Some(shared), Some(answer)) = (&shared, &answer) {
-                shared.send_replace(Some(Arc::clone(answer)));
+            if let Some(shared) = &shared {
+                shared.send_replace(Some(Arc::clone(&answer)));
             }
-            if let Some(key) = &call.request {
-                call.session.release(&key.id);
+            drop(running);
+            answer
+        }
+    }
+
+    /// A request id that is a secret, or holds one, is known by its hash: the same id still finds the same call.
+    fn recordable(&self, id: RequestId) -> RequestId {
+        match self.redactor.text(id.as_str()) {
+            Cow::Borrowed(_) => id,
+            Cow::Owned(_) => {
+                let hash = Sha256::digest(id.as_str().as_bytes());
+                RequestId::new(
+                    hash.iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}")),
+                )
             }
-            if let Some(answer) = answer {
-                // The caller may be gone; the answer is on record.
-                let _ = tell.send(answer);
-            }
-        });
+        }
     }
 
     /// The answer of an earlier call with this request id, where the record has one.
@@ -137,39 +165,33 @@ impl Host {
             let answer = inner.spawn(Call::new(Arc::clone(&live), request, None), way);
             return CallHandle::own(live, answer);
         };
-        let key = RequestKey { digest: digest(&request.tool, &request.input), id };
+        let key = RequestKey { digest: digest(&request.tool, &request.input), id: inner.recordable(id) };
         let (shared, under_way) = watch::channel(None);
-        let mine = UnderWay { digest: key.digest, invocation: live.id, answer: under_way };
+        let mine = UnderWay { digest: key.digest, live: Arc::clone(&live), answer: under_way };
         if let Some(earlier) = request.session.claim(&key.id, mine) {
             if earlier.digest == key.digest {
-                return CallHandle::shared(earlier.invocation, earlier.answer);
+                return CallHandle::shared(earlier.live, earlier.answer);
             }
             return self.ended(live, request, None, result::request_conflict(key.id.as_str())).await;
         }
-        match self.repeat(&request.session, &key).await {
+        // Given back however this ends, also by a caller that stops waiting for the journal's answer.
+        let claim = Claim { session: Arc::clone(&request.session), id: Some(key.id.clone()) };
+        let ending = match self.repeat(&request.session, &key).await {
             Ok(Repeat::First) => {
-                let (tell, answer) = oneshot::channel();
-                inner.run(Call::new(Arc::clone(&live), request, Some(key)), way, tell, Some(shared));
-                CallHandle::own(live, answer)
+                claim.keep();
+                let call = Call::new(Arc::clone(&live), request, Some(key));
+                return CallHandle::own(live, inner.spawn_claimed(call, way, Some(shared)));
             }
             Ok(Repeat::Of(answer)) => {
                 shared.send_replace(Some(Arc::clone(&answer)));
-                request.session.release(&key.id);
-                CallHandle::ready(answer)
+                return CallHandle::ready(answer);
             }
-            Ok(Repeat::Conflict) => {
-                request.session.release(&key.id);
-                self.ended(live, request, None, result::request_conflict(key.id.as_str())).await
-            }
-            Ok(Repeat::Lost) => {
-                request.session.release(&key.id);
-                self.ended(live, request, None, result::outcome_unknown()).await
-            }
-            Err(error) => {
-                request.session.release(&key.id);
-                self.ended(live, request, None, result::journal_refuses(&error)).await
-            }
-        }
+            Ok(Repeat::Conflict) => result::request_conflict(key.id.as_str()),
+            Ok(Repeat::Lost) => result::outcome_unknown(),
+            Err(error) => result::journal_refuses(&error),
+        };
+        drop(claim);
+        self.ended(live, request, None, ending).await
     }
 
     async fn repeat(&self, session: &Session, key: &RequestKey) -> Result<Repeat, JournalError> {
@@ -180,6 +202,8 @@ impl Host {
             return Ok(Repeat::Conflict);
         }
         match self.inner.recorded(&row).await? {
+            // The host did not take it that time, so nothing stands in the way of trying again.
+            Some(answer) if answer.result().outcome == Outcome::Rejected => Ok(Repeat::First),
             Some(answer) => Ok(Repeat::Of(answer)),
             // On record without an end and not under way: the end could not be written.
             None => Ok(Repeat::Lost),
@@ -187,8 +211,21 @@ impl Host {
     }
 
     /// Starts a call and waits for its end.
+    ///
+    /// A call without a request id runs in the caller's own task, which spares a hand-over between threads.
+    /// Should the caller stop waiting, the call is told to stop and finishes in a task of its own, so that it
+    /// still gets its end.
     pub async fn call(&self, request: CallRequest) -> Arc<Answer> {
-        self.start(request).await.answer().await
+        let inner = &self.inner;
+        if request.request_id.is_some() || inner.state.closing.is_cancelled() {
+            return self.start(request).await.answer().await;
+        }
+        request.session.touch();
+        let live = Arc::new(LiveCall::new(InvocationId::new(), &request, Arc::clone(&inner.redactor)));
+        let way = Way::Live(request.acknowledged);
+        let work = inner.work(Call::new(Arc::clone(&live), request, None), way, None);
+        let tasks = inner.state.tasks.clone();
+        InCallersTask { work: Some(Box::pin(tasks.track_future(work))), live, tasks }.await
     }
 
     /// A call that ends before it begins still passes the end of the way and is on record.
@@ -205,10 +242,7 @@ impl Host {
         call.stage = Stage::Map;
         let answer = drive(&self.inner, &mut call, way).await;
         call.live.close_events();
-        match answer {
-            Some(answer) => CallHandle::ready(answer),
-            None => unreachable!("only dry runs end without an answer"),
-        }
+        CallHandle::ready(answer)
     }
 
     /// What would happen to a call. Nothing runs, nothing is recorded.
@@ -217,7 +251,7 @@ impl Host {
         let visibility = surface.find(&request.tool).map(|(_, visibility)| visibility);
         let live = Arc::new(LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.inner.redactor)));
         let mut call = Call::new(live, request, None);
-        drive(&self.inner, &mut call, Way::Dry).await;
+        rehearse(&self.inner, &mut call).await;
         explain::explain(call, visibility)
     }
 
@@ -258,17 +292,100 @@ impl Host {
         let Some(call) = first.call.take() else {
             return Ok(None);
         };
-        if principal.role != Role::Operator && call.principal != principal.name {
+        if principal.role != Role::Operator && call.principal() != *principal {
             return Ok(None);
         }
         let result = ways.next_back().unwrap_or(first).result;
-        Ok(Some(InvocationView {
-            invocation_id: id,
-            status: StatusWord::Ended,
-            tool: Some(call.tool),
-            stage: None,
-            result,
-        }))
+        let status = if result.is_some() { StatusWord::Ended } else { StatusWord::Unknown };
+        Ok(Some(InvocationView { invocation_id: id, status, tool: Some(call.tool), stage: None, result }))
+    }
+}
+
+/// A call the host knows as running. Whatever becomes of the call, it does not stay known when this is dropped.
+struct Running {
+    host: Arc<Inner>,
+    live: Arc<LiveCall>,
+    session: Arc<Session>,
+    request: Option<RequestId>,
+}
+
+impl Running {
+    fn begin(host: &Arc<Inner>, call: &Call) -> Self {
+        lock(&host.state.running).insert(call.live.id, Arc::clone(&call.live));
+        call.session.running.fetch_add(1, Ordering::Relaxed);
+        Self {
+            host: Arc::clone(host),
+            live: Arc::clone(&call.live),
+            session: Arc::clone(&call.session),
+            request: call.request.as_ref().map(|key| key.id.clone()),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.live.accepted();
+        self.live.close_events();
+        lock(&self.host.state.running).remove(&self.live.id);
+        self.session.running.fetch_sub(1, Ordering::Relaxed);
+        if let Some(id) = &self.request {
+            self.session.release(id);
+        }
+    }
+}
+
+/// A request id taken for a call that has not begun.
+struct Claim {
+    session: Arc<Session>,
+    id: Option<RequestId>,
+}
+
+impl Claim {
+    /// The call has begun and gives the id back itself.
+    fn keep(mut self) {
+        self.id = None;
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(id) = &self.id {
+            self.session.release(id);
+        }
+    }
+}
+
+/// Tells everybody who waits for the same request.
+type Shared = watch::Sender<Option<Arc<Answer>>>;
+
+/// A call that runs in its caller's task, until the caller drops it.
+struct InCallersTask {
+    work: Option<BoxFuture<'static, Arc<Answer>>>,
+    live: Arc<LiveCall>,
+    tasks: TaskTracker,
+}
+
+impl Future for InCallersTask {
+    type Output = Arc<Answer>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Arc<Answer>> {
+        let Some(work) = self.work.as_mut() else { return Poll::Pending };
+        let polled = work.as_mut().poll(context);
+        if polled.is_ready() {
+            self.work = None;
+        }
+        polled
+    }
+}
+
+impl Drop for InCallersTask {
+    fn drop(&mut self) {
+        let Some(work) = self.work.take() else { return };
+        self.live.cancel(CancelReason::CallerGone);
+        // Without a runtime there is nothing left to run on: the process is ending.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            self.tasks.spawn_on(work, &runtime);
+        }
     }
 }
 

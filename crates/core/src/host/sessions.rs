@@ -1,6 +1,9 @@
 //! Opening, finding and closing sessions.
 
-use std::sync::{Arc, PoisonError};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use toolpost_model::{InvocationId, Principal, Role, SessionId, SurfaceRequest};
 
@@ -20,13 +23,19 @@ pub enum SessionError {
     /// No such session, or another principal's: which of the two is nobody's business.
     #[error("no session `{0}` is open for this caller")]
     Unknown(SessionId),
+    /// A caller's own session is there as long as the caller.
+    #[error("a caller's own session cannot be closed")]
+    Default,
     /// Too many.
-    #[error("{0} sessions are open already (setting `limits.sessions`)")]
+    #[error("all {0} sessions are in use (setting `limits.sessions`)")]
     Full(usize),
     /// The journal cannot take it.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
+
+/// How the ids of sessions begin that nobody opened.
+const DEFAULT: &str = "default:";
 
 impl Inner {
     fn known(&self, id: &SessionId) -> Option<Arc<Session>> {
@@ -39,16 +48,32 @@ impl Inner {
         Arc::clone(sessions.entry(session.id().clone()).or_insert_with(|| Arc::new(session)))
     }
 
-    fn make_room(&self) -> Result<(), SessionError> {
+    /// Makes room for one more session of `principal`. What leaves memory here is still on record and comes back
+    /// when its id is used again, so the longest unused one may go: first of the same caller's, so that nobody
+    /// pushes the others out.
+    fn make_room(&self, principal: &Principal) -> Result<(), SessionError> {
         let limit = self.limits.sessions;
         let mut sessions = self.state.sessions.write().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() < limit {
             return Ok(());
         }
-        // What leaves memory here is still on record and comes back when its id is used again.
+        let idle = sessions.values().filter(|session| session.is_idle_for(Duration::ZERO));
+        let oldest = idle.max_by_key(|session| (session.principal() == principal, session.idle_time()));
+        let Some(oldest) = oldest.map(|session| session.id().clone()) else {
+            return Err(SessionError::Full(limit));
+        };
+        if let Some(session) = sessions.remove(&oldest) {
+            session.close();
+        }
         let idle = self.limits.session_idle;
-        sessions.retain(|_, session| !session.is_idle_for(idle));
-        if sessions.len() < limit { Ok(()) } else { Err(SessionError::Full(limit)) }
+        sessions.retain(|_, session| {
+            let stays = !session.is_idle_for(idle);
+            if !stays {
+                session.close();
+            }
+            stays
+        });
+        Ok(())
     }
 
     /// The session of a recorded call, brought back from the record or made anew.
@@ -88,7 +113,7 @@ impl Host {
         principal: Principal,
         request: SurfaceRequest,
     ) -> Result<Arc<Session>, SessionError> {
-        self.inner.make_room()?;
+        self.inner.make_room(&principal)?;
         // The same unguessable time-ordered ids as invocations: 74 random bits, and the token guards the rest.
         let id = SessionId::new(InvocationId::new().to_string());
         let body =
@@ -104,7 +129,7 @@ impl Host {
 
     /// The session a principal has without opening one.
     pub fn default_session(&self, principal: &Principal) -> Arc<Session> {
-        let id = SessionId::new(format!("default:{}", principal.name));
+        let id = SessionId::new(format!("{DEFAULT}{}:{}", principal.role.as_str(), principal.name));
         match self.inner.known(&id) {
             Some(session) => session,
             None => {
@@ -123,6 +148,9 @@ impl Host {
 
     /// Closes a session: its calls are canceled, its sources told, its id never valid again.
     pub async fn close_session(&self, session: &Session) -> Result<(), SessionError> {
+        if session.id().as_str().starts_with(DEFAULT) {
+            return Err(SessionError::Default);
+        }
         let closed = self.session_record(RecordKind::SessionClosed, session.id(), "{}".to_owned());
         self.inner.append(closed, Strength::Committed).await?;
         self.inner.state.sessions.write().unwrap_or_else(PoisonError::into_inner).remove(session.id());

@@ -113,6 +113,14 @@ pub enum JournalError {
     /// The storage failed.
     #[error("the journal cannot be used: {0}")]
     Broken(String),
+    /// One record is beyond what a row can hold. The journal itself is well.
+    #[error("a record of {size} bytes is longer than the {limit} the journal takes")]
+    TooLong {
+        /// Its size.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The host is going away.
     #[error("the journal is closed")]
     Closed,
@@ -126,7 +134,7 @@ pub trait Journal: Send + Sync + 'static {
     /// All records of a call, oldest first.
     fn records_of(&self, invocation: InvocationId) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>>;
 
-    /// The first record of the call that came with this request id in this session.
+    /// The newest record that carries this request id in this session: the first of the call that came with it.
     fn find_request<'a>(
         &'a self,
         session: &'a SessionId,
@@ -150,19 +158,20 @@ pub trait Journal: Send + Sync + 'static {
 /// front so that no two records can share a text.
 pub fn chain(previous: &[u8; 32], seq: u64, record: &Record) -> [u8; 32] {
     let mut hasher = Sha256::new();
-    let mut field = |bytes: &[u8]| {
-        hasher.update((bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
+    // A length that no field has stands for an absent one, so that empty and absent differ.
+    let mut field = |bytes: Option<&[u8]>| {
+        hasher.update(bytes.map_or(u64::MAX, |bytes| bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes.unwrap_or_default());
     };
-    field(previous);
-    field(&seq.to_le_bytes());
-    field(record.kind.as_str().as_bytes());
-    field(&record.at.as_microsecond().to_le_bytes());
-    field(record.invocation_id.as_ref().map_or(&[], |id| id.as_bytes()));
-    field(record.session_id.as_ref().map_or(&[], |id| id.as_str().as_bytes()));
-    field(record.request.as_ref().map_or(&[], |request| request.id.as_str().as_bytes()));
-    field(record.request.as_ref().map_or(&[], |request| &request.digest));
-    field(record.body.as_bytes());
+    field(Some(previous));
+    field(Some(&seq.to_le_bytes()));
+    field(Some(record.kind.as_str().as_bytes()));
+    field(Some(&record.at.as_microsecond().to_le_bytes()));
+    field(record.invocation_id.as_ref().map(|id| &id.as_bytes()[..]));
+    field(record.session_id.as_ref().map(|id| id.as_str().as_bytes()));
+    field(record.request.as_ref().map(|request| request.id.as_str().as_bytes()));
+    field(record.request.as_ref().map(|request| &request.digest[..]));
+    field(Some(record.body.as_bytes()));
     hasher.finalize().into()
 }
 
@@ -205,7 +214,7 @@ impl Journal for MemoryJournal {
             rows.by_invocation.entry(id).or_default().push(place);
         }
         if let (Some(session), Some(request)) = (&record.session_id, &record.request) {
-            rows.by_request.entry((session.clone(), request.id.clone())).or_insert(place);
+            rows.by_request.insert((session.clone(), request.id.clone()), place);
         }
         let hash = chain(&previous, seq, &record);
         rows.all.push(StoredRecord { seq, record, hash });

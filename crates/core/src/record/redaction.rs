@@ -28,8 +28,14 @@ impl KnownSecrets {
     /// From pairs of kind and value. Values under eight characters are left out: they would blot out ordinary
     /// words.
     pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let kept: Vec<(&str, &str)> =
-            secrets.into_iter().filter(|(_, value)| value.len() >= MIN_SECRET).collect();
+        let long_enough = secrets.into_iter().filter(|(_, value)| value.len() >= MIN_SECRET);
+        // Records are JSON, where a quote or a backslash is written otherwise.
+        let kept: Vec<(&str, String)> = long_enough
+            .flat_map(|(kind, value)| {
+                let escaped = Value::from(value).to_string();
+                [(kind, value.to_owned()), (kind, escaped[1..escaped.len() - 1].to_owned())]
+            })
+            .collect();
         if kept.is_empty() {
             return Self::default();
         }
@@ -55,13 +61,13 @@ impl Redactor for KnownSecrets {
 /// come back in an error or a log line.
 pub(crate) struct CallRedactor<'a> {
     pub(crate) host: &'a dyn Redactor,
-    pub(crate) secrets: &'a [String],
+    pub(crate) secrets: Vec<String>,
 }
 
 impl CallRedactor<'_> {
     pub(crate) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut clean = self.host.text(text);
-        for secret in self.secrets {
+        for secret in &self.secrets {
             if clean.contains(secret.as_str()) {
                 clean = Cow::Owned(clean.replace(secret.as_str(), ARGUMENT_MARK));
             }
@@ -161,7 +167,7 @@ pub(crate) fn observable(
             *place = Value::String(ARGUMENT_MARK.to_owned());
         }
     }
-    let redactor = CallRedactor { host, secrets: &secrets };
+    let redactor = CallRedactor { host, secrets: secrets.clone() };
     if shown.is_none() && !redactor.finds(arguments.value()) {
         return (arguments.clone(), secrets);
     }
@@ -173,6 +179,7 @@ pub(crate) fn observable(
 fn collect_texts(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) if text.len() >= MIN_SECRET => found.push(text.clone()),
+        Value::Number(number) if number.to_string().len() >= MIN_SECRET => found.push(number.to_string()),
         Value::Array(items) => items.iter().for_each(|item| collect_texts(item, found)),
         Value::Object(object) => object.values().for_each(|inner| collect_texts(inner, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

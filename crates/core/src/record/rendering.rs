@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolpost_model::{
-    Arguments, Decision, Effects, InvocationId, ModelInput, Principal, PrincipalName, Role, SurfaceRequest,
-    ToolId, Transition,
+    Arguments, Decision, Effects, InvocationId, ModelInput, Principal, PrincipalName, Role, SurfaceId,
+    SurfaceRequest, ToolId, Transition,
 };
 
 use crate::{
@@ -12,10 +12,7 @@ use crate::{
         hooks::InputMutation,
         invocation::{Call, OnRecord},
     },
-    record::{
-        journal::{Record, RecordKind},
-        redaction::ARGUMENT_MARK,
-    },
+    record::journal::{Record, RecordKind},
 };
 
 /// What was asked, by whom, from where. Stands in the first record of a call.
@@ -24,9 +21,9 @@ struct CallBody<'a> {
     tool: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<&'a Arguments>,
-    /// Arguments that could not be read, as text.
+    /// The size of arguments that were not read: there was no tool, or they were no JSON object.
     #[serde(skip_serializing_if = "Option::is_none")]
-    unreadable: Option<String>,
+    unread_bytes: Option<usize>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     redacted: bool,
     principal: &'a PrincipalName,
@@ -45,6 +42,8 @@ struct WayBody<'a> {
     call: Option<CallBody<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_id: Option<&'a ToolId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    surface: Option<&'a SurfaceId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     effects: Option<&'a Effects>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,24 +68,18 @@ impl EventCounts {
     }
 }
 
-/// How much unreadable input is kept.
-const UNREADABLE_SHOWN: usize = 500;
-
 fn call_body(call: &Call) -> CallBody<'_> {
     let observable = call.inputs.observable.as_ref().map(|input| input.arguments());
-    let unreadable = match (observable, &call.inputs.model) {
+    // Without a schema nobody can say what is sensitive, so of arguments that were not read only the size is kept.
+    let unread_bytes = match (observable, &call.inputs.model) {
         (Some(_), _) => None,
-        (None, ModelInput::Text(text)) => {
-            let head: String = text.chars().take(UNREADABLE_SHOWN).collect();
-            Some(call.live.redactor().text(&head).into_owned())
-        }
-        // Without a tool there is no schema to say what is sensitive, so nothing of the values is kept.
-        (None, ModelInput::Value(_)) => Some(ARGUMENT_MARK.to_owned()),
+        (None, ModelInput::Text(text)) => Some(text.len()),
+        (None, ModelInput::Value(value)) => Some(value.to_string().len()),
     };
     CallBody {
         tool: &call.live.tool,
         arguments: observable,
-        unreadable,
+        unread_bytes,
         redacted: call.inputs.redacted,
         principal: &call.session.principal().name,
         role: call.session.principal().role,
@@ -103,6 +96,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
     let body = WayBody {
         call: first.then(|| call_body(call)),
         tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id()),
+        surface: call.resolved.as_ref().map(|resolved| &resolved.surface),
         effects: call.effects.as_ref(),
         decision: call.decision.as_ref(),
         mutations: &call.inputs.mutations,
@@ -158,8 +152,6 @@ impl RecordedCall {
 pub(crate) struct RecordedWay {
     #[serde(default)]
     pub(crate) call: Option<RecordedCall>,
-    #[serde(default)]
-    pub(crate) effects: Option<Effects>,
     #[serde(default)]
     pub(crate) result: Option<Box<RawValue>>,
 }

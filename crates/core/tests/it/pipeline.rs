@@ -139,7 +139,7 @@ async fn explain_tells_the_decision_without_running_or_recording_anything() {
     let explanation = host.host.explain(host.request("act", json!({}))).await;
     assert!(explanation.would_run);
     assert_eq!(explanation.decision.unwrap().behavior, Behavior::Allow);
-    assert_eq!(explanation.stages.last(), Some(&Stage::Decide));
+    assert_eq!(explanation.stages.last(), Some(&Stage::Admit), "reached, not entered");
     let explanation = host.host.explain(host.request("nothing", json!({}))).await;
     assert_eq!(explanation.error.unwrap().class, ErrorClass::UnknownTool);
     assert_eq!((tool.call_count(), host.records().await.len()), (0, 1));
@@ -194,5 +194,34 @@ async fn events_end_with_the_call_even_while_its_handle_is_held() {
         let heard = tokio::time::timeout(std::time::Duration::from_secs(10), recorder.all()).await;
         assert!(heard.is_ok_and(|events| !events.is_empty()), "{tool}");
         handle.answer().await;
+    }
+}
+
+#[tokio::test]
+async fn a_tool_denied_outright_names_the_rule_and_the_way_out() {
+    let tool = MockTool::named("demo.act");
+    for (mode, rules, reason, hint) in [
+        (
+            Mode::Default,
+            &["deny act"][..],
+            "the rule `deny act` (test)",
+            "the rule `deny act` in test decides this",
+        ),
+        (
+            Mode::Plan,
+            &[],
+            "mode `plan` denies calls of class `write`",
+            "start the host with `--allow act` or `--mode edits`",
+        ),
+    ] {
+        let tool = tool.clone().class(EffectClass::Write);
+        let host = TestHost::build(|b| b.tool(tool).policy(TestHost::policy(mode, rules))).await;
+        let result = host.call("act", json!({})).await;
+        let error = result.error.unwrap();
+        assert_eq!((result.outcome, error.class), (Outcome::Denied, ErrorClass::PolicyBlocked));
+        assert!(error.message.contains(reason), "{}", error.message);
+        assert_eq!(error.hint.as_deref(), Some(hint));
+        let body: Value = serde_json::from_str(&host.records().await[1].record.body).unwrap();
+        assert_eq!(body["decision"]["behavior"], "deny");
     }
 }

@@ -53,3 +53,24 @@ async fn futures(host: &TestHost) -> Vec<toolpost_core::CallHandle> {
     }
     handles
 }
+
+#[tokio::test]
+async fn a_call_the_host_did_not_take_may_be_sent_again_under_its_id() {
+    let gate = Gate::new();
+    let limits = toolpost_core::Limits {
+        scheduler: toolpost_core::SchedulerLimits { concurrency: 1, session_concurrency: 1, queue: 0 },
+        ..toolpost_core::Limits::default()
+    };
+    let tool = MockTool::named("demo.act").class(EffectClass::Write).gate(&gate);
+    let host = TestHost::build(|b| b.tool(tool.clone()).limits(limits)).await;
+    let first = start(&host, "r1", json!({})).await;
+    gate.entered(1).await;
+    let rejected = start(&host, "r2", json!({})).await.answer().await;
+    assert_eq!(rejected.result().outcome, Outcome::Rejected);
+    gate.let_through(2);
+    first.answer().await;
+    let again = start(&host, "r2", json!({})).await.answer().await;
+    assert_eq!(again.result().outcome, Outcome::Succeeded, "the queue has room now");
+    assert_eq!(start(&host, "r2", json!({})).await.answer().await.json(), again.json());
+    assert_eq!(tool.call_count(), 2);
+}

@@ -1,9 +1,9 @@
 //! Deadlines, cancellation, panics, limits and shutdown.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::json;
-use toolpost_core::{Limits, SchedulerLimits};
+use toolpost_core::{Limits, SchedulerLimits, ToolSettings};
 use toolpost_model::{
     CancelSupport, EffectClass, ErrorClass, EventBody, FnTool, Outcome, Principal, Progress, ToolFailure,
     ToolOutput,
@@ -191,4 +191,68 @@ async fn closing_a_session_ends_its_calls_and_its_id() {
     host.host.close_session(&session).await.unwrap();
     assert_eq!(handle.answer().await.result().outcome, Outcome::Canceled);
     assert!(host.host.session(session.id(), &agent).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_gets_more_time_than_the_operator_set_for_the_tool() {
+    let settings = ToolSettings { timeout: Some(Duration::from_millis(30)), ..ToolSettings::default() };
+    let settings = HashMap::from([("wait".to_owned(), settings)]);
+    let host =
+        TestHost::build(|b| b.tool(MockTool::named("demo.wait").gate(&Gate::new())).settings(settings)).await;
+    for wished in [None, Some(Duration::from_secs(60)), Some(Duration::from_millis(10))] {
+        let mut request = host.request("wait", json!({}));
+        request.timeout = wished;
+        let answer = host.host.call(request).await;
+        let expected = if wished == Some(Duration::from_millis(10)) { "10 ms" } else { "30 ms" };
+        assert!(answer.result().error.as_ref().unwrap().message.contains(expected), "{wished:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_stops_waiting_leaves_a_call_with_an_end() {
+    let gate = Gate::new();
+    let host = TestHost::with(MockTool::named("demo.wait").class(EffectClass::Write).gate(&gate)).await;
+    let (inner, request) = (host.host.clone(), host.request("wait", json!({})));
+    let caller = tokio::spawn(async move { inner.call(request).await });
+    gate.entered(1).await;
+    caller.abort();
+    assert!(caller.await.unwrap_err().is_cancelled());
+    host.host.shutdown(Duration::from_secs(10)).await;
+    let row = host.records().await.pop().unwrap();
+    assert_eq!(row.record.kind, toolpost_core::RecordKind::Ended);
+    let body: serde_json::Value = serde_json::from_str(&row.record.body).unwrap();
+    assert_eq!(body["result"]["outcome"], "canceled");
+    assert!(body["result"]["error"]["message"].as_str().unwrap().contains("the caller went away"));
+}
+
+/// A tool whose checks break.
+struct Broken;
+
+impl toolpost_model::Tool for Broken {
+    fn declaration(&self) -> toolpost_model::Declaration {
+        toolpost_model::Declaration::new("demo.broken".parse().unwrap(), "Breaks before it runs")
+    }
+    fn check(&self, _: &toolpost_model::CallInput) -> Result<(), toolpost_model::Refusal> {
+        panic!("kaboom in check")
+    }
+    async fn execute(&self, _: toolpost_model::ToolCall) -> Result<ToolOutput, ToolFailure> {
+        Ok(ToolOutput::default())
+    }
+}
+
+#[tokio::test]
+async fn a_panic_before_the_tool_runs_is_a_result_too_and_leaves_nothing_behind() {
+    let host = TestHost::with(Broken).await;
+    for id in ["r1", "r1"] {
+        let mut request = host.request("broken", json!({}));
+        request.request_id = Some(toolpost_model::RequestId::new(id));
+        let answer = host.host.call(request).await;
+        let error = answer.result().error.as_ref().unwrap();
+        assert_eq!(error.code, "panicked");
+        assert!(error.message.contains("kaboom in check"));
+        let view =
+            host.host.invocation(answer.result().invocation_id, &Principal::agent("test")).await.unwrap();
+        assert_eq!(view.unwrap().status, toolpost_core::StatusWord::Ended);
+    }
+    assert_eq!(host.records().await.len(), 2, "one start, one end: the repeat got the first answer");
 }

@@ -3,22 +3,23 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Json,
+    Json,
     body::{Body, Bytes},
-    extract::{Path, Query, State, rejection::BytesRejection},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    extract::{Query, Request, State, rejection::QueryRejection},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     response::Response,
 };
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use toolpost_core::{Acknowledged, Answer, CallRequest, Explanation};
-use toolpost_model::{ErrorClass, ModelInput, Principal, RequestId};
+use toolpost_model::{ErrorClass, ModelInput, Outcome, RequestId};
 
-use super::{Problem, session_of, stream};
-use crate::server::Shared;
+use super::{Named, Problem, Shared, gate::Face, read_body, session_of, stream};
 
 /// Events a slow reader may fall behind before it loses some.
 const EVENT_BUFFER: usize = 256;
+/// A day: the host's own ceiling is far below.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
 /// The longest `Idempotency-Key`.
 const MAX_KEY: usize = 256;
 
@@ -30,80 +31,77 @@ pub(super) struct CallQuery {
     correlation_id: Option<String>,
 }
 
+type CallQueryResult = Result<Query<CallQuery>, QueryRejection>;
+
 pub(super) async fn call(
     State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
-    Path(tool): Path<String>,
-    query: Result<Query<CallQuery>, axum::extract::rejection::QueryRejection>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    Named(tool): Named,
+    query: CallQueryResult,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let mut request = read_request(&shared, &principal, tool, query, &headers, body).await?;
-    request.request_id = idempotency_key(&headers)?;
+    let (head, body) = request.into_parts();
+    let mut call = read_request(&shared, tool, query, &head, body).await?;
+    call.request_id = idempotency_key(&head.headers)?;
     // A caller that can repeat its request will come back for the answer; one that cannot is gone for good.
-    let can_repeat = request.request_id.is_some();
-    let streams = accepts_events(&headers);
-    let mut events = None;
-    if streams {
-        let (sender, receiver) = mpsc::channel(EVENT_BUFFER);
-        request.events = Some(sender);
-        request.acknowledged = Acknowledged::Early;
-        events = Some(receiver);
+    let can_repeat = call.request_id.is_some();
+    if !accepts_events(&head.headers) {
+        if !can_repeat {
+            return Ok(respond(&shared.host.call(call).await));
+        }
+        let mut handle = shared.host.start(call).await;
+        handle.detach();
+        return Ok(respond(&handle.answer().await));
     }
-    let mut handle = shared.host.start(request).await;
+    let (sender, events) = mpsc::channel(EVENT_BUFFER);
+    call.events = Some(sender);
+    call.acknowledged = Acknowledged::Early;
+    let mut handle = shared.host.start(call).await;
     if can_repeat {
         handle.detach();
     }
-    match events {
-        None => Ok(respond(&handle.answer().await)),
-        Some(events) => {
-            handle.accepted().await;
-            Ok(stream::respond(handle, events))
-        }
-    }
+    handle.accepted().await;
+    Ok(stream::respond(handle, events))
 }
 
 /// `POST /tools/{name}/explain`: what would happen, without it happening.
 pub(super) async fn explain(
     State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
-    Path(tool): Path<String>,
-    query: Result<Query<CallQuery>, axum::extract::rejection::QueryRejection>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    Named(tool): Named,
+    query: CallQueryResult,
+    request: Request,
 ) -> Result<Json<Explanation>, Problem> {
-    let request = read_request(&shared, &principal, tool, query, &headers, body).await?;
-    Ok(Json(shared.host.explain(request).await))
+    let (head, body) = request.into_parts();
+    let call = read_request(&shared, tool, query, &head, body).await?;
+    Ok(Json(shared.host.explain(call).await))
 }
 
 async fn read_request(
     shared: &Shared,
-    principal: &Principal,
     tool: String,
-    query: Result<Query<CallQuery>, axum::extract::rejection::QueryRejection>,
-    headers: &HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    query: CallQueryResult,
+    head: &Parts,
+    body: Body,
 ) -> Result<CallRequest, Problem> {
     let Query(query) = query.map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
-    let input = arguments(headers, body)?;
-    let session = session_of(&shared.host, principal, headers).await?;
-    let mut request = CallRequest::new(session, tool, input);
-    request.face = "http";
-    request.correlation_id = query.correlation_id;
-    request.timeout = query.timeout.map(seconds).transpose()?;
-    Ok(request)
+    let principal = head.extensions.get().ok_or_else(|| Problem::unauthorized("a token is required"))?;
+    let input = arguments(&head.headers, body, shared.body_limit).await?;
+    let session = session_of(&shared.host, principal, &head.headers).await?;
+    let mut call = CallRequest::new(session, tool, input);
+    call.face = head.extensions.get::<Face>().map_or("http", |face| face.0);
+    call.correlation_id = query.correlation_id;
+    call.timeout = query.timeout.map(seconds).transpose()?;
+    Ok(call)
 }
 
 /// The body is the arguments. Only JSON is taken: a form that a browser posts across sites is not.
-fn arguments(headers: &HeaderMap, body: Result<Bytes, BytesRejection>) -> Result<ModelInput, Problem> {
-    let body = match body {
-        Ok(body) => body,
-        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => return Err(Problem::too_large()),
-        Err(rejection) => return Err(Problem::bad_request("bad_body", rejection.body_text())),
-    };
-    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_json = media_type.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json"));
-    if !is_json && !(body.is_empty() && media_type.is_empty()) {
+async fn arguments(headers: &HeaderMap, body: Body, limit: usize) -> Result<ModelInput, Problem> {
+    let body = read_body(body, limit).await?;
+    let media_type =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_json =
+        media_type.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json"));
+    let is_absent = body.is_empty() && media_type.is_empty();
+    if !is_json && !is_absent {
         return Err(Problem::unsupported_media_type());
     }
     let text = std::str::from_utf8(&body)
@@ -114,15 +112,20 @@ fn arguments(headers: &HeaderMap, body: Result<Bytes, BytesRejection>) -> Result
 fn seconds(given: f64) -> Result<Duration, Problem> {
     Duration::try_from_secs_f64(given)
         .ok()
-        .filter(|time| !time.is_zero())
-        .ok_or_else(|| Problem::bad_request("bad_timeout", format!("`timeout` must be seconds over 0, not {given}")))
+        .filter(|time| !time.is_zero() && *time <= LONGEST_TIMEOUT)
+        .ok_or_else(|| {
+            Problem::bad_request("bad_timeout", "`timeout` must be seconds over 0 and at most a day")
+        })
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>, Problem> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     match key.to_str() {
         Ok(key) if !key.is_empty() && key.len() <= MAX_KEY => Ok(Some(RequestId::new(key))),
-        _ => Err(Problem::bad_request("bad_key", format!("`Idempotency-Key` must be 1 to {MAX_KEY} printable characters"))),
+        _ => Err(Problem::bad_request(
+            "bad_key",
+            format!("`Idempotency-Key` must be 1 to {MAX_KEY} printable characters"),
+        )),
     }
 }
 
@@ -133,8 +136,11 @@ fn accepts_events(headers: &HeaderMap) -> bool {
 
 /// The answer's own bytes, with a status for callers that look no further.
 fn respond(answer: &Arc<Answer>) -> Response {
-    let mut response = Response::new(Body::from(answer.json().to_owned()));
-    *response.status_mut() = status(answer.result().error_class());
+    let mut response = Response::new(Body::from(Bytes::from_owner(Text(Arc::clone(answer)))));
+    let (outcome, class) = (answer.result().outcome, answer.result().error_class());
+    // `canceled` is also what a host that is going away says of a call it did not take.
+    let not_taken = outcome == Outcome::Rejected && class == Some(ErrorClass::Canceled);
+    *response.status_mut() = if not_taken { StatusCode::SERVICE_UNAVAILABLE } else { status(class) };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(after) = answer.result().error.as_ref().and_then(|error| error.retry.after_ms) {
@@ -143,7 +149,17 @@ fn respond(answer: &Arc<Answer>) -> Response {
     response
 }
 
-/// 200 whenever the tool ran, whatever came of it; 4xx and 5xx where the host did not let it.
+/// The answer's JSON as bytes that are sent without being copied.
+struct Text(Arc<Answer>);
+
+impl AsRef<[u8]> for Text {
+    fn as_ref(&self) -> &[u8] {
+        self.0.json().as_bytes()
+    }
+}
+
+/// 200 whenever the tool ran and it is not the caller's doing that it failed; 4xx where the call must change,
+/// 5xx where the host must.
 fn status(class: Option<ErrorClass>) -> StatusCode {
     match class {
         None

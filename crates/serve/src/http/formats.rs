@@ -2,9 +2,13 @@
 
 use std::str::FromStr;
 
-use serde_json::{Value, json};
-use toolpost_core::Entry;
-use toolpost_model::{ClassFact, EffectClass, Visibility};
+use serde::{
+    Serialize, Serializer,
+    ser::{SerializeMap, SerializeSeq},
+};
+use serde_json::Value;
+use toolpost_core::{Listing, Surface};
+use toolpost_model::{ClassFact, Declaration, EffectClass, HiddenReason, ToolId, Visibility};
 
 /// The form of a tool list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,58 +40,148 @@ impl FromStr for Format {
     }
 }
 
-impl Format {
-    /// The whole list: ready to be put into a request to the model.
-    pub(crate) fn render<'a>(self, tools: impl Iterator<Item = (&'a Entry, Visibility)>) -> Value {
-        let list: Vec<Value> = tools.map(|(entry, visibility)| self.tool(entry, visibility)).collect();
-        match self {
-            Self::Toolpost | Self::Mcp => json!({ "tools": list }),
-            Self::OpenAi | Self::Anthropic => Value::Array(list),
-            Self::Gemini => json!([{ "functionDeclarations": list }]),
+/// A list of tools in one form, written straight from the catalog: nothing is copied on the way to the text.
+pub(crate) struct List<'a> {
+    pub(crate) format: Format,
+    pub(crate) tools: &'a [Listing],
+    pub(crate) hidden: Option<Hidden<'a>>,
+}
+
+/// What a surface hides, and why.
+pub(crate) struct Hidden<'a>(pub(crate) &'a Surface);
+
+impl Serialize for List<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let tools = Each(self.format, self.tools);
+        match self.format {
+            Format::OpenAi | Format::Anthropic => tools.serialize(serializer),
+            Format::Gemini => {
+                let mut list = serializer.serialize_seq(Some(1))?;
+                list.serialize_element(&One("functionDeclarations", &tools))?;
+                list.end()
+            }
+            Format::Toolpost | Format::Mcp => {
+                let mut map = serializer.serialize_map(None)?;
+                map.serialize_entry("tools", &tools)?;
+                if let Some(hidden) = &self.hidden {
+                    map.serialize_entry("hidden", hidden)?;
+                    map.serialize_entry("surface", hidden.0.id())?;
+                }
+                map.end()
+            }
         }
     }
+}
 
-    fn tool(self, entry: &Entry, visibility: Visibility) -> Value {
+impl Serialize for Hidden<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let hidden = self.0.all().filter_map(|(entry, visibility)| {
+            let reason = match visibility {
+                Visibility::Loaded => return None,
+                Visibility::Deferred => HiddenReason::Deferred,
+                Visibility::Blocked(reason) => reason,
+            };
+            Some(HiddenTool {
+                name: entry.name(),
+                tool_id: entry.id(),
+                reason,
+                explanation: reason.explain(),
+            })
+        });
+        serializer.collect_seq(hidden)
+    }
+}
+
+#[derive(Serialize)]
+struct HiddenTool<'a> {
+    name: &'a str,
+    tool_id: &'a ToolId,
+    reason: HiddenReason,
+    explanation: &'static str,
+}
+
+/// A map of one entry.
+struct One<'a, T>(&'static str, &'a T);
+
+impl<T: Serialize> Serialize for One<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([(self.0, self.1)])
+    }
+}
+
+struct Each<'a>(Format, &'a [Listing]);
+
+impl Serialize for Each<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.1.iter().map(|tool| Shown(self.0, tool)))
+    }
+}
+
+struct Shown<'a>(Format, &'a Listing);
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(format, Listing { entry, visibility }) = self;
         let declaration = entry.declaration();
         let (name, description, schema) = (entry.name(), &declaration.description, &declaration.input.schema);
-        match self {
-            Self::Toolpost => json!({
-                "name": name,
-                "tool_id": entry.id(),
-                "title": declaration.title,
-                "description": description,
-                "kind": declaration.kind,
-                "tags": declaration.tags,
-                "class": declaration.interface.safety.class.worst(),
-                "deferred": visibility == Visibility::Deferred,
-                "input_schema": schema,
-            }),
-            Self::OpenAi => json!({
-                "type": "function",
-                "function": { "name": name, "description": description, "parameters": schema },
-            }),
-            Self::Anthropic => json!({ "name": name, "description": description, "input_schema": schema }),
-            Self::Gemini => json!({ "name": name, "description": description, "parametersJsonSchema": schema }),
-            Self::Mcp => {
-                let read_only = declaration.interface.safety.class == ClassFact::Always(EffectClass::Read);
-                let mut tool = json!({
-                    "name": name,
-                    "description": description,
-                    "inputSchema": schema,
-                    "annotations": {
-                        "readOnlyHint": read_only,
-                        "destructiveHint": declaration.interface.safety.destructive,
-                        "idempotentHint": read_only || declaration.interface.execution.idempotent,
-                    },
-                });
+        let mut map = serializer.serialize_map(None)?;
+        if *format == Format::OpenAi {
+            map.serialize_entry("type", "function")?;
+            map.serialize_entry("function", &Function { name, description, parameters: schema })?;
+            return map.end();
+        }
+        map.serialize_entry("name", name)?;
+        map.serialize_entry("description", description)?;
+        match format {
+            Format::OpenAi | Format::Anthropic => map.serialize_entry("input_schema", schema)?,
+            Format::Gemini => map.serialize_entry("parametersJsonSchema", schema)?,
+            Format::Toolpost => {
+                map.serialize_entry("tool_id", entry.id())?;
+                map.serialize_entry("title", &declaration.title)?;
+                map.serialize_entry("kind", &declaration.kind)?;
+                map.serialize_entry("tags", &declaration.tags)?;
+                map.serialize_entry("class", &declaration.interface.safety.class.worst())?;
+                map.serialize_entry("deferred", &(*visibility == Visibility::Deferred))?;
+                map.serialize_entry("input_schema", schema)?;
+            }
+            Format::Mcp => {
+                map.serialize_entry("inputSchema", schema)?;
                 if let Some(title) = &declaration.title {
-                    tool["title"] = json!(title);
+                    map.serialize_entry("title", title)?;
                 }
                 if let Some(schema) = &declaration.output.schema {
-                    tool["outputSchema"] = json!(schema);
+                    map.serialize_entry("outputSchema", schema)?;
                 }
-                tool
+                map.serialize_entry("annotations", &Annotations::of(declaration))?;
             }
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Annotations {
+    read_only_hint: bool,
+    destructive_hint: bool,
+    idempotent_hint: bool,
+}
+
+impl Annotations {
+    fn of(declaration: &Declaration) -> Self {
+        let interface = &declaration.interface;
+        let read_only = interface.safety.class == ClassFact::Always(EffectClass::Read);
+        Self {
+            read_only_hint: read_only,
+            destructive_hint: interface.safety.destructive,
+            idempotent_hint: read_only || interface.execution.idempotent,
         }
     }
 }

@@ -1,18 +1,16 @@
 //! `GET /invocations/{id}` and `POST /invocations/{id}/cancel`.
 
-use axum::{
-    Extension, Json,
-    extract::{Path, State},
-};
+use axum::{Extension, Json, extract::State};
 use serde_json::{Value, json};
 use toolpost_core::InvocationView;
 use toolpost_model::{InvocationId, Principal};
 
-use super::Problem;
-use crate::server::Shared;
+use super::{Named, Problem, Shared};
 
 fn parse(id: &str) -> Result<InvocationId, Problem> {
-    id.parse().map_err(|_| Problem::bad_request("bad_id", format!("`{}` is not an invocation id", id.escape_debug())))
+    id.parse().map_err(|_| {
+        Problem::bad_request("bad_id", format!("`{}` is not an invocation id", id.escape_debug()))
+    })
 }
 
 fn unknown(id: InvocationId) -> Problem {
@@ -23,7 +21,7 @@ fn unknown(id: InvocationId) -> Problem {
 pub(super) async fn show(
     State(shared): State<Shared>,
     Extension(principal): Extension<Principal>,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<Json<InvocationView>, Problem> {
     let id = parse(&id)?;
     shared.host.invocation(id, &principal).await?.map(Json).ok_or_else(|| unknown(id))
@@ -33,7 +31,7 @@ pub(super) async fn show(
 pub(super) async fn cancel(
     State(shared): State<Shared>,
     Extension(principal): Extension<Principal>,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<Json<Value>, Problem> {
     let id = parse(&id)?;
     if shared.host.cancel(id, &principal) {

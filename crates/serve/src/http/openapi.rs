@@ -59,7 +59,11 @@ fn answer(description: &str, schema: &str) -> Value {
 
 /// What every route behind the token may also answer.
 fn with_problems(mut responses: Value) -> Value {
-    for (status, description) in [("400", "The request cannot be read."), ("401", "A token is required."), ("403", "The host or origin is not allowed.")] {
+    for (status, description) in [
+        ("400", "The request cannot be read."),
+        ("401", "A token is required."),
+        ("403", "The host or origin is not allowed."),
+    ] {
         if responses.get(status).is_none() {
             responses[status] = answer(description, "Problem");
         }
@@ -93,6 +97,8 @@ fn paths() -> Value {
     let any = json!({ "description": "Described in the guide.", "content": { "application/json": { "schema": { "type": "object" } } } });
     json!({
         "/health": { "get": { "summary": "How the host is doing", "security": [], "responses": { "200": any } } },
+        "/openapi.json": { "get": { "summary": "This document", "responses": with_problems(json!({ "200": any })) } },
+        "/host": { "get": { "summary": "Which host this is. For operators", "responses": with_problems(json!({ "200": any })) } },
         "/tools": { "get": {
             "summary": "List or search the tools",
             "parameters": [
@@ -101,7 +107,7 @@ fn paths() -> Value {
                 query("kind", "string", "Only this kind."),
                 query("tags", "string", "Only tools with all of these tags, separated by commas."),
                 query("include_deferred", "boolean", "Deferred tools too; showing one makes it callable in the session."),
-                query("hidden", "boolean", "Also what is hidden, and why."),
+                query("hidden", "boolean", "Also what is hidden, and why. For operators."),
                 query("limit", "integer", "At most so many."),
                 parameter("Session")
             ],
@@ -151,7 +157,8 @@ fn paths() -> Value {
 }
 
 fn schemas() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = "/components/schemas".into());
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| settings.definitions_path = "/components/schemas".into());
     let mut generator = settings.into_generator();
     fn add<T: JsonSchema>(generator: &mut schemars::SchemaGenerator) {
         generator.subschema_for::<T>();

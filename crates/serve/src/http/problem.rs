@@ -43,12 +43,24 @@ impl Problem {
     }
 
     pub(crate) fn too_large() -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is over the limit (setting `http.body_limit`)")
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_large",
+            "the body is over the limit (setting `http.body_limit`)",
+        )
+    }
+
+    pub(crate) fn too_slow() -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not arrive in time")
     }
 
     pub(crate) fn unsupported_media_type() -> Self {
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", "the body must be sent as `application/json`")
-            .hint("with curl, use `--json '{…}'`")
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "not_json",
+            "the body must be sent as `application/json`",
+        )
+        .hint("with curl, use `--json '{…}'`")
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -63,6 +75,7 @@ impl From<SessionError> for Problem {
         match error {
             SessionError::Unknown(_) => Self::not_found("unknown_session", message)
                 .hint("open one with `POST /sessions`, or leave the header out"),
+            SessionError::Default => Self::bad_request("default_session", message),
             SessionError::Full(_) => Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message),
             SessionError::Journal(error) => error.into(),
         }

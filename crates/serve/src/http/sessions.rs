@@ -1,17 +1,11 @@
 //! `POST /sessions`, `GET` and `DELETE /sessions/{id}`.
 
-use axum::{
-    Extension, Json,
-    body::Bytes,
-    extract::{Path, State},
-    http::StatusCode,
-};
+use axum::{Extension, Json, body::Body, extract::State, http::StatusCode};
 use serde_json::{Value, json};
 use toolpost_core::Session;
 use toolpost_model::{Principal, SessionId, SurfaceRequest};
 
-use super::Problem;
-use crate::server::Shared;
+use super::{Named, Problem, Shared, read_body};
 
 fn describe(session: &Session) -> Value {
     json!({
@@ -26,12 +20,14 @@ fn describe(session: &Session) -> Value {
 pub(super) async fn open(
     State(shared): State<Shared>,
     Extension(principal): Extension<Principal>,
-    body: Bytes,
+    body: Body,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
+    let body = read_body(body, shared.body_limit).await?;
     let request = if body.is_empty() {
         SurfaceRequest::default()
     } else {
-        serde_json::from_slice(&body).map_err(|error| Problem::bad_request("bad_surface_request", error.to_string()))?
+        serde_json::from_slice(&body)
+            .map_err(|error| Problem::bad_request("bad_surface_request", error.to_string()))?
     };
     let session = shared.host.open_session(principal, request).await?;
     Ok((StatusCode::CREATED, Json(describe(&session))))
@@ -40,7 +36,7 @@ pub(super) async fn open(
 pub(super) async fn show(
     State(shared): State<Shared>,
     Extension(principal): Extension<Principal>,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<Json<Value>, Problem> {
     let session = shared.host.session(&SessionId::new(id), &principal).await?;
     Ok(Json(describe(&session)))
@@ -50,7 +46,7 @@ pub(super) async fn show(
 pub(super) async fn close(
     State(shared): State<Shared>,
     Extension(principal): Extension<Principal>,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<StatusCode, Problem> {
     let session = shared.host.session(&SessionId::new(id), &principal).await?;
     shared.host.close_session(&session).await?;

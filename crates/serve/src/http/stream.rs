@@ -1,6 +1,6 @@
 //! A call as server-sent events: what happens on the way, then the result.
 
-use std::{convert::Infallible, pin::Pin, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -11,13 +11,14 @@ use bytes::Bytes;
 use futures_util::Stream;
 use tokio::{
     sync::mpsc,
-    time::{Interval, MissedTickBehavior, interval},
+    time::{MissedTickBehavior, interval},
 };
-use toolpost_core::CallHandle;
-use toolpost_model::{Event, EventBody};
+use toolpost_core::{Answer, CallHandle};
+use toolpost_model::{BoxFuture, Event, EventBody};
 
 /// A sign of life where nothing else is said, so that no proxy takes the silence for death.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
 
 pub(super) fn respond(handle: CallHandle, events: mpsc::Receiver<Event>) -> Response {
     let mut response = Response::new(Body::from_stream(frames(handle, events)));
@@ -27,34 +28,52 @@ pub(super) fn respond(handle: CallHandle, events: mpsc::Receiver<Event>) -> Resp
     response
 }
 
-struct State {
-    handle: Option<CallHandle>,
-    events: mpsc::Receiver<Event>,
-    alive: Pin<Box<Interval>>,
+enum Phase {
+    /// Events come in; the handle cancels the call if the stream is dropped meanwhile.
+    Events(CallHandle, mpsc::Receiver<Event>),
+    /// There are no more; the answer is on its way, at once or, for a repeat, when the first call ends.
+    Answer(BoxFuture<'static, Arc<Answer>>),
+    Over,
 }
 
 /// Events until the call lets go of its sender, then the result. Dropping the stream drops the handle, which
 /// cancels a call nobody listens to any more.
-fn frames(handle: CallHandle, events: mpsc::Receiver<Event>) -> impl Stream<Item = Result<Bytes, Infallible>> {
+fn frames(
+    handle: CallHandle,
+    events: mpsc::Receiver<Event>,
+) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let mut alive = interval(KEEP_ALIVE);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     alive.reset();
-    let state = State { handle: Some(handle), events, alive: Box::pin(alive) };
-    futures_util::stream::unfold(state, |mut state| async move {
-        state.handle.as_ref()?;
-        let frame = tokio::select! {
-            biased;
-            event = state.events.recv() => match event {
-                Some(event) => frame(&event),
-                None => {
-                    let answer = state.handle.take()?.answer().await;
-                    Bytes::from(format!("event: result\ndata: {}\n\n", answer.json()))
-                }
-            },
-            _ = state.alive.tick() => Bytes::from_static(b": still here\n\n"),
-        };
-        Some((Ok(frame), state))
-    })
+    futures_util::stream::unfold(
+        (Phase::Events(handle, events), alive),
+        |(mut phase, mut alive)| async move {
+            loop {
+                let (frame, next) = match phase {
+                    Phase::Over => return None,
+                    Phase::Events(handle, mut events) => tokio::select! {
+                        biased;
+                        event = events.recv() => match event {
+                            Some(event) => (frame(&event), Phase::Events(handle, events)),
+                            None => {
+                                phase = Phase::Answer(Box::pin(handle.answer()));
+                                continue;
+                            }
+                        },
+                        _ = alive.tick() => (STILL_HERE, Phase::Events(handle, events)),
+                    },
+                    Phase::Answer(mut answer) => tokio::select! {
+                        biased;
+                        answer = &mut answer => {
+                            (Bytes::from(format!("event: result\ndata: {}\n\n", answer.json())), Phase::Over)
+                        }
+                        _ = alive.tick() => (STILL_HERE, Phase::Answer(answer)),
+                    },
+                };
+                return Some((Ok(frame), (next, alive)));
+            }
+        },
+    )
 }
 
 fn frame(event: &Event) -> Bytes {

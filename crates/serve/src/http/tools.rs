@@ -4,20 +4,20 @@ use std::str::FromStr;
 
 use axum::{
     Extension, Json,
-    extract::{Path, Query, State, rejection::QueryRejection},
-    http::HeaderMap,
+    extract::{Query, State, rejection::QueryRejection},
+    http::{HeaderMap, header},
+    response::IntoResponse,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolpost_core::{Entry, Host, Session, ToolFilter};
-use toolpost_model::{HiddenReason, Principal, Visibility};
+use toolpost_core::{Host, Session, ToolFilter};
+use toolpost_model::Principal;
 
 use super::{
-    Problem,
-    formats::{Format, UnknownFormat},
-    session_of,
+    Named, Problem, Shared,
+    formats::{Format, Hidden, List, UnknownFormat},
+    operators_only, session_of,
 };
-use crate::server::Shared;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -28,7 +28,7 @@ pub(super) struct ListQuery {
     /// Separated by commas; a tool must have all of them.
     tags: Option<String>,
     include_deferred: bool,
-    /// Also name what is hidden, and why.
+    /// Also name what is hidden, and why. For operators.
     hidden: bool,
     limit: Option<usize>,
 }
@@ -38,58 +38,56 @@ pub(super) async fn list(
     Extension(principal): Extension<Principal>,
     query: Result<Query<ListQuery>, QueryRejection>,
     headers: HeaderMap,
-) -> Result<Json<Value>, Problem> {
+) -> Result<impl IntoResponse, Problem> {
     let Query(query) = query.map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
+    if query.hidden {
+        operators_only(&principal)?;
+    }
     let session = session_of(&shared.host, &principal, &headers).await?;
+    let tags = query.tags.iter().flat_map(|tags| tags.split(','));
     let filter = ToolFilter {
         query: query.query,
         kind: query.kind,
-        tags: query.tags.iter().flat_map(|tags| tags.split(',')).map(|tag| tag.trim().to_owned()).collect(),
+        tags: tags.map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
         include_deferred: query.include_deferred,
         limit: query.limit,
     };
     let format = query.format.as_deref().unwrap_or("toolpost");
-    Ok(Json(list_tools(&shared.host, &session, &filter, format, query.hidden).await?))
+    let list = list_tools(&shared.host, &session, &filter, format, query.hidden).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], list))
 }
 
-/// The list of tools a session may see, in one of the formats; `hidden` adds what it may not, and why.
+/// The list of tools a session may see, as JSON in one of the formats; `hidden` adds what it may not, and why.
 pub async fn list_tools(
     host: &Host,
     session: &Session,
     filter: &ToolFilter,
     format: &str,
     hidden: bool,
-) -> Result<Value, UnknownFormat> {
+) -> Result<String, UnknownFormat> {
     let format = Format::from_str(format)?;
-    let listed = host.list(session, filter).await;
-    let mut body = format.render(listed.iter().map(|tool| (&*tool.entry, tool.visibility)));
-    if hidden && format == Format::Toolpost {
-        let surface = host.surface(session);
-        body["hidden"] = surface.all().filter_map(|(entry, visibility)| hidden_tool(entry, visibility)).collect();
-        body["surface"] = json!(surface.id());
-    }
-    Ok(body)
-}
-
-fn hidden_tool(entry: &Entry, visibility: Visibility) -> Option<Value> {
-    let reason = match visibility {
-        Visibility::Loaded => return None,
-        Visibility::Deferred => HiddenReason::Deferred,
-        Visibility::Blocked(reason) => reason,
-    };
-    Some(json!({ "name": entry.name(), "tool_id": entry.id(), "reason": reason, "explanation": reason.explain() }))
+    let tools = host.list(session, filter).await;
+    let surface = host.surface(session);
+    let hidden = (hidden && format == Format::Toolpost).then_some(Hidden(&surface));
+    // Names, texts and schemas: nothing in a declaration can fail to be written.
+    Ok(serde_json::to_string(&List { format, tools: &tools, hidden }).unwrap_or_default())
 }
 
 /// Everything about one tool. A deferred tool that was looked at may be called.
 pub(super) async fn show(
     State(shared): State<Shared>,
     Extension(principal): Extension<Principal>,
-    Path(name): Path<String>,
+    Named(name): Named,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     let session = session_of(&shared.host, &principal, &headers).await?;
     match shared.host.show(&session, &name) {
-        Some(tool) => Ok(Json(json!({ "name": tool.entry.name(), "visibility": tool.visibility, "declaration": tool.entry.declaration() }))),
-        None => Err(Problem::not_found("unknown_tool", format!("no tool is called `{}` here", name.escape_debug()))),
+        Some(tool) => Ok(Json(
+            json!({ "name": tool.entry.name(), "visibility": tool.visibility, "declaration": tool.entry.declaration() }),
+        )),
+        None => Err(Problem::not_found(
+            "unknown_tool",
+            format!("no tool is called `{}` here", name.escape_debug()),
+        )),
     }
 }

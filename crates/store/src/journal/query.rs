@@ -14,7 +14,7 @@ macro_rules! select {
 }
 
 const OF_INVOCATION: &str = select!("WHERE invocation = ?1 ORDER BY seq");
-const OF_REQUEST: &str = select!("WHERE session = ?1 AND request = ?2 ORDER BY seq LIMIT 1");
+const OF_REQUEST: &str = select!("WHERE session = ?1 AND request = ?2 ORDER BY seq DESC LIMIT 1");
 // The kinds stand here exactly as in the partial indexes, or SQLite would not use them.
 const OF_SESSION: &str =
     select!("WHERE session = ?1 AND kind IN ('session_opened', 'session_closed') ORDER BY seq DESC LIMIT 1");
@@ -32,7 +32,7 @@ pub(crate) fn records_of(
     all(connection, OF_INVOCATION, [invocation.as_bytes().as_slice()])
 }
 
-pub(super) fn first_of_request(
+pub(super) fn newest_of_request(
     connection: &Connection,
     session: &SessionId,
     request: &RequestId,

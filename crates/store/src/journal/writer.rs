@@ -83,7 +83,7 @@ fn enqueue(
     strength: Strength,
 ) -> BoxFuture<'_, Result<u64, JournalError>> {
     if let Some(why) = unfit(&record) {
-        return refused(JournalError::Broken(why));
+        return refused(why);
     }
     let (done, answer) = oneshot::channel();
     let left_over = match queue.try_send(Append { record, strength, done }) {
@@ -101,14 +101,14 @@ fn enqueue(
 }
 
 /// Why a record cannot be kept, whatever the state of the journal.
-fn unfit(record: &Record) -> Option<String> {
+fn unfit(record: &Record) -> Option<JournalError> {
     let length = record.body.len();
     // To the chain an empty session is none, so the file holds none: else one could be made of the other.
     let is_empty = |session: &SessionId| session.as_str().is_empty();
     if length > LONGEST_BODY {
-        Some(format!("a record of {length} bytes is longer than the limit of {LONGEST_BODY}"))
+        Some(JournalError::TooLong { size: length, limit: LONGEST_BODY })
     } else if record.session_id.as_ref().is_some_and(is_empty) {
-        Some("a record names a session with an empty id".into())
+        Some(JournalError::Broken("a record names a session with an empty id".into()))
     } else {
         None
     }

@@ -8,9 +8,12 @@ use crate::{
     cli::{PlaceArgs, PolicyArgs},
     environment,
     exit::{Exit, UsageError},
-    reach::{self, Reached},
-    terminal::{self, LiveCall, RED, printable, styled},
+    reach::{self, Purpose, Reached},
+    terminal::{self, LiveCall, RED, print_text, printable, say, styled},
 };
+
+/// A day: the host's own ceiling is far below.
+const LONGEST_TIMEOUT: f64 = 86_400.0;
 
 #[derive(Args)]
 pub(crate) struct CallArgs {
@@ -36,16 +39,16 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
     let as_json = call.json.is_some();
     let input = json_input(call.json.take(), &mut call.words)?;
     if let Some(seconds) = call.timeout
-        && !(seconds > 0.0 && seconds.is_finite())
+        && !(seconds > 0.0 && seconds <= LONGEST_TIMEOUT)
     {
-        return Err(UsageError(format!("`--timeout` must be seconds over 0, not `{seconds}`")).into());
+        return Err(UsageError("`--timeout` must be seconds over 0 and at most a day".into()).into());
     }
-    let mut host = reach::reach(&call.place, &call.policy).await?;
+    let mut host = reach::reach(&call.place, &call.policy, Purpose::Call).await?;
     let outcome = run_on(&mut host, &call, input).await;
     host.close().await;
     let (result, json) = outcome?;
     if as_json {
-        println!("{json}");
+        print_text(format_args!("{json}\n"));
     } else {
         print(&result);
     }
@@ -68,7 +71,11 @@ fn json_input(given: Option<String>, words: &mut Vec<String>) -> anyhow::Result<
     }
 }
 
-async fn run_on(host: &mut Reached, call: &CallArgs, input: Option<String>) -> anyhow::Result<(ToolResult, String)> {
+async fn run_on(
+    host: &mut Reached,
+    call: &CallArgs,
+    input: Option<String>,
+) -> anyhow::Result<(ToolResult, String)> {
     // A person who names a tool has seen it; the look also tells what the arguments should be.
     let schema = host.schema(&call.tool).await?;
     let text = match input {
@@ -88,14 +95,18 @@ async fn run_on(host: &mut Reached, call: &CallArgs, input: Option<String>) -> a
 fn print(result: &ToolResult) {
     for piece in &result.content {
         match piece {
-            Content::Text { text } if text.ends_with('\n') => print!("{}", shown(text)),
-            Content::Text { text } => println!("{}", shown(text)),
-            Content::Image { media_type, data } => println!("[{media_type}, {} characters of base64; --json shows them]", data.len()),
-            Content::Binary { media_type, size, .. } => println!("[{media_type}, {size} bytes; --json shows the head]"),
+            Content::Text { text } if text.ends_with('\n') => print_text(format_args!("{}", shown(text))),
+            Content::Text { text } => print_text(format_args!("{}\n", shown(text))),
+            Content::Image { media_type, data } => {
+                say!("[{media_type}, {} characters of base64; --json shows them]", data.len());
+            }
+            Content::Binary { media_type, size, .. } => {
+                say!("[{media_type}, {size} bytes; --json shows the head]");
+            }
         }
     }
     if let (true, Some(value)) = (result.content.is_empty(), &result.structured_content) {
-        println!("{}", serde_json::to_string_pretty(value).unwrap_or_default());
+        say!("{}", serde_json::to_string_pretty(value).unwrap_or_default());
     }
     if let Some(cut) = &result.truncated {
         let total = cut.total.map(|total| format!(" of {total}")).unwrap_or_default();

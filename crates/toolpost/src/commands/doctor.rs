@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 use toolpost_config::Standing;
-use toolpost_serve::{HostParts, open_host};
+use toolpost_serve::{HostParts, check_places, open_host};
 use toolpost_store::{DataDir, DataDirError, JournalReader};
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     exit::Exit,
     reach,
     settings::{self, Settings},
-    terminal::{GREEN, RED, YELLOW, styled},
+    terminal::{GREEN, RED, YELLOW, say, styled},
 };
 
 #[derive(Args)]
@@ -62,8 +62,11 @@ pub(crate) async fn run(arguments: DoctorArgs) -> anyhow::Result<Exit> {
             State::Odd => "odd",
             State::Bad => "bad",
         };
-        let rows: Vec<_> = findings.iter().map(|f| json!({ "what": f.what, "state": word(&f.state), "text": f.text })).collect();
-        println!("{}", serde_json::to_string_pretty(&json!({ "healthy": !ill, "findings": rows }))?);
+        let rows: Vec<_> = findings
+            .iter()
+            .map(|f| json!({ "what": f.what, "state": word(&f.state), "text": f.text }))
+            .collect();
+        say!("{}", serde_json::to_string_pretty(&json!({ "healthy": !ill, "findings": rows }))?);
     } else {
         for finding in &findings {
             let mark = match finding.state {
@@ -71,7 +74,7 @@ pub(crate) async fn run(arguments: DoctorArgs) -> anyhow::Result<Exit> {
                 State::Odd => styled(YELLOW, "odd "),
                 State::Bad => styled(RED, "bad "),
             };
-            anstream::println!("{mark}  {:<14} {}", finding.what, finding.text);
+            say!("{mark}  {:<14} {}", finding.what, finding.text);
         }
     }
     Ok(if ill { Exit::Failed } else { Exit::Done })
@@ -81,21 +84,31 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
     let place = &settings.place;
     let mut findings = vec![Finding::good("workspace", place.workspace.display().to_string())];
     findings.push(match &settings.project {
+        None if settings.from_file => Finding::good("configuration", "the file you gave"),
         None => Finding::good("configuration", "defaults; no `toolpost.yaml` in the workspace"),
         Some(project) => match project.standing {
-            Standing::Trusted => Finding::good("configuration", format!("`{}` is trusted", project.path.display())),
-            Standing::Untrusted => {
-                Finding::odd("configuration", format!("`{}` is not trusted, so it may only restrict\nhint: toolpost trust", project.path.display()))
+            Standing::Trusted => {
+                Finding::good("configuration", format!("`{}` is trusted", project.path.display()))
             }
+            Standing::Untrusted => Finding::odd(
+                "configuration",
+                format!(
+                    "`{}` is not trusted, so it may only restrict\nhint: toolpost trust",
+                    project.path.display()
+                ),
+            ),
         },
     });
     findings.extend(settings.notices.iter().map(|notice| Finding::odd("configuration", notice.to_string())));
     findings.push(data_dir(settings));
-    let running = reach::running(&place.data_dir).await.ok().flatten().is_some();
+    let answer = reach::running(&place.data_dir).await;
+    let running = matches!(&answer, Ok(Some(_)));
     findings.push(match (running, DataDir::running_pid(&place.data_dir)) {
         (true, Some(pid)) => Finding::good("host", format!("running, process {pid}")),
         (true, None) => Finding::good("host", "running"),
-        (false, Some(pid)) => Finding::bad("host", format!("process {pid} holds the data directory but does not answer")),
+        (false, Some(pid)) => {
+            Finding::bad("host", format!("process {pid} holds the data directory but does not answer"))
+        }
         (false, None) => Finding::good("host", "not running; `toolpost serve` starts it"),
     });
     findings.push(journal(settings));
@@ -107,8 +120,15 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
 
 fn data_dir(settings: &Settings) -> Finding {
     let path = &settings.place.data_dir;
+    if let Err(error) = check_places(&settings.config) {
+        return Finding::bad("record", error.to_string());
+    }
     match DataDir::at(path) {
-        Ok(_) => Finding::good("record", path.display().to_string()),
+        // Opening writes, so a full or read-only disk shows here and not at the first call.
+        Ok(_) => match DataDir::open(path) {
+            Ok(_) | Err(DataDirError::InUse { .. }) => Finding::good("record", path.display().to_string()),
+            Err(error) => Finding::bad("record", format!("{:#}", anyhow::Error::from(error))),
+        },
         Err(DataDirError::Missing { .. }) => {
             let home = environment::home_of(path);
             Finding::good("record", format!("`{}` will be made in `{}`", path.display(), home.display()))
@@ -118,20 +138,26 @@ fn data_dir(settings: &Settings) -> Finding {
 }
 
 fn journal(settings: &Settings) -> Finding {
-    let Ok(data_dir) = DataDir::at(&settings.place.data_dir) else { return Finding::good("journal", "nothing recorded yet") };
+    let Ok(data_dir) = DataDir::at(&settings.place.data_dir) else {
+        return Finding::good("journal", "nothing recorded yet");
+    };
     let path = data_dir.journal_path();
     if !path.exists() {
         return Finding::good("journal", "nothing recorded yet");
     }
-    let checked = JournalReader::open(&path).map_err(|error| error.to_string()).and_then(|reader| {
-        reader.verify(|_, _| ()).map_err(|error| error.to_string())
-    });
+    let checked = JournalReader::open(&path)
+        .map_err(anyhow::Error::from)
+        .and_then(|reader| Ok(reader.verify(|_, _| ())?));
     match checked {
-        Ok(report) if report.is_clean() => {
-            Finding::good("journal", format!("{} records of {} calls, chain unbroken", report.records, report.invocations))
-        }
-        Ok(report) => Finding::bad("journal", format!("{} problems\nhint: toolpost journal verify", report.problems.len())),
-        Err(error) => Finding::bad("journal", error),
+        Ok(report) if report.is_clean() => Finding::good(
+            "journal",
+            format!("{} records of {} calls, chain unbroken", report.records, report.invocations),
+        ),
+        Ok(report) => Finding::bad(
+            "journal",
+            format!("{} problems\nhint: toolpost journal verify", report.problems.len()),
+        ),
+        Err(error) => Finding::bad("journal", format!("{error:#}")),
     }
 }
 

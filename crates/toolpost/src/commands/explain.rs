@@ -9,8 +9,9 @@ use crate::{
     arguments,
     cli::{PlaceArgs, PolicyArgs},
     exit::Exit,
-    reach, settings,
-    terminal::{BOLD, GREEN, RED, printable, styled},
+    reach::{self, Purpose},
+    settings,
+    terminal::{BOLD, GREEN, RED, printable, say, styled},
 };
 
 #[derive(Args)]
@@ -31,17 +32,16 @@ pub(crate) struct ExplainArgs {
 
 pub(crate) async fn run(explain: ExplainArgs) -> anyhow::Result<Exit> {
     if let Ok(id) = explain.what.parse::<InvocationId>() {
-        let settings = settings::resolve(&explain.place, &explain.policy)?;
-        return story::show(&settings.place, id, explain.json);
+        return story::show(&settings::locate(&explain.place)?, id, explain.json);
     }
-    let mut host = reach::reach(&explain.place, &explain.policy).await?;
+    let mut host = reach::reach(&explain.place, &explain.policy, Purpose::Look).await?;
     let schema = host.schema(&explain.what).await?;
     let input = arguments::from_words(&explain.words, schema.as_ref())?.to_string();
     let explanation = host.explain(&explain.what, &input).await;
     host.close().await;
     let explanation = explanation?;
     if explain.json {
-        println!("{}", serde_json::to_string_pretty(&explanation)?);
+        say!("{}", serde_json::to_string_pretty(&explanation)?);
     } else {
         tell(&explanation);
     }
@@ -50,8 +50,12 @@ pub(crate) async fn run(explain: ExplainArgs) -> anyhow::Result<Exit> {
 
 fn tell(explanation: &Value) {
     let text = |pointer: &str| explanation.pointer(pointer).and_then(Value::as_str).map(printable);
-    let line = |name: &str, text: String| anstream::println!("{}  {text}", styled(BOLD, format!("{name:<9}")));
-    let verdict = if explanation["would_run"] == true { styled(GREEN, "it would run") } else { styled(RED, "it would not run") };
+    let line = |name: &str, text: String| say!("{}  {text}", styled(BOLD, format!("{name:<9}")));
+    let verdict = if explanation["would_run"] == true {
+        styled(GREEN, "it would run")
+    } else {
+        styled(RED, "it would not run")
+    };
     line("verdict", verdict);
     if let Some(id) = text("/tool_id") {
         line("tool", id);
@@ -60,13 +64,28 @@ fn tell(explanation: &Value) {
         line("class", class);
     }
     for touched in explanation.pointer("/effects/uses").and_then(Value::as_array).into_iter().flatten() {
-        line("touches", format!("{} ({})", touched["key"].as_str().map(printable).unwrap_or_default(), touched["access"].as_str().unwrap_or_default()));
+        line(
+            "touches",
+            format!(
+                "{} ({})",
+                touched["key"].as_str().map(printable).unwrap_or_default(),
+                touched["access"].as_str().unwrap_or_default()
+            ),
+        );
     }
     if let (Some(behavior), Some(reason)) = (text("/decision/behavior"), text("/decision/reason/text")) {
         line("decision", format!("{behavior}: {reason}"));
     }
-    for rule in explanation.pointer("/decision/also_matched").and_then(Value::as_array).into_iter().flatten() {
-        line("also", format!("`{}` ({})", rule["rule"].as_str().unwrap_or_default(), rule["place"].as_str().unwrap_or_default()));
+    for rule in explanation.pointer("/decision/also_matched").and_then(Value::as_array).into_iter().flatten()
+    {
+        line(
+            "also",
+            format!(
+                "`{}` ({})",
+                rule["rule"].as_str().unwrap_or_default(),
+                rule["place"].as_str().unwrap_or_default()
+            ),
+        );
     }
     if let Some(message) = text("/error/message") {
         line("because", message);

@@ -11,7 +11,7 @@ use toolpost_model::InvocationId;
 use toolpost_store::{DataDir, DataDirError, JournalReader};
 
 use crate::{
-    cli::{PlaceArgs, PolicyArgs},
+    cli::PlaceArgs,
     exit::Exit,
     settings::{self, Place},
 };
@@ -47,12 +47,10 @@ pub(crate) fn run(arguments: &JournalArgs) -> anyhow::Result<Exit> {
     match &arguments.command {
         JournalCommand::Tail(arguments) => tail::run(arguments),
         JournalCommand::Verify(arguments) => verify::run(arguments),
-        JournalCommand::Show(arguments) => story::show(&place(&arguments.place)?, arguments.id, arguments.json),
+        JournalCommand::Show(arguments) => {
+            story::show(&settings::locate(&arguments.place)?, arguments.id, arguments.json)
+        }
     }
-}
-
-fn place(arguments: &PlaceArgs) -> anyhow::Result<Place> {
-    Ok(settings::resolve(arguments, &PolicyArgs::default())?.place)
 }
 
 fn open(place: &Place) -> anyhow::Result<JournalReader> {

@@ -7,7 +7,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use toolpost_config::{HostConfig, Standing};
 use toolpost_core::{Host, ToolFilter};
-use toolpost_model::{Behavior, EffectClass, Principal};
+use toolpost_model::{Behavior, EffectClass, Principal, Visibility};
 use toolpost_serve::{Access, Server};
 
 use crate::{
@@ -48,7 +48,10 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
     }
-    anstream::eprintln!("{}", styled(DIM, "stopping: running calls may finish; a second signal ends them now"));
+    anstream::eprintln!(
+        "{}",
+        styled(DIM, "stopping: running calls may finish; a second signal ends them now")
+    );
     tokio::select! {
         () = server.shutdown(GRACE) => Ok(Exit::Done),
         _ = interrupt.recv() => Ok(Exit::Stopped),
@@ -70,22 +73,32 @@ fn access(face: &FaceArgs) -> anyhow::Result<Access> {
 
 /// What an operator wants to know before walking away.
 async fn banner(server: &Server, settings: &Settings, kept: bool) {
-    let line = |name: &str, text: String| anstream::eprintln!("  {}  {text}", styled(BOLD, format!("{name:<10}")));
+    let line =
+        |name: &str, text: String| anstream::eprintln!("  {}  {text}", styled(BOLD, format!("{name:<10}")));
     let data = settings.place.data_dir.display();
     let token_file = format!("{data}/token");
-    anstream::eprintln!("{} {}\n", styled(GREEN, "toolpost is ready"), styled(DIM, env!("CARGO_PKG_VERSION")));
+    anstream::eprintln!(
+        "{} {}\n",
+        styled(GREEN, "toolpost is ready"),
+        styled(DIM, env!("CARGO_PKG_VERSION"))
+    );
     line("listening", format!("http://{}", server.address()));
     line("workspace", settings.place.workspace.display().to_string());
     line("record", data.to_string());
-    line("token", match (server.token(), kept) {
-        (None, _) => styled(YELLOW, "none: everybody on this machine may call"),
-        (Some(_), true) => format!("in {token_file}"),
-        (Some(_), false) => "the one you gave".to_owned(),
-    });
+    line(
+        "token",
+        match (server.token(), kept) {
+            (None, _) => styled(YELLOW, "none: everybody on this machine may call"),
+            (Some(_), true) => format!("in {token_file}"),
+            (Some(_), false) => "the one you gave".to_owned(),
+        },
+    );
     if let Some(project) = &settings.project {
         let standing = match project.standing {
             Standing::Trusted => "trusted".to_owned(),
-            Standing::Untrusted => styled(YELLOW, "not trusted: it may only restrict; `toolpost trust` changes that"),
+            Standing::Untrusted => {
+                styled(YELLOW, "not trusted: it may only restrict; `toolpost trust` changes that")
+            }
         };
         line("project", format!("{} ({standing})", project.path.display()));
     }
@@ -99,7 +112,11 @@ async fn banner(server: &Server, settings: &Settings, kept: bool) {
         (Some(_), true) => format!(" \\\n    -H \"Authorization: Bearer $(cat '{token_file}')\""),
         (Some(_), false) => " \\\n    -H \"Authorization: Bearer $TOKEN\"".to_owned(),
     };
-    anstream::eprintln!("\n  try it:\n  curl http://{}/tools/list_directory/call --json '{{}}'{header}\n", server.address());
+    let session = server.host().default_session(&Principal::agent("agent"));
+    let surface = server.host().surface(&session);
+    let can_list = surface.find("list_directory").is_some_and(|(_, seen)| seen == Visibility::Loaded);
+    let request = if can_list { "tools/list_directory/call --json '{}'" } else { "tools" };
+    anstream::eprintln!("\n  try it:\n  curl http://{}/{request}{header}\n", server.address());
 }
 
 fn mode(config: &HostConfig) -> String {
@@ -107,13 +124,16 @@ fn mode(config: &HostConfig) -> String {
         let classes = EffectClass::ALL.into_iter().filter(|&class| config.mode.behavior(class) == wanted);
         classes.map(EffectClass::as_str).collect::<Vec<_>>().join(", ")
     };
-    let mut text = format!("{}: {} run", config.mode, of(Behavior::Allow));
-    for (behavior, word) in [(Behavior::Ask, "asks, which is a denial while nobody can answer"), (Behavior::Deny, "is denied")] {
+    let mut text = format!("{} (runs: {}", config.mode, of(Behavior::Allow));
+    for (behavior, word) in
+        [(Behavior::Ask, "asks, which is a denial while nobody can answer"), (Behavior::Deny, "denies")]
+    {
         let classes = of(behavior);
         if !classes.is_empty() {
-            text.push_str(&format!("; {classes} {word}"));
+            text.push_str(&format!("; {word}: {classes}"));
         }
     }
+    text.push(')');
     if !config.rules.is_empty() {
         let rules: Vec<String> = config.rules.iter().map(|rule| format!("`{rule}`")).collect();
         text.push_str(&format!("\n              rules: {}", rules.join(", ")));
@@ -130,6 +150,7 @@ async fn tools(host: &Host) -> String {
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     let surface = host.surface(&session);
     let hidden = surface.all().count() - listed.len();
-    let hidden = if hidden > 0 { format!("; {hidden} hidden, see `toolpost tools --hidden`") } else { String::new() };
+    let hidden =
+        if hidden > 0 { format!("; {hidden} hidden, see `toolpost tools --hidden`") } else { String::new() };
     format!("{}{rest}{hidden}", names.join(", "))
 }

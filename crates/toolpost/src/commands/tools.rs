@@ -7,8 +7,8 @@ use toolpost_core::ToolFilter;
 use crate::{
     cli::{PlaceArgs, PolicyArgs},
     exit::Exit,
-    reach,
-    terminal::{DIM, printable, styled},
+    reach::{self, Purpose},
+    terminal::{DIM, printable, say, styled},
 };
 
 #[derive(Args)]
@@ -43,7 +43,7 @@ pub(crate) struct ToolsArgs {
 }
 
 pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<Exit> {
-    let mut host = reach::reach(&arguments.place, &arguments.policy).await?;
+    let mut host = reach::reach(&arguments.place, &arguments.policy, Purpose::Look).await?;
     let filter = ToolFilter {
         query: arguments.query.join(" "),
         kind: arguments.kind,
@@ -55,14 +55,18 @@ pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<Exit> {
     let listed = host.list(&filter, format, arguments.hidden).await;
     host.close().await;
     let listed = listed?;
+    let list = listed.get("tools").unwrap_or(&listed);
+    let found = list.as_array().is_some_and(|tools| !tools.is_empty());
     if arguments.json || arguments.format.is_some() {
-        println!("{}", serde_json::to_string_pretty(&listed)?);
-        return Ok(Exit::Done);
+        say!("{}", serde_json::to_string_pretty(&listed)?);
+        return Ok(if found { Exit::Done } else { Exit::Failed });
     }
     print(&listed);
-    let found = listed["tools"].as_array().is_some_and(|tools| !tools.is_empty());
     if !found {
-        anstream::eprintln!("nothing found{}", if arguments.deferred { "" } else { "; deferred tools are searched with `--deferred`" });
+        anstream::eprintln!(
+            "nothing found{}",
+            if arguments.deferred { "" } else { "; deferred tools are searched with `--deferred`" }
+        );
     }
     Ok(if found { Exit::Done } else { Exit::Failed })
 }
@@ -75,10 +79,15 @@ fn print(listed: &Value) {
         let description = text(&tool["description"]);
         let first = description.lines().next().unwrap_or_default();
         let mark = if tool["deferred"] == true { " (deferred)" } else { "" };
-        anstream::println!("{:<widest$}  {:<8} {first}{mark}", text(&tool["name"]), text(&tool["class"]));
+        say!("{:<widest$}  {:<8} {first}{mark}", text(&tool["name"]), text(&tool["class"]));
     }
     for hidden in listed["hidden"].as_array().into_iter().flatten() {
-        let line = format!("{} is hidden ({}): {}", text(&hidden["name"]), text(&hidden["reason"]), text(&hidden["explanation"]));
-        anstream::println!("{}", styled(DIM, line));
+        let line = format!(
+            "{} is hidden ({}): {}",
+            text(&hidden["name"]),
+            text(&hidden["reason"]),
+            text(&hidden["explanation"])
+        );
+        say!("{}", styled(DIM, line));
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     cli::{PlaceArgs, PolicyArgs},
     exit::Exit,
     settings::{self, PROJECT_FILE, Settings},
-    terminal::{DIM, styled},
+    terminal::{DIM, say, styled},
 };
 
 #[derive(Args)]
@@ -39,19 +39,19 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<Exit> {
     let store = open_store(&settings)?;
     if arguments.forget {
         let known = store.forget(&project.path)?;
-        anstream::println!("{}", if known { "forgotten: the file may only restrict again" } else { "it was not trusted" });
+        say!("{}", if known { "forgotten: the file may only restrict again" } else { "it was not trusted" });
         return Ok(Exit::Done);
     }
     if project.standing == Standing::Trusted {
-        anstream::println!("`{}` is trusted already", project.path.display());
+        say!("`{}` is trusted already", project.path.display());
         return Ok(Exit::Done);
     }
     store.trust(&project.path, &project.digest)?;
-    anstream::println!("`{}` is trusted as it is now; any change to it needs trust again", project.path.display());
+    say!("`{}` is trusted as it is now; any change to it needs trust again", project.path.display());
     for notice in &settings.notices {
-        anstream::println!("{}", styled(DIM, format!("now counts: {} ({})", notice.key, notice.place)));
+        say!("{}", styled(DIM, format!("now counts: {} ({})", notice.key, notice.place)));
     }
-    anstream::println!("a running host takes this up when it is started again");
+    say!("a running host takes this up when it is started again");
     Ok(Exit::Done)
 }
 
@@ -75,11 +75,12 @@ fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Exit> {
         Err(error) => return Err(error.into()),
     };
     if as_json {
-        let rows: Vec<_> = entries.iter().map(|entry| json!({ "path": entry.path, "sha256": hex(&entry.digest) })).collect();
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        let rows: Vec<_> =
+            entries.iter().map(|entry| json!({ "path": entry.path, "sha256": hex(&entry.digest) })).collect();
+        say!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
         for entry in &entries {
-            anstream::println!("{}  {}", entry.path.display(), styled(DIM, &hex(&entry.digest)[..12]));
+            say!("{}  {}", entry.path.display(), styled(DIM, &hex(&entry.digest)[..12]));
         }
     }
     Ok(Exit::Done)

@@ -2,7 +2,7 @@
 
 use crate::{
     exit::Exit,
-    terminal::{BOLD, DIM, styled},
+    terminal::{BOLD, DIM, say, styled},
 };
 
 const PAGE: &[(&str, &str)] = &[
@@ -16,10 +16,13 @@ const PAGE: &[(&str, &str)] = &[
 
 #[expect(clippy::unnecessary_wraps, reason = "every command has this form")]
 pub(crate) fn run() -> anyhow::Result<Exit> {
-    anstream::println!("{} holds the tools of AI agents: files and more, behind permission and on record.\n", styled(BOLD, "toolpost"));
+    say!(
+        "{} holds the tools of AI agents: files and more, behind permission and on record.\n",
+        styled(BOLD, "toolpost")
+    );
     for (command, what) in PAGE {
-        anstream::println!("  {}\n      {}", styled(BOLD, command), styled(DIM, what));
+        say!("  {}\n      {}", styled(BOLD, command), styled(DIM, what));
     }
-    anstream::println!("\n`toolpost --help` lists every command, `toolpost COMMAND --help` its options.");
+    say!("\n`toolpost --help` lists every command, `toolpost COMMAND --help` its options.");
     Ok(Exit::Done)
 }

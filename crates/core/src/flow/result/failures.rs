@@ -90,13 +90,22 @@ pub(crate) fn unknown_tool(name: &str, similar: &[&str]) -> Ending {
 pub(crate) fn blocked(name: &str, reason: HiddenReason, setup: Option<&str>) -> Ending {
     let class =
         if reason == HiddenReason::Setup { ErrorClass::SetupRequired } else { ErrorClass::PolicyBlocked };
-    let outcome = if reason == HiddenReason::Policy { Outcome::Denied } else { Outcome::Failed };
+    let outcome = if reason == HiddenReason::Setup { Outcome::Failed } else { Outcome::Denied };
     let why =
         setup.map_or_else(|| reason.explain().to_owned(), |setup| format!("{}: {setup}", reason.explain()));
     Failure::new(class, format!("`{name}` cannot be called here: {why}"))
         .outcome(outcome)
         .code(reason.as_str())
         .recoverable(Recoverability::Operator)
+        .ends()
+}
+
+pub(crate) fn policy_blocked(name: &str, decision: &Decision) -> Ending {
+    Failure::new(ErrorClass::PolicyBlocked, format!("`{name}` is denied outright: {}", decision.reason.text))
+        .outcome(Outcome::Denied)
+        .code(HiddenReason::Policy.as_str())
+        .recoverable(Recoverability::Operator)
+        .hint(decision.operator_hint.clone().unwrap_or_else(|| "ask the operator".to_owned()))
         .ends()
 }
 
@@ -114,6 +123,16 @@ pub(crate) fn source_unavailable(error: &SourceError) -> Ending {
     Failure::new(ErrorClass::DependencyUnavailable, error.to_string())
         .recoverable(Recoverability::Retry)
         .ends()
+}
+
+pub(crate) fn not_ready(limit_ms: u128) -> Ending {
+    Failure::new(
+        ErrorClass::DependencyUnavailable,
+        format!("the call did not start: its source or a hook did not answer within {limit_ms} ms"),
+    )
+    .code("not_ready")
+    .recoverable(Recoverability::Retry)
+    .ends()
 }
 
 pub(crate) fn unreadable(message: String) -> Ending {
@@ -155,7 +174,8 @@ pub(crate) fn violations(found: &[Violation]) -> Ending {
 }
 
 pub(crate) fn refused(refusal: &Refusal) -> Ending {
-    Failure::new(refusal.class, format!("at {}: {}", refusal.at, refusal.message))
+    let at = if refusal.at.is_empty() { "the arguments" } else { refusal.at.as_str() };
+    Failure::new(refusal.class, format!("at {at}: {}", refusal.message))
         .details(json!({ "at": refusal.at }))
         .retry(|retry| retry.change_arguments = true)
         .ends()
@@ -297,7 +317,7 @@ pub(crate) fn journal_refuses(error: &JournalError) -> Ending {
 pub(crate) fn end_not_recorded(error: &JournalError, safe: bool) -> Ending {
     let message = format!("the call ran, but its end could not be recorded: {error}{}", maybe_done(safe));
     Failure::new(ErrorClass::JournalUnavailable, message)
-        .outcome(if safe { Outcome::Failed } else { Outcome::Unknown })
+        .outcome(Outcome::Unknown)
         .code("end_not_recorded")
         .recoverable(Recoverability::Operator)
         .retry(|retry| retry.safe = safe)

@@ -87,3 +87,23 @@ fn a_waiting_writer_is_not_overtaken_and_one_who_leaves_frees_the_way() {
     drop((reader, late));
     assert_eq!(scheduler.load(), (0, 0));
 }
+
+/// Callers that leave at the very moment they are admitted must give back exactly what they were given.
+#[test]
+fn leaving_while_being_admitted_gives_back_once() {
+    let scheduler = scheduler(2, 2, 64);
+    let threads: Vec<_> = (0..4)
+        .map(|thread| {
+            let scheduler = Arc::clone(&scheduler);
+            std::thread::spawn(move || {
+                for round in 0..20_000 {
+                    let effects = if round % 2 == 0 { write("/w/x") } else { read("/w") };
+                    drop(try_admit(&scheduler, if thread % 2 == 0 { "a" } else { "b" }, &effects));
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(scheduler.load(), (0, 0));
+    runs(&scheduler, "c", &write("/w"));
+}

@@ -1,14 +1,15 @@
 //! One call, told from its records: what was asked, what was decided and why, where the time went.
 
+use serde::Deserialize;
 use serde_json::Value;
 use toolpost_core::StoredRecord;
-use toolpost_model::InvocationId;
+use toolpost_model::{InvocationId, Transition};
 
 use super::{open, tail};
 use crate::{
     exit::Exit,
     settings::Place,
-    terminal::{BOLD, DIM, GREEN, RED, printable, styled},
+    terminal::{BOLD, DIM, GREEN, RED, printable, say, styled},
 };
 
 /// How much of arguments and results is shown.
@@ -17,11 +18,14 @@ const SHOWN: usize = 400;
 pub(crate) fn show(place: &Place, id: InvocationId, as_json: bool) -> anyhow::Result<Exit> {
     let rows = open(place)?.records_of(id)?;
     if rows.is_empty() {
-        anyhow::bail!("no call `{id}` is on record for `{}`\nhint: `toolpost journal tail` lists the newest", place.workspace.display());
+        anyhow::bail!(
+            "no call `{id}` is on record for `{}`\nhint: `toolpost journal tail` lists the newest",
+            place.workspace.display()
+        );
     }
     if as_json {
-        let records: Vec<Value> = rows.iter().map(tail::as_json).collect::<anyhow::Result<_>>()?;
-        println!("{}", serde_json::to_string_pretty(&records)?);
+        let records: Vec<tail::Row<'_>> = rows.iter().map(tail::Row::of).collect::<anyhow::Result<_>>()?;
+        say!("{}", serde_json::to_string_pretty(&records)?);
     } else {
         tell(id, &rows);
     }
@@ -29,31 +33,52 @@ pub(crate) fn show(place: &Place, id: InvocationId, as_json: bool) -> anyhow::Re
 }
 
 fn tell(id: InvocationId, rows: &[StoredRecord]) {
-    let bodies: Vec<Value> = rows.iter().filter_map(|row| serde_json::from_str(&row.record.body).ok()).collect();
+    let bodies: Vec<Value> =
+        rows.iter().filter_map(|row| serde_json::from_str(&row.record.body).ok()).collect();
     // The newest account of each part: later records know more.
-    let part = |pointer: &str| bodies.iter().rev().find_map(|body| body.pointer(pointer)).filter(|value| !value.is_null());
+    let part = |pointer: &str| {
+        bodies.iter().rev().find_map(|body| body.pointer(pointer)).filter(|value| !value.is_null())
+    };
     let text = |pointer: &str| part(pointer).and_then(Value::as_str).map(printable);
-    let line = |name: &str, text: String| anstream::println!("{}  {text}", styled(BOLD, format!("{name:<9}")));
+    let line = |name: &str, text: String| say!("{}  {text}", styled(BOLD, format!("{name:<9}")));
 
     line("call", id.to_string());
     line("tool", text("/tool_id").or_else(|| text("/call/tool")).unwrap_or_default());
     if let Some(arguments) = part("/call/arguments") {
         line("arguments", shortened(&printable(&arguments.to_string())));
     }
-    if let Some(unreadable) = text("/call/unreadable") {
-        line("arguments", format!("unreadable: {}", shortened(&unreadable)));
+    if let Some(bytes) = part("/call/unread_bytes") {
+        line("arguments", format!("{bytes} bytes that were not read, and so not kept"));
     }
-    line("from", format!("{} ({}) over {}", text("/call/principal").unwrap_or_default(), text("/call/role").unwrap_or_default(), text("/call/face").unwrap_or_default()));
+    line(
+        "from",
+        format!(
+            "{} ({}) over {}",
+            text("/call/principal").unwrap_or_default(),
+            text("/call/role").unwrap_or_default(),
+            text("/call/face").unwrap_or_default()
+        ),
+    );
     for mutation in part("/mutations").and_then(Value::as_array).into_iter().flatten() {
         line("rewritten", printable(&mutation.to_string()));
     }
     if let (Some(behavior), Some(reason)) = (text("/decision/behavior"), text("/decision/reason/text")) {
         let class = text("/decision/class").unwrap_or_default();
         let mode = text("/decision/mode").unwrap_or_default();
-        line("decision", format!("{behavior}: {reason} {}", styled(DIM, format!("(class {class}, mode {mode})"))));
+        line(
+            "decision",
+            format!("{behavior}: {reason} {}", styled(DIM, format!("(class {class}, mode {mode})"))),
+        );
     }
     for rule in part("/decision/also_matched").and_then(Value::as_array).into_iter().flatten() {
-        line("also", format!("`{}` ({})", rule["rule"].as_str().unwrap_or_default(), rule["place"].as_str().unwrap_or_default()));
+        line(
+            "also",
+            format!(
+                "`{}` ({})",
+                rule["rule"].as_str().unwrap_or_default(),
+                rule["place"].as_str().unwrap_or_default()
+            ),
+        );
     }
     stages(part("/transitions"));
     records(rows);
@@ -61,32 +86,44 @@ fn tell(id: InvocationId, rows: &[StoredRecord]) {
 }
 
 fn stages(transitions: Option<&Value>) {
-    let Some(transitions) = transitions.and_then(Value::as_array) else { return };
-    anstream::println!("{}", styled(BOLD, "stages"));
-    for (place, transition) in transitions.iter().enumerate() {
-        let at = transition["at_us"].as_u64().unwrap_or_default();
-        let next = transitions.get(place + 1).and_then(|next| next["at_us"].as_u64());
-        let took = next.map(|next| format!("{:>9.3} ms", (next.saturating_sub(at)) as f64 / 1_000.0)).unwrap_or_default();
-        anstream::println!("  {:>9.3} ms  {:<15} {}", at as f64 / 1_000.0, transition["stage"].as_str().unwrap_or_default(), styled(DIM, took));
+    let transitions =
+        transitions.and_then(|value| Vec::<Transition>::deserialize(value).ok()).unwrap_or_default();
+    say!("{}", styled(BOLD, "stages"));
+    for (place, reached) in transitions.iter().enumerate() {
+        let milliseconds = |micros: u64| micros as f64 / 1_000.0;
+        let next = transitions.get(place + 1).map(|next| next.at_us.saturating_sub(reached.at_us));
+        let took = next.map(|took| format!("{:>9.3} ms", milliseconds(took))).unwrap_or_default();
+        let at = milliseconds(reached.at_us);
+        say!("  {at:>9.3} ms  {:<15} {}", reached.stage.as_str(), styled(DIM, took));
     }
 }
 
 fn records(rows: &[StoredRecord]) {
     for row in rows {
         let at = row.record.at.strftime("%Y-%m-%d %H:%M:%S%.6fZ");
-        anstream::println!("{}  {:<9} {}", styled(BOLD, "record   "), row.record.kind.as_str(), styled(DIM, format!("#{} {at}", row.seq)));
+        say!(
+            "{}  {:<9} {}",
+            styled(BOLD, "record   "),
+            row.record.kind.as_str(),
+            styled(DIM, format!("#{} {at}", row.seq))
+        );
     }
 }
 
 fn end<'a>(part: &dyn Fn(&str) -> Option<&'a Value>) {
     let text = |pointer: &str| part(pointer).and_then(Value::as_str).map(printable);
     let Some(outcome) = text("/result/outcome") else {
-        anstream::println!("{}  no end is on record: the call runs, or its host died and was not started again", styled(BOLD, "end      "));
+        say!(
+            "{}  no end is on record: the call runs, or its host died and was not started again",
+            styled(BOLD, "end      ")
+        );
         return;
     };
     let style = if matches!(outcome.as_str(), "succeeded" | "partial") { GREEN } else { RED };
-    let time = |name: &str| part(&format!("/result/timings/{name}")).and_then(Value::as_u64).unwrap_or_default() as f64 / 1_000.0;
-    anstream::println!(
+    let time = |name: &str| {
+        part(&format!("/result/timings/{name}")).and_then(Value::as_u64).unwrap_or_default() as f64 / 1_000.0
+    };
+    say!(
         "{}  {} ({}) in {:.3} ms: {:.3} waiting, {:.3} in the tool",
         styled(BOLD, "end      "),
         styled(style, outcome),
@@ -95,9 +132,11 @@ fn end<'a>(part: &dyn Fn(&str) -> Option<&'a Value>) {
         time("queued_us"),
         time("execute_us"),
     );
-    for (name, pointer) in [("summary", "/result/summary"), ("error", "/result/error/message"), ("hint", "/result/error/hint")] {
+    for (name, pointer) in
+        [("summary", "/result/summary"), ("error", "/result/error/message"), ("hint", "/result/error/hint")]
+    {
         if let Some(text) = text(pointer) {
-            anstream::println!("{}  {}", styled(BOLD, format!("{name:<9}")), shortened(&text));
+            say!("{}  {}", styled(BOLD, format!("{name:<9}")), shortened(&text));
         }
     }
 }

@@ -3,14 +3,17 @@
 use std::{thread, time::Duration};
 
 use clap::Args;
-use serde_json::{Value, json, value::RawValue};
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
 use toolpost_core::{RecordKind, StoredRecord};
+use toolpost_model::{InvocationId, RequestId, SessionId};
 
-use super::{open, place};
+use super::open;
 use crate::{
     cli::PlaceArgs,
     exit::Exit,
-    terminal::{DIM, GREEN, RED, printable, styled},
+    settings,
+    terminal::{DIM, GREEN, RED, printable, say, styled},
 };
 
 /// How often a followed journal is looked at.
@@ -33,13 +36,16 @@ pub(super) struct TailArgs {
 }
 
 pub(super) fn run(arguments: &TailArgs) -> anyhow::Result<Exit> {
-    let reader = open(&place(&arguments.place)?)?;
+    let reader = open(&settings::locate(&arguments.place)?)?;
     let rows = reader.tail(arguments.lines)?;
     let mut last = rows.last().map_or(reader.last_seq()?, |row| row.seq);
     for row in &rows {
         print(row, arguments.json)?;
     }
-    while arguments.follow {
+    if !arguments.follow {
+        return Ok(Exit::Done);
+    }
+    loop {
         let rows = reader.read(last, PAGE)?;
         for row in &rows {
             print(row, arguments.json)?;
@@ -49,27 +55,39 @@ pub(super) fn run(arguments: &TailArgs) -> anyhow::Result<Exit> {
             thread::sleep(LOOK_AGAIN);
         }
     }
-    Ok(Exit::Done)
 }
 
 /// A record as JSON, its body unchanged.
-pub(super) fn as_json(row: &StoredRecord) -> anyhow::Result<Value> {
-    let body: &RawValue = serde_json::from_str(&row.record.body)?;
-    Ok(json!({
-        "seq": row.seq,
-        "kind": row.record.kind.as_str(),
-        "at": row.record.at,
-        "invocation_id": row.record.invocation_id,
-        "session_id": row.record.session_id,
-        "request_id": row.record.request.as_ref().map(|request| &request.id),
-        "body": body,
-        "hash": row.hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
-    }))
+#[derive(Serialize)]
+pub(super) struct Row<'a> {
+    seq: u64,
+    kind: &'static str,
+    at: jiff::Timestamp,
+    invocation_id: Option<InvocationId>,
+    session_id: Option<&'a SessionId>,
+    request_id: Option<&'a RequestId>,
+    body: &'a RawValue,
+    hash: String,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn of(row: &'a StoredRecord) -> anyhow::Result<Self> {
+        Ok(Self {
+            seq: row.seq,
+            kind: row.record.kind.as_str(),
+            at: row.record.at,
+            invocation_id: row.record.invocation_id,
+            session_id: row.record.session_id.as_ref(),
+            request_id: row.record.request.as_ref().map(|request| &request.id),
+            body: serde_json::from_str(&row.record.body)?,
+            hash: row.hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+        })
+    }
 }
 
 fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
     if json {
-        println!("{}", as_json(row)?);
+        say!("{}", serde_json::to_string(&Row::of(row)?)?);
         return Ok(());
     }
     let body: Value = serde_json::from_str(&row.record.body).unwrap_or_default();
@@ -84,12 +102,24 @@ fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
             let style = if matches!(outcome, "succeeded" | "partial") { GREEN } else { RED };
             let time = body.pointer("/result/timings/total_us").and_then(Value::as_u64).unwrap_or_default();
             let why = text("/result/error/message");
-            format!("{} {} {:.1} ms {}", named(&body), styled(style, outcome), time as f64 / 1_000.0, printable(why))
+            format!(
+                "{} {} {:.1} ms {}",
+                named(&body),
+                styled(style, outcome),
+                time as f64 / 1_000.0,
+                printable(why)
+            )
         }
     };
     let id = row.record.invocation_id.map(|id| id.to_string()).unwrap_or_default();
     let at = row.record.at.strftime("%Y-%m-%d %H:%M:%S");
-    anstream::println!("{} {at} {:<14} {} {}", styled(DIM, format!("{:>6}", row.seq)), row.record.kind.as_str(), styled(DIM, id), what.trim());
+    say!(
+        "{} {at} {:<14} {} {}",
+        styled(DIM, format!("{:>6}", row.seq)),
+        row.record.kind.as_str(),
+        styled(DIM, id),
+        what.trim()
+    );
     Ok(())
 }
 

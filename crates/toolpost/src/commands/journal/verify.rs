@@ -3,11 +3,12 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{open, place};
+use super::open;
 use crate::{
     cli::PlaceArgs,
     exit::Exit,
-    terminal::{self, GREEN, RED, styled},
+    settings,
+    terminal::{self, GREEN, RED, say, styled},
 };
 
 #[derive(Args)]
@@ -23,7 +24,7 @@ pub(super) struct VerifyArgs {
 }
 
 pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
-    let reader = open(&place(&arguments.place)?)?;
+    let reader = open(&settings::locate(&arguments.place)?)?;
     let bar = terminal::bar(reader.last_seq()?, "checking");
     let report = reader.verify(|done, total| {
         bar.set_length(total);
@@ -31,7 +32,8 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
     })?;
     bar.finish_and_clear();
     let head: String = report.head.iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut problems: Vec<String> = report.problems.iter().map(|problem| format!("record {}: {}", problem.seq, problem.what)).collect();
+    let mut problems: Vec<String> =
+        report.problems.iter().map(|problem| format!("record {}: {}", problem.seq, problem.what)).collect();
     // An older head must be found among the hashes: the record may have grown since, never shrunk.
     if let Some(expected) = &arguments.head
         && !has_hash(&reader, expected)?
@@ -40,7 +42,7 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
     }
     if arguments.json {
         let open: Vec<String> = report.open_invocations.iter().map(ToString::to_string).collect();
-        println!(
+        say!(
             "{}",
             serde_json::to_string_pretty(&json!({
                 "clean": problems.is_empty(), "records": report.records, "invocations": report.invocations,
@@ -50,11 +52,20 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
         );
     } else {
         for problem in &problems {
-            anstream::println!("{} {problem}", styled(RED, "broken:"));
+            say!("{} {problem}", styled(RED, "broken:"));
         }
-        let verdict = if problems.is_empty() { styled(GREEN, "clean") } else { styled(RED, "the record was tampered with or damaged") };
-        anstream::println!("{verdict}: {} records of {} calls, {} open", report.records, report.invocations, report.open_invocations.len());
-        anstream::println!("head {head}");
+        let verdict = if problems.is_empty() {
+            styled(GREEN, "clean")
+        } else {
+            styled(RED, "the record was tampered with or damaged")
+        };
+        say!(
+            "{verdict}: {} records of {} calls, {} open",
+            report.records,
+            report.invocations,
+            report.open_invocations.len()
+        );
+        say!("head {head}");
     }
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
 }
@@ -65,7 +76,9 @@ fn has_hash(reader: &toolpost_store::JournalReader, expected: &str) -> anyhow::R
         let rows = reader.read(after, 1_000)?;
         let Some(last) = rows.last() else { return Ok(false) };
         after = last.seq;
-        let is_it = |hash: &[u8; 32]| hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>() == expected.to_lowercase();
+        let is_it = |hash: &[u8; 32]| {
+            hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>() == expected.to_lowercase()
+        };
         if rows.iter().any(|row| is_it(&row.hash)) {
             return Ok(true);
         }

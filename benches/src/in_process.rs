@@ -1,0 +1,115 @@
+//! Calls from sixty-four callers in the same process, beside the bare journal at the same concurrency.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use toolpost_core::{
+    CallRequest, Host, Journal, Limits, Policy, Record, RecordKind, SchedulerLimits, Strength,
+};
+use toolpost_model::{EffectClass, FnTool, Mode, ModelInput, Principal, ToolFailure};
+use toolpost_store::{JournalOptions, SqliteJournal};
+
+use crate::{children::echoes, rounds::Pairs};
+
+const CALLERS: usize = 64;
+const ROUND: Duration = Duration::from_secs(2);
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+pub(crate) async fn run() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let open =
+        |name: &str| SqliteJournal::open(&folder.path().join(name), JournalOptions { max_bytes: 64 << 30 });
+    let bare: Arc<dyn Journal> = Arc::new(open("bare.db")?);
+    let host = host(Arc::new(open("host.db")?)).await?;
+    let reads = Pairs::take(
+        5,
+        || calls(&host, "echo", json!({ "message": "hello" })),
+        || appends(&bare, Strength::Committed, 1),
+    )
+    .await?;
+    reads.tell("in-process reads from 64 callers", "calls/s");
+    let writes =
+        Pairs::take(5, || calls(&host, "store", json!({})), || appends(&bare, Strength::Synced, 2)).await?;
+    writes.tell("in-process synced writes from 64 callers", "calls/s");
+    Ok(())
+}
+
+/// A host whose tools do nothing, so that what is measured is the host.
+async fn host(journal: Arc<dyn Journal>) -> anyhow::Result<Host> {
+    let store = FnTool::named("bench.store")?
+        .class(EffectClass::Write)
+        .run(|_: Nothing, _| async { Ok::<_, ToolFailure>("stored") });
+    let limits = Limits {
+        scheduler: SchedulerLimits { concurrency: 256, session_concurrency: 256, queue: 1024 },
+        ..Limits::default()
+    };
+    let policy = Policy { mode: Mode::Bypass, rules: Vec::new() };
+    let builder = Host::builder().journal(journal).limits(limits).policy(policy);
+    Ok(builder.source(echoes(1)).tool(store).build().await?)
+}
+
+async fn calls(host: &Host, tool: &str, arguments: serde_json::Value) -> anyhow::Result<f64> {
+    let began = Instant::now();
+    let session = host.default_session(&Principal::agent("bench"));
+    let mut tasks = Vec::new();
+    for _ in 0..CALLERS {
+        let (host, session, tool, arguments) =
+            (host.clone(), Arc::clone(&session), tool.to_owned(), arguments.clone());
+        tasks.push(tokio::spawn(async move {
+            let mut calls = 0_u64;
+            while began.elapsed() < ROUND {
+                let input = ModelInput::value(arguments.clone());
+                let answer = host.call(CallRequest::new(Arc::clone(&session), tool.as_str(), input)).await;
+                anyhow::ensure!(answer.result().outcome.is_success(), "{:?}", answer.result().error);
+                calls += 1;
+            }
+            Ok(calls)
+        }));
+    }
+    let mut calls = 0;
+    for task in tasks {
+        calls += task.await??;
+    }
+    Ok(calls as f64 / began.elapsed().as_secs_f64())
+}
+
+/// What the journal alone could carry: rows of a call's size, as many a call as a call has.
+async fn appends(journal: &Arc<dyn Journal>, first: Strength, rows: usize) -> anyhow::Result<f64> {
+    let began = Instant::now();
+    let mut tasks = Vec::new();
+    for _ in 0..CALLERS {
+        let journal = Arc::clone(journal);
+        tasks.push(tokio::spawn(async move {
+            let mut calls = 0_u64;
+            while began.elapsed() < ROUND {
+                for row in 0..rows {
+                    let strength = if row == 0 { first } else { Strength::Committed };
+                    journal.append(record(), strength).await?;
+                }
+                calls += 1;
+            }
+            anyhow::Ok(calls)
+        }));
+    }
+    let mut calls = 0;
+    for task in tasks {
+        calls += task.await??;
+    }
+    Ok(calls as f64 / began.elapsed().as_secs_f64())
+}
+
+fn record() -> Record {
+    Record {
+        kind: RecordKind::Ended,
+        at: jiff::Timestamp::UNIX_EPOCH,
+        invocation_id: Some(toolpost_model::InvocationId::new()),
+        session_id: None,
+        request: None,
+        body: format!("{{\"filler\":\"{}\"}}", "x".repeat(1_400)).into(),
+    }
+}

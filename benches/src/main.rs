@@ -1,0 +1,49 @@
+//! `cargo xtask bench`: Toolpost beside a floor, interleaved in the same run, told as ratios.
+//!
+//! Machines are noisy, so every figure is the median of rounds that alternate between the two, and the ratio is
+//! the one of each pair. Nothing here is asserted: figures with their conditions go into `docs/benchmarks.md`.
+#![expect(clippy::print_stdout, reason = "figures are what this prints")]
+
+mod children;
+mod clients;
+mod growth;
+mod in_process;
+mod over_http;
+mod rounds;
+mod search;
+mod start;
+
+use anyhow::bail;
+
+const HELP: &str = "usage: cargo xtask bench [http|in-process|start|growth|search …] (default: all)";
+
+fn main() -> anyhow::Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [role, rest @ ..] = words.as_slice()
+        && role.starts_with("--serve-")
+    {
+        return children::serve(role, rest);
+    }
+    let all = ["http", "in-process", "start", "growth", "search"];
+    let chosen: Vec<&str> =
+        if words.is_empty() { all.to_vec() } else { words.iter().map(String::as_str).collect() };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    println!("{} cores, {}", std::thread::available_parallelism()?, load());
+    for name in chosen {
+        match name {
+            "http" => runtime.block_on(over_http::run())?,
+            "in-process" => runtime.block_on(in_process::run())?,
+            "start" => runtime.block_on(start::run())?,
+            "growth" => runtime.block_on(growth::run())?,
+            "search" => runtime.block_on(search::run())?,
+            other => bail!("`{other}` is not a benchmark\n{HELP}"),
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the machine's load belongs to the conditions")]
+fn load() -> String {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    format!("load {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "))
+}

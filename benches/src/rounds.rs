@@ -1,0 +1,62 @@
+//! Alternating rounds, medians and ratios.
+
+use std::future::Future;
+
+/// Figures of two contenders, taken in turn.
+pub(crate) struct Pairs {
+    ours: Vec<f64>,
+    floor: Vec<f64>,
+}
+
+impl Pairs {
+    /// Runs both `count` times, each time the other one first.
+    pub(crate) async fn take<A, B>(
+        count: usize,
+        mut ours: impl FnMut() -> A,
+        mut floor: impl FnMut() -> B,
+    ) -> anyhow::Result<Self>
+    where
+        A: Future<Output = anyhow::Result<f64>>,
+        B: Future<Output = anyhow::Result<f64>>,
+    {
+        let mut pairs = Self { ours: Vec::new(), floor: Vec::new() };
+        for round in 0..count {
+            if round % 2 == 0 {
+                pairs.floor.push(floor().await?);
+                pairs.ours.push(ours().await?);
+            } else {
+                pairs.ours.push(ours().await?);
+                pairs.floor.push(floor().await?);
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// `name: ours …, floor …, ratio … [lowest–highest]`.
+    pub(crate) fn tell(&self, name: &str, unit: &str) {
+        let ratios: Vec<f64> = self.ours.iter().zip(&self.floor).map(|(ours, floor)| ours / floor).collect();
+        let (low, high) = spread(&ratios);
+        println!(
+            "{name}: {} {unit} against {} of the floor, ratio {:.2} [{low:.2}–{high:.2}]",
+            shown(median(&self.ours)),
+            shown(median(&self.floor)),
+            median(&ratios),
+        );
+    }
+}
+
+pub(crate) fn median(figures: &[f64]) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+}
+
+fn spread(figures: &[f64]) -> (f64, f64) {
+    figures
+        .iter()
+        .fold((f64::INFINITY, 0.0), |(low, high), &figure| (low.min(figure), f64::max(high, figure)))
+}
+
+pub(crate) fn shown(figure: f64) -> String {
+    if figure >= 1_000.0 { format!("{:.1}k", figure / 1_000.0) } else { format!("{figure:.2}") }
+}

@@ -1,0 +1,20 @@
+//! The server from outside: raw HTTP over real sockets, on loopback. One binary, so that the crate links once.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop")]
+#![expect(clippy::disallowed_methods, reason = "tests prepare and inspect real files")]
+
+mod client;
+mod running;
+
+mod bodies;
+mod connections;
+mod door;
+mod invocations;
+mod leaving;
+mod listing;
+mod openapi;
+mod repeats;
+mod secrets;
+mod sessions;
+mod starting;
+mod statuses;
+mod stream;

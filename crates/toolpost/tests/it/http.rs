@@ -1,0 +1,84 @@
+//! A blocking client of half a page: one connection, requests with a token, answers as bytes.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+/// Far beyond anything that works: turns a hang into a failure.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection to a served host.
+pub(crate) struct Http {
+    wire: BufReader<TcpStream>,
+    token: String,
+}
+
+/// Status and body of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+impl Http {
+    pub(crate) fn connect(address: SocketAddr, token: &str) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { wire: BufReader::new(stream), token: token.to_owned() })
+    }
+
+    pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
+        self.send("GET", path, "", "")
+    }
+
+    pub(crate) fn post(&mut self, path: &str, body: &str) -> io::Result<Answer> {
+        self.send("POST", path, "", body)
+    }
+
+    /// A POST that can be repeated.
+    pub(crate) fn post_with_key(&mut self, path: &str, key: &str, body: &str) -> io::Result<Answer> {
+        self.send("POST", path, &format!("Idempotency-Key: {key}\r\n"), body)
+    }
+
+    fn send(&mut self, method: &str, path: &str, more: &str, body: &str) -> io::Result<Answer> {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{more}\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.token,
+            body.len(),
+        );
+        self.wire.get_mut().write_all(request.as_bytes())?;
+        self.receive()
+    }
+
+    fn receive(&mut self) -> io::Result<Answer> {
+        let cut = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let mut line = String::new();
+        self.wire.read_line(&mut line)?;
+        let status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(cut)?;
+        let mut length = None;
+        loop {
+            line.clear();
+            self.wire.read_line(&mut line)?;
+            if !line.ends_with("\r\n") {
+                return Err(cut());
+            }
+            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+            if name.eq_ignore_ascii_case("content-length") {
+                length = value.parse().ok();
+            }
+        }
+        let mut body = vec![0; length.ok_or_else(cut)?];
+        self.wire.read_exact(&mut body)?;
+        Ok(Answer { status, body: String::from_utf8(body).expect("answers are text") })
+    }
+}

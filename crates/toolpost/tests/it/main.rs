@@ -1,0 +1,16 @@
+//! The real binary, run as a person or a service manager would run it. One binary, so that the crate links once.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop")]
+#![expect(clippy::disallowed_methods, reason = "tests start processes and prepare files")]
+
+mod home;
+mod http;
+mod served;
+
+mod calls;
+mod configuration;
+mod crash_soak;
+mod explaining;
+mod journal;
+mod pages;
+mod serving;
+mod trust;

@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""An agent loop over a Toolpost host: agent_loop.py openai|anthropic "TASK". See examples/README.md."""
+import json, os, sys, urllib.error, urllib.request
+provider, task = sys.argv[1:]
+host, token = os.environ.get("TOOLPOST_URL", "http://127.0.0.1:8765"), os.environ["TOOLPOST_TOKEN"]
+key, name = os.environ.get("MODEL_API_KEY", ""), os.environ.get("MODEL_NAME", "")
+model = os.environ.get("MODEL_URL", f"https://api.{provider}.com/v1")
+
+def send(url, headers, body=None):
+    request = urllib.request.Request(url, body and body.encode(), {"Content-Type": "application/json", **headers})
+    try:
+        return json.load(urllib.request.urlopen(request, timeout=120))
+    except urllib.error.HTTPError as refusal:  # a denial is a result too: the model should read it
+        return json.load(refusal)
+
+def call(tool, arguments):  # runs a tool and gives its text for the model
+    result = send(f"{host}/tools/{tool}/call", {"Authorization": f"Bearer {token}"}, arguments)
+    print(tool, arguments, result["outcome"], result["invocation_id"], file=sys.stderr)
+    texts = [piece["text"] for piece in result["content"] if piece["type"] == "text"]
+    return json.dumps(result["error"]) if result["is_error"] else "\n".join(texts) or json.dumps(result)
+
+tools = send(f"{host}/tools?format={provider}", {"Authorization": f"Bearer {token}"})
+messages, calls = [{"role": "user", "content": task}], True
+while calls:
+    body = {"model": name, "max_tokens": 2048, "messages": messages, "tools": tools}
+    if provider == "openai":
+        reply = send(f"{model}/chat/completions", {"Authorization": f"Bearer {key}"}, json.dumps(body))["choices"][0]["message"]
+        text, calls = reply.get("content"), [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in reply.get("tool_calls") or []]
+        messages += [reply] + [{"role": "tool", "tool_call_id": id, "content": call(tool, given)} for id, tool, given in calls]
+    else:
+        reply = send(f"{model}/messages", {"x-api-key": key, "anthropic-version": "2023-06-01"}, json.dumps(body))["content"]
+        text, calls = "".join(b["text"] for b in reply if b["type"] == "text"), [(b["id"], b["name"], json.dumps(b["input"])) for b in reply if b["type"] == "tool_use"]
+        messages += [{"role": "assistant", "content": reply}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": call(tool, given)} for id, tool, given in calls]}]
+print(text)
