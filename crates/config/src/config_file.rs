@@ -94,7 +94,7 @@ pub struct LimitsSection {
     /// Calls of one session that run at the same time.
     #[schemars(range(min = 1))]
     pub session_concurrency: Option<Located<usize>>,
-    /// Calls that wait for their turn; further ones are refused.
+    /// Calls that wait for their turn; further ones are refused. One session may fill half of it.
     #[schemars(range(min = 1))]
     pub queue: Option<Located<usize>>,
     /// How long a call may run where neither the tool nor the caller says.

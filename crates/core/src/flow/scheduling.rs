@@ -32,9 +32,11 @@ const LOOK_AHEAD: usize = 1_024;
 
 /// The queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{limit} calls are waiting already")]
-pub(crate) struct QueueFull {
-    pub(crate) limit: usize,
+pub(crate) enum QueueFull {
+    #[error("{limit} calls are waiting already")]
+    Host { limit: usize },
+    #[error("{share} calls of this session are waiting already, which is its share")]
+    Session { share: usize },
 }
 
 pub(crate) struct Scheduler {
@@ -125,9 +127,7 @@ impl Scheduler {
                 table.take(&need);
                 return Ok(Permit { scheduler: Arc::clone(self), need });
             }
-            if table.queue.len() >= self.limits.queue {
-                return Err(QueueFull { limit: self.limits.queue });
-            }
+            table.check_room(session, self.limits.queue)?;
             let (admit, admitted) = oneshot::channel();
             let ticket = table.next_ticket;
             table.next_ticket += 1;
@@ -178,6 +178,16 @@ impl Table {
         self.running < limits.concurrency
             && self.sessions.get(&need.session).is_none_or(beside_others)
             && self.locks.free(&need.uses)
+    }
+
+    /// One session may fill half of the queue, so that it cannot keep the others out.
+    fn check_room(&self, session: &SessionId, limit: usize) -> Result<(), QueueFull> {
+        if self.queue.len() >= limit {
+            return Err(QueueFull::Host { limit });
+        }
+        let share = limit.div_ceil(2);
+        let own = self.queue.iter().filter(|waiting| waiting.need.session == *session).count();
+        if own >= share { Err(QueueFull::Session { share }) } else { Ok(()) }
     }
 
     /// Whether an earlier call waits for something this one would take away.

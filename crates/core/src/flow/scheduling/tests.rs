@@ -69,7 +69,7 @@ fn limits_hold_for_the_host_the_session_and_the_queue() {
     let mut waiting = Box::pin(async move { queued.admit(&session("c"), &read("/4"), || ()).await });
     assert!(futures_util::FutureExt::now_or_never(waiting.as_mut()).is_none());
     let refused = try_admit(&scheduler, "d", &read("/5")).unwrap();
-    assert_eq!(refused.err(), Some(QueueFull { limit: 1 }));
+    assert_eq!(refused.err(), Some(QueueFull::Host { limit: 1 }));
     drop(first);
     assert!(futures_util::FutureExt::now_or_never(waiting.as_mut()).is_some());
 }
@@ -106,4 +106,22 @@ fn leaving_while_being_admitted_gives_back_once() {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     assert_eq!(scheduler.load(), (0, 0));
     runs(&scheduler, "c", &write("/w"));
+}
+
+#[test]
+fn one_session_cannot_keep_the_others_out_of_the_queue() {
+    let scheduler = scheduler(1, 1, 4);
+    let _running = runs(&scheduler, "a", &read("/1"));
+    let mut waiting: Vec<_> = (0..2)
+        .map(|_| {
+            let queued = scheduler.clone();
+            Box::pin(async move { queued.admit(&session("a"), &read("/1"), || ()).await })
+        })
+        .collect();
+    for one in &mut waiting {
+        assert!(futures_util::FutureExt::now_or_never(one.as_mut()).is_none());
+    }
+    let refused = try_admit(&scheduler, "a", &read("/1")).unwrap();
+    assert_eq!(refused.err(), Some(QueueFull::Session { share: 2 }));
+    waits(&scheduler, "b", &read("/2"));
 }
