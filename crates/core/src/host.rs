@@ -172,7 +172,7 @@ impl Inner {
         // The last gate before the record: names, ids and reasons pass here too. A call's result was redacted
         // before, so that the answer and the record stay the same bytes.
         if let Cow::Owned(clean) = self.redactor.text(&record.body) {
-            record.body = clean.into();
+            record.body = clean;
         }
         let appended = self.journal.append(record, strength).await;
         let failing = match &appended {

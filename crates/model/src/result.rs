@@ -91,6 +91,14 @@ pub enum Content {
 }
 
 impl Content {
+    /// How many bytes it holds.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Text { text } => text.len(),
+            Self::Image { data, .. } | Self::Binary { data, .. } => data.len(),
+        }
+    }
+
     /// Text content.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }

@@ -4,24 +4,30 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
-use toolpost_model::{InvocationId, ToolResult};
+use toolpost_model::{Content, InvocationId, ToolResult};
 
-use crate::flow::{
-    invocation::{CancelReason, LiveCall},
-    result::{self, Ending},
+use crate::{
+    flow::{
+        invocation::{CancelReason, LiveCall},
+        result::{self, Ending},
+    },
+    record::rendering::written,
 };
+
+/// What a result takes beside its content.
+const RESULT_ROOM: usize = 512;
 
 /// The end of a call. The JSON is what was recorded, byte for byte, so that a repeat gets the same.
 #[derive(Debug)]
 pub struct Answer {
     result: ToolResult,
-    json: Box<str>,
+    json: String,
 }
 
 impl Answer {
     pub(crate) fn of(result: ToolResult) -> Arc<Self> {
-        // A result is plain data; serialising it cannot fail.
-        let json = serde_json::to_string(&result).unwrap_or_default().into();
+        let content: usize = result.content.iter().map(Content::size).sum();
+        let json = written(&result, RESULT_ROOM + content);
         Arc::new(Self { result, json })
     }
 

@@ -90,7 +90,7 @@ pub struct Record {
     /// Present on the first record of a call that came with a request id.
     pub request: Option<RequestKey>,
     /// A JSON object.
-    pub body: Box<str>,
+    pub body: String,
 }
 
 /// A record in its place in the chain.

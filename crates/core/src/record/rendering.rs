@@ -89,6 +89,19 @@ fn call_body(call: &Call) -> CallBody<'_> {
     }
 }
 
+/// What a record of a small call takes beside its result: enough that its text is not moved while it grows.
+const RECORD_ROOM: usize = 1_024;
+
+/// The JSON of plain data, in a buffer of the expected size.
+pub(crate) fn written(value: &impl Serialize, expected: usize) -> String {
+    let mut text = Vec::with_capacity(expected);
+    // Plain data cannot fail to be written, and JSON is UTF-8.
+    match serde_json::to_writer(&mut text, value) {
+        Ok(()) => String::from_utf8(text).unwrap_or_default(),
+        Err(_) => "{}".to_owned(),
+    }
+}
+
 /// A record of where the call stands; `result` is the finished result's JSON for its end.
 pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Record {
     let (sent, dropped) = call.live.event_counts();
@@ -103,7 +116,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
     };
-    let mut body = serde_json::to_string(&body).unwrap_or_else(|_| "{}".to_owned());
+    let mut body = written(&body, RECORD_ROOM + result.map_or(0, str::len));
     if let Some(result) = result {
         // The result is JSON already; pasting it in keeps the record and the answer the same bytes.
         body.pop();
@@ -120,7 +133,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         invocation_id: Some(call.live.id),
         session_id: Some(call.session.id().clone()),
         request: first.then(|| call.request.clone()).flatten(),
-        body: body.into(),
+        body,
     }
 }
 

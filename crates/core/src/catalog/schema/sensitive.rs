@@ -54,20 +54,20 @@ impl<'a> Search<'a> {
             Value::Object(object) => {
                 for (key, inner) in object {
                     let apply: Vec<&Value> = schemas.iter().flat_map(|schema| of_key(schema, key)).collect();
-                    self.look(inner, key, &apply, join(pointer, key));
+                    self.look(inner, key, &apply, || join(pointer, key));
                 }
             }
             Value::Array(items) => {
                 let apply: Vec<&Value> = schemas.iter().flat_map(|schema| of_items(schema)).collect();
                 for (place, inner) in items.iter().enumerate() {
-                    self.look(inner, "", &apply, format!("{pointer}/{place}"));
+                    self.look(inner, "", &apply, || format!("{pointer}/{place}"));
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
 
-    fn look(&mut self, value: &Value, name: &str, schemas: &[&'a Value], pointer: String) {
+    fn look(&mut self, value: &Value, name: &str, schemas: &[&'a Value], pointer: impl FnOnce() -> String) {
         let marks = self.all_that_apply(schemas);
         let mut marks =
             marks.iter().filter_map(|schema| schema.get(MARK).and_then(Value::as_bool)).peekable();
@@ -76,9 +76,9 @@ impl<'a> Search<'a> {
             None => SECRET_WORDS.iter().any(|word| contains_ignoring_case(name, word)),
         };
         if sensitive {
-            self.found.push(pointer);
-        } else {
-            self.inside(value, schemas, &pointer);
+            self.found.push(pointer());
+        } else if value.is_object() || value.is_array() {
+            self.inside(value, schemas, &pointer());
         }
     }
 
