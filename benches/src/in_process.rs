@@ -110,6 +110,6 @@ fn record() -> Record {
         invocation_id: Some(toolpost_model::InvocationId::new()),
         session_id: None,
         request: None,
-        body: format!("{{\"filler\":\"{}\"}}", "x".repeat(1_400)).into(),
+        body: format!("{{\"filler\":\"{}\"}}", "x".repeat(1_400)),
     }
 }

@@ -81,7 +81,7 @@ fn sample() -> Record {
         invocation_id: Some(InvocationId::new()),
         session_id: Some(SessionId::new("0198c0de-session")),
         request: None,
-        body: format!("{{\"text\":\"{}\"}}", "x".repeat(BODY_BYTES)).into(),
+        body: format!("{{\"text\":\"{}\"}}", "x".repeat(BODY_BYTES)),
     }
 }
 

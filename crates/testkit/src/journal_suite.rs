@@ -209,7 +209,7 @@ async fn concurrent_appends_each_get_a_number_of_their_own<J: Journal>(journal: 
         for round in 0..EACH {
             let body = format!("{{\"task\":{task},\"round\":{round}}}");
             let id = InvocationId::new();
-            let record = Record { body: body.into(), ..call_record(RecordKind::Ended, id) };
+            let record = Record { body, ..call_record(RecordKind::Ended, id) };
             let strength = if task.is_multiple_of(2) { Strength::Committed } else { Strength::Synced };
             let seq = journal.append(record.clone(), strength).await.expect("append");
             assert!(seq > before, "what a caller wrote later has the higher number");

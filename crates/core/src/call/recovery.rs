@@ -135,7 +135,7 @@ pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
         invocation_id: None,
         session_id: None,
         request: None,
-        body: serde_json::to_string(&body).unwrap_or_default().into(),
+        body: serde_json::to_string(&body).unwrap_or_default(),
     };
     host.append(record, Strength::Synced).await?;
     for mut call in again {

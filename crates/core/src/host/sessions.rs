@@ -169,7 +169,7 @@ impl Host {
             invocation_id: None,
             session_id: Some(id.clone()),
             request: None,
-            body: body.into(),
+            body,
         }
     }
 }
