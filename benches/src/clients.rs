@@ -8,6 +8,8 @@ use tokio::{
     net::TcpStream,
 };
 
+use crate::rounds::rate;
+
 /// Calls a second that `clients` connections get through in `time`.
 pub(crate) async fn load(
     address: &str,
@@ -29,11 +31,7 @@ pub(crate) async fn load(
             anyhow::Ok(calls)
         }));
     }
-    let mut calls = 0;
-    for task in tasks {
-        calls += task.await??;
-    }
-    Ok(calls as f64 / began.elapsed().as_secs_f64())
+    rate(began, tasks).await
 }
 
 /// One keep-alive connection.

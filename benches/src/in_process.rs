@@ -12,7 +12,10 @@ use toolpost_core::{
 use toolpost_model::{EffectClass, FnTool, Mode, ModelInput, Principal, ToolFailure};
 use toolpost_store::{JournalOptions, SqliteJournal};
 
-use crate::{children::echoes, rounds::Pairs};
+use crate::{
+    children::echoes,
+    rounds::{Pairs, rate},
+};
 
 const CALLERS: usize = 64;
 const ROUND: Duration = Duration::from_secs(2);
@@ -71,11 +74,7 @@ async fn calls(host: &Host, tool: &str, arguments: serde_json::Value) -> anyhow:
             Ok(calls)
         }));
     }
-    let mut calls = 0;
-    for task in tasks {
-        calls += task.await??;
-    }
-    Ok(calls as f64 / began.elapsed().as_secs_f64())
+    rate(began, tasks).await
 }
 
 /// What the journal alone could carry: rows of a call's size, as many a call as a call has.
@@ -96,11 +95,7 @@ async fn appends(journal: &Arc<dyn Journal>, first: Strength, rows: usize) -> an
             anyhow::Ok(calls)
         }));
     }
-    let mut calls = 0;
-    for task in tasks {
-        calls += task.await??;
-    }
-    Ok(calls as f64 / began.elapsed().as_secs_f64())
+    rate(began, tasks).await
 }
 
 fn record() -> Record {

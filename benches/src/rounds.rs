@@ -1,6 +1,8 @@
 //! Alternating rounds, medians and ratios.
 
-use std::future::Future;
+use std::{future::Future, time::Instant};
+
+use tokio::task::JoinHandle;
 
 /// Figures of two contenders, taken in turn.
 pub(crate) struct Pairs {
@@ -43,6 +45,15 @@ impl Pairs {
             median(&ratios),
         );
     }
+}
+
+/// Calls a second of tasks that count their own.
+pub(crate) async fn rate(began: Instant, tasks: Vec<JoinHandle<anyhow::Result<u64>>>) -> anyhow::Result<f64> {
+    let mut calls = 0;
+    for task in tasks {
+        calls += task.await??;
+    }
+    Ok(calls as f64 / began.elapsed().as_secs_f64())
 }
 
 pub(crate) fn median(figures: &[f64]) -> f64 {

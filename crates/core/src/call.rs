@@ -168,8 +168,12 @@ fn denied_outright(host: &Inner, call: &mut Call) -> Ending {
     let Some(resolved) = &call.resolved else { return result::internal("a hidden tool that was not found") };
     let effects = Effects::of(resolved.entry.fixed_class().unwrap_or(EffectClass::Unknown));
     let declaration = resolved.entry.declaration();
-    let decision =
-        host.policy.decide(&Facts { declaration, effects: &effects, principal: call.session.principal() });
+    let decision = host.policy.decide(&Facts {
+        declaration,
+        input: None,
+        effects: &effects,
+        principal: call.session.principal(),
+    });
     let ending = result::policy_blocked(resolved.entry.name(), &decision);
     call.effects = Some(effects);
     call.decision = Some(decision);
@@ -306,6 +310,7 @@ fn decide(host: &Inner, call: &mut Call) -> Step {
     };
     let facts = Facts {
         declaration: resolved.entry.declaration(),
+        input: call.inputs.permission.as_ref(),
         effects: &effects,
         principal: call.session.principal(),
     };

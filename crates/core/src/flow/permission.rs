@@ -1,14 +1,16 @@
 //! Layer 5: allowed, denied or asked, and by which rule. Decisions are pure functions of facts.
 
 use toolpost_model::{
-    Behavior, Decision, DecisionReason, Declaration, EffectClass, Effects, Mode, Principal, ReasonType, Rule,
-    RuleRef, Vote,
+    Behavior, Decision, DecisionReason, Declaration, EffectClass, Effects, Mode, PermissionInput, Principal,
+    ReasonType, Rule, RuleRef, Vote,
 };
 
 /// What a decision is made on.
 pub struct Facts<'a> {
     /// The tool.
     pub declaration: &'a Declaration,
+    /// The arguments the decision is about. `None` where the tool is denied whatever it is called with.
+    pub input: Option<&'a PermissionInput>,
     /// What the call will do, as far as the host believes it.
     pub effects: &'a Effects,
     /// Who calls.
@@ -150,7 +152,8 @@ mod tests {
         let policy = Policy { mode, rules };
         let declaration = Declaration::new("files.write_file".parse().unwrap(), "");
         let (effects, principal) = (Effects::of(class), Principal::agent("a"));
-        let facts = Facts { declaration: &declaration, effects: &effects, principal: &principal };
+        let facts =
+            Facts { declaration: &declaration, input: None, effects: &effects, principal: &principal };
         let decision = policy.decide(&facts);
         assert_eq!(decision.behavior, expected, "{mode} {:?} {class}", policy.rules);
         // A tool that is denied for its only class must not be shown, and one that is shown must not be denied so.
@@ -189,7 +192,8 @@ mod tests {
         let mut declaration = Declaration::new("a.b".parse().unwrap(), "");
         declaration.interface.permission.approval_required = true;
         let (effects, principal) = (Effects::of(EffectClass::Read), Principal::agent("a"));
-        let facts = Facts { declaration: &declaration, effects: &effects, principal: &principal };
+        let facts =
+            Facts { declaration: &declaration, input: None, effects: &effects, principal: &principal };
         let policy = Policy { mode: Mode::Bypass, rules: Vec::new() };
         assert_eq!(policy.decide(&facts).behavior, Ask);
     }

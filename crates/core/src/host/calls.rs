@@ -158,7 +158,7 @@ impl Host {
         let inner = &self.inner;
         let live = Arc::new(LiveCall::new(InvocationId::new(), &request, Arc::clone(&inner.redactor)));
         if inner.state.closing.is_cancelled() {
-            return self.ended(live, request, None, result::shutting_down()).await;
+            return self.ended(live, request, result::shutting_down()).await;
         }
         let way = Way::Live(request.acknowledged);
         let Some(id) = request.request_id.clone() else {
@@ -172,7 +172,7 @@ impl Host {
             if earlier.digest == key.digest {
                 return CallHandle::shared(earlier.live, earlier.answer);
             }
-            return self.ended(live, request, None, result::request_conflict(key.id.as_str())).await;
+            return self.ended(live, request, result::request_conflict(key.id.as_str())).await;
         }
         // Given back however this ends, also by a caller that stops waiting for the journal's answer.
         let claim = Claim { session: Arc::clone(&request.session), id: Some(key.id.clone()) };
@@ -191,7 +191,7 @@ impl Host {
             Err(error) => result::journal_refuses(&error),
         };
         drop(claim);
-        self.ended(live, request, None, ending).await
+        self.ended(live, request, ending).await
     }
 
     async fn repeat(&self, session: &Session, key: &RequestKey) -> Result<Repeat, JournalError> {
@@ -229,15 +229,9 @@ impl Host {
     }
 
     /// A call that ends before it begins still passes the end of the way and is on record.
-    async fn ended(
-        &self,
-        live: Arc<LiveCall>,
-        request: CallRequest,
-        key: Option<RequestKey>,
-        ending: Ending,
-    ) -> CallHandle {
+    async fn ended(&self, live: Arc<LiveCall>, request: CallRequest, ending: Ending) -> CallHandle {
         let way = Way::Live(request.acknowledged);
-        let mut call = Call::new(live, request, key);
+        let mut call = Call::new(live, request, None);
         call.ending = Some(ending);
         call.stage = Stage::Map;
         let answer = drive(&self.inner, &mut call, way).await;

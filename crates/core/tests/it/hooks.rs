@@ -66,3 +66,32 @@ async fn a_hook_that_has_nothing_to_say_does_not_allow() {
     let (result, tool, _) = run(|_| Ok(HookVerdict::Proceed), Mode::Default).await;
     assert_eq!((result.outcome, tool.call_count()), (Outcome::Denied, 0));
 }
+
+/// Decides by an argument, as an organisation's own engine might.
+struct OnlyTwo;
+
+impl toolpost_core::PolicyEngine for OnlyTwo {
+    fn decide(&self, facts: &toolpost_core::Facts<'_>) -> toolpost_model::Decision {
+        let n = facts.input.and_then(|input| input.arguments().value()["n"].as_i64());
+        let mode = if n == Some(2) { Mode::Bypass } else { Mode::Plan };
+        TestHost::policy(mode, &[]).decide(facts)
+    }
+    fn denies_outright(&self, _: &toolpost_model::Declaration, _: Option<EffectClass>) -> bool {
+        false
+    }
+}
+
+#[tokio::test]
+async fn the_decision_is_made_on_the_arguments_the_tool_will_get() {
+    for (to, outcome) in [(2, Outcome::Succeeded), (3, Outcome::Denied)] {
+        let verdict: Verdict = if to == 2 {
+            |_| Ok(HookVerdict::Rewrite { arguments: json!({ "n": 2 }), reason: String::new() })
+        } else {
+            |_| Ok(HookVerdict::Rewrite { arguments: json!({ "n": 3 }), reason: String::new() })
+        };
+        let tool = MockTool::named("demo.act").class(EffectClass::Write);
+        let guard = Guard(verdict, Arc::default());
+        let host = TestHost::build(|b| b.tool(tool.clone()).hook(guard).policy(OnlyTwo)).await;
+        assert_eq!(host.call("act", json!({ "n": 1 })).await.outcome, outcome, "rewritten to {to}");
+    }
+}

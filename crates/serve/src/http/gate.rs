@@ -3,7 +3,13 @@
 //! A hyper service of its own and not a layer on each route: no route can be added past it, and nothing is
 //! boxed on the way.
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use axum::{
     Router,
@@ -12,8 +18,6 @@ use axum::{
     routing::future::RouteFuture,
 };
 use hyper::{Request, body::Incoming, service::Service};
-use std::convert::Infallible;
-use std::task::{Context, Poll};
 use tower_service::Service as _;
 
 use super::{HEALTH, Shared};
