@@ -157,9 +157,18 @@ async fn patiently<T>(host: &Inner, call: &Call, work: impl Future<Output = T>) 
         () = call.live.token().cancelled() => {
             Err(result::canceled_before_start(call.live.cancel_reason().unwrap_or(CancelReason::Requested)))
         }
+        () = out_of_patience(call) => Err(result::still_queued()),
         () = tokio::time::sleep(host.limits.deadline) => {
             Err(result::not_ready(host.limits.deadline.as_millis()))
         }
+    }
+}
+
+/// Resolves when the caller stops waiting; never, where it did not say how long it waits.
+async fn out_of_patience(call: &Call) {
+    match call.patience {
+        Some(end) => tokio::time::sleep_until(end.into()).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -221,9 +230,7 @@ fn validate(call: &mut Call) -> Step {
 async fn observe(host: &Inner, call: &mut Call, way: Way) -> Step {
     show(call);
     let early = match way {
-        Way::Live(acknowledged) => {
-            acknowledged == Acknowledged::Early || call.request.is_some() || host.journal_failing()
-        }
+        Way::Live(acknowledged) => acknowledged == Acknowledged::Early || host.journal_failing(),
         Way::Recovered | Way::Dry => false,
     };
     if early && call.on_record == OnRecord::Nothing {
@@ -347,6 +354,7 @@ async fn admit(host: &Inner, call: &mut Call) -> Step {
             let reason = call.live.cancel_reason().unwrap_or(CancelReason::Requested);
             return Step::End(result::canceled_before_start(reason));
         }
+        () = out_of_patience(call) => return Step::End(result::still_queued()),
     };
     call.queued += began.elapsed();
     match admitted {
@@ -374,7 +382,13 @@ async fn execute(host: &Inner, call: &mut Call, way: Way) -> Step {
         return Step::End(result::restarted("it had not started, and its caller is gone"));
     }
     let interface = &resolved.entry.declaration().interface;
-    let limit = deadline(host, call.timeout, &resolved.entry);
+    let mut limit = deadline(host, call.timeout, &resolved.entry);
+    if let Some(patience) = call.patience {
+        limit = limit.min(patience.saturating_duration_since(Instant::now()));
+        if limit.is_zero() {
+            return Step::End(result::still_queued());
+        }
+    }
     let (entry, source, input) = (Arc::clone(&resolved.entry), Arc::clone(&resolved.source), input.clone());
     let support = interface.execution.cancel;
     if effects.class != EffectClass::Read && call.on_record != OnRecord::Started {

@@ -15,12 +15,12 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use toolpost_model::{InvocationId, SessionId, Source, SourceError, SurfaceRequest};
+use toolpost_model::{InvocationId, RequestId, SessionId, Source, SourceError, SurfaceRequest};
 
 pub use builder::{HostBuilder, HostError};
-pub use calls::{InvocationView, StatusWord};
+pub use calls::{Earlier, InvocationView, StatusWord};
 pub use sessions::SessionError;
 
 use crate::{
@@ -112,6 +112,10 @@ pub(crate) struct Inner {
 struct State {
     catalog: ArcSwap<Catalog>,
     generation: AtomicU64,
+    /// The same for whoever wants to hear of it.
+    changes: watch::Sender<u64>,
+    /// Requests whose answers the last host may not have delivered.
+    unheard: Mutex<HashMap<SessionId, Vec<RequestId>>>,
     notices: Mutex<Vec<CatalogNotice>>,
     surfaces: Mutex<HashMap<SurfaceRequest, (u64, Arc<Surface>)>>,
     sessions: RwLock<HashMap<SessionId, Arc<Session>>>,
@@ -215,7 +219,12 @@ impl Inner {
         notices.extend(more);
         *lock(&self.state.notices) = notices;
         self.state.catalog.store(Arc::new(catalog));
-        self.state.generation.fetch_add(1, Ordering::Release);
+        let generation = self.state.generation.fetch_add(1, Ordering::Release) + 1;
+        self.state.changes.send_replace(generation);
+    }
+
+    pub(crate) fn keep_unheard(&self, unheard: HashMap<SessionId, Vec<RequestId>>) {
+        *lock(&self.state.unheard) = unheard;
     }
 }
 
@@ -228,6 +237,11 @@ impl Host {
     /// Every tool, whoever may see it.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.inner.state.catalog.load_full()
+    }
+
+    /// Resolves whenever the catalog changed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.state.changes.subscribe()
     }
 
     /// What an operator should know about the catalog.

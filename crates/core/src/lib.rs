@@ -37,11 +37,13 @@ pub use catalog::{
 };
 pub use flow::{
     hooks::{Hook, HookCall, HookError, HookVerdict, InputMutation},
-    invocation::{Acknowledged, CallRequest, CancelReason},
+    invocation::{Acknowledged, CallRequest, CancelReason, EventSink, Heard},
     permission::{Facts, Policy, PolicyEngine},
     scheduling::SchedulerLimits,
 };
-pub use host::{Health, Host, HostBuilder, HostError, InvocationView, Limits, SessionError, StatusWord};
+pub use host::{
+    Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits, SessionError, StatusWord,
+};
 pub use record::{
     journal::{
         GENESIS, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, StoredRecord,
@@ -49,4 +51,4 @@ pub use record::{
     },
     redaction::{KnownSecrets, Redactor},
 };
-pub use session::Session;
+pub use session::{Session, Stay};

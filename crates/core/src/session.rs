@@ -3,6 +3,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -25,9 +26,51 @@ pub struct Session {
     discovered: Mutex<HashSet<ToolId>>,
     surface: Mutex<Option<(u64, Arc<Surface>)>>,
     opened: Box<[OnceCell<Arc<dyn SourceSession>>]>,
-    requests: Mutex<HashMap<RequestId, UnderWay>>,
+    requests: Mutex<Requests>,
+    /// Calls that run here, and faces that hold the session open.
     pub(crate) running: AtomicUsize,
     last_used: Mutex<Instant>,
+}
+
+/// The requests of a session that came with an id of the caller's own.
+#[derive(Default)]
+struct Requests {
+    under_way: HashMap<RequestId, UnderWay>,
+    /// Hashes of all of them, where the session is young enough to know all: a new id need not be looked for
+    /// in the journal. `None`: there may be others on record.
+    seen: Option<HashSet<u64>>,
+}
+
+/// A session that saw more requests than this looks new ones up in the journal like everybody else.
+const MAX_SEEN: usize = 1 << 16;
+
+/// What taking a request id came to.
+pub(crate) enum Claimed {
+    /// It is taken, and nobody used it before.
+    New,
+    /// It is taken; the record may know of an earlier use.
+    MaybeKnown,
+    /// A call has it.
+    By(UnderWay),
+}
+
+/// Where a session comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Opened in this host's life, under an id that was never used.
+    Opened,
+    /// Perhaps in an earlier one.
+    Earlier,
+}
+
+/// Keeps a session in memory while somebody is connected to it.
+pub struct Stay(Arc<Session>);
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A call under way that a repeat of its request can wait for.
@@ -48,15 +91,17 @@ impl Session {
         principal: Principal,
         mut request: SurfaceRequest,
         sources: usize,
+        origin: Origin,
     ) -> Self {
         request.role = principal.role;
+        let seen = (origin == Origin::Opened).then(HashSet::new);
         Self {
             scope: SessionScope { session_id: id, principal },
             request,
             discovered: Mutex::default(),
             surface: Mutex::default(),
             opened: (0..sources).map(|_| OnceCell::new()).collect(),
-            requests: Mutex::default(),
+            requests: Mutex::new(Requests { under_way: HashMap::new(), seen }),
             running: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
         }
@@ -108,19 +153,35 @@ impl Session {
     }
 
     /// Takes the request id for a new call, or tells of the call that has it.
-    pub(crate) fn claim(&self, id: &RequestId, call: UnderWay) -> Option<UnderWay> {
-        let mut requests = lock(&self.requests);
-        match requests.get(id) {
-            Some(earlier) => Some(earlier.clone()),
-            None => {
-                requests.insert(id.clone(), call);
-                None
-            }
+    pub(crate) fn claim(&self, id: &RequestId, call: UnderWay) -> Claimed {
+        let requests = &mut *lock(&self.requests);
+        if let Some(earlier) = requests.under_way.get(id) {
+            return Claimed::By(earlier.clone());
         }
+        requests.under_way.insert(id.clone(), call);
+        let Some(seen) = &mut requests.seen else { return Claimed::MaybeKnown };
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        let is_new = seen.insert(hasher.finish());
+        if seen.len() > MAX_SEEN {
+            requests.seen = None;
+        }
+        if is_new { Claimed::New } else { Claimed::MaybeKnown }
     }
 
     pub(crate) fn release(&self, id: &RequestId) {
-        lock(&self.requests).remove(id);
+        lock(&self.requests).under_way.remove(id);
+    }
+
+    /// The call that runs under a request id.
+    pub(crate) fn under_way(&self, id: &RequestId) -> Option<UnderWay> {
+        lock(&self.requests).under_way.get(id).cloned()
+    }
+
+    /// Keeps the session in memory until the guard is dropped, however long nothing is called.
+    pub fn stay(self: &Arc<Self>) -> Stay {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Stay(Arc::clone(self))
     }
 
     pub(crate) fn touch(&self) {

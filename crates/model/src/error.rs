@@ -44,6 +44,7 @@ error_classes! {
     PermissionDenied = "permission_denied", "A rule or the mode denies the call.";
     ApprovalRejected = "approval_rejected", "A person was needed and did not approve.";
     RateLimited = "rate_limited", "A queue or a limit is full.";
+    Queued = "queued", "The caller could wait no longer while the call was still in the queue; it did not run.";
     Canceled = "canceled", "The call was told to stop, or the host went away before it started.";
     Timeout = "timeout", "The deadline passed and the work was stopped.";
     DependencyUnavailable = "dependency_unavailable", "Something the tool needs did not answer.";

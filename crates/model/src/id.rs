@@ -67,6 +67,16 @@ impl InvocationId {
         self.0.as_bytes()
     }
 
+    /// When the call was asked for, in milliseconds since 1970: a version 7 id begins with it.
+    pub fn unix_millis(&self) -> u64 {
+        self.0.as_bytes()[..6].iter().fold(0, |millis, byte| millis << 8 | u64::from(*byte))
+    }
+
+    /// The 32 hex digits without hyphens.
+    pub fn to_hex(&self) -> String {
+        self.0.simple().to_string()
+    }
+
     /// The reverse of [`as_bytes`](Self::as_bytes).
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))

@@ -8,6 +8,7 @@ use crate::cargo::{self, list, text};
 
 const MODEL: &str = "toolpost-model";
 const CORE: &str = "toolpost-core";
+const A2E: &str = "toolpost-a2e";
 const CONFIG: &str = "toolpost-config";
 const STORE: &str = "toolpost-store";
 const SOURCES: &str = "toolpost-sources";
@@ -18,18 +19,19 @@ const TESTKIT: &str = "toolpost-testkit";
 const MAY_USE: &[(&str, &[&str])] = &[
     (MODEL, &[]),
     (CORE, &[MODEL]),
+    (A2E, &[MODEL]),
     (CONFIG, &[MODEL]),
     (STORE, &[MODEL, CORE]),
     (SOURCES, &[MODEL, CORE]),
-    (SERVE, &[MODEL, CORE, CONFIG, STORE, SOURCES]),
+    (SERVE, &[MODEL, CORE, A2E, CONFIG, STORE, SOURCES]),
     (TESTKIT, &[MODEL, CORE]),
-    ("toolpost", &[MODEL, CORE, CONFIG, STORE, SOURCES, SERVE]),
-    ("toolpost-bench", &[MODEL, CORE, CONFIG, STORE, SOURCES, SERVE, TESTKIT]),
+    ("toolpost", &[MODEL, CORE, A2E, CONFIG, STORE, SOURCES, SERVE]),
+    ("toolpost-bench", &[MODEL, CORE, A2E, CONFIG, STORE, SOURCES, SERVE, TESTKIT]),
     ("xtask", &[]),
 ];
 
 /// Examples show what embedders and tool authors need.
-const EXAMPLES_MAY_USE: &[&str] = &[MODEL, CORE, SERVE, CONFIG];
+const EXAMPLES_MAY_USE: &[&str] = &[MODEL, CORE, A2E, SERVE, CONFIG];
 
 /// Crates that would let the outside world into the inner two: model has no runtime, core opens nothing.
 const MAY_NOT_USE: &[(&str, &[&str])] = &[

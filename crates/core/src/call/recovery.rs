@@ -2,7 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use toolpost_model::{InvocationId, ModelInput, SessionId, Stage};
+use jiff::SignedDuration;
+use toolpost_model::{InvocationId, ModelInput, RequestId, SessionId, Stage};
 
 use super::{Way, drive};
 use crate::{
@@ -30,6 +31,13 @@ pub(crate) struct OpenCall {
     started: bool,
 }
 
+/// Answers of so long ago may not have been heard.
+const UNHEARD_FOR: SignedDuration = SignedDuration::from_mins(10);
+/// So many records are looked at for answers that may not have been heard, and so many kept for a session.
+const UNHEARD_RECORDS: u64 = 20_000;
+const UNHEARD_KEPT: usize = 1_024;
+const UNHEARD_PAGE: usize = 256;
+
 /// What is to be done with an open call.
 enum Plan {
     RunAgain,
@@ -53,8 +61,8 @@ impl OpenCall {
     }
 }
 
-/// Finds the calls that are open since the last start.
-pub(crate) async fn open_calls(host: &Inner) -> Result<Vec<OpenCall>, JournalError> {
+/// Finds the calls that are open since the last start, and the number of the last record.
+async fn open_calls(host: &Inner) -> Result<(Vec<OpenCall>, u64), JournalError> {
     let journal = &*host.journal;
     let start = journal.last_start().await?;
     let mut open: HashMap<InvocationId, OpenCall> = HashMap::new();
@@ -76,7 +84,7 @@ pub(crate) async fn open_calls(host: &Inner) -> Result<Vec<OpenCall>, JournalErr
     }
     let mut open: Vec<OpenCall> = open.into_values().collect();
     open.sort_by_key(|call| call.id);
-    Ok(open)
+    Ok((open, after))
 }
 
 fn follow(open: &mut HashMap<InvocationId, OpenCall>, row: &StoredRecord) {
@@ -103,10 +111,54 @@ fn follow(open: &mut HashMap<InvocationId, OpenCall>, row: &StoredRecord) {
     }
 }
 
+/// Requests that were answered shortly before the last host went, or not at all, by session, oldest first. Looks
+/// back over starts: a host may have died again before anybody came back for an answer.
+async fn unheard(
+    host: &Inner,
+    open: &[OpenCall],
+    end: u64,
+) -> Result<HashMap<SessionId, Vec<RequestId>>, JournalError> {
+    let journal = &*host.journal;
+    let oldest = crate::port::now() - UNHEARD_FOR;
+    let mut kept: Vec<(SessionId, RequestId)> = Vec::new();
+    let mut before = end;
+    while before > end.saturating_sub(UNHEARD_RECORDS) {
+        let after = before.saturating_sub(UNHEARD_PAGE as u64);
+        let rows = journal.read(after, usize::try_from(before - after).unwrap_or(UNHEARD_PAGE)).await?;
+        before = after;
+        let recent = rows.iter().rev().take_while(|row| row.record.at >= oldest);
+        let mut seen = 0;
+        for row in recent {
+            seen += 1;
+            if let (Some(session), Some(request)) = (&row.record.session_id, &row.record.request) {
+                kept.push((session.clone(), request.id.clone()));
+            }
+        }
+        if seen < rows.len() {
+            break;
+        }
+    }
+    let mut unheard: HashMap<SessionId, Vec<RequestId>> = HashMap::new();
+    for call in open {
+        if let Some(request) = &call.request {
+            unheard.entry(call.session.clone()).or_default().push(request.id.clone());
+        }
+    }
+    for (session, request) in kept {
+        let of_session = unheard.entry(session).or_default();
+        if of_session.len() < UNHEARD_KEPT && !of_session.contains(&request) {
+            of_session.push(request);
+        }
+    }
+    unheard.values_mut().for_each(|requests| requests.reverse());
+    Ok(unheard)
+}
+
 /// Ends what cannot go on, marks the start, and lets the rest run. Called once, before the host takes calls.
 pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
-    let open = open_calls(host).await?;
+    let (open, end) = open_calls(host).await?;
     let found = open.len();
+    host.keep_unheard(unheard(host, &open, end).await?);
     let mut again = Vec::new();
     for mut call in open {
         match call.plan() {
@@ -156,6 +208,7 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
         request_id: None,
         correlation_id: open.call.correlation_id.take(),
         timeout: open.call.timeout_ms.map(std::time::Duration::from_millis),
+        patience: None,
         events: None,
         acknowledged: Acknowledged::Early,
     };

@@ -39,7 +39,7 @@ pub struct ToolFilter {
 impl ToolFilter {
     fn takes(&self, declaration: &Declaration) -> bool {
         self.kind.as_deref().is_none_or(|kind| kind == declaration.kind.as_str())
-            && self.tags.iter().all(|tag| declaration.tags.contains(tag))
+            && self.tags.iter().all(|tag| declaration.tags.iter().any(|own| own.eq_ignore_ascii_case(tag)))
     }
 }
 

@@ -42,8 +42,11 @@ pub struct CallRequest {
     pub correlation_id: Option<String>,
     /// The deadline the caller wishes for.
     pub timeout: Option<Duration>,
-    /// Where events go. A full channel loses events, never time.
-    pub events: Option<mpsc::Sender<Event>>,
+    /// How long the caller waits, from the request on. A call still in the queue by then ends `queued`; one that
+    /// runs has no later deadline than this.
+    pub patience: Option<Duration>,
+    /// Who hears of what happens on the way.
+    pub events: Option<Arc<dyn EventSink>>,
     /// Whether the caller hears of the call before its end, so that accepting it must be on record first.
     pub acknowledged: Acknowledged,
 }
@@ -59,9 +62,38 @@ impl CallRequest {
             request_id: None,
             correlation_id: None,
             timeout: None,
+            patience: None,
             events: None,
             acknowledged: Acknowledged::AtTheEnd,
         }
+    }
+}
+
+/// Hears what happens on the way of a call. Called from the call's own task, so it never waits: what it cannot
+/// take is lost and counted.
+pub trait EventSink: Send + Sync + 'static {
+    /// Takes an event, or gives it up.
+    fn hear(&self, event: Event) -> Heard;
+
+    /// Whether it wants to hear of stages, beside what the tool reports.
+    fn wants_stages(&self) -> bool {
+        true
+    }
+}
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It was taken.
+    Taken,
+    /// The listener is gone or behind.
+    Lost,
+}
+
+/// A full channel loses events, never time.
+impl EventSink for mpsc::Sender<Event> {
+    fn hear(&self, event: Event) -> Heard {
+        if self.try_send(event).is_ok() { Heard::Taken } else { Heard::Lost }
     }
 }
 
@@ -109,8 +141,9 @@ pub(crate) struct LiveCall {
     cancel: CancellationToken,
     cancel_reason: OnceLock<CancelReason>,
     /// Let go of at the end, so that a reader sees the end even while somebody holds the call.
-    events: Mutex<Option<mpsc::Sender<Event>>>,
+    events: Mutex<Option<Arc<dyn EventSink>>>,
     is_heard: bool,
+    stages_are_heard: bool,
     seq: AtomicU64,
     dropped: AtomicU64,
     stage: AtomicU64,
@@ -133,6 +166,7 @@ impl LiveCall {
             cancel_reason: OnceLock::new(),
             events: Mutex::new(request.events.clone()),
             is_heard: request.events.is_some(),
+            stages_are_heard: request.events.as_ref().is_some_and(|events| events.wants_stages()),
             seq: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             stage: AtomicU64::new(0),
@@ -200,7 +234,7 @@ impl LiveCall {
 
     fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u64, Ordering::Relaxed);
-        if self.is_heard {
+        if self.stages_are_heard {
             self.emit(EventBody::Stage { stage });
         }
     }
@@ -253,7 +287,7 @@ impl CallPort for LiveCall {
         self.redactor().event(&mut body);
         let event = Event { invocation_id: self.id, seq, at: crate::port::now(), body };
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        if events.as_ref().is_none_or(|events| events.try_send(event).is_err()) {
+        if events.as_ref().is_none_or(|events| events.hear(event) == Heard::Lost) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -301,6 +335,8 @@ pub(crate) struct Call {
     pub(crate) request: Option<RequestKey>,
     pub(crate) correlation_id: Option<String>,
     pub(crate) timeout: Option<Duration>,
+    /// When the caller stops waiting.
+    pub(crate) patience: Option<Instant>,
     pub(crate) stage: Stage,
     pub(crate) transitions: Vec<Transition>,
     pub(crate) inputs: Inputs,
@@ -317,6 +353,7 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn new(live: Arc<LiveCall>, request: CallRequest, key: Option<RequestKey>) -> Self {
         Self {
+            patience: request.patience.map(|patience| live.began + patience),
             live,
             session: request.session,
             face: request.face.to_owned(),

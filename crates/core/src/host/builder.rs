@@ -132,6 +132,8 @@ impl HostBuilder {
             state: State {
                 catalog: ArcSwap::from_pointee(empty),
                 generation: 0.into(),
+                changes: Default::default(),
+                unheard: Default::default(),
                 notices: Default::default(),
                 surfaces: Default::default(),
                 sessions: Default::default(),

@@ -27,7 +27,7 @@ use crate::{
         journal::{JournalError, RequestKey, StoredRecord},
         rendering::RecordedWay,
     },
-    session::{Session, UnderWay},
+    session::{Claimed, Session, UnderWay},
 };
 
 /// Where a call stands.
@@ -168,7 +168,8 @@ impl Host {
         let key = RequestKey { digest: digest(&request.tool, &request.input), id: inner.recordable(id) };
         let (shared, under_way) = watch::channel(None);
         let mine = UnderWay { digest: key.digest, live: Arc::clone(&live), answer: under_way };
-        if let Some(earlier) = request.session.claim(&key.id, mine) {
+        let claimed = request.session.claim(&key.id, mine);
+        if let Claimed::By(earlier) = claimed {
             if earlier.digest == key.digest {
                 return CallHandle::shared(earlier.live, earlier.answer);
             }
@@ -176,7 +177,11 @@ impl Host {
         }
         // Given back however this ends, also by a caller that stops waiting for the journal's answer.
         let claim = Claim { session: Arc::clone(&request.session), id: Some(key.id.clone()) };
-        let ending = match self.repeat(&request.session, &key).await {
+        let repeat = match claimed {
+            Claimed::New => Ok(Repeat::First),
+            Claimed::MaybeKnown | Claimed::By(_) => self.repeat(&request.session, &key).await,
+        };
+        let ending = match repeat {
             Ok(Repeat::First) => {
                 claim.keep();
                 let call = Call::new(Arc::clone(&live), request, Some(key));
@@ -208,6 +213,43 @@ impl Host {
             // On record without an end and not under way: the end could not be written.
             None => Ok(Repeat::Lost),
         }
+    }
+
+    /// An earlier call of a session by its request id: under way, or as the record has it.
+    pub async fn earlier(&self, session: &Session, id: &RequestId) -> Result<Option<Earlier>, JournalError> {
+        let id = self.inner.recordable(id.clone());
+        let running = || {
+            let found = session.under_way(&id)?;
+            Some(Earlier {
+                tool: found.live.tool.clone(),
+                call: CallHandle::shared(found.live, found.answer),
+            })
+        };
+        if let Some(found) = running() {
+            return Ok(Some(found));
+        }
+        let Some(row) = self.inner.journal.find_request(session.id(), &id).await? else { return Ok(None) };
+        let recorded = self.inner.recorded(&row).await?;
+        let call = serde_json::from_str::<RecordedWay>(&row.record.body).ok().and_then(|way| way.call);
+        match (recorded, call) {
+            (Some(answer), Some(call)) => {
+                Ok(Some(Earlier { tool: call.tool, call: CallHandle::ready(answer) }))
+            }
+            // On record without an end: it began between the two looks, or its end could not be written.
+            _ => Ok(running()),
+        }
+    }
+
+    /// Requests of a session that the last host left open or answered in its last minutes, oldest first: their
+    /// caller may not have heard the answers. Told once.
+    pub fn unheard(&self, session: &SessionId) -> Vec<RequestId> {
+        lock(&self.inner.state.unheard).remove(session).unwrap_or_default()
+    }
+
+    /// Tells the call that runs under a request id to stop. `false`: there is none.
+    pub fn cancel_request(&self, session: &Session, id: &RequestId) -> bool {
+        let found = session.under_way(&self.inner.recordable(id.clone()));
+        found.inspect(|call| call.live.cancel(CancelReason::Requested)).is_some()
     }
 
     /// Starts a call and waits for its end.
@@ -381,6 +423,14 @@ impl Drop for InCallersTask {
             self.tasks.spawn_on(work, &runtime);
         }
     }
+}
+
+/// An earlier call, found by its request id.
+pub struct Earlier {
+    /// The tool as it was called.
+    pub tool: String,
+    /// The call, or its answer.
+    pub call: CallHandle,
 }
 
 enum Repeat {

@@ -14,7 +14,7 @@ use crate::{
         journal::{JournalError, Record, RecordKind, Strength},
         rendering::SessionBody,
     },
-    session::Session,
+    session::{Origin, Session},
 };
 
 /// Why a session cannot be had.
@@ -82,16 +82,29 @@ impl Inner {
             Ok(session) => session,
             Err(_) => {
                 let request = SurfaceRequest::default();
-                self.keep(Session::new(id.clone(), principal.clone(), request, self.sources.len()))
+                self.keep(Session::new(
+                    id.clone(),
+                    principal.clone(),
+                    request,
+                    self.sources.len(),
+                    Origin::Earlier,
+                ))
             }
         }
     }
 
     async fn find(&self, id: &SessionId, principal: &Principal) -> Result<Arc<Session>, SessionError> {
+        let session = self.find_anybodys(id).await?;
+        if session.principal() == principal || principal.role == Role::Operator {
+            return Ok(session);
+        }
+        Err(SessionError::Unknown(id.clone()))
+    }
+
+    async fn find_anybodys(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
         let unknown = || SessionError::Unknown(id.clone());
         if let Some(session) = self.known(id) {
-            let allowed = session.principal() == principal || principal.role == Role::Operator;
-            return if allowed { Ok(session) } else { Err(unknown()) };
+            return Ok(session);
         }
         let row = self.journal.find_session(id).await?.ok_or_else(unknown)?;
         if row.record.kind != RecordKind::SessionOpened {
@@ -99,10 +112,8 @@ impl Inner {
         }
         let body: SessionBody = serde_json::from_str(&row.record.body).map_err(|_| unknown())?;
         let owner = Principal { name: body.principal, role: body.role };
-        if owner != *principal && principal.role != Role::Operator {
-            return Err(unknown());
-        }
-        Ok(self.keep(Session::new(id.clone(), owner, body.surface, self.sources.len())))
+        let sources = self.sources.len();
+        Ok(self.keep(Session::new(id.clone(), owner, body.surface, sources, Origin::Earlier)))
     }
 }
 
@@ -113,9 +124,18 @@ impl Host {
         principal: Principal,
         request: SurfaceRequest,
     ) -> Result<Arc<Session>, SessionError> {
-        self.inner.make_room(&principal)?;
         // The same unguessable time-ordered ids as invocations: 74 random bits, and the token guards the rest.
-        let id = SessionId::new(InvocationId::new().to_string());
+        self.open_session_as(SessionId::new(InvocationId::new().to_string()), principal, request).await
+    }
+
+    /// Opens a session under an id that its face made and never used before.
+    pub async fn open_session_as(
+        &self,
+        id: SessionId,
+        principal: Principal,
+        request: SurfaceRequest,
+    ) -> Result<Arc<Session>, SessionError> {
+        self.inner.make_room(&principal)?;
         let body =
             SessionBody { principal: principal.name.clone(), role: principal.role, surface: request.clone() };
         let opened = self.session_record(
@@ -124,7 +144,15 @@ impl Host {
             serde_json::to_string(&body).unwrap_or_default(),
         );
         self.inner.append(opened, Strength::Committed).await?;
-        Ok(self.inner.keep(Session::new(id, principal, request, self.inner.sources.len())))
+        let sources = self.inner.sources.len();
+        Ok(self.inner.keep(Session::new(id, principal, request, sources, Origin::Opened)))
+    }
+
+    /// Finds a session, in memory or on record, for a face whose caller proved by other means that it is its own.
+    pub async fn resume_session(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
+        let session = self.inner.find_anybodys(id).await?;
+        session.touch();
+        Ok(session)
     }
 
     /// The session a principal has without opening one.
@@ -134,7 +162,8 @@ impl Host {
             Some(session) => session,
             None => {
                 let request = SurfaceRequest::default();
-                self.inner.keep(Session::new(id, principal.clone(), request, self.inner.sources.len()))
+                let sources = self.inner.sources.len();
+                self.inner.keep(Session::new(id, principal.clone(), request, sources, Origin::Earlier))
             }
         }
     }

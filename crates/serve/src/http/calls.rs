@@ -48,12 +48,13 @@ pub(super) async fn call(
         if !can_repeat {
             return Ok(respond(&shared.host.call(call).await));
         }
+        call.acknowledged = Acknowledged::Early;
         let mut handle = shared.host.start(call).await;
         handle.detach();
         return Ok(respond(&handle.answer().await));
     }
     let (sender, events) = mpsc::channel(EVENT_BUFFER);
-    call.events = Some(sender);
+    call.events = Some(Arc::new(sender));
     call.acknowledged = Acknowledged::Early;
     let mut handle = shared.host.start(call).await;
     if can_repeat {
@@ -183,6 +184,6 @@ fn status(class: Option<ErrorClass>) -> StatusCode {
             | ErrorClass::HookFailed,
         ) => StatusCode::FORBIDDEN,
         Some(ErrorClass::SetupRequired | ErrorClass::JournalUnavailable) => StatusCode::SERVICE_UNAVAILABLE,
-        Some(ErrorClass::RateLimited) => StatusCode::TOO_MANY_REQUESTS,
+        Some(ErrorClass::RateLimited | ErrorClass::Queued) => StatusCode::TOO_MANY_REQUESTS,
     }
 }

@@ -224,6 +224,18 @@ pub(crate) fn queue_full(full: QueueFull) -> Ending {
         .ends()
 }
 
+pub(crate) fn still_queued() -> Ending {
+    Failure::new(
+        ErrorClass::Queued,
+        "the call was still waiting for its turn when its caller's time was over",
+    )
+    .outcome(Outcome::Rejected)
+    .recoverable(Recoverability::Retry)
+    .hint("it did not run; send it again, with a longer timeout if the host is busy")
+    .retry(|retry| retry.after_ms = Some(500))
+    .ends()
+}
+
 pub(crate) fn shutting_down() -> Ending {
     Failure::new(ErrorClass::Canceled, "the host is shutting down and takes no more calls")
         .outcome(Outcome::Rejected)

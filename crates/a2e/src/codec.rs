@@ -1,0 +1,242 @@
+//! How a message looks on a wire: one JSON object, in pure ASCII, on one line or as one server-sent event.
+//!
+//! Readers in the field split their input at every character that Unicode calls a line break and re-read a
+//! pending line with every few hundred bytes, so text is escaped and long messages are broken up between tokens.
+
+mod format;
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::{Body, ErrorCode, ErrorMessage, Message, OtherBody};
+use format::Ascii;
+
+/// The version this crate speaks.
+pub const VERSION: &str = "1.0";
+/// Deeper nesting than this is not read.
+pub const MAX_DEPTH: usize = 128;
+/// A longer id is not taken.
+pub const MAX_ID: usize = 256;
+/// How long a line of a server-sent event gets before it is broken between two tokens.
+const EVENT_LINE: usize = 8 << 10;
+
+/// What stands around a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// A line of its own: stdio.
+    Line,
+    /// A server-sent event.
+    Event,
+}
+
+/// A message about to be written, whose body may be borrowed.
+#[derive(Serialize)]
+pub struct Outgoing<'a, B> {
+    /// The word for what it says.
+    #[serde(rename = "type")]
+    pub kind: &'a str,
+    /// Its id; left out where empty.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub id: &'a str,
+    /// The protocol version.
+    pub version: &'a str,
+    /// When, in Unix seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ts: Option<f64>,
+    /// The fields.
+    #[serde(flatten)]
+    pub body: B,
+}
+
+impl<'a> From<&'a Message> for Outgoing<'a, WireBody<'a>> {
+    fn from(message: &'a Message) -> Self {
+        let version = message.version.as_deref().unwrap_or(VERSION);
+        Self {
+            kind: message.body.kind(),
+            id: &message.id,
+            version,
+            ts: message.ts,
+            body: WireBody(&message.body),
+        }
+    }
+}
+
+/// A body, written without its name.
+pub struct WireBody<'a>(&'a Body);
+
+impl Serialize for WireBody<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.write(serializer)
+    }
+}
+
+/// Appends a message in its frame. An event is named so that a reader can say how far it got.
+pub fn encode_into<B: Serialize>(out: &mut Vec<u8>, message: &Outgoing<'_, B>, framing: Framing) {
+    let formatter = match framing {
+        Framing::Line => Ascii::on_one_line(),
+        Framing::Event => {
+            out.extend_from_slice(b"data: ");
+            Ascii::broken_after(EVENT_LINE)
+        }
+    };
+    let start = out.len();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, formatter);
+    if message.serialize(&mut serializer).is_err() {
+        // Only text that claims to be JSON and is not can fail; the reader must hear of something.
+        out.truncate(start);
+        let lost = ErrorMessage::new(ErrorCode::RuntimeError, "an answer could not be written");
+        let body = Outgoing { kind: "error", id: message.id, version: VERSION, ts: None, body: lost };
+        let _ = serde_json::to_writer(&mut *out, &body);
+    }
+    out.extend_from_slice(match framing {
+        Framing::Line => b"\n",
+        Framing::Event => b"\n\n",
+    });
+}
+
+/// A message as a line or an event.
+pub fn encode(message: &Message, framing: Framing) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    encode_into(&mut out, &Outgoing::from(message), framing);
+    out
+}
+
+/// The envelope, before anything is known of the body.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    a2e: Option<&'a RawValue>,
+    #[serde(borrow)]
+    ts: Option<&'a RawValue>,
+}
+
+/// Reads one message. What cannot be read is refused with the very error its sender should get.
+pub fn decode(bytes: &[u8]) -> Result<Message, Box<ErrorMessage>> {
+    let unreadable = |reason: String| Box::new(ErrorMessage::new(ErrorCode::ParseError, reason));
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| unreadable(format!("the message is not UTF-8: {error}")))?;
+    if depth(text) > MAX_DEPTH {
+        return Err(unreadable(format!("the message is nested deeper than {MAX_DEPTH}")));
+    }
+    if !text.trim_start().starts_with('{') {
+        return Err(match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+            Ok(_) => invalid("", "a message must be a JSON object"),
+            Err(error) => unreadable(format!("the message is not JSON: {error}")),
+        });
+    }
+    let head: Head<'_> = serde_json::from_str(text).map_err(|error| {
+        if error.is_data() {
+            invalid("", error.to_string())
+        } else {
+            unreadable(format!("the message is not JSON: {error}"))
+        }
+    })?;
+    let id = match head.id.map(words) {
+        None => Cow::Borrowed(""),
+        Some(Some(id)) if id.len() <= MAX_ID => id,
+        Some(Some(_)) => return Err(invalid("", format!("the `id` is longer than {MAX_ID} characters"))),
+        Some(None) => return Err(invalid("", "the `id` must be a string")),
+    };
+    let kind = match head.kind.map(words) {
+        None => return Err(invalid(&id, "the message has no `type`")),
+        Some(None) => return Err(invalid(&id, "the `type` must be a string")),
+        Some(Some(kind)) => kind,
+    };
+    let version = match head.version.or(head.a2e).filter(|given| given.get() != "null") {
+        None => None,
+        Some(given) => match words(given) {
+            Some(version) => Some(version.into_owned()),
+            None => return Err(invalid(&id, "the `version` must be a string")),
+        },
+    };
+    let body = match Body::read(&kind, text) {
+        Some(Ok(body)) => body,
+        Some(Err(error)) => return Err(violation(&id, &error)),
+        None => Body::Other(other(&kind, text).map_err(|error| unreadable(error.to_string()))?),
+    };
+    let ts = head.ts.and_then(|ts| ts.get().parse().ok());
+    Ok(Message { id: id.into_owned(), version, ts, body })
+}
+
+/// The fields of a body, with the place of whatever is wrong.
+pub(crate) fn fields<B: DeserializeOwned>(
+    text: &str,
+) -> Result<B, serde_path_to_error::Error<serde_json::Error>> {
+    // The plain way first: keeping track of the place costs as much as reading.
+    match serde_json::from_str(text) {
+        Ok(body) => Ok(body),
+        Err(_) => serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text)),
+    }
+}
+
+fn other(kind: &str, text: &str) -> serde_json::Result<OtherBody> {
+    let mut fields: Map<String, Value> = serde_json::from_str(text)?;
+    for name in ["type", "id", "version", "ts"] {
+        fields.remove(name);
+    }
+    Ok(OtherBody { kind: kind.to_owned(), fields })
+}
+
+fn words(raw: &RawValue) -> Option<Cow<'_, str>> {
+    if !raw.get().starts_with('"') {
+        return None;
+    }
+    serde_json::from_str(raw.get()).ok().map(|Text(text)| text)
+}
+
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+fn invalid(id: &str, message: impl Into<String>) -> Box<ErrorMessage> {
+    Box::new(ErrorMessage::new(ErrorCode::InvalidMessage, message).to(id))
+}
+
+fn violation(id: &str, error: &serde_path_to_error::Error<serde_json::Error>) -> Box<ErrorMessage> {
+    let path = error.path().to_string();
+    let reason = error.inner().to_string();
+    // The column is of the whole message, which the sender did not write by hand.
+    let reason = reason.split(" at line ").next().unwrap_or_default();
+    let mut refused = if path == "." {
+        ErrorMessage::new(ErrorCode::SchemaViolation, reason)
+    } else {
+        ErrorMessage::new(ErrorCode::SchemaViolation, format!("`{path}`: {reason}"))
+    };
+    if path != "." {
+        refused.detail.insert("field".to_owned(), Value::from(path));
+    }
+    Box::new(refused.to(id))
+}
+
+/// How deep the brackets of a text are nested, strings left out.
+fn depth(text: &str) -> usize {
+    let (mut deepest, mut now) = (0_usize, 0_usize);
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'[' | b'{' => {
+                now += 1;
+                deepest = deepest.max(now);
+            }
+            b']' | b'}' => now = now.saturating_sub(1),
+            b'"' => loop {
+                match bytes.next() {
+                    None | Some(b'"') => break,
+                    Some(b'\\') => {
+                        bytes.next();
+                    }
+                    Some(_) => {}
+                }
+            },
+            _ => {}
+        }
+    }
+    deepest
+}

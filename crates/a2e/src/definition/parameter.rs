@@ -1,0 +1,204 @@
+//! Between JSON Schema and the protocol's parameters.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::lax;
+
+/// One value that goes in or comes out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolParameter {
+    /// Its name.
+    pub name: String,
+    /// A type of JSON Schema, one only.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What it is for.
+    pub description: String,
+    /// Whether it must be there.
+    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    pub required: bool,
+    /// The values it may have, as text.
+    #[serde(rename = "enum", default, skip_serializing_if = "Option::is_none")]
+    pub choices: Option<Vec<String>>,
+    /// What an object holds, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub properties: Option<BTreeMap<String, ToolParameter>>,
+}
+
+/// Objects in objects are followed so far; a schema may refer to itself.
+const MAX_DEPTH: usize = 8;
+/// References in a row, and alternatives in alternatives.
+const MAX_STEPS: usize = 8;
+
+/// The parameters a schema of an object describes.
+pub(super) fn of_schema(schema: &Value) -> Vec<ToolParameter> {
+    let reader = Reader { root: schema };
+    reader.members(reader.plain(schema), 0).collect()
+}
+
+struct Reader<'a> {
+    root: &'a Value,
+}
+
+impl<'a> Reader<'a> {
+    /// The schema behind references and alternatives: of several, the first that is not null.
+    fn plain(&self, schema: &'a Value) -> &'a Value {
+        let mut schema = schema;
+        for _ in 0..MAX_STEPS {
+            let next = match schema.get("$ref").and_then(Value::as_str) {
+                Some(place) => place.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)),
+                None if schema.get("type").is_some() || schema.get("properties").is_some() => None,
+                None => ["anyOf", "oneOf", "allOf"]
+                    .iter()
+                    .find_map(|word| schema.get(*word))
+                    .and_then(Value::as_array)
+                    .and_then(|list| list.iter().find(|one| one.get("type") != Some(&Value::from("null")))),
+            };
+            match next {
+                Some(next) => schema = next,
+                None => break,
+            }
+        }
+        schema
+    }
+
+    fn members(&self, schema: &'a Value, depth: usize) -> impl Iterator<Item = ToolParameter> {
+        let required = schema.get("required").and_then(Value::as_array);
+        let is_required = move |name: &str| {
+            required.is_some_and(|names| names.iter().any(|given| given.as_str() == Some(name)))
+        };
+        let members = schema.get("properties").and_then(Value::as_object);
+        members.into_iter().flatten().map(move |(name, schema)| {
+            let mut member = self.parameter(name, schema, depth);
+            member.required = is_required(name);
+            member
+        })
+    }
+
+    fn parameter(&self, name: &str, schema: &'a Value, depth: usize) -> ToolParameter {
+        let plain = self.plain(schema);
+        let kind = kind_of(plain);
+        let properties = (kind == "object" && depth < MAX_DEPTH)
+            .then(|| self.members(plain, depth + 1).map(|member| (member.name.clone(), member)).collect())
+            .filter(|members: &BTreeMap<_, _>| !members.is_empty());
+        ToolParameter {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            description: self.describe(schema, plain, kind),
+            required: false,
+            choices: choices(plain),
+            properties,
+        }
+    }
+
+    /// The description, and what the parameter has no other place for.
+    fn describe(&self, schema: &Value, plain: &'a Value, kind: &str) -> String {
+        let own = |schema: &Value| schema.get("description").and_then(Value::as_str).map(str::to_owned);
+        let mut text = own(schema).or_else(|| own(plain)).unwrap_or_default();
+        let mut notes = Vec::new();
+        if let (true, Some(items)) = (kind == "array", plain.get("items")) {
+            notes.push(format!("list of {}", kind_of(self.plain(items))));
+        }
+        for (key, word) in
+            [("format", "format"), ("minimum", "at least"), ("maximum", "at most"), ("default", "default")]
+        {
+            match schema.get(key).or_else(|| plain.get(key)) {
+                None | Some(Value::Null) => {}
+                Some(Value::String(value)) => notes.push(format!("{word} {value}")),
+                Some(value) => notes.push(format!("{word} {value}")),
+            }
+        }
+        if !notes.is_empty() {
+            let gap = if text.is_empty() { "" } else { " " };
+            text.push_str(&format!("{gap}({})", notes.join(", ")));
+        }
+        text
+    }
+}
+
+/// The one type a schema means most.
+fn kind_of(schema: &Value) -> &str {
+    match schema.get("type") {
+        Some(Value::String(kind)) => kind,
+        Some(Value::Array(kinds)) => {
+            kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null").unwrap_or("string")
+        }
+        _ if schema.get("properties").is_some() => "object",
+        _ if schema.get("items").is_some() => "array",
+        _ => match schema.get("const").or_else(|| schema.get("enum").and_then(|list| list.get(0))) {
+            Some(Value::Bool(_)) => "boolean",
+            Some(Value::Number(_)) => "number",
+            _ => "string",
+        },
+    }
+}
+
+fn choices(schema: &Value) -> Option<Vec<String>> {
+    let given: Vec<&Value> = match (schema.get("enum"), schema.get("const")) {
+        (Some(Value::Array(list)), _) => list.iter().collect(),
+        (_, Some(only)) => vec![only],
+        _ => return None,
+    };
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    Some(given.into_iter().filter(|value| !value.is_null()).map(text).collect())
+}
+
+/// Whether the parameters of a schema tell all of it.
+pub(super) fn tells_all_of(schema: &Value) -> bool {
+    let Some(object) = schema.as_object() else { return false };
+    let of_objects = |(key, value): (&String, &Value)| match key.as_str() {
+        "type" => value == "object",
+        "properties" => value.as_object().is_some_and(|members| members.values().all(is_told)),
+        "required" => true,
+        _ => false,
+    };
+    object.iter().all(of_objects)
+}
+
+fn is_told(schema: &Value) -> bool {
+    let Some(object) = schema.as_object() else { return false };
+    let is_object = object.get("type").is_some_and(|kind| kind == "object");
+    object.get("type").is_some_and(Value::is_string)
+        && object.iter().all(|(key, value)| match key.as_str() {
+            "type" => true,
+            "description" => value.is_string(),
+            "enum" => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
+            "properties" if is_object => {
+                value.as_object().is_some_and(|members| !members.is_empty() && members.values().all(is_told))
+            }
+            "required" => is_object,
+            _ => false,
+        })
+}
+
+/// The schema that parameters describe.
+pub(super) fn to_schema<'a>(parameters: impl Iterator<Item = &'a ToolParameter>) -> Value {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for parameter in parameters {
+        if parameter.required {
+            required.push(Value::from(parameter.name.as_str()));
+        }
+        let mut schema = match &parameter.properties {
+            Some(members) => to_schema(members.values()),
+            None => json!({ "type": parameter.kind }),
+        };
+        if !parameter.description.is_empty() {
+            schema["description"] = Value::from(parameter.description.as_str());
+        }
+        if let Some(choices) = &parameter.choices {
+            schema["enum"] = Value::from(choices.clone());
+        }
+        properties.insert(parameter.name.clone(), schema);
+    }
+    let mut schema = json!({ "type": "object", "properties": properties });
+    if !required.is_empty() {
+        schema["required"] = Value::Array(required);
+    }
+    schema
+}

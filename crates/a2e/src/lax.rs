@@ -1,0 +1,126 @@
+//! Reading scalars as leniently as the field's own validators do: whole floats and numeric strings for integers,
+//! words for flags, and null for a field that has a default. What they refuse is refused here too.
+
+use std::{fmt, time::Duration};
+
+use serde::{
+    Deserialize, Deserializer, Serializer,
+    de::{Error, Unexpected, Visitor},
+};
+
+/// Text, or null for none.
+pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Option::<String>::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// A list of texts, or null for none.
+pub(crate) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Option::<Vec<String>>::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// A flag, or null for no.
+pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    struct Flag;
+    impl Visitor<'_> for Flag {
+        type Value = bool;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("true or false")
+        }
+        fn visit_bool<E: Error>(self, given: bool) -> Result<bool, E> {
+            Ok(given)
+        }
+        fn visit_u64<E: Error>(self, given: u64) -> Result<bool, E> {
+            match given {
+                0 => Ok(false),
+                1 => Ok(true),
+                _ => Err(E::invalid_value(Unexpected::Unsigned(given), &self)),
+            }
+        }
+        fn visit_str<E: Error>(self, given: &str) -> Result<bool, E> {
+            match given.to_ascii_lowercase().as_str() {
+                "true" | "yes" | "on" | "1" | "t" | "y" => Ok(true),
+                "false" | "no" | "off" | "0" | "f" | "n" => Ok(false),
+                _ => Err(E::invalid_value(Unexpected::Str(given), &self)),
+            }
+        }
+        fn visit_unit<E: Error>(self) -> Result<bool, E> {
+            Ok(false)
+        }
+    }
+    deserializer.deserialize_any(Flag)
+}
+
+/// A number, also as text; null is 0.
+pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    struct Number;
+    impl Visitor<'_> for Number {
+        type Value = f64;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number")
+        }
+        fn visit_f64<E: Error>(self, given: f64) -> Result<f64, E> {
+            Ok(given)
+        }
+        fn visit_u64<E: Error>(self, given: u64) -> Result<f64, E> {
+            Ok(given as f64)
+        }
+        fn visit_i64<E: Error>(self, given: i64) -> Result<f64, E> {
+            Ok(given as f64)
+        }
+        fn visit_str<E: Error>(self, given: &str) -> Result<f64, E> {
+            let number = given.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+            number.ok_or_else(|| E::invalid_value(Unexpected::Str(given), &self))
+        }
+        fn visit_unit<E: Error>(self) -> Result<f64, E> {
+            Ok(0.0)
+        }
+    }
+    deserializer.deserialize_any(Number)
+}
+
+/// The largest whole number that a float still tells apart from its neighbours.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A whole number.
+pub(crate) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    let given = number(deserializer)?;
+    if given.fract() == 0.0 && given.abs() <= EXACT {
+        return Ok(given as i64);
+    }
+    Err(D::Error::invalid_value(Unexpected::Float(given), &"a whole number"))
+}
+
+/// A whole number from 0 up.
+pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let given = integer(deserializer)?;
+    u64::try_from(given)
+        .map_err(|_| D::Error::invalid_value(Unexpected::Signed(given), &"a whole number from 0 up"))
+}
+
+pub(crate) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Seconds over 0, with or without a fraction.
+pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let time = patience(deserializer)?;
+    if time.is_zero() {
+        Err(D::Error::custom("a timeout must be a number of seconds over 0"))
+    } else {
+        Ok(time)
+    }
+}
+
+/// Seconds from 0 up. What is longer than a day is a day.
+pub(crate) fn patience<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let given = number(deserializer)?;
+    if !(given >= 0.0) {
+        return Err(D::Error::custom("a timeout must be a number of seconds, not less than 0"));
+    }
+    Ok(Duration::from_secs_f64(given.min(86_400.0)))
+}
+
+/// Other hosts take whole seconds only, so a fraction is rounded up.
+pub(crate) fn whole_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(time.as_secs() + u64::from(time.subsec_nanos() > 0))
+}

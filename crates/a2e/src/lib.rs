@@ -1,0 +1,21 @@
+//! A2E, the agent-to-environment protocol: its messages, how they are written, and a client for agents.
+//!
+//! [`Message`] and its bodies are the vocabulary, [`codec`] the only place that knows how they look on a wire,
+//! [`projection`] how Toolpost's own results, events and declarations read in it. The real clients of this
+//! protocol drop a message with one wrong field without a word, so every shape here is as they accept it.
+#![warn(missing_docs)]
+
+pub mod codec;
+mod definition;
+mod lax;
+mod link;
+mod message;
+pub mod projection;
+
+pub use definition::{ToolDefinition, ToolParameter};
+pub use link::Link;
+pub use message::{
+    Body, CapabilityEntry, CapabilityName, ErrorCode, ErrorMessage, HandshakeRequest, HandshakeResponse,
+    InvokeEvent, Message, OtherBody, Pong, RefusalReason, Shutdown, ToolCallRequest, ToolCallResponse,
+    ToolCancelRequest, ToolCancelResponse, ToolEvent, ToolListRequest, ToolListResponse, ToolResult,
+};

@@ -1,0 +1,343 @@
+//! The messages every capability shares.
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+use toolpost_model::SurfaceRequest;
+
+use crate::lax;
+
+/// `handshake/req`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct HandshakeRequest {
+    /// What the agent calls itself.
+    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    pub agent_id: String,
+    /// The capabilities it would use, and whatever else it wants to say of itself.
+    #[serde(default, deserialize_with = "lax::texts", skip_serializing_if = "Vec::is_empty")]
+    pub agent_caps: Vec<String>,
+    /// The token that lets it in.
+    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    pub auth_token: String,
+    /// What its surface is for. An extension.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surface: Option<SurfaceRequest>,
+    /// Extension messages it wants to be sent. An extension.
+    #[serde(default, deserialize_with = "lax::texts", skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<String>,
+}
+
+/// `handshake/resp`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HandshakeResponse {
+    /// The request.
+    #[serde(default, deserialize_with = "lax::text")]
+    pub req_id: String,
+    /// The session from now on.
+    #[serde(default, deserialize_with = "lax::text")]
+    pub session_id: String,
+    /// One entry per capability that was asked for and is served.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted_caps: Vec<CapabilityEntry>,
+    /// Calls of this session that run at the same time.
+    #[serde(default = "four", deserialize_with = "lax::integer")]
+    pub max_parallel: i64,
+    /// Whether the agent is in.
+    #[serde(default = "yes", deserialize_with = "lax::flag", skip_serializing_if = "Clone::clone")]
+    pub ok: bool,
+    /// Why not.
+    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The session's name in the host's records. An extension.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_session_id: Option<String>,
+    /// The host, where its operator named it. An extension.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_id: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn four() -> i64 {
+    4
+}
+
+/// Why an agent is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// The token is missing or not known.
+    AuthFailed,
+    /// It speaks another protocol version.
+    VersionMismatch,
+    /// The host cannot take it now.
+    ServerError,
+}
+
+impl RefusalReason {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AuthFailed => "auth_failed",
+            Self::VersionMismatch => "version_mismatch",
+            Self::ServerError => "server_error",
+        }
+    }
+}
+
+/// A capability in the host's answer to a handshake.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CapabilityEntry {
+    /// Which.
+    pub capability: CapabilityName,
+    /// Whether it can be used.
+    #[serde(default = "yes", deserialize_with = "lax::flag", skip_serializing_if = "Clone::clone")]
+    pub enabled: bool,
+    /// What the host says of it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+macro_rules! capability_names {
+    ($($(#[$doc:meta])* $name:ident = $word:literal;)*) => {
+        /// The capabilities that clients know. A handshake that names another one is dropped by them whole.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum CapabilityName {
+            $($(#[$doc])* #[serde(rename = $word)] $name,)*
+        }
+
+        impl CapabilityName {
+            /// Every one.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The word on the wire.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $word,)* }
+            }
+        }
+    };
+}
+
+capability_names! {
+    /// Skills.
+    Skill = "skill";
+    /// Tools.
+    Tools = "tools";
+    /// Collections of tools.
+    Toolkits = "toolkits";
+    /// The environment.
+    Env = "env";
+    /// Processes.
+    Proc = "proc";
+    /// Memory.
+    Memory = "memory";
+    /// Learning.
+    Learning = "learning";
+    /// Chains.
+    Chains = "chains";
+    /// Several agents.
+    MultiAgent = "multi_agent";
+    /// Planning.
+    Planning = "planning";
+    /// MCP servers.
+    Mcp = "mcp";
+    /// For tests of clients.
+    Test = "test";
+}
+
+impl CapabilityName {
+    /// The capability a word means. Knows the plural and short forms that agents in the field use.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let word = match word {
+            "procs" => "proc",
+            "learn" => "learning",
+            "skills" => "skill",
+            other => other,
+        };
+        Self::ALL.iter().copied().find(|name| name.as_str() == word)
+    }
+}
+
+/// `ping`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Ping {}
+
+/// `tool/list/changed`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ToolListChanged {}
+
+/// `pong`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Pong {
+    /// The ping.
+    #[serde(default, deserialize_with = "lax::text")]
+    pub req_id: String,
+    /// Age of the session.
+    #[serde(default, deserialize_with = "lax::number")]
+    pub uptime_seconds: f64,
+}
+
+/// `shutdown`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Shutdown {
+    /// How long running calls get to finish.
+    #[serde(
+        default = "ten_seconds",
+        deserialize_with = "lax::patience",
+        serialize_with = "lax::whole_seconds"
+    )]
+    pub timeout: Duration,
+}
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self { timeout: ten_seconds() }
+    }
+}
+
+fn ten_seconds() -> Duration {
+    Duration::from_secs(10)
+}
+
+/// `error`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ErrorMessage {
+    /// The message that could not be answered; empty where nobody knows which.
+    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    pub req_id: String,
+    /// What kind of trouble.
+    pub code: ErrorCode,
+    /// In words.
+    #[serde(default, deserialize_with = "lax::text")]
+    pub message: String,
+    /// More, for programs.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub detail: Map<String, Value>,
+    /// Whether sending it again may help.
+    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    pub retryable: bool,
+    /// The capability that could not.
+    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    pub capability_name: String,
+}
+
+impl ErrorMessage {
+    /// An error that answers nothing in particular yet.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            req_id: String::new(),
+            code,
+            message: message.into(),
+            detail: Map::new(),
+            retryable: false,
+            capability_name: String::new(),
+        }
+    }
+
+    /// Says which message it answers.
+    #[must_use]
+    pub fn to(mut self, req_id: impl Into<String>) -> Self {
+        self.req_id = req_id.into();
+        self
+    }
+
+    /// Says that sending it again may help.
+    #[must_use]
+    pub fn retryable(mut self) -> Self {
+        self.retryable = true;
+        self
+    }
+}
+
+macro_rules! error_codes {
+    ($($(#[$doc:meta])* $name:ident = $word:literal;)*) => {
+        /// What kind of trouble an `error` tells of.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum ErrorCode {
+            $($(#[$doc])* $name,)*
+            /// A word this crate does not know.
+            Other(Box<str>),
+        }
+
+        impl ErrorCode {
+            /// The word on the wire.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$name => $word,)*
+                    Self::Other(word) => word,
+                }
+            }
+
+            fn from_word(word: &str) -> Self {
+                match word {
+                    $($word => Self::$name,)*
+                    other => Self::Other(other.into()),
+                }
+            }
+        }
+    };
+}
+
+error_codes! {
+    /// It is not JSON that can be read.
+    ParseError = "parse_error";
+    /// The host could not do its work.
+    RuntimeError = "runtime_error";
+    /// It is no message the host can make sense of.
+    InvalidMessage = "invalid_message";
+    /// Another protocol version.
+    VersionMismatch = "version_mismatch";
+    /// No handshake yet, or somebody else's session.
+    Unauthorized = "unauthorized";
+    /// A field is missing or of the wrong type.
+    SchemaViolation = "schema_violation";
+    /// It took too long.
+    Timeout = "timeout";
+    /// The capability was not negotiated.
+    CapabilityMissing = "capability_missing";
+    /// It is longer than the host reads.
+    MessageTooLarge = "message_too_large";
+    /// The session's stream is not being read.
+    SlowReader = "slow_reader";
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Cow::<'_, str>::deserialize(deserializer).map(|word| Self::from_word(&word))
+    }
+}
+
+/// `invoke/event`, and the shape of every other event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InvokeEvent {
+    /// Progress, status, log, artifact, or a word of the capability's own.
+    #[serde(default = "status", deserialize_with = "lax::text")]
+    pub kind: String,
+    /// The request it belongs to.
+    #[serde(default, deserialize_with = "lax::text")]
+    pub req_id: String,
+    /// What happened.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub data: Map<String, Value>,
+    /// Counts up within the request. A hole means that events were lost.
+    #[serde(default, deserialize_with = "lax::count")]
+    pub seq: u64,
+}
+
+fn status() -> String {
+    "status".to_owned()
+}

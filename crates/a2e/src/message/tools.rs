@@ -1,0 +1,198 @@
+//! The messages of the `tools` capability.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde_json::{Value, value::RawValue};
+use toolpost_model::{ErrorClass, InvocationId, ModelInput, Outcome};
+
+use super::InvokeEvent;
+use crate::{ToolDefinition, lax};
+
+/// `tool/event`.
+pub type ToolEvent = InvokeEvent;
+
+/// `tool/list/req`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ToolListRequest {
+    /// Only tools of this kind; empty for all.
+    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    pub filter_kind: String,
+    /// Only tools that have all of these tags.
+    #[serde(default, deserialize_with = "lax::texts", skip_serializing_if = "Vec::is_empty")]
+    pub filter_tags: Vec<String>,
+    /// Search words; empty lists everything.
+    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    pub query: String,
+    /// Deferred tools too.
+    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    pub include_deferred: bool,
+    /// At most so many; 0 for all. An extension.
+    #[serde(default, deserialize_with = "lax::count", skip_serializing_if = "lax::is_zero")]
+    pub limit: u64,
+}
+
+/// `tool/list/resp`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ToolListResponse {
+    /// The request.
+    #[serde(default, deserialize_with = "lax::text")]
+    pub req_id: String,
+    /// What was found, best first in a search.
+    #[serde(default)]
+    pub tools: Vec<ToolDefinition>,
+}
+
+/// `tool/call/req`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ToolCallRequest {
+    /// The session, where the agent wants to be explicit.
+    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    pub session_id: String,
+    /// The tool.
+    #[serde(default, deserialize_with = "lax::text")]
+    pub tool_name: String,
+    /// The arguments, as they came.
+    #[serde(deserialize_with = "arguments", serialize_with = "write_arguments")]
+    pub arguments: ModelInput,
+    /// The agent's word for what belongs together.
+    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    pub correlation_id: String,
+    /// Whether events are wanted.
+    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    pub streaming: bool,
+    /// How long the agent waits.
+    #[serde(
+        default = "half_a_minute",
+        deserialize_with = "lax::seconds",
+        serialize_with = "lax::whole_seconds"
+    )]
+    pub timeout: Duration,
+    /// Whether the answer shall hold the events. An extension.
+    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    pub collect_events: bool,
+}
+
+impl ToolCallRequest {
+    /// How long an agent waits that does not say.
+    pub const TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// A call without events, with the protocol's own timeout.
+    pub fn new(tool_name: impl Into<String>, arguments: ModelInput) -> Self {
+        Self {
+            session_id: String::new(),
+            tool_name: tool_name.into(),
+            arguments,
+            correlation_id: String::new(),
+            streaming: false,
+            timeout: Self::TIMEOUT,
+            collect_events: false,
+        }
+    }
+}
+
+fn half_a_minute() -> Duration {
+    ToolCallRequest::TIMEOUT
+}
+
+/// Kept as text from the wire to the record; only that it is an object is looked at here.
+fn arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelInput, D::Error> {
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    if !raw.get().starts_with('{') {
+        return Err(D::Error::custom("the arguments must be a JSON object"));
+    }
+    Ok(ModelInput::Text(Arc::from(raw.get())))
+}
+
+fn write_arguments<S: Serializer>(arguments: &ModelInput, serializer: S) -> Result<S::Ok, S::Error> {
+    match arguments {
+        ModelInput::Value(value) => value.serialize(serializer),
+        ModelInput::Text(text) => {
+            let raw: &RawValue = serde_json::from_str(text).map_err(serde::ser::Error::custom)?;
+            raw.serialize(serializer)
+        }
+    }
+}
+
+/// `tool/call/resp`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ToolCallResponse {
+    /// The request.
+    #[serde(default, deserialize_with = "lax::text")]
+    pub req_id: String,
+    /// How it ended.
+    pub data: ToolResult,
+    /// When, in Unix seconds.
+    #[serde(default, deserialize_with = "lax::number")]
+    pub created_at: f64,
+}
+
+/// How a call ended, in A2E's words. The fields after `events` are extensions; other hosts leave them out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// Whether the tool did its work.
+    #[serde(deserialize_with = "lax::flag")]
+    pub success: bool,
+    /// The tool as it was called.
+    pub tool_name: String,
+    /// From the request to the result.
+    #[serde(deserialize_with = "lax::count")]
+    pub duration_ms: u64,
+    /// What came back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// One line for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Value>,
+    /// Whether something was cut.
+    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// Exit code of a process, where one ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Why it did not succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The same for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<String>,
+    /// What happened on the way, where it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<ToolEvent>,
+    /// The call in the host's record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invocation_id: Option<InvocationId>,
+    /// How it ended, in finer words than `success`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// The kind of a failure, finer than `error_code`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_class: Option<ErrorClass>,
+    /// What to do about a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Whether sending the call again cannot do harm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_safe: Option<bool>,
+}
+
+/// `tool/cancel/req`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ToolCancelRequest {
+    /// The id of the `tool/call/req` to stop.
+    pub call_id: String,
+}
+
+/// `tool/cancel/resp`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ToolCancelResponse {
+    /// The request.
+    #[serde(default, deserialize_with = "lax::text")]
+    pub req_id: String,
+    /// The call that was to stop.
+    #[serde(default, deserialize_with = "lax::text")]
+    pub call_id: String,
+    /// Whether it was running. Its own answer still comes.
+    #[serde(default, deserialize_with = "lax::flag")]
+    pub ok: bool,
+}

@@ -1,0 +1,294 @@
+//! Toolpost's own results and events in A2E's words. The host writes them from here; nothing else invents any.
+
+use std::borrow::Cow;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use toolpost_model::{
+    Content, ErrorClass, Event, EventBody, InvocationId, LogLevel, Outcome, ToolResult as HostResult,
+};
+
+use crate::{ToolCallResponse, ToolEvent, ToolResult};
+
+/// A longer text is cut: readers in the field are quadratic in the length of a string.
+pub const MAX_TEXT: usize = 512 << 10;
+
+/// The answer to a call, written straight from the host's result.
+#[derive(Serialize)]
+pub struct CallResponseView<'a> {
+    req_id: &'a str,
+    data: ResultView<'a>,
+    created_at: f64,
+}
+
+#[derive(Serialize)]
+struct ResultView<'a> {
+    success: bool,
+    tool_name: &'a str,
+    duration_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Data<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_code: Option<&'static str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    events: &'a [ToolEvent],
+    invocation_id: InvocationId,
+    outcome: Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_class: Option<ErrorClass>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_safe: Option<bool>,
+}
+
+/// What the tool gave: its value where that is all, otherwise its text with everything else beside it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Data<'a> {
+    Value(&'a Value),
+    Parts {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<Cow<'a, str>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        structured: Option<&'a Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<&'a [Content]>,
+    },
+}
+
+impl<'a> Data<'a> {
+    /// The data, and whether its text had to be cut.
+    fn of(result: &'a HostResult) -> (Option<Self>, bool) {
+        let structured = result.structured_content.as_ref();
+        if result.content.is_empty() {
+            return (structured.map(Self::Value), false);
+        }
+        let texts = || {
+            result.content.iter().filter_map(|piece| match piece {
+                Content::Text { text } => Some(text.as_str()),
+                Content::Image { .. } | Content::Binary { .. } => None,
+            })
+        };
+        let only_text = texts().count() == result.content.len();
+        let text = match (texts().next(), texts().count()) {
+            (None, _) => None,
+            (Some(only), 1) => Some(Cow::Borrowed(only)),
+            (Some(_), _) => Some(Cow::Owned(texts().collect::<Vec<_>>().join("\n"))),
+        };
+        let (text, cut) = match text {
+            Some(text) => match fitting(&text) {
+                Some(end) => (Some(cut_at(text, end)), true),
+                None => (Some(text), false),
+            },
+            None => (None, false),
+        };
+        (Some(Self::Parts { text, structured, content: (!only_text).then_some(&result.content) }), cut)
+    }
+}
+
+/// Where a text must end for its escaped form to fit, unless it fits whole.
+fn fitting(text: &str) -> Option<usize> {
+    // At most six characters for a byte of a control character; two bytes or more become six or twelve.
+    if text.len() <= MAX_TEXT / 6 {
+        return None;
+    }
+    let mut written = 0;
+    for (place, character) in text.char_indices() {
+        written += match character {
+            '"' | '\\' | '\n' | '\r' | '\t' => 2,
+            ' '..='~' => 1,
+            other => 6 * other.len_utf16(),
+        };
+        if written > MAX_TEXT {
+            return Some(place);
+        }
+    }
+    None
+}
+
+fn cut_at(text: Cow<'_, str>, end: usize) -> Cow<'_, str> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(&text[..end]),
+        Cow::Owned(mut text) => {
+            text.truncate(end);
+            Cow::Owned(text)
+        }
+    }
+}
+
+impl<'a> CallResponseView<'a> {
+    /// The answer to the request `req_id`, which called the tool by `tool_name`.
+    pub fn of(req_id: &'a str, tool_name: &'a str, result: &'a HostResult, events: &'a [ToolEvent]) -> Self {
+        let (data, cut) = Data::of(result);
+        let error = result.error.as_ref();
+        Self {
+            req_id,
+            data: ResultView {
+                success: result.outcome.is_success(),
+                tool_name,
+                duration_ms: result.timings.total_us / 1_000,
+                data,
+                summary: result.summary.as_deref(),
+                truncated: cut || result.truncated.is_some(),
+                exit_code: result.exit_code,
+                error: error.map(|error| error.message.as_str()),
+                error_code: result.error_class().map(error_code),
+                events,
+                invocation_id: result.invocation_id,
+                outcome: result.outcome,
+                error_class: result.error_class(),
+                hint: error.and_then(|error| error.hint.as_deref()),
+                retry_safe: error.map(|error| error.retry.safe),
+            },
+            created_at: ended_at(result),
+        }
+    }
+
+    /// When the call ended, as the message's own time.
+    pub fn ts(&self) -> f64 {
+        self.created_at
+    }
+
+    /// The same as a message of its own, for callers in the same process.
+    pub fn to_message(&self) -> ToolCallResponse {
+        let data = &self.data;
+        ToolCallResponse {
+            req_id: self.req_id.to_owned(),
+            created_at: self.created_at,
+            data: ToolResult {
+                success: data.success,
+                tool_name: data.tool_name.to_owned(),
+                duration_ms: data.duration_ms,
+                data: data.data.as_ref().map(Data::to_value),
+                summary: data.summary.map(Value::from),
+                truncated: data.truncated,
+                exit_code: data.exit_code,
+                error: data.error.map(str::to_owned),
+                error_code: data.error_code.map(str::to_owned),
+                events: data.events.to_vec(),
+                invocation_id: Some(data.invocation_id),
+                outcome: Some(data.outcome),
+                error_class: data.error_class,
+                hint: data.hint.map(str::to_owned),
+                retry_safe: data.retry_safe,
+            },
+        }
+    }
+}
+
+impl Data<'_> {
+    fn to_value(&self) -> Value {
+        match self {
+            Self::Value(value) => (*value).clone(),
+            Self::Parts { text, structured, content } => {
+                let mut parts = Map::new();
+                let mut put = |name: &str, value: Option<Value>| {
+                    if let Some(value) = value {
+                        parts.insert(name.to_owned(), value);
+                    }
+                };
+                put("text", text.as_deref().map(Value::from));
+                put("structured", structured.cloned());
+                put("content", content.map(|content| json!(content)));
+                Value::Object(parts)
+            }
+        }
+    }
+}
+
+/// From the record alone, so that a repeat of an answer is the same to the last digit.
+fn ended_at(result: &HostResult) -> f64 {
+    let began = result.invocation_id.unix_millis();
+    (began + result.timings.total_us / 1_000) as f64 / 1_000.0
+}
+
+/// The protocol's own code for a kind of failure.
+pub fn error_code(class: ErrorClass) -> &'static str {
+    match class {
+        ErrorClass::UnknownTool => "unknown_tool",
+        ErrorClass::PolicyBlocked
+        | ErrorClass::PermissionDenied
+        | ErrorClass::ApprovalRejected
+        | ErrorClass::HookBlocked
+        | ErrorClass::HookFailed
+        | ErrorClass::SandboxViolation => "tool_denied",
+        ErrorClass::SchemaValidationFailed | ErrorClass::InvalidArguments => "schema_violation",
+        ErrorClass::Timeout => "timeout",
+        ErrorClass::SchemaNotLoaded
+        | ErrorClass::RateLimited
+        | ErrorClass::Queued
+        | ErrorClass::Canceled
+        | ErrorClass::OutcomeUnknown
+        | ErrorClass::SetupRequired => class.as_str(),
+        ErrorClass::DependencyUnavailable
+        | ErrorClass::ExecutionFailed
+        | ErrorClass::ResultTooLarge
+        | ErrorClass::RequestConflict
+        | ErrorClass::JournalUnavailable => "tool_error",
+    }
+}
+
+/// An event of a call. `None`: one that this protocol has no word for, such as a stage.
+pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
+    let (kind, data) = match &event.body {
+        EventBody::Stage { .. } => return None,
+        EventBody::Progress(progress) => ("progress", {
+            let mut data = Map::new();
+            let share = match (progress.done, progress.total) {
+                (Some(done), Some(total)) if total > 0 => Some(done as f64 * 100.0 / total as f64),
+                _ => None,
+            };
+            if let Some(percent) = progress.percent.or(share).filter(|percent| percent.is_finite()) {
+                // Whole, as clients want it.
+                data.insert("pct".to_owned(), Value::from(percent.clamp(0.0, 100.0) as u8));
+            }
+            data.insert("message".to_owned(), Value::from(progress.message.as_str()));
+            for (name, count) in [("done", progress.done), ("total", progress.total)] {
+                if let Some(count) = count {
+                    data.insert(name.to_owned(), Value::from(count));
+                }
+            }
+            data
+        }),
+        EventBody::Status { message } => ("status", object(json!({ "message": message }))),
+        EventBody::Log { level, message } => {
+            ("log", object(json!({ "level": level_word(*level), "message": message })))
+        }
+        EventBody::Artifact { name, content } => {
+            let (mime, chunk) = match content {
+                Content::Text { text } => ("text/plain; charset=utf-8", Cow::Owned(STANDARD.encode(text))),
+                Content::Image { data, media_type } | Content::Binary { data, media_type, .. } => {
+                    (media_type.as_str(), Cow::Borrowed(data.as_str()))
+                }
+            };
+            ("artifact", object(json!({ "name": name, "mime": mime, "chunk": chunk, "final": true })))
+        }
+    };
+    Some(ToolEvent { kind: kind.to_owned(), req_id: req_id.to_owned(), data, seq: event.seq })
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn level_word(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Warn => "warning",
+        LogLevel::Error => "error",
+    }
+}
