@@ -21,7 +21,7 @@ use toolpost_model::{
     ModelInput, ObservableInput, PermissionInput, Stage, ToolCall, ToolResult, Visibility,
 };
 
-pub use answer::{Answer, CallHandle};
+pub use answer::{Answer, CallHandle, Standing};
 
 use crate::{
     catalog::Entry,

@@ -30,14 +30,14 @@ mod port;
 mod record;
 mod session;
 
-pub use call::{Answer, CallHandle, explain::Explanation};
+pub use call::{Answer, CallHandle, Standing, explain::Explanation};
 pub use catalog::{
     Catalog, CatalogNotice, Entry, Listing, OperatorSettings, Schema, SchemaError, Surface, ToolFilter,
     ToolSettings, Violation,
 };
 pub use flow::{
     hooks::{Hook, HookCall, HookError, HookVerdict, InputMutation},
-    invocation::{Acknowledged, CallRequest, CancelReason, EventSink, Heard},
+    invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
     permission::{Facts, Policy, PolicyEngine},
     scheduling::SchedulerLimits,
 };

@@ -121,7 +121,7 @@ impl Reached {
             Self::Own { opened, session } => {
                 let (sender, mut events) = mpsc::channel(EVENT_BUFFER);
                 let mut request = request(session, tool, arguments);
-                request.events = Some(Arc::new(sender));
+                request.listener = Some(Arc::new(sender));
                 request.timeout =
                     timeout.map(Duration::try_from_secs_f64).transpose().context("the timeout")?;
                 let handle = opened.host.start(request).await;

@@ -56,6 +56,16 @@ pub struct CallHandle {
     answer: Waiting,
 }
 
+/// Where a call stands when its handle is made.
+pub enum Standing<'a> {
+    /// It began, and its listener will hear of its end.
+    UnderWay,
+    /// It repeats a request whose call was under way before; that one's listener hears of it.
+    Joined,
+    /// It is over: a repeat of one that ended, or a call that could not begin.
+    Over(&'a Arc<Answer>),
+}
+
 /// What becomes of the call when nobody waits for it any more.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OnDrop {
@@ -87,6 +97,15 @@ impl CallHandle {
     /// The call.
     pub fn invocation_id(&self) -> InvocationId {
         self.id
+    }
+
+    /// Where the call stands, for whoever gave it a listener.
+    pub fn standing(&self) -> Standing<'_> {
+        match &self.answer {
+            Waiting::Own(_) => Standing::UnderWay,
+            Waiting::Shared(_) => Standing::Joined,
+            Waiting::Ready(answer) => Standing::Over(answer),
+        }
     }
 
     /// Resolves when the call is on record, so that it may be acknowledged.

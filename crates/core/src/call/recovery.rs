@@ -209,7 +209,7 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
         correlation_id: open.call.correlation_id.take(),
         timeout: open.call.timeout_ms.map(std::time::Duration::from_millis),
         patience: None,
-        events: None,
+        listener: None,
         acknowledged: Acknowledged::Early,
     };
     let live = Arc::new(LiveCall::new(open.id, &request, host.redactor.clone()));

@@ -17,6 +17,7 @@ use toolpost_model::{
 };
 
 use crate::{
+    call::Answer,
     catalog::Entry,
     flow::{hooks::InputMutation, result::Ending, scheduling::Permit},
     record::{
@@ -45,8 +46,8 @@ pub struct CallRequest {
     /// How long the caller waits, from the request on. A call still in the queue by then ends `queued`; one that
     /// runs has no later deadline than this.
     pub patience: Option<Duration>,
-    /// Who hears of what happens on the way.
-    pub events: Option<Arc<dyn EventSink>>,
+    /// Who hears of what happens on the way, and of the end.
+    pub listener: Option<Arc<dyn Listener>>,
     /// Whether the caller hears of the call before its end, so that accepting it must be on record first.
     pub acknowledged: Acknowledged,
 }
@@ -63,22 +64,39 @@ impl CallRequest {
             correlation_id: None,
             timeout: None,
             patience: None,
-            events: None,
+            listener: None,
             acknowledged: Acknowledged::AtTheEnd,
         }
     }
 }
 
-/// Hears what happens on the way of a call. Called from the call's own task, so it never waits: what it cannot
-/// take is lost and counted.
-pub trait EventSink: Send + Sync + 'static {
+/// Hears what happens to a call. Called from the call's own task, so it never waits: what it cannot take is lost
+/// and counted.
+pub trait Listener: Send + Sync + 'static {
+    /// Which events it wants.
+    fn wants(&self) -> Wants {
+        Wants::Everything
+    }
+
     /// Takes an event, or gives it up.
     fn hear(&self, event: Event) -> Heard;
 
-    /// Whether it wants to hear of stages, beside what the tool reports.
-    fn wants_stages(&self) -> bool {
-        true
+    /// The call is over and on record. Told once, after the last event, to the listener of a call that was
+    /// under way; a repeat or a refusal is in the handle at once.
+    fn ended(&self, answer: &Arc<Answer>) {
+        let _ = answer;
     }
+}
+
+/// Which events a listener wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// None, only the end.
+    Nothing,
+    /// What the tool reports.
+    ToolEvents,
+    /// Stages too.
+    Everything,
 }
 
 /// What became of an event.
@@ -91,7 +109,7 @@ pub enum Heard {
 }
 
 /// A full channel loses events, never time.
-impl EventSink for mpsc::Sender<Event> {
+impl Listener for mpsc::Sender<Event> {
     fn hear(&self, event: Event) -> Heard {
         if self.try_send(event).is_ok() { Heard::Taken } else { Heard::Lost }
     }
@@ -141,9 +159,8 @@ pub(crate) struct LiveCall {
     cancel: CancellationToken,
     cancel_reason: OnceLock<CancelReason>,
     /// Let go of at the end, so that a reader sees the end even while somebody holds the call.
-    events: Mutex<Option<Arc<dyn EventSink>>>,
-    is_heard: bool,
-    stages_are_heard: bool,
+    listener: Mutex<Option<Arc<dyn Listener>>>,
+    wants: Wants,
     seq: AtomicU64,
     dropped: AtomicU64,
     stage: AtomicU64,
@@ -164,9 +181,8 @@ impl LiveCall {
             deadline: OnceLock::new(),
             cancel: CancellationToken::new(),
             cancel_reason: OnceLock::new(),
-            events: Mutex::new(request.events.clone()),
-            is_heard: request.events.is_some(),
-            stages_are_heard: request.events.as_ref().is_some_and(|events| events.wants_stages()),
+            listener: Mutex::new(request.listener.clone()),
+            wants: request.listener.as_ref().map_or(Wants::Nothing, |listener| listener.wants()),
             seq: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             stage: AtomicU64::new(0),
@@ -181,9 +197,9 @@ impl LiveCall {
         let _ = self.accepted.set(());
     }
 
-    /// The call is over: whoever listens hears nothing more.
-    pub(crate) fn close_events(&self) {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).take();
+    /// The call is over: whoever listens hears no more events.
+    pub(crate) fn take_listener(&self) -> Option<Arc<dyn Listener>> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(crate) async fn wait_accepted(&self) {
@@ -234,7 +250,7 @@ impl LiveCall {
 
     fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u64, Ordering::Relaxed);
-        if self.stages_are_heard {
+        if self.wants == Wants::Everything {
             self.emit(EventBody::Stage { stage });
         }
     }
@@ -281,13 +297,13 @@ impl CallPort for LiveCall {
 
     fn emit(&self, mut body: EventBody) {
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
-        if !self.is_heard {
+        if self.wants == Wants::Nothing {
             return;
         }
         self.redactor().event(&mut body);
         let event = Event { invocation_id: self.id, seq, at: crate::port::now(), body };
-        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        if events.as_ref().is_none_or(|events| events.hear(event) == Heard::Lost) {
+        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        if listener.as_ref().is_none_or(|listener| listener.hear(event) == Heard::Lost) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -115,7 +115,11 @@ impl Inner {
             if let Some(shared) = &shared {
                 shared.send_replace(Some(Arc::clone(&answer)));
             }
+            let listener = call.live.take_listener();
             drop(running);
+            if let Some(listener) = listener {
+                listener.ended(&answer);
+            }
             answer
         }
     }
@@ -277,7 +281,7 @@ impl Host {
         call.ending = Some(ending);
         call.stage = Stage::Map;
         let answer = drive(&self.inner, &mut call, way).await;
-        call.live.close_events();
+        drop(call.live.take_listener());
         CallHandle::ready(answer)
     }
 
@@ -361,7 +365,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.live.accepted();
-        self.live.close_events();
+        drop(self.live.take_listener());
         lock(&self.host.state.running).remove(&self.live.id);
         self.session.running.fetch_sub(1, Ordering::Relaxed);
         if let Some(id) = &self.request {

@@ -19,7 +19,7 @@ async fn a_call_passes_every_stage_and_costs_one_record() {
     let host = TestHost::with(greeter()).await;
     let (events, recorder) = EventRecorder::new(64);
     let mut request = host.request("greet", json!({ "name": "x" }));
-    request.events = Some(std::sync::Arc::new(events));
+    request.listener = Some(std::sync::Arc::new(events));
     let answer = host.host.call(request).await;
     assert_eq!(answer.result().outcome, Outcome::Succeeded);
     assert_eq!(answer.result().disposition, Disposition::Inline);
@@ -189,7 +189,7 @@ async fn events_end_with_the_call_even_while_its_handle_is_held() {
     for tool in ["greet", "unknown"] {
         let (events, recorder) = EventRecorder::new(64);
         let mut request = host.request(tool, json!({ "name": "x" }));
-        request.events = Some(std::sync::Arc::new(events));
+        request.listener = Some(std::sync::Arc::new(events));
         let handle = host.host.start(request).await;
         let heard = tokio::time::timeout(std::time::Duration::from_secs(10), recorder.all()).await;
         assert!(heard.is_ok_and(|events| !events.is_empty()), "{tool}");

@@ -35,7 +35,7 @@ async fn sentinels_show_up_nowhere_and_the_tool_still_gets_the_real_value() {
         let (events, recorder) = EventRecorder::new(64);
         let mut request =
             host.request("login", json!({ "pin": ARGUMENT_SECRET, "note": HOST_SECRET, "fail": fail }));
-        request.events = Some(std::sync::Arc::new(events));
+        request.listener = Some(std::sync::Arc::new(events));
         let answer = host.host.call(request).await;
         assert_eq!(answer.result().is_error, fail);
         let mut everything = answer.json().to_owned();

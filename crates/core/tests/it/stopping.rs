@@ -66,7 +66,7 @@ async fn a_tool_that_listens_may_finish_and_then_the_truth_is_told() {
     let host = TestHost::with(tool).await;
     let (events, mut recorder) = EventRecorder::new(64);
     let mut request = host.request("listen", json!({}));
-    request.events = Some(Arc::new(events));
+    request.listener = Some(Arc::new(events));
     let handle = host.host.start(request).await;
     while !matches!(recorder.next().await.unwrap().body, EventBody::Status { .. }) {}
     host.host.cancel(handle.invocation_id(), &Principal::agent("test"));
@@ -124,7 +124,7 @@ async fn a_full_queue_rejects_with_the_limits_name_and_loses_nothing_else() {
     gate.entered(1).await;
     let (events, mut recorder) = EventRecorder::new(64);
     let mut request = host.request("wait", json!({}));
-    request.events = Some(Arc::new(events));
+    request.listener = Some(Arc::new(events));
     let waiting = host.host.start(request).await;
     while !matches!(recorder.next().await.unwrap().body, EventBody::Status { .. }) {}
     let rejected = host.call("wait", json!({})).await;
@@ -149,7 +149,7 @@ async fn a_slow_reader_loses_events_not_time_and_the_hole_shows() {
     let host = TestHost::with(tool).await;
     let (events, recorder) = EventRecorder::new(8);
     let mut request = host.request("chatty", json!({}));
-    request.events = Some(Arc::new(events));
+    request.listener = Some(Arc::new(events));
     let answer = host.host.call(request).await;
     assert_eq!(answer.result().outcome, Outcome::Succeeded);
     let seen = recorder.all().await;

@@ -54,7 +54,7 @@ pub(super) async fn call(
         return Ok(respond(&handle.answer().await));
     }
     let (sender, events) = mpsc::channel(EVENT_BUFFER);
-    call.events = Some(Arc::new(sender));
+    call.listener = Some(Arc::new(sender));
     call.acknowledged = Acknowledged::Early;
     let mut handle = shared.host.start(call).await;
     if can_repeat {
