@@ -1,6 +1,7 @@
 //! What is of the right shape and still cannot be meant. Everything is looked at, so that all complaints come
 //! at once.
 
+mod a2e;
 mod http;
 mod limits;
 mod rules;
@@ -35,7 +36,13 @@ pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Comp
     };
     tools::check(&file.tools, &mut complaints);
     limits::check(&file.limits, &mut complaints);
-    for (key, path) in [("workspace", &file.workspace), ("data_dir", &file.data_dir)] {
+    a2e::check(&file.a2e, &mut complaints);
+    let paths = [
+        ("workspace", &file.workspace),
+        ("data_dir", &file.data_dir),
+        ("a2e.audit.path", &file.a2e.audit.path),
+    ];
+    for (key, path) in paths {
         complaints.extend(path.as_ref().and_then(|path| path_complaint(key, path)));
     }
     (checked, complaints)

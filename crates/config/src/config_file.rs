@@ -31,6 +31,8 @@ pub struct ConfigFile {
     pub limits: LimitsSection,
     /// How tools are found.
     pub discovery: DiscoverySection,
+    /// Agents that speak A2E.
+    pub a2e: A2eSection,
 }
 
 /// Settings of one tool. What is left out stays as the tool declares it.
@@ -121,4 +123,30 @@ pub struct LimitsSection {
 pub struct DiscoverySection {
     /// Whether a deferred tool must have been shown in the session before it is called.
     pub require_shown: Option<Located<bool>>,
+}
+
+/// Agents that speak A2E.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct A2eSection {
+    /// What the host calls itself towards agents: up to 64 printable characters.
+    #[schemars(length(min = 1, max = 64))]
+    pub host_id: Option<Located<String>>,
+    /// Whether an agent must have negotiated the capability `tools` before it can list or call them.
+    pub require_negotiated: Option<Located<bool>>,
+    /// The file with one line for each request.
+    pub audit: AuditSection,
+}
+
+/// The audit file, which other programs read. The host's own record is the journal.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditSection {
+    /// The file, relative to this one. Its folder must be there. Without it, no audit file is written.
+    pub path: Option<Located<PathBuf>>,
+    /// How large the file may grow before it is moved aside and a new one begins.
+    pub max_bytes: Option<Located<ByteSize>>,
+    /// How many files moved aside are kept, as `….1`, `….2` and so on. With 0 the file starts over.
+    #[schemars(range(min = 0, max = 1000))]
+    pub backup_count: Option<Located<u32>>,
 }

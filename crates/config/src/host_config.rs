@@ -30,6 +30,8 @@ pub struct HostConfig {
     pub limits: Limits,
     /// How tools are found.
     pub discovery: Discovery,
+    /// Agents that speak A2E.
+    pub a2e: A2eConfig,
 }
 
 impl HostConfig {
@@ -189,5 +191,33 @@ pub struct Discovery {
 impl Default for Discovery {
     fn default() -> Self {
         Self { require_shown: true }
+    }
+}
+
+/// Agents that speak A2E.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct A2eConfig {
+    /// What the host calls itself towards agents.
+    pub host_id: Option<String>,
+    /// Whether an agent must have negotiated the capability `tools` before it can list or call them.
+    pub require_negotiated: bool,
+    /// The file with one line for each request.
+    pub audit: AuditConfig,
+}
+
+/// The audit file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditConfig {
+    /// The file; none is written where this is `None`.
+    pub path: Option<PathBuf>,
+    /// How large it may grow before it is moved aside, in bytes.
+    pub max_bytes: u64,
+    /// How many files moved aside are kept.
+    pub backup_count: u32,
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self { path: None, max_bytes: 10 << 20, backup_count: 5 }
     }
 }

@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf};
 
 use toolpost_model::RuleOrigin;
 
-use crate::Parsed;
+use crate::{Located, Parsed};
 
 /// Who vouches for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,11 @@ impl Layer {
     #[must_use]
     pub fn relative_to(self, folder: impl Into<PathBuf>) -> Self {
         Self { base: folder.into(), ..self }
+    }
+
+    /// A path as written, from where the layer's paths begin.
+    pub(crate) fn path(&self, written: &Option<Located<PathBuf>>) -> Option<Located<Option<PathBuf>>> {
+        written.as_ref().map(|path| Located { value: Some(self.base.join(&path.value)), at: path.at })
     }
 }
 

@@ -40,11 +40,15 @@ mod size;
 mod snippet;
 mod yaml;
 
-pub use config_file::{ConfigFile, DiscoverySection, HttpSection, LimitsSection, TokenEntry, ToolEntry};
+pub use config_file::{
+    A2eSection, AuditSection, ConfigFile, DiscoverySection, HttpSection, LimitsSection, TokenEntry, ToolEntry,
+};
 pub use duration::{ConfigDuration, DurationError};
 pub use error::{ConfigError, ConfigErrors};
 pub use file::read_config;
-pub use host_config::{Discovery, HostConfig, HttpConfig, Limits, TokenConfig, ToolSettings};
+pub use host_config::{
+    A2eConfig, AuditConfig, Discovery, HostConfig, HttpConfig, Limits, TokenConfig, ToolSettings,
+};
 pub use layer::{Layer, Notice, Standing};
 pub use located::{Located, Position};
 pub use parsed::Parsed;

@@ -1,13 +1,11 @@
 //! Every key once, with the direction in which it is stricter. What a trusted and what an untrusted file may
 //! do both follow from that, so a new key cannot be forgotten for one of them.
 
-use std::path::PathBuf;
-
 use toolpost_model::{Behavior, EffectClass, Mode, Rule, Selector};
 
 use crate::{
-    Discovery, DiscoverySection, HostConfig, HttpConfig, HttpSection, Layer, Limits, LimitsSection, Located,
-    Notice, Position, Standing, TokenConfig, ToolEntry, ToolSettings,
+    A2eConfig, A2eSection, Discovery, DiscoverySection, HostConfig, HttpConfig, HttpSection, Layer, Limits,
+    LimitsSection, Located, Notice, Position, Standing, TokenConfig, ToolEntry, ToolSettings,
 };
 
 /// Lays one file over the settings so far.
@@ -24,16 +22,14 @@ impl Merge<'_> {
         let (file, checked) = (layer.parsed.file(), layer.parsed.checked());
         self.put("mode", &mut config.mode, file.mode, |now, new| now.stricter(*new) == *new);
         self.rules(&mut config.rules, &checked.rules);
-        let path = |path: &Option<Located<PathBuf>>| {
-            path.as_ref().map(|path| Located { value: Some(layer.base.join(&path.value)), at: path.at })
-        };
-        self.put("workspace", &mut config.workspace, path(&file.workspace), never);
-        self.put("data_dir", &mut config.data_dir, path(&file.data_dir), never);
+        self.put("workspace", &mut config.workspace, layer.path(&file.workspace), never);
+        self.put("data_dir", &mut config.data_dir, layer.path(&file.data_dir), never);
         self.put("http.listen", &mut config.http.listen, checked.listen, never);
         self.http(&mut config.http, &file.http);
         self.tokens(&mut config.tokens, &checked.tokens);
         self.limits(&mut config.limits, &file.limits);
         self.discovery(&mut config.discovery, &file.discovery);
+        self.a2e(&mut config.a2e, &file.a2e);
         for (name, entry) in &file.tools {
             let mut tool = config.tools.get(name).cloned().unwrap_or_default();
             self.tool(name, &mut tool, &entry.value, &config.limits);
@@ -152,6 +148,17 @@ impl Merge<'_> {
 
     fn discovery(&mut self, discovery: &mut Discovery, file: &DiscoverySection) {
         self.put("discovery.require_shown", &mut discovery.require_shown, file.require_shown, |_, new| *new);
+    }
+
+    fn a2e(&mut self, a2e: &mut A2eConfig, file: &A2eSection) {
+        self.put("a2e.host_id", &mut a2e.host_id, some(file.host_id.clone()), never);
+        let negotiated = file.require_negotiated;
+        self.put("a2e.require_negotiated", &mut a2e.require_negotiated, negotiated, |_, new| *new);
+        // The host would write a file of the project's choosing, or drop lines of the operator's file.
+        let (audit, written) = (&mut a2e.audit, &file.audit);
+        self.put("a2e.audit.path", &mut audit.path, self.layer.path(&written.path), never);
+        self.put("a2e.audit.max_bytes", &mut audit.max_bytes, written.max_bytes, never);
+        self.put("a2e.audit.backup_count", &mut audit.backup_count, written.backup_count, never);
     }
 
     fn tool(&mut self, name: &str, tool: &mut ToolSettings, file: &ToolEntry, limits: &Limits) {

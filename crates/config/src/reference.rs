@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::config_schema;
 
 /// Headings of the tables, with the schema each is made of and where its keys stand.
-const TABLES: [(&str, &str, &str); 8] = [
+const TABLES: [(&str, &str, &str); 10] = [
     ("Top level", "", ""),
     ("`rules`", "RuleTable", "Each entry is a line such as `ask class:write`, or a table of these keys."),
     ("`tools`", "ToolEntry", "Under the name or id of a tool."),
@@ -14,6 +14,8 @@ const TABLES: [(&str, &str, &str); 8] = [
     ("`tokens`", "TokenEntry", "Each entry is a table of these keys."),
     ("`limits`", "LimitsSection", ""),
     ("`discovery`", "DiscoverySection", ""),
+    ("`a2e`", "A2eSection", ""),
+    ("`a2e.audit`", "AuditSection", "A file that other programs read. The host's own record is the journal."),
 ];
 
 /// Headings of the lists of words.

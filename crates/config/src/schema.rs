@@ -23,7 +23,7 @@ pub fn config_schema() -> Value {
 ///
 /// Taken from [`HostConfig`] rather than written into attributes, so that they cannot disagree.
 fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
-    let HostConfig { mode, http, limits, discovery, .. } = config;
+    let HostConfig { mode, http, limits, discovery, a2e, .. } = config;
     let time = |duration| json!(ConfigDuration::new(duration).to_string());
     let size = |bytes: usize| json!(ByteSize::new(bytes as u64).to_string());
     let rows = [
@@ -45,6 +45,9 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("LimitsSection", "journal", json!(ByteSize::new(limits.journal).to_string())),
         ("LimitsSection", "argument_bytes", size(limits.argument_bytes)),
         ("DiscoverySection", "require_shown", json!(discovery.require_shown)),
+        ("A2eSection", "require_negotiated", json!(a2e.require_negotiated)),
+        ("AuditSection", "max_bytes", json!(ByteSize::new(a2e.audit.max_bytes).to_string())),
+        ("AuditSection", "backup_count", json!(a2e.audit.backup_count)),
     ];
     let pointer = |table: &str, key: &str| match table {
         "" => format!("/properties/{key}"),

@@ -206,6 +206,28 @@ fn tokens_in_plain() {
     "#);
 }
 
+#[test]
+fn a2e() {
+    check("a2e: { hostid: x }", "1:8", "unknown key `hostid`", Some("did you mean `host_id`?"));
+    check("a2e: { host_id: '' }", "1:17", "`a2e.host_id` is empty", None);
+    check("a2e: { host_id: '  ' }", "1:17", "`a2e.host_id` is empty", None);
+    let unprintable = "`a2e.host_id` holds a character that cannot be printed";
+    check("a2e: { host_id: \"a\\nb\" }", "1:17", unprintable, None);
+    check("a2e: { host_id: \"a\\u202eb\" }", "1:17", unprintable, None);
+    let text = |letters| format!("a2e: {{ host_id: {} }}", "ü".repeat(letters));
+    ConfigFile::parse(&text(64), "t").unwrap();
+    check(&text(65), "1:17", "`a2e.host_id` has 65 characters; it can have up to 64", None);
+    check("a2e: { require_negotiated: 1 }", "1:28", "expected true or false", None);
+    check("a2e: { audit: x.log }", "1:15", "expected a table of keys and values", None);
+    let home = "`a2e.audit.path` is `~/a.log`, and `~` is not expanded here";
+    check("a2e: { audit: { path: ~/a.log } }", "1:23", home, Some("write the whole path"));
+    let size = "`a2e.audit.max_bytes` is 1023; it must be between 1KiB and 1024GiB";
+    check("a2e: { audit: { max_bytes: 1023 } }", "1:28", size, None);
+    let count = "`a2e.audit.backup_count` is 1001; it must be between 0 and 1000";
+    check("a2e: { audit: { backup_count: 1001 } }", "1:31", count, None);
+    check("a2e: { audit: { backup_count: -1 } }", "1:31", "expected a whole number from 0 on", None);
+}
+
 /// One slip in every section, of shape and of meaning.
 const MANY_SLIPS: &str = "\
 mode: pln

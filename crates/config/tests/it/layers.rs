@@ -142,6 +142,15 @@ fn untrusted_files_say_nothing_of_the_outside() {
     check("", &token, Word::Ignored("tokens"));
     check("", "discovery: { require_shown: false }", Word::Ignored("discovery.require_shown"));
     check("discovery: { require_shown: false }", "discovery: { require_shown: true }", Word::Counts);
+    check("", "a2e: { require_negotiated: true }", Word::Counts);
+    check("a2e: { require_negotiated: true }", "a2e: { require_negotiated: true }", Word::Same);
+    let loosened = Word::Ignored("a2e.require_negotiated");
+    check("a2e: { require_negotiated: true }", "a2e: { require_negotiated: false }", loosened);
+    check("", "a2e: { host_id: me }", Word::Ignored("a2e.host_id"));
+    check("", "a2e: { audit: { path: x } }", Word::Ignored("a2e.audit.path"));
+    check("a2e: { audit: { path: y } }", "a2e: { audit: { path: x } }", Word::Ignored("a2e.audit.path"));
+    check("", "a2e: { audit: { max_bytes: 1KiB } }", Word::Ignored("a2e.audit.max_bytes"));
+    check("", "a2e: { audit: { backup_count: 0 } }", Word::Ignored("a2e.audit.backup_count"));
 }
 
 #[test]

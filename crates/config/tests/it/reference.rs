@@ -36,6 +36,9 @@ fn the_schema_refuses_what_the_parser_refuses() {
         "tokens: [{ name: ci, sha256: short }]",
         "tokens: [{ name: ci, token: x }]",
         "tools: { x: { clas: read } }",
+        "a2e: { host_id: '' }",
+        "a2e: { audit: { backup_count: 1001 } }",
+        "a2e: { audit: { max_bytes: 4MB } }",
     ];
     for text in texts {
         assert!(!validator.is_valid(&as_json(text)), "the schema takes {text}");

@@ -9,8 +9,8 @@ use std::{
 };
 
 use toolpost_config::{
-    ByteSize, ConfigDuration, ConfigFile, Discovery, HostConfig, HttpConfig, Layer, Limits, Located,
-    Standing, TokenConfig, ToolSettings, config_example,
+    A2eConfig, AuditConfig, ByteSize, ConfigDuration, ConfigFile, Discovery, HostConfig, HttpConfig, Layer,
+    Limits, Located, Standing, TokenConfig, ToolSettings, config_example,
 };
 use toolpost_model::{Behavior, EffectClass, Mode, Requirements, Role, RuleOrigin, Selector};
 
@@ -97,6 +97,11 @@ fn defaults_are_the_documented_ones() {
             argument_bytes: 4_194_304,
         },
         discovery: Discovery { require_shown: true },
+        a2e: A2eConfig {
+            host_id: None,
+            require_negotiated: false,
+            audit: AuditConfig { path: None, max_bytes: 10_485_760, backup_count: 5 },
+        },
     };
     assert_eq!(HostConfig::default(), expected);
     for empty in ["", "# nothing\n", "---\n", "{}", "mode:\nrules:\nlimits:\n"] {
@@ -124,6 +129,9 @@ fn what_is_written_is_what_is_used() {
     assert_eq!(config.http.allowed_hosts, ["tools.example.org"]);
     assert_eq!(config.http.allowed_origins, ["https://app.example.org"]);
     assert_eq!(config.limits, Limits::default());
+    let audit = AuditConfig { path: Some("/etc/toolpost/./audit.jsonl".into()), ..AuditConfig::default() };
+    let host_id = Some("workshop".to_owned());
+    assert_eq!(config.a2e, A2eConfig { host_id, require_negotiated: false, audit });
     let write_file = ToolSettings {
         timeout: Some(Duration::from_secs(30)),
         class: Some(EffectClass::Write),
@@ -160,6 +168,15 @@ fn each_limit_reaches_its_own_setting() {
         argument_bytes: 10 << 10,
     };
     assert_eq!(resolved(text).limits, expected);
+}
+
+#[test]
+fn each_a2e_key_reaches_its_own_setting() {
+    let config = resolved(
+        "a2e: { host_id: h, require_negotiated: true, audit: { path: /a, max_bytes: 2KiB, backup_count: 0 } }",
+    );
+    let audit = AuditConfig { path: Some("/a".into()), max_bytes: 2048, backup_count: 0 };
+    assert_eq!(config.a2e, A2eConfig { host_id: Some("h".to_owned()), require_negotiated: true, audit });
 }
 
 #[test]

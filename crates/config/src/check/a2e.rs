@@ -1,0 +1,43 @@
+//! `a2e`: what agents are told, and sizes that can be meant.
+
+use crate::{A2eSection, ByteSize, Located, error::Complaint, snippet::printable};
+
+use super::limits::{check_range, size};
+
+/// As many characters of a name as fit on a line beside other things.
+const LONGEST_HOST_ID: usize = 64;
+
+pub(super) fn check(a2e: &A2eSection, complaints: &mut Vec<Complaint>) {
+    complaints.extend(a2e.host_id.as_ref().and_then(|id| host_id_complaint("a2e.host_id", id)));
+    check_audit_size("a2e.audit.max_bytes", a2e.audit.max_bytes, complaints);
+    check_backup_count("a2e.audit.backup_count", a2e.audit.backup_count, complaints);
+}
+
+/// The id is sent to agents and ends up in their logs.
+pub(crate) fn host_id_complaint(key: &str, id: &Located<String>) -> Option<Complaint> {
+    let length = id.value.chars().count();
+    let message = if id.value.trim().is_empty() {
+        format!("`{key}` is empty")
+    } else if length > LONGEST_HOST_ID {
+        format!("`{key}` has {length} characters; it can have up to {LONGEST_HOST_ID}")
+    } else if id.value.chars().any(|c| printable(c) != [c]) {
+        format!("`{key}` holds a character that cannot be printed")
+    } else {
+        return None;
+    };
+    Some(Complaint::new(id.at, message))
+}
+
+/// A file of less than a kibibyte would be moved aside at every other line.
+pub(crate) fn check_audit_size(
+    key: &str,
+    written: Option<Located<ByteSize>>,
+    complaints: &mut Vec<Complaint>,
+) {
+    check_range(key, written, size(1 << 10)..=size(1 << 40), complaints);
+}
+
+/// Each file kept costs a rename whenever the log turns over.
+pub(crate) fn check_backup_count(key: &str, written: Option<Located<u32>>, complaints: &mut Vec<Complaint>) {
+    check_range(key, written, 0..=1000, complaints);
+}
