@@ -1,9 +1,9 @@
 //! What is of the right shape and still cannot be meant. Everything is looked at, so that all complaints come
 //! at once.
 
-mod a2e;
+pub(crate) mod a2e;
 mod http;
-mod limits;
+pub(crate) mod limits;
 mod rules;
 mod tokens;
 mod tools;
@@ -49,7 +49,7 @@ pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Comp
 }
 
 /// A path this library would have to guess about.
-fn path_complaint(key: &str, path: &Located<std::path::PathBuf>) -> Option<Complaint> {
+pub(crate) fn path_complaint(key: &str, path: &Located<std::path::PathBuf>) -> Option<Complaint> {
     let text = path.value.to_string_lossy();
     if text.is_empty() {
         return Some(Complaint::new(path.at, format!("`{key}` is empty")));

@@ -17,10 +17,13 @@
 //! # Ok::<(), toolpost_config::ConfigErrors>(())
 //! ```
 //!
+//! An A2E host's own YAML file comes in through [`A2eHostFile`], which makes a [`Parsed`] of it.
+//!
 //! Text comes in as a string; only [`read_config`] opens a file. There is no environment and no home
 //! directory here, so `~` in a path is refused, not guessed at.
 #![warn(missing_docs)]
 
+mod a2e_host;
 mod check;
 mod config_file;
 mod duration;
@@ -36,10 +39,12 @@ mod reference;
 mod resolve;
 mod rule_entry;
 mod schema;
+mod secret;
 mod size;
 mod snippet;
 mod yaml;
 
+pub use a2e_host::{A2eCapability, A2eFace, A2eHostFile, A2ePlugin};
 pub use config_file::{
     A2eSection, AuditSection, ConfigFile, DiscoverySection, HttpSection, LimitsSection, TokenEntry, ToolEntry,
 };
@@ -55,4 +60,5 @@ pub use parsed::Parsed;
 pub use reference::{config_example, config_reference};
 pub use rule_entry::{RuleEntry, RuleTable};
 pub use schema::config_schema;
+pub use secret::Secret;
 pub use size::{ByteSize, SizeError};

@@ -34,7 +34,11 @@ impl ConfigFile {
 
 impl Parsed {
     /// Checks what was read and reports it together with what could not be read.
-    fn new(file: ConfigFile, source: Source<'_>, errors: Vec<ConfigError>) -> Result<Self, ConfigErrors> {
+    pub(crate) fn new(
+        file: ConfigFile,
+        source: Source<'_>,
+        errors: Vec<ConfigError>,
+    ) -> Result<Self, ConfigErrors> {
         let (checked, complaints) = check::check(&file, source);
         if !errors.is_empty() || !complaints.is_empty() {
             return Err(ConfigErrors::of_source(errors, complaints, source));

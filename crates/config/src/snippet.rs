@@ -41,12 +41,25 @@ pub(crate) fn source_line(text: &str, at: Position) -> Option<(String, usize)> {
     Some((window.trim_end().to_owned(), caret - start))
 }
 
-/// Whether somebody may have pasted a token into the line instead of its hash.
+/// Whether a token may stand in the line: pasted in the place of its hash, or where another program keeps it.
 fn holds_secrets(text: &str, index: usize) -> bool {
     let suspicious =
         |line: &str| ["token:", "tokens:", "sha256:", "secret:"].iter().any(|key| line.contains(key));
     let own = text.lines().nth(index).is_some_and(suspicious);
-    own || section_of(text, index).is_some_and(suspicious)
+    own || section_of(text, index).is_some_and(suspicious) || follows_plain_token(text, index)
+}
+
+/// Whether an A2E file's token begins on the line or above it. It may stand inside of a section, in quotes,
+/// or go on over lines; so whatever follows its key in the section counts, and the next line in any case.
+fn follows_plain_token(text: &str, index: usize) -> bool {
+    let mut in_section = false;
+    let mut before = false;
+    for line in text.lines().take(index + 1) {
+        let mentioned = line.contains("auth_token");
+        in_section = mentioned || before || (in_section && !starts_section(line));
+        before = mentioned;
+    }
+    in_section
 }
 
 /// The line with the top-level key that the line at `index` belongs to.
@@ -60,7 +73,7 @@ pub(crate) fn starts_section(line: &str) -> bool {
 }
 
 /// Keys whose names are no secret. A word that merely looks like a key may be part of a token.
-const OPEN_KEYS: [&str; 6] = ["tokens", "name", "role", "sha256", "token", "secret"];
+const OPEN_KEYS: [&str; 7] = ["tokens", "name", "role", "sha256", "token", "secret", "auth_token"];
 
 /// The line with everything covered but keys and punctuation, so that the caret keeps its place.
 fn without_values(line: &str) -> String {
@@ -97,6 +110,9 @@ mod tests {
         check("tokens:\n  - { name: ci, sha: abc }\n", 2, 17, ("  - { name: **, ***: *** }", 16));
         check("tokens:\n  - hunter2\nmode: x\n", 2, 5, ("  - *******", 4));
         check("tokens: []\nmode: x\n", 2, 7, ("mode: x", 6));
+        check("server:\n  auth_token:\n    abc\nhost_id: x\n", 3, 5, ("    ***", 4));
+        check("auth_token: a\n\nhost_id: x\n", 3, 10, ("host_id: x", 9));
+        check("{\"auth_token\":\n\"abc\", \"x\": y}\n", 2, 8, ("\"***\", \"*\": *}", 7));
         let long = "x".repeat(4000);
         let (line, caret) = source_line(&long, Position { line: 1, column: 2000 }).unwrap();
         assert_eq!((line.len(), caret), (100, 50));

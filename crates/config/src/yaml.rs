@@ -1,17 +1,20 @@
-//! Where YAML becomes a [`ConfigFile`]. The only module, with `shape` beneath it and `located`, that knows the
-//! YAML library.
+//! Where YAML becomes a [`ConfigFile`], or a tree where the file is of another program. The only module, with
+//! `shape` beneath it and `located`, that knows the YAML library.
 
 pub(crate) mod shape;
+pub(crate) mod tree;
 
 use std::borrow::Cow;
 
 use serde_saphyr::{DuplicateKeyPolicy, MergeKeyPolicy, Options, alias_limits, budget, options};
 
 use crate::{
-    ConfigErrors, ConfigFile,
+    ConfigErrors, ConfigFile, Located,
     error::{Complaint, ConfigError, MAX_ERRORS, Source},
     snippet::starts_section,
 };
+
+use tree::Value;
 
 /// The largest file that is read. Room for settings of ten thousand tools.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
@@ -52,6 +55,15 @@ pub(crate) fn read(source: Source<'_>) -> Result<Reading, ConfigErrors> {
         }
     }
     Err(ConfigErrors::of(errors))
+}
+
+/// Reads the text without asking for any shape, within the same bounds.
+pub(crate) fn read_tree(source: Source<'_>) -> Result<Located<Value>, ConfigErrors> {
+    if source.text.len() > MAX_BYTES {
+        return Err(ConfigError::too_large(source.name).into());
+    }
+    serde_saphyr::from_str_with_options(source.text, reader_options())
+        .map_err(|error| source.error(shape::complaint(&error, source.text)).into())
 }
 
 /// The text with the top-level section around the complaint blanked out; `None` where there is none.

@@ -17,7 +17,7 @@ pub(super) fn check(limits: &LimitsSection, complaints: &mut Vec<Complaint>) {
         ("limits.sessions", limits.sessions),
     ];
     for (key, count) in counts {
-        check_range(key, count, 1..=MANY, complaints);
+        check_count(key, count, complaints);
     }
     check_chars("limits.inline_chars", limits.inline_chars, complaints);
     check_deadline("limits.deadline", limits.deadline, complaints);
@@ -26,6 +26,11 @@ pub(super) fn check(limits: &LimitsSection, complaints: &mut Vec<Complaint>) {
     check_range("limits.session_idle", limits.session_idle, idle, complaints);
     check_range("limits.journal", limits.journal, size(1 << 20)..=size(1 << 50), complaints);
     check_range("limits.argument_bytes", limits.argument_bytes, size(1 << 10)..=size(1 << 30), complaints);
+}
+
+/// A number of things at once.
+pub(crate) fn check_count(key: &str, count: Option<Located<usize>>, complaints: &mut Vec<Complaint>) {
+    check_range(key, count, 1..=MANY, complaints);
 }
 
 /// A number of characters that may be shown whole.

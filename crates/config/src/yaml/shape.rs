@@ -113,6 +113,9 @@ fn words(error: &Error) -> Words {
         Error::UnknownAnchor { .. } => {
             Words::of("the `*` here refers to nothing").hint("put a text that begins with `*` in quotes")
         }
+        // Without the tag itself: it may be the beginning of a token.
+        Error::UnsupportedTag { .. } => Words::of("the `!` here makes a tag, and there is none of that name")
+            .hint("put a text that begins with `!` in quotes"),
         Error::MultipleDocuments { .. } => {
             Words::of("the file holds more than one YAML document").hint("remove the `---` line")
         }

@@ -1,6 +1,7 @@
 //! One binary; each file holds the checks of one area.
 #![expect(clippy::unwrap_used, reason = "a check that panics has failed, which is what it is for")]
 
+mod a2e_host;
 mod errors;
 mod file;
 mod hardening;

@@ -1,0 +1,49 @@
+//! `transport`: how agents come in. What stands in `transport.config` tells a client how to find the host.
+
+use crate::{nearest::suggestion, snippet::shown};
+
+use super::{
+    A2eFace,
+    reading::{Reading, Table},
+};
+
+const TYPES: [&str; 4] = ["http", "subprocess", "stdio", "direct"];
+const CLIENT_KEYS: [&str; 6] = ["base_url", "send_path", "stream_path", "command", "env", "cwd"];
+
+pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> A2eFace {
+    let Some(mut transport) = reading.table(root, "transport") else {
+        return A2eFace::default();
+    };
+    let face = face(&mut transport, reading);
+    if let Some(mut config) = reading.table(&mut transport, "config") {
+        for key in CLIENT_KEYS {
+            if let Some(entry) = config.take_entry(key) {
+                let why = "it tells a client how to reach the host";
+                reading.ignored(entry.key.at, config.path_of(key), why);
+            }
+        }
+        reading.name_the_rest(&config, &CLIENT_KEYS);
+    }
+    reading.name_the_rest(&transport, &["type", "config"]);
+    face
+}
+
+fn face(transport: &mut Table, reading: &mut Reading<'_>) -> A2eFace {
+    let Some(written) = reading.text(transport, "type") else {
+        return A2eFace::default();
+    };
+    match written.value.as_str() {
+        "http" => {}
+        "subprocess" | "stdio" => return A2eFace::Stdio,
+        "direct" => {
+            let message = "`transport.type` is `direct`, which is for programs that hold a host in themselves; \
+                           this one serves HTTP";
+            reading.notice(written.at, "transport.type".to_owned(), message.to_owned());
+        }
+        other => {
+            let message = format!("`transport.type` is `{}`, which is no transport of A2E", shown(other));
+            reading.complain(written.at, message, suggestion(other, &TYPES, "the transports are"));
+        }
+    }
+    A2eFace::Http
+}

@@ -1,0 +1,102 @@
+//! YAML of no fixed shape, with the place of every key and value.
+//!
+//! A foreign file is read this way and then picked apart: unlike with a typed file, one wrong value does not
+//! hide what stands behind it, and a key that nobody asked for is still there to be named.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, SeqAccess, Visitor},
+};
+
+use crate::Located;
+
+/// A value as YAML has it. Without `Debug`, since it may hold a secret.
+#[derive(Clone)]
+pub(crate) enum Value {
+    Null,
+    Flag(bool),
+    Whole(i128),
+    Fraction(f64),
+    Text(String),
+    List(Vec<Located<Value>>),
+    Table(Vec<Entry>),
+}
+
+/// A key and what it holds.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub(crate) key: Located<String>,
+    pub(crate) value: Located<Value>,
+}
+
+impl Value {
+    /// What kind of value it is, in the words of messages.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Flag(_) => "true or false",
+            Self::Whole(_) | Self::Fraction(_) => "a number",
+            Self::Text(_) => "a text",
+            Self::List(_) => "a list",
+            Self::Table(_) => "a table",
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+struct AnyValue;
+
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::Flag(flag))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::Whole(number.into()))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
+        Ok(Value::Whole(number.into()))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::Fraction(number))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Value::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some((key, value)) = map.next_entry()? {
+            entries.push(Entry { key, value });
+        }
+        Ok(Value::Table(entries))
+    }
+}
