@@ -8,7 +8,7 @@ use std::{
     io::{self, Read, Seek, Write},
     os::{
         fd::AsRawFd,
-        unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+        unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     },
     path::{Path, PathBuf},
 };
@@ -224,6 +224,87 @@ fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     options.custom_flags(bits(OFlags::NOFOLLOW)).open(path)
+}
+
+/// A file that lines are only ever added to, ours to write.
+pub(crate) struct LineFile(File);
+
+impl LineFile {
+    /// Makes the file for us alone where there is none; fails on a link.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600);
+        // A pipe would otherwise keep us waiting for somebody who reads it.
+        Ok(Self(options.custom_flags(bits(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path)?))
+    }
+
+    /// Closes a line that a crash or a full disk cut short, so that the next one begins by itself.
+    pub(crate) fn end_last_line(&self) -> io::Result<()> {
+        let mut last = [b'\n'];
+        if let Some(end) = self.length()?.checked_sub(1) {
+            self.0.read_exact_at(&mut last, end)?;
+        }
+        if last == [b'\n'] { Ok(()) } else { (&self.0).write_all(b"\n") }
+    }
+
+    pub(crate) fn is_regular(&self) -> io::Result<bool> {
+        Ok(self.0.metadata()?.is_file())
+    }
+
+    pub(crate) fn privacy(&self) -> io::Result<Privacy> {
+        Ok(privacy(&self.0.metadata()?))
+    }
+
+    pub(crate) fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    /// Adds a line with its end in one write. Where the disk takes only a part, that part is taken back.
+    pub(crate) fn append(&self, line: &[u8]) -> io::Result<()> {
+        let mut file = &self.0;
+        let before = self.length()?;
+        let written = file.write_all(line);
+        // Taken back only while nobody else has written behind it.
+        if written.is_err() && self.length()? < before + line.len() as u64 {
+            file.set_len(before)?;
+        }
+        written
+    }
+
+    pub(crate) fn clear(&self) -> io::Result<()> {
+        self.0.set_len(0)
+    }
+
+    /// Whether the path still leads to this file, and not to nothing or to another.
+    pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let own = self.0.metadata()?;
+        match fs::symlink_metadata(path) {
+            Ok(there) => Ok((there.dev(), there.ino()) == (own.dev(), own.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps other processes that ask from moving the file. False where one of them is about it.
+    pub(crate) fn try_lock(&self) -> io::Result<bool> {
+        match self.0.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    pub(crate) fn unlock(&self) -> io::Result<()> {
+        self.0.unlock()
+    }
+}
+
+/// Gives a file another name; one that is not there keeps none.
+pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 fn bits(flags: OFlags) -> i32 {

@@ -1,10 +1,11 @@
-//! Toolpost's state on disk: the journal on SQLite, and the data directory with its lock, its token and
-//! the list of trusted files.
+//! Toolpost's state on disk: the journal on SQLite, the data directory with its lock, its token and the list
+//! of trusted files, and an audit log for other programs to read.
 //!
 //! The binary opens a [`DataDir`], then a [`SqliteJournal`] inside it, and hands the journal to the host as
 //! its port. Commands that only look use [`DataDir::at`] and [`JournalReader`], whether a host runs or not.
 #![warn(missing_docs)]
 
+mod audit_log;
 mod data_dir;
 mod disk;
 mod journal;
@@ -13,6 +14,7 @@ mod token;
 mod trust;
 mod verify;
 
+pub use audit_log::{AuditLog, AuditLogError, AuditRotation, AuditWriter};
 pub use data_dir::{DataDir, DataDirError};
 pub use journal::{JournalOptions, OpenError, ReadError, SqliteJournal};
 pub use reader::JournalReader;

@@ -80,10 +80,10 @@ async fn small_records_find_room_where_a_large_one_did_not() {
 }
 
 /// A small disk of its own, where this user may mount one.
-struct SmallDisk(PathBuf);
+pub(super) struct SmallDisk(pub(super) PathBuf);
 
 impl SmallDisk {
-    fn mount(at: &Path) -> Option<Self> {
+    pub(super) fn mount(at: &Path) -> Option<Self> {
         let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(at).output();
         match mount {
             Ok(output) if output.status.success() => Some(Self(at.to_path_buf())),

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests prepare files and start a process to kill")]
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "in test helpers, which clippy takes for code")]
 
+mod audit_log;
 mod data_dir;
 mod full;
 mod journal;
