@@ -37,7 +37,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let http = HttpConfig { listen: ([127, 0, 0, 1], 0).into(), ..HttpConfig::default() };
     let config = HostConfig { http, ..HostConfig::default() };
     let server = Server::builder(config).tool(word_count()?).start().await?;
-    println!("url http://{}", server.address());
+    if let Some(address) = server.address() {
+        println!("url http://{address}");
+    }
     println!("token {}", server.token().unwrap_or_default());
     tokio::signal::ctrl_c().await?;
     server.shutdown(Duration::from_secs(5)).await;

@@ -106,7 +106,7 @@ async fn toolpost(words: &[String]) -> anyhow::Result<()> {
     config.limits.concurrency = 256;
     config.limits.session_concurrency = 256;
     let server = Server::builder(config).access(Access::Open).source(echoes(count.parse()?)).start().await?;
-    announce(&server.address().to_string())?;
+    announce(&server.address().context("it listens")?.to_string())?;
     std::future::pending::<()>().await;
     Ok(())
 }

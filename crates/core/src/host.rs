@@ -288,6 +288,11 @@ impl Host {
         }
     }
 
+    /// The limits it was built with.
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
     /// How the host is doing.
     pub fn health(&self) -> Health {
         let (running, queued) = self.inner.scheduler.load();

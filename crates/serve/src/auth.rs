@@ -27,6 +27,8 @@ pub(crate) enum Door {
     Network { tokens: Vec<KnownToken>, open: bool, hosts: Vec<String>, origins: Vec<String> },
     /// The unix socket in the data directory: the file's permissions are the check.
     Socket,
+    /// Pipes or a link to whoever started or embeds the host, which is the check. A token may name somebody else.
+    Process { tokens: Vec<KnownToken>, principal: Principal },
 }
 
 /// A token as kept: a hash, never the token.
@@ -88,14 +90,17 @@ impl Door {
         match self {
             Self::Network { .. } => "http",
             Self::Socket => "socket",
+            Self::Process { .. } => "process",
         }
     }
 
     /// Who the request comes from.
     pub(crate) fn principal(&self, headers: &HeaderMap) -> Result<Principal, Problem> {
-        let Self::Network { tokens, open, .. } = self else { return Ok(Principal::operator("local")) };
-        if *open {
-            return Ok(Principal::agent("anonymous"));
+        match self {
+            Self::Network { open: false, .. } => {}
+            Self::Network { open: true, .. } => return Ok(Principal::agent("anonymous")),
+            Self::Socket => return Ok(Principal::operator("local")),
+            Self::Process { principal, .. } => return Ok(principal.clone()),
         }
         let given = text(headers, &header::AUTHORIZATION)
             .and_then(|value| value.split_once(' '))
@@ -105,7 +110,23 @@ impl Door {
             return Err(Problem::unauthorized("a token is required")
                 .hint("send `Authorization: Bearer TOKEN`; `toolpost serve` says where the token is"));
         };
-        let hash: [u8; 32] = Sha256::digest(given.as_bytes()).into();
+        self.known(given).ok_or_else(|| Problem::unauthorized("the token is not known here"))
+    }
+
+    /// Who an agent is that shows a token in its own protocol, or none.
+    pub(crate) fn admits(&self, token: &str) -> Option<Principal> {
+        match self {
+            Self::Network { open: true, .. } => Some(Principal::agent("anonymous")),
+            Self::Network { .. } => self.known(token),
+            Self::Socket => Some(Principal::agent("local")),
+            Self::Process { principal, .. } if token.is_empty() => Some(principal.clone()),
+            Self::Process { .. } => self.known(token),
+        }
+    }
+
+    fn known(&self, token: &str) -> Option<Principal> {
+        let (Self::Network { tokens, .. } | Self::Process { tokens, .. }) = self else { return None };
+        let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         // Every token is compared, and in constant time, so that time tells nothing.
         let mut found = None;
         for token in tokens {
@@ -113,7 +134,7 @@ impl Door {
                 found = Some(&token.principal);
             }
         }
-        found.cloned().ok_or_else(|| Problem::unauthorized("the token is not known here"))
+        found.cloned()
     }
 }
 

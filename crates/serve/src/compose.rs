@@ -14,7 +14,7 @@ use toolpost_core::{
 use toolpost_model::{Source, ToolId, ToolSet};
 use toolpost_sources::{Workspace, WorkspaceError, native_tools};
 use toolpost_store::{
-    DataDir, DataDirError, JournalOptions, OpenError, SqliteJournal, TokenError, load_token,
+    AuditLogError, DataDir, DataDirError, JournalOptions, OpenError, SqliteJournal, TokenError, load_token,
 };
 
 /// Why a host or server cannot start.
@@ -52,6 +52,12 @@ pub enum StartError {
          hint: leave `--no-token` out, or listen on 127.0.0.1"
     )]
     OpenToTheNetwork(std::net::SocketAddr),
+    /// The audit file cannot be written.
+    #[error(transparent)]
+    Audit(#[from] AuditLogError),
+    /// The system gives no more threads.
+    #[error("a thread cannot be started: {0}")]
+    Thread(#[source] std::io::Error),
     /// The address is taken or not ours.
     #[error("cannot listen on `{address}`: {source}\nhint: choose another address with `--http`")]
     Listen {

@@ -24,8 +24,11 @@ use serde_json::{Value, json};
 use toolpost_core::{Host, Session};
 use toolpost_model::{Mode, Principal, Role, SessionId};
 
+use crate::a2e;
+
 pub(crate) use gate::Gate;
 pub(crate) use problem::Problem;
+pub(crate) use stream::{KEEP_ALIVE, STILL_HERE};
 
 /// For routes.
 #[derive(Clone)]
@@ -33,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) host: Host,
     pub(crate) body_limit: usize,
     pub(crate) about: Arc<About>,
+    pub(crate) a2e: Arc<a2e::Face>,
 }
 
 /// What an operator beside the host may want to make sure of.
@@ -50,6 +54,7 @@ const SESSION_HEADER: &str = "toolpost-session";
 
 /// The routes. They trust that [`Gate`] stands in front of them.
 fn router(shared: Shared) -> Router {
+    let a2e = a2e::routes(Arc::clone(&shared.a2e));
     Router::new()
         .route(HEALTH, get(health))
         .route("/host", get(host))
@@ -65,6 +70,7 @@ fn router(shared: Shared) -> Router {
         .fallback(|| async { Problem::not_found("no_such_route", "there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(shared)
+        .merge(a2e)
 }
 
 /// The name or id in a path, refused in this face's own words where it is not text.
@@ -98,7 +104,7 @@ async fn session_of(
 }
 
 /// The whole body, as long as it is within the limit: nothing larger is ever held.
-async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
+pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
     match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, limit).collect()).await {
         Err(_) => Err(Problem::too_slow()),
         Ok(Ok(body)) => Ok(body.to_bytes()),

@@ -4,7 +4,9 @@
 //! [`open_host`] gives the host without any face, as the command line uses it.
 #![warn(missing_docs)]
 
+pub mod a2e;
 mod auth;
+mod clock;
 mod compose;
 mod http;
 mod listen;

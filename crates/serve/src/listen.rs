@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::http::Gate;
 
 /// Connections at the same time, on one listener.
-const MAX_CONNECTIONS: usize = 1_024;
+const MAX_CONNECTIONS: usize = 8_192;
 /// How long the head of a request may take to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 

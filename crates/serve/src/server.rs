@@ -1,6 +1,7 @@
 //! The server: a host with its faces, started, watched and stopped.
 
 use std::{
+    io::{Read, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -12,12 +13,13 @@ use tokio::{
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
-use toolpost_config::HostConfig;
+use toolpost_config::{AuditConfig, HostConfig, TokenConfig};
 use toolpost_core::Host;
 use toolpost_model::{Principal, Source, Tool, ToolSet};
-use toolpost_store::{DataDir, load_or_create_token, new_token};
+use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token};
 
 use crate::{
+    a2e::{self, Capability, ToolsEntry},
     auth::{Access, Door, KnownToken},
     compose::{HostParts, StartError, host_on, open_data_dir},
     http::{About, Gate, Shared},
@@ -27,7 +29,10 @@ use crate::{
 /// A running server.
 pub struct Server {
     host: Host,
-    address: SocketAddr,
+    a2e: Arc<a2e::Face>,
+    address: Option<SocketAddr>,
+    tokens: Vec<TokenConfig>,
+    body_limit: usize,
     token: Option<String>,
     socket: Option<PathBuf>,
     closing: CancellationToken,
@@ -45,6 +50,8 @@ pub struct ServerBuilder {
     config: HostConfig,
     access: Access,
     parts: HostParts,
+    capabilities: Vec<Arc<dyn Capability>>,
+    tools: ToolsEntry,
 }
 
 impl ServerBuilder {
@@ -68,14 +75,28 @@ impl ServerBuilder {
         self
     }
 
-    /// Opens the host and starts to listen.
+    /// Adds an A2E capability.
+    #[must_use]
+    pub fn capability(mut self, capability: impl Capability) -> Self {
+        self.capabilities.push(Arc::new(capability));
+        self
+    }
+
+    /// How the built-in tools stand among the A2E capabilities: under which name, asked how early, and whether
+    /// nobody else is asked.
+    #[must_use]
+    pub fn tools_capability(mut self, plugin: impl Into<String>, priority: i32, exclusive: bool) -> Self {
+        self.tools = ToolsEntry { plugin: plugin.into(), priority, exclusive };
+        self
+    }
+
+    /// Opens the host and starts to listen on the network, and on the unix socket where there is a data directory.
     pub async fn start(mut self) -> Result<Server, StartError> {
-        let config = &self.config;
-        let listen = config.http.listen;
+        let listen = self.config.http.listen;
         if matches!(self.access, Access::Open) && !listen.ip().is_loopback() {
             return Err(StartError::OpenToTheNetwork(listen));
         }
-        let data_dir = open_data_dir(config)?.map(Arc::new);
+        let data_dir = open_data_dir(&self.config)?.map(Arc::new);
         let token = match (&self.access, &data_dir) {
             (Access::Open, _) => None,
             (Access::Token(token), _) => Some(token.clone()),
@@ -89,21 +110,50 @@ impl ServerBuilder {
         let tcp =
             TcpListener::bind(listen).await.map_err(|source| cannot_listen(&listen.to_string(), source))?;
         let address = tcp.local_addr().map_err(|source| cannot_listen(&listen.to_string(), source))?;
+        let door = self.network_door(token.as_deref());
+        let mut server = self.open(data_dir).await?;
+        (server.address, server.token) = (Some(address), token);
+        server.open_face(Listener::Tcp(tcp), door);
+        server.open_socket()?;
+        Ok(server)
+    }
+
+    /// Opens the host without listening on the network; only on the unix socket, for the command line. For a host
+    /// that its agent started and talks to over pipes, see [`Server::converse`].
+    pub async fn start_offline(self) -> Result<Server, StartError> {
+        let data_dir = open_data_dir(&self.config)?.map(Arc::new);
+        let mut server = self.open(data_dir).await?;
+        server.open_socket()?;
+        Ok(server)
+    }
+
+    async fn open(mut self, data_dir: Option<Arc<DataDir>>) -> Result<Server, StartError> {
+        let config = &self.config;
+        let audit = audit_writer(&config.a2e.audit)?;
         let host = host_on(config, data_dir.as_deref(), std::mem::take(&mut self.parts)).await?;
-        let mut server = Server {
+        let settings = a2e::Settings {
+            host_id: config.a2e.host_id.clone(),
+            require_negotiated: config.a2e.require_negotiated,
+            max_parallel: config.limits.session_concurrency,
+            message_limit: config.http.body_limit,
+            audit: audit.map(Arc::new),
+            tools: self.tools,
+        };
+        let a2e = a2e::Face::new(host.clone(), settings, self.capabilities);
+        tokio::spawn(a2e::tend(Arc::downgrade(&a2e)));
+        Ok(Server {
             host,
-            address,
+            a2e,
+            address: None,
             socket: None,
             closing: CancellationToken::new(),
             faces: Vec::new(),
-            token,
+            token: None,
             data_dir,
+            tokens: config.tokens.clone(),
+            body_limit: config.http.body_limit,
             about: Arc::new(About { workspace: config.workspace.clone(), mode: config.mode }),
-        };
-        let door = self.network_door(server.token.as_deref());
-        server.open_face(Listener::Tcp(tcp), door, config.http.body_limit);
-        server.open_socket(config.http.body_limit)?;
-        Ok(server)
+        })
     }
 
     fn network_door(&self, token: Option<&str>) -> Door {
@@ -118,6 +168,14 @@ impl ServerBuilder {
     }
 }
 
+fn audit_writer(config: &AuditConfig) -> Result<Option<AuditWriter>, StartError> {
+    let Some(path) = &config.path else { return Ok(None) };
+    let rotation = AuditRotation { max_bytes: config.max_bytes, backup_count: config.backup_count };
+    let log = AuditLog::open(path, rotation)?;
+    let writer = AuditWriter::start(log, |lost| format!(r#"{{"lost_entries":{lost}}}"#));
+    Ok(Some(writer.map_err(StartError::Thread)?))
+}
+
 fn cannot_listen(address: &str, source: std::io::Error) -> StartError {
     StartError::Listen { address: address.to_owned(), source }
 }
@@ -130,11 +188,22 @@ impl Server {
 
     /// Begins a server with tools of one's own.
     pub fn builder(config: HostConfig) -> ServerBuilder {
-        ServerBuilder { config, access: Access::KeptToken, parts: HostParts::default() }
+        ServerBuilder {
+            config,
+            access: Access::KeptToken,
+            parts: HostParts::default(),
+            capabilities: Vec::new(),
+            tools: ToolsEntry::default(),
+        }
     }
 
-    fn open_face(&mut self, listener: Listener, door: Door, body_limit: usize) {
-        let shared = Shared { host: self.host.clone(), body_limit, about: Arc::clone(&self.about) };
+    fn open_face(&mut self, listener: Listener, door: Door) {
+        let shared = Shared {
+            host: self.host.clone(),
+            body_limit: self.body_limit,
+            about: Arc::clone(&self.about),
+            a2e: Arc::clone(&self.a2e),
+        };
         let gate = Gate::new(shared, door);
         let (closing, data_dir) = (self.closing.clone(), self.data_dir.clone());
         self.faces.push(tokio::spawn(async move {
@@ -145,14 +214,14 @@ impl Server {
 
     /// The unix socket by which the command line finds a running host. The data directory is locked, so a
     /// socket that is there already was left behind by a host that died.
-    fn open_socket(&mut self, body_limit: usize) -> Result<(), StartError> {
+    fn open_socket(&mut self) -> Result<(), StartError> {
         let Some(data_dir) = &self.data_dir else { return Ok(()) };
         let path = data_dir.socket_path();
         let failed = |source| cannot_listen(&path.display().to_string(), source);
         data_dir.clear_socket().map_err(failed)?;
         let listener = UnixListener::bind(&path).map_err(failed)?;
         data_dir.guard_socket().map_err(failed)?;
-        self.open_face(Listener::Unix(listener), Door::Socket, body_limit);
+        self.open_face(Listener::Unix(listener), Door::Socket);
         self.socket = Some(path);
         Ok(())
     }
@@ -162,9 +231,17 @@ impl Server {
         &self.host
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
+    /// Where it listens on the network, if it does.
+    pub fn address(&self) -> Option<SocketAddr> {
         self.address
+    }
+
+    /// Talks A2E with the agent at the other end of two pipes, as the agent `stdio` or whoever its token names.
+    /// Returns when the agent has left, within the three seconds it waits for that.
+    pub async fn converse(&self, input: impl Read + Send + 'static, output: impl Write + Send + 'static) {
+        let tokens = self.tokens.iter().map(KnownToken::configured).collect();
+        let door = Arc::new(Door::Process { tokens, principal: Principal::agent("stdio") });
+        a2e::converse(&self.a2e, &door, input, output).await;
     }
 
     /// The token callers must send, where there is one.
@@ -181,6 +258,7 @@ impl Server {
     /// gives the data directory back.
     pub async fn shutdown(mut self, grace: Duration) {
         self.host.shutdown(grace).await;
+        self.a2e.close();
         self.closing.cancel();
         for face in self.faces.drain(..) {
             let _ = face.await;

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolpost_model::Mode;
 
 use crate::commands::{
@@ -20,7 +20,7 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Start the host and serve its tools over HTTP
+    /// Start the host and serve its tools over HTTP and A2E
     Serve(ServeArgs),
     /// List or search the tools
     Tools(ToolsArgs),
@@ -79,9 +79,22 @@ impl PolicyArgs {
     }
 }
 
+/// A protocol that can be spoken over standard input and output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StdioProtocol {
+    /// A2E, one message a line
+    A2e,
+}
+
 /// Where to listen, and who may come in.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FaceArgs {
+    /// Talk to the program that started the host over standard input and output, and listen on no port
+    #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["http", "token", "token_file", "no_token"])]
+    pub(crate) stdio: Option<StdioProtocol>,
+    /// The configuration file of an A2E host, trusted like one given with `--config`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) a2e_config: Option<PathBuf>,
     /// Address to listen on
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<SocketAddr>,

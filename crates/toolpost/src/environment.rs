@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::Context;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use sha2::{Digest, Sha256};
 
 use crate::exit::UsageError;
@@ -37,6 +38,15 @@ pub(crate) fn default_data_dir(workspace: &Path) -> anyhow::Result<PathBuf> {
     let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
     let short: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(state.join("toolpost").join(short))
+}
+
+/// Every stream of events is an open file, and the usual limit is a thousand. What the system grants is taken.
+pub(crate) fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::info!(%error, "the limit of open files stays as it is");
+    }
 }
 
 /// What to log, in the form of `RUST_LOG`.

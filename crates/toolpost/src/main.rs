@@ -19,7 +19,10 @@ use commands::{call, completions, doctor, explain, journal, reference, serve, to
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    terminal::start_logging();
+    match &cli.command {
+        Some(Command::Serve(arguments)) if arguments.talks_over_pipes() => terminal::start_logging_aside(),
+        _ => terminal::start_logging(),
+    }
     match run(cli) {
         Ok(code) => code.into(),
         Err(error) => {

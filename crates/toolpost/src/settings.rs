@@ -1,10 +1,12 @@
 //! From flags and files to one configuration: what is typed becomes what is used.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use sha2::{Digest, Sha256};
-use toolpost_config::{ConfigError, ConfigFile, HostConfig, Layer, Notice, RuleEntry, Standing, read_config};
+use toolpost_config::{
+    A2eHostFile, ConfigError, ConfigFile, HostConfig, Layer, Notice, RuleEntry, Standing, read_config,
+};
 use toolpost_model::RuleOrigin;
 use toolpost_store::{DataDir, DataDirError, TrustStore};
 
@@ -55,6 +57,15 @@ fn trusted_layer(place: &PlaceArgs) -> anyhow::Result<Option<Layer>> {
     Ok(Some(Layer::new(parsed, Standing::Trusted, RuleOrigin::Config).relative_to(folder)))
 }
 
+/// The file of an A2E host, and the layer it makes.
+pub(crate) fn a2e_file(path: &Path) -> anyhow::Result<(A2eHostFile, Layer)> {
+    let text = read_config(path)?;
+    let file = A2eHostFile::parse(&text, &path.display().to_string())?;
+    let folder = path.parent().map(PathBuf::from).unwrap_or_default();
+    let layer = Layer::new(file.parsed.clone(), Standing::Trusted, RuleOrigin::Config).relative_to(folder);
+    Ok((file, layer))
+}
+
 fn place_of(place: &PlaceArgs, trusted: Option<&Layer>) -> anyhow::Result<Place> {
     let configured = trusted.map(|layer| HostConfig::resolve(std::slice::from_ref(layer))).transpose()?;
     let configured = configured.map(|(config, _)| config).unwrap_or_default();
@@ -68,9 +79,18 @@ fn place_of(place: &PlaceArgs, trusted: Option<&Layer>) -> anyhow::Result<Place>
 
 /// Reads every layer: the trusted file or the workspace's own, then the flags.
 pub(crate) fn resolve(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<Settings> {
+    resolve_over(Vec::new(), place, policy)
+}
+
+/// The same over layers that came by another way.
+pub(crate) fn resolve_over(
+    mut layers: Vec<Layer>,
+    place: &PlaceArgs,
+    policy: &PolicyArgs,
+) -> anyhow::Result<Settings> {
     let trusted = trusted_layer(place)?;
     let place_found = place_of(place, trusted.as_ref())?;
-    let mut layers: Vec<Layer> = trusted.into_iter().collect();
+    layers.extend(trusted);
     let mut project = None;
     if place.config.is_none()
         && let Some((found, layer)) = project_layer(&place_found)?
@@ -100,7 +120,7 @@ fn project_layer(place: &Place) -> anyhow::Result<Option<(Project, Layer)>> {
     Ok(Some((Project { path, digest, standing }, layer)))
 }
 
-fn is_trusted(place: &Place, path: &std::path::Path, digest: &[u8; 32]) -> anyhow::Result<bool> {
+fn is_trusted(place: &Place, path: &Path, digest: &[u8; 32]) -> anyhow::Result<bool> {
     match DataDir::at(&place.data_dir) {
         Ok(data_dir) => {
             Ok(TrustStore::open(&data_dir).context("the list of trusted files")?.is_trusted(path, digest))

@@ -1,11 +1,11 @@
 //! What people see: errors, colours, progress. Nothing here reaches stdout but data.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toolpost_model::EventBody;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use crate::environment;
 
@@ -26,7 +26,7 @@ pub(crate) fn print_text(text: std::fmt::Arguments<'_>) {
 }
 
 /// A reader that has gone has seen enough, so the command ends without a word.
-fn write_all(mut to: impl std::io::Write, text: std::fmt::Arguments<'_>) {
+fn write_all(mut to: impl Write, text: std::fmt::Arguments<'_>) {
     if to.write_fmt(text).and_then(|()| to.flush()).is_err() {
         std::process::exit(0);
     }
@@ -46,11 +46,46 @@ pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
 
 /// Logs go to stderr; `TOOLPOST_LOG` chooses what.
 pub(crate) fn start_logging() {
+    log_to(std::io::stderr);
+}
+
+/// The same for a host whose stderr may be a pipe that nobody reads: a thread of its own writes, and what it cannot
+/// get rid of is lost.
+pub(crate) fn start_logging_aside() {
+    let (lines, to_write) = std::sync::mpsc::sync_channel::<Vec<u8>>(LOG_LINES);
+    std::thread::spawn(move || {
+        while let Ok(line) = to_write.recv() {
+            if std::io::stderr().write_all(&line).is_err() {
+                return;
+            }
+        }
+    });
+    log_to(move || Aside(lines.clone()));
+    std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+}
+
+/// Lines that may wait to be written.
+const LOG_LINES: usize = 256;
+
+struct Aside(std::sync::mpsc::SyncSender<Vec<u8>>);
+
+impl Write for Aside {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        let _ = self.0.try_send(text.to_vec());
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn log_to<W: for<'a> MakeWriter<'a> + Send + Sync + 'static>(writer: W) {
     let filter = environment::log_filter().unwrap_or_else(|| "warn".to_owned());
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(writer)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .init();

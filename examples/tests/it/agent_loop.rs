@@ -28,7 +28,7 @@ async fn server(workspace: &Path, data: &Path) -> Server {
 async fn run_loop(server: &Server, provider: &str, model: &str) -> (String, Vec<(String, String)>) {
     let mut command = python("agent_loop.py");
     command.args([provider, "How does the first file end?"]);
-    command.env("TOOLPOST_URL", format!("http://{}", server.address())).env("MODEL_URL", model);
+    command.env("TOOLPOST_URL", format!("http://{}", server.address().unwrap())).env("MODEL_URL", model);
     command.env("TOOLPOST_TOKEN", server.token().unwrap());
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();

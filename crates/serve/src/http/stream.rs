@@ -17,8 +17,8 @@ use toolpost_core::{Answer, CallHandle};
 use toolpost_model::{BoxFuture, Event, EventBody};
 
 /// A sign of life where nothing else is said, so that no proxy takes the silence for death.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(crate) const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
 
 pub(super) fn respond(handle: CallHandle, events: mpsc::Receiver<Event>) -> Response {
     let mut response = Response::new(Body::from_stream(frames(handle, events)));

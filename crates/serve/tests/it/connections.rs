@@ -119,7 +119,7 @@ async fn a_reader_that_does_not_keep_up_loses_events_and_holds_up_nobody() {
     let server = place.start_with(|builder| builder.tool(chatterbox())).await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(16 << 10).unwrap();
-    let mut slow = Connection::over(socket.connect(server.server.address()).await.unwrap());
+    let mut slow = Connection::over(socket.connect(server.server.address().unwrap()).await.unwrap());
     slow.send(&server.dressed(Request::call("chatter", &json!({})).streamed())).await;
     assert_eq!(slow.head().await.status, 200);
     let first: Value = serde_json::from_str(&slow.frame().await.unwrap().data).unwrap();

@@ -160,7 +160,7 @@ async fn every_route_checks_the_host() {
     let mut place = Place::new();
     place.config.http.allowed_hosts = vec!["tools.example".to_owned(), "exact.example:81".to_owned()];
     let server = place.start().await;
-    let port = server.server.address().port();
+    let port = server.server.address().unwrap().port();
     check_everywhere(&server, |request| request.without("Host"), Some((400, "missing_host"))).await;
     for host in ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io:80", "exact.example:82", ""] {
         check_everywhere(&server, |request| request.header("Host", host), Some((403, "host_not_allowed")))

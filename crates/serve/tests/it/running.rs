@@ -89,7 +89,7 @@ impl Running {
     }
 
     pub(crate) async fn connect(&self) -> Connection {
-        Connection::tcp(self.server.address()).await
+        Connection::tcp(self.server.address().unwrap()).await
     }
 
     /// Adds the server's token unless the request brings one or goes without on purpose.

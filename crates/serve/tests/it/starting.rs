@@ -33,7 +33,7 @@ async fn a_data_directory_belongs_to_one_server() {
 async fn a_server_that_is_dropped_takes_no_more_and_makes_room_for_the_next() {
     let place = Place::new();
     let server = place.start().await;
-    let address = server.server.address();
+    let address = server.server.address().unwrap();
     drop(server);
     let mut next = place.builder().start().await;
     for _ in 0..1_000 {
@@ -110,7 +110,7 @@ async fn a_shutdown_lets_running_calls_finish_and_takes_no_new_ones() {
     let tool = MockTool::named("demo.wait").gate(&gate).output("through");
     let place = Place::new();
     let server = place.start_with(|builder| builder.tool(tool.clone())).await;
-    let (address, socket) = (server.server.address(), server.server.socket().unwrap().to_owned());
+    let (address, socket) = (server.server.address().unwrap(), server.server.socket().unwrap().to_owned());
     let host = server.server.host().clone();
     let mut plain = server.begin(Request::call("wait", &json!({}))).await;
     let mut streamed = server.begin(Request::call("wait", &json!({})).streamed()).await;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
-use toolpost_config::{HostConfig, Standing};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use toolpost_config::{A2eCapability, A2eFace, A2eHostFile, HostConfig, Standing};
 use toolpost_core::{Host, ToolFilter};
 use toolpost_model::{Behavior, EffectClass, Principal, Visibility};
-use toolpost_serve::{Access, Server};
+use toolpost_serve::{Access, Server, ServerBuilder};
 
 use crate::{
     cli::{FaceArgs, PlaceArgs, PolicyArgs},
@@ -20,6 +20,8 @@ use crate::{
 
 /// How long running calls get to finish after the first signal.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long a host over pipes takes for its last records: whoever started it waits three seconds in all.
+const LAST_MOMENT: Duration = Duration::from_millis(700);
 
 #[derive(Args)]
 pub(crate) struct ServeArgs {
@@ -31,18 +33,53 @@ pub(crate) struct ServeArgs {
     policy: PolicyArgs,
 }
 
+impl ServeArgs {
+    pub(crate) fn talks_over_pipes(&self) -> bool {
+        self.face.stdio.is_some()
+    }
+}
+
 pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
-    let mut settings = settings::resolve(&arguments.place, &arguments.policy)?;
-    settings.notices.iter().for_each(terminal::warn);
+    let a2e = arguments.face.a2e_config.as_deref().map(settings::a2e_file).transpose()?;
+    let (a2e, layer) = a2e.unzip();
+    let layers = layer.into_iter().collect();
+    let mut settings = settings::resolve_over(layers, &arguments.place, &arguments.policy)?;
+    let notices = a2e.iter().flat_map(|file| &file.notices).chain(&settings.notices);
+    let over_pipes = arguments.talks_over_pipes();
+    if over_pipes {
+        notices.for_each(|notice| tracing::warn!("{notice}"));
+    } else {
+        notices.for_each(terminal::warn);
+    }
     if let Some(address) = arguments.face.http {
         settings.config.http.listen = address;
     }
-    let access = access(&arguments.face)?;
-    let kept = matches!(access, Access::KeptToken);
     // Before anything is opened: a signal that comes early must find a listener.
     let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
-    let server = Server::builder(settings.config.clone()).access(access).start().await?;
+    let mut builder = Server::builder(settings.config.clone());
+    if let Some(plugin) =
+        a2e.iter().flat_map(|file| &file.plugins).find(|plugin| plugin.capability == A2eCapability::Tools)
+    {
+        let priority =
+            i32::try_from(plugin.priority).unwrap_or(if plugin.priority < 0 { i32::MIN } else { i32::MAX });
+        builder = builder.tools_capability(&plugin.name, priority, plugin.exclusive);
+    }
+    if over_pipes {
+        return talk(builder, &mut interrupt, &mut terminate).await;
+    }
+    if a2e.as_ref().is_some_and(|file| file.face == A2eFace::Stdio) {
+        return Err(UsageError(
+            "the A2E file is for a host that its agent starts (`transport.type: subprocess`)\n\
+             hint: let the agent start it with `toolpost serve --stdio a2e`, or set `transport.type: http`"
+                .into(),
+        )
+        .into());
+    }
+    let access = access(&arguments.face, a2e.as_ref())?;
+    let kept = matches!(access, Access::KeptToken);
+    environment::raise_file_limit();
+    let server = builder.access(access).start().await?;
     banner(&server, &settings, kept).await;
     tokio::select! {
         _ = interrupt.recv() => {}
@@ -59,7 +96,26 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     }
 }
 
-fn access(face: &FaceArgs) -> anyhow::Result<Access> {
+/// A host that its agent started: messages on the pipes, nothing else, and gone when the agent is.
+async fn talk(
+    builder: ServerBuilder,
+    interrupt: &mut Signal,
+    terminate: &mut Signal,
+) -> anyhow::Result<Exit> {
+    let server = builder.start_offline().await?;
+    server.host().notices().iter().for_each(|notice| tracing::warn!("{notice}"));
+    tokio::select! {
+        () = server.converse(std::io::stdin(), std::io::stdout()) => {}
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    // What still runs is ended; the record says so now, or at the next start.
+    let _ = tokio::time::timeout(LAST_MOMENT, server.shutdown(Duration::ZERO)).await;
+    Ok(Exit::Done)
+}
+
+fn access(face: &FaceArgs, a2e: Option<&A2eHostFile>) -> anyhow::Result<Access> {
+    let configured = a2e.and_then(|file| file.token.as_ref());
     match face {
         FaceArgs { no_token: true, .. } => Ok(Access::Open),
         FaceArgs { token: Some(token), .. } if token.len() < 16 || token.contains(char::is_whitespace) => {
@@ -67,7 +123,10 @@ fn access(face: &FaceArgs) -> anyhow::Result<Access> {
         }
         FaceArgs { token: Some(token), .. } => Ok(Access::Token(token.clone())),
         FaceArgs { token_file: Some(path), .. } => Ok(Access::Token(environment::read_token(path)?)),
-        FaceArgs { .. } => Ok(Access::KeptToken),
+        FaceArgs { .. } => match configured {
+            Some(token) => Ok(Access::Token(token.reveal().to_owned())),
+            None => Ok(Access::KeptToken),
+        },
     }
 }
 
@@ -82,7 +141,8 @@ async fn banner(server: &Server, settings: &Settings, kept: bool) {
         styled(GREEN, "toolpost is ready"),
         styled(DIM, env!("CARGO_PKG_VERSION"))
     );
-    line("listening", format!("http://{}", server.address()));
+    let address = server.address().map(|address| address.to_string()).unwrap_or_default();
+    line("listening", format!("http://{address}"));
     line("workspace", settings.place.workspace.display().to_string());
     line("record", data.to_string());
     line(
@@ -116,7 +176,7 @@ async fn banner(server: &Server, settings: &Settings, kept: bool) {
     let surface = server.host().surface(&session);
     let can_list = surface.find("list_directory").is_some_and(|(_, seen)| seen == Visibility::Loaded);
     let request = if can_list { "tools/list_directory/call --json '{}'" } else { "tools" };
-    anstream::eprintln!("\n  try it:\n  curl http://{}/{request}{header}\n", server.address());
+    anstream::eprintln!("\n  try it:\n  curl http://{}/{request}{header}\n", address);
 }
 
 fn mode(config: &HostConfig) -> String {

@@ -1,0 +1,90 @@
+//! A2E: tools for agents that speak the agent-to-environment protocol, over HTTP with server-sent events, over
+//! stdio, and in the same process.
+//!
+//! One [`Conversation`](conversation::Conversation) is one agent's session, whatever it came over: it knows who
+//! talks, hands messages to the [`Capability`] that takes them, and has an outbox for what the agent is to hear.
+//! The transports only carry: bytes to messages and back, in `toolpost_a2e::codec`.
+
+mod audit;
+mod capability;
+mod conversation;
+mod http;
+mod in_process;
+mod outbox;
+mod sessions;
+mod stdio;
+mod tools;
+mod wire;
+
+use std::sync::Arc;
+
+use toolpost_core::Host;
+use toolpost_store::AuditWriter;
+use uuid::Uuid;
+
+pub use capability::{Answered, Capability, Handled, Peer};
+pub(crate) use http::{ROUTES, routes, tend};
+pub use in_process::connect;
+pub(crate) use stdio::converse;
+
+use capability::Registry;
+use sessions::Sessions;
+use tools::Tools;
+
+/// How the face is set up.
+#[derive(Clone, Default)]
+pub(crate) struct Settings {
+    /// The host's name, where its operator gave one.
+    pub(crate) host_id: Option<String>,
+    /// Refuse messages of a capability that was not negotiated.
+    pub(crate) require_negotiated: bool,
+    /// Calls of a session that run at the same time.
+    pub(crate) max_parallel: usize,
+    /// The longest message.
+    pub(crate) message_limit: usize,
+    /// Where each request and its end are noted.
+    pub(crate) audit: Option<Arc<AuditWriter>>,
+    /// How the built-in tools stand among other capabilities.
+    pub(crate) tools: ToolsEntry,
+}
+
+/// The built-in tools' entry in the registry.
+#[derive(Clone)]
+pub(crate) struct ToolsEntry {
+    pub(crate) plugin: String,
+    pub(crate) priority: i32,
+    pub(crate) exclusive: bool,
+}
+
+impl Default for ToolsEntry {
+    fn default() -> Self {
+        Self { plugin: "toolpost".to_owned(), priority: 0, exclusive: false }
+    }
+}
+
+/// What all sessions share.
+pub(crate) struct Face {
+    host: Host,
+    registry: Registry,
+    settings: Settings,
+    /// Tells the events of this life of the host from those of another.
+    epoch: String,
+    sessions: Sessions,
+}
+
+impl Face {
+    /// `capabilities` come before the host's own tools where their priorities are equal.
+    pub(crate) fn new(host: Host, settings: Settings, capabilities: Vec<Arc<dyn Capability>>) -> Arc<Self> {
+        let mut capabilities = capabilities;
+        let ToolsEntry { plugin, priority, exclusive } = settings.tools.clone();
+        capabilities.push(Arc::new(Tools { plugin, priority, exclusive }));
+        let epoch = Uuid::new_v4().simple().to_string().split_off(24);
+        let registry = Registry::new(capabilities);
+        Arc::new(Self { host, registry, settings, epoch, sessions: Sessions::default() })
+    }
+
+    /// Lets every stream end once its reader has what is there. For the end of the host, after its last call.
+    pub(crate) fn close(&self) {
+        self.sessions.close_all();
+    }
+}

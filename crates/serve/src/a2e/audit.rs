@@ -1,0 +1,94 @@
+//! The audit file of an A2E host: one line for each list and call, in the protocol's own terms.
+//!
+//! It is a convenience for whoever has tools for such files; the journal is the record.
+
+use std::{sync::Arc, time::Instant};
+
+use serde::Serialize;
+use toolpost_a2e::projection;
+use toolpost_core::Answer;
+use toolpost_store::AuditWriter;
+
+use super::conversation::Conversation;
+
+/// A request that will be noted when it is answered.
+pub(super) struct Asked {
+    writer: Arc<AuditWriter>,
+    session_id: String,
+    req_id: String,
+    correlation_id: String,
+    input_bytes: usize,
+    began: Instant,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    ts: f64,
+    session_id: &'a str,
+    req_id: &'a str,
+    correlation_id: &'a str,
+    success: bool,
+    duration_ms: u64,
+    error_code: Option<&'a str>,
+    input_bytes: usize,
+    output_bytes: usize,
+    message: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invocation_id: Option<String>,
+}
+
+impl Asked {
+    /// `None` where no audit is kept.
+    pub(super) fn now(
+        conversation: &Conversation,
+        req_id: String,
+        correlation_id: String,
+        input_bytes: usize,
+    ) -> Option<Self> {
+        let writer = Arc::clone(conversation.face.settings.audit.as_ref()?);
+        let session_id = conversation.session_id().to_string();
+        Some(Self { writer, session_id, req_id, correlation_id, input_bytes, began: Instant::now() })
+    }
+
+    pub(super) fn answered(&self, tool: &str, answer: &Answer) {
+        let result = answer.result();
+        self.write(Entry {
+            success: result.outcome.is_success(),
+            error_code: result.error_class().map(projection::error_code),
+            output_bytes: answer.json().len(),
+            message: "tool/call/req",
+            tool: Some(tool),
+            invocation_id: Some(result.invocation_id.to_string()),
+            ..self.entry()
+        });
+    }
+
+    pub(super) fn listed(&self, output_bytes: usize) {
+        self.write(Entry { output_bytes, ..self.entry() });
+    }
+
+    fn entry(&self) -> Entry<'_> {
+        Entry {
+            ts: crate::clock::unix_seconds(),
+            session_id: &self.session_id,
+            req_id: &self.req_id,
+            correlation_id: &self.correlation_id,
+            success: true,
+            duration_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            error_code: None,
+            input_bytes: self.input_bytes,
+            output_bytes: 0,
+            message: "tool/list/req",
+            tool: None,
+            invocation_id: None,
+        }
+    }
+
+    fn write(&self, entry: Entry<'_>) {
+        if let Ok(line) = serde_json::to_string(&entry) {
+            self.writer.send(line);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! One agent's session: who it is, what it may say, and what it is still to hear.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use toolpost_a2e::{
+    Body, CapabilityName, ErrorCode, ErrorMessage, HandshakeRequest, HandshakeResponse, Message, Pong,
+    RefusalReason, Shutdown,
+};
+use toolpost_core::{Session, SessionError, Stay};
+use toolpost_model::{Principal, SessionId};
+
+use super::{
+    Face,
+    capability::{Peer, dispatch},
+    outbox::{Outbox, Readers},
+    tools::LIST_CHANGED,
+};
+use crate::auth::Door;
+
+/// How long the reply to a refused handshake waits to be read.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(30);
+/// How long canceled calls may take to be answered when a session ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
+
+/// What an agent came over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transport {
+    Http,
+    Stdio,
+    InProcess,
+}
+
+impl Transport {
+    /// The name in records.
+    pub(super) fn face(self) -> &'static str {
+        match self {
+            Self::Http => "a2e",
+            Self::Stdio => "a2e-stdio",
+            Self::InProcess => "a2e-direct",
+        }
+    }
+
+    fn readers(self) -> Readers {
+        match self {
+            Self::Http => Readers::MayReturn,
+            Self::Stdio | Self::InProcess => Readers::One,
+        }
+    }
+}
+
+/// What became of something that was received.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Received {
+    /// It was taken; whatever is to be said about it is in the outbox.
+    Taken,
+    /// The outbox is full of things the peer has not read, so it cannot even be told.
+    Flooded,
+}
+
+pub(super) struct Conversation {
+    pub(super) face: Arc<Face>,
+    pub(super) transport: Transport,
+    pub(super) outbox: Outbox,
+    /// The id the agent knows. Over HTTP it is all that a request has to show, so it is never recorded.
+    wire_id: String,
+    /// The id in the host's records.
+    session_id: SessionId,
+    door: Arc<Door>,
+    since: Instant,
+    state: Mutex<State>,
+}
+
+struct State {
+    standing: Standing,
+    last_used: Instant,
+}
+
+/// Where the agent stands with the host.
+enum Standing {
+    /// Nobody knows who it is.
+    Stranger,
+    /// It came in.
+    Known(Known),
+    /// It was refused, or has left: only what waits in the outbox is still given out.
+    Over,
+}
+
+struct Known {
+    session: Arc<Session>,
+    /// What was negotiated; `None` after a restart, when nobody remembers.
+    capabilities: Option<Vec<CapabilityName>>,
+    extensions: Vec<String>,
+    _stay: Stay,
+}
+
+impl Conversation {
+    pub(super) fn new(
+        face: &Arc<Face>,
+        transport: Transport,
+        door: &Arc<Door>,
+        wire_id: String,
+        session_id: SessionId,
+    ) -> Arc<Self> {
+        let (since, outbox) = (Instant::now(), Outbox::new(transport.readers()));
+        let state = Mutex::new(State { standing: Standing::Stranger, last_used: since });
+        let (face, door) = (Arc::clone(face), Arc::clone(door));
+        Arc::new(Self { face, transport, outbox, wire_id, session_id, door, since, state })
+    }
+
+    /// A session of an earlier life of the host. Its agent may not have heard the last answers.
+    pub(super) fn resumed(self: Arc<Self>, session: Arc<Session>) -> Arc<Self> {
+        let unheard = self.face.host.unheard(session.id());
+        self.outbox.remember(unheard.iter().map(|id| id.as_str().to_owned()));
+        let stay = session.stay();
+        let known =
+            Known { session, capabilities: None, extensions: vec![LIST_CHANGED.to_owned()], _stay: stay };
+        self.state().standing = Standing::Known(known);
+        // The tools may be others than before.
+        let _ = self.outbox.push(Message::new(Body::tool_list_changed()));
+        self
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who talks, once that is known.
+    pub(super) fn peer(self: &Arc<Self>) -> Option<Peer> {
+        match &self.state().standing {
+            Standing::Known(known) => {
+                Some(Peer { conversation: Arc::clone(self), session: Arc::clone(&known.session) })
+            }
+            Standing::Stranger | Standing::Over => None,
+        }
+    }
+
+    pub(super) fn session_id(&self) -> &SessionId {
+        &self.session_id
+    }
+
+    /// Whether a session id in a message means this session.
+    pub(super) fn is_called(&self, id: &str) -> bool {
+        id.is_empty() || id == self.wire_id || id == self.session_id.as_str()
+    }
+
+    pub(super) fn wants(&self, extension: &str) -> bool {
+        match &self.state().standing {
+            Standing::Known(known) => known.extensions.iter().any(|asked| asked == extension),
+            Standing::Stranger | Standing::Over => false,
+        }
+    }
+
+    pub(super) fn touch(&self) {
+        self.state().last_used = Instant::now();
+    }
+
+    pub(super) fn is_stranger(&self) -> bool {
+        matches!(self.state().standing, Standing::Stranger)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.state().standing, Standing::Over)
+    }
+
+    /// How long nobody read, asked or waited for anything.
+    pub(super) fn idle_time(&self) -> Duration {
+        if self.outbox.is_in_use() { Duration::ZERO } else { self.state().last_used.elapsed() }
+    }
+
+    /// Takes a message, or what could not be read as one. Over HTTP a call is on record when this returns.
+    pub(super) async fn receive(self: &Arc<Self>, read: Result<Message, Box<ErrorMessage>>) -> Received {
+        self.touch();
+        let message = match read {
+            Ok(message) => message,
+            Err(error) => return self.say(Body::Error(*error)),
+        };
+        let id = message.id.clone();
+        let refused = match message.body {
+            Body::HandshakeRequest(request) => {
+                let version = message.version.unwrap_or_default();
+                return self.handshake(id, &version, request).await;
+            }
+            Body::Ping(_) => {
+                let uptime_seconds = self.since.elapsed().as_secs_f64();
+                return self.say(Body::Pong(Pong { req_id: id, uptime_seconds }));
+            }
+            Body::Shutdown(request) => {
+                self.leave(request);
+                return Received::Taken;
+            }
+            _ => self.hand_on(message).await,
+        };
+        match refused {
+            Ok(()) => Received::Taken,
+            Err(error) if error.code == ErrorCode::SlowReader && error.req_id == FLOODED => Received::Flooded,
+            Err(error) => {
+                let req_id = if error.req_id.is_empty() { id } else { error.req_id.clone() };
+                self.say(Body::Error(error.to(req_id)))
+            }
+        }
+    }
+
+    /// To the capabilities, where the sender may talk to them.
+    async fn hand_on(self: &Arc<Self>, message: Message) -> Result<(), ErrorMessage> {
+        let Some(peer) = self.peer() else {
+            let reason = if self.is_over() { "this session is over" } else { "a handshake comes first" };
+            return Err(ErrorMessage::new(ErrorCode::Unauthorized, reason));
+        };
+        let takers = self.face.registry.takers(message.body.kind());
+        let Some(first) = takers.first() else { return Err(nobody_takes(message.body.kind())) };
+        if self.face.settings.require_negotiated && !self.has_negotiated(first.name()) {
+            let reason =
+                format!("the capability `{}` was not negotiated in the handshake", first.name().as_str());
+            return Err(ErrorMessage::new(ErrorCode::CapabilityMissing, reason));
+        }
+        dispatch(&peer, message).await
+    }
+
+    fn has_negotiated(&self, name: CapabilityName) -> bool {
+        match &self.state().standing {
+            Standing::Known(known) => {
+                known.capabilities.as_ref().is_none_or(|accepted| accepted.contains(&name))
+            }
+            Standing::Stranger | Standing::Over => false,
+        }
+    }
+
+    fn say(&self, body: Body) -> Received {
+        match self.outbox.push(Message::new(body)) {
+            Ok(()) => Received::Taken,
+            Err(_) => Received::Flooded,
+        }
+    }
+
+    /// What `dispatch` returns where not even an error can be said.
+    pub(super) fn flooded(&self) -> ErrorMessage {
+        ErrorMessage::new(ErrorCode::SlowReader, "too many answers wait to be read").to(FLOODED)
+    }
+
+    async fn handshake(self: &Arc<Self>, id: String, version: &str, request: HandshakeRequest) -> Received {
+        let entered = match version.split('.').next() {
+            Some("" | "1") | None => self.enter(&request).await,
+            Some(_) => Err(RefusalReason::VersionMismatch),
+        };
+        let (ok, reason) = match entered {
+            Ok(()) => (true, ""),
+            Err(reason) => (false, reason.as_str()),
+        };
+        let accepted_caps = if ok { self.face.registry.negotiate(&request.agent_caps) } else { Vec::new() };
+        if let (true, Standing::Known(known)) = (ok, &mut self.state().standing) {
+            known.capabilities = Some(accepted_caps.iter().map(|entry| entry.capability).collect());
+            known.extensions = request.extensions;
+        }
+        let said = self.say(Body::HandshakeResponse(HandshakeResponse {
+            req_id: id,
+            session_id: self.wire_id.clone(),
+            accepted_caps,
+            max_parallel: i64::try_from(self.face.settings.max_parallel).unwrap_or(i64::MAX),
+            ok,
+            reason: reason.to_owned(),
+            host_session_id: ok.then(|| self.session_id.to_string()),
+            host_id: self.face.settings.host_id.clone(),
+        }));
+        if !ok {
+            self.end();
+        }
+        said
+    }
+
+    /// Lets the agent in, or says why not.
+    async fn enter(self: &Arc<Self>, request: &HandshakeRequest) -> Result<(), RefusalReason> {
+        let Some(principal) = self.door.admits(&request.auth_token) else {
+            return Err(RefusalReason::AuthFailed);
+        };
+        match &self.state().standing {
+            Standing::Stranger => {}
+            // Again by the same agent: nothing changes.
+            Standing::Known(known) if *known.session.principal() == principal => return Ok(()),
+            Standing::Known(_) => return Err(RefusalReason::AuthFailed),
+            Standing::Over => return Err(RefusalReason::ServerError),
+        }
+        let session = match self.open(principal, request).await {
+            Ok(session) => session,
+            Err(error) => {
+                tracing::warn!(%error, "an agent could not be let in");
+                return Err(RefusalReason::ServerError);
+            }
+        };
+        let stay = session.stay();
+        let mut state = self.state();
+        if let Standing::Stranger = state.standing {
+            let known = Known { session, capabilities: None, extensions: Vec::new(), _stay: stay };
+            state.standing = Standing::Known(known);
+        }
+        Ok(())
+    }
+
+    async fn open(
+        &self,
+        principal: Principal,
+        request: &HandshakeRequest,
+    ) -> Result<Arc<Session>, SessionError> {
+        let surface = request.surface.clone().unwrap_or_default();
+        let open =
+            || self.face.host.open_session_as(self.session_id.clone(), principal.clone(), surface.clone());
+        match open().await {
+            // Sessions that nobody reads give way; they come back from the record when they are used again.
+            Err(SessionError::Full(_)) if self.face.sessions.park_idle() => open().await,
+            opened => opened,
+        }
+    }
+
+    /// The agent leaves: no more calls, the running ones finish or are stopped, all are answered, then the
+    /// stream ends.
+    fn leave(self: &Arc<Self>, request: Shutdown) {
+        let known = match std::mem::replace(&mut self.state().standing, Standing::Over) {
+            Standing::Known(known) => known,
+            Standing::Stranger | Standing::Over => return self.outbox.close(),
+        };
+        let leaving = Arc::clone(self);
+        tokio::spawn(async move {
+            let in_time = tokio::time::timeout(request.timeout, leaving.outbox.settled()).await.is_ok();
+            if let Err(error) = leaving.face.host.close_session(&known.session).await {
+                tracing::warn!(%error, "a session could not be closed on record");
+            }
+            if !in_time && tokio::time::timeout(LAST_ANSWERS, leaving.outbox.settled()).await.is_err() {
+                tracing::error!("some calls of a closed session did not stop when told to");
+            }
+            leaving.outbox.close();
+        });
+    }
+
+    /// The other end is gone for good: what runs for it stops.
+    pub(super) fn hang_up(self: &Arc<Self>) {
+        self.leave(Shutdown { timeout: Duration::ZERO });
+    }
+
+    /// For agents that asked to be told.
+    pub(super) fn tell_of_changed_list(&self) {
+        if self.wants(LIST_CHANGED) {
+            let _ = self.outbox.push(Message::new(Body::tool_list_changed()));
+        }
+    }
+
+    /// Tells of changed lists as long as the session lasts. For sessions that no table keeps.
+    pub(super) fn watch_list(self: &Arc<Self>) {
+        let (session, mut changes) = (Arc::downgrade(self), self.face.host.changes());
+        tokio::spawn(async move {
+            while changes.changed().await.is_ok() {
+                let Some(session) = session.upgrade() else { return };
+                session.tell_of_changed_list();
+            }
+        });
+    }
+
+    /// Nothing more is taken; what waits is given out, and then the stream ends.
+    pub(super) fn end(&self) {
+        let mut state = self.state();
+        state.standing = Standing::Over;
+        state.last_used = Instant::now();
+        drop(state);
+        self.outbox.close();
+    }
+}
+
+/// Marks the one error that cannot be said.
+const FLOODED: &str = "\u{0}flooded";
+
+pub(super) fn nobody_takes(kind: &str) -> ErrorMessage {
+    let kind = kind.escape_debug();
+    ErrorMessage::new(ErrorCode::InvalidMessage, format!("messages of type `{kind}` are not taken here"))
+}

@@ -1,0 +1,232 @@
+//! HTTP with server-sent events: `POST /session`, `POST /send`, `GET /stream`.
+//!
+//! Clients of this protocol retry a failed POST three times and then fall silent, so whatever is wrong with a
+//! message is said on the stream; only a request that belongs to no session gets an HTTP error.
+
+use std::{convert::Infallible, sync::Arc};
+
+use axum::{
+    Extension, Json, Router,
+    body::Body,
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue, header},
+    response::Response,
+    routing::{get, post},
+};
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use serde_json::{Value, json};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use toolpost_a2e::{
+    ErrorCode, ErrorMessage,
+    codec::{Framing, decode},
+};
+use toolpost_core::Standing;
+use toolpost_model::RequestId;
+
+use super::{
+    Face,
+    conversation::{Conversation, Received},
+    outbox::{Again, AnsweredCall, Begun, Item, Listed},
+    sessions,
+    tools::CallListener,
+    wire,
+};
+use crate::{
+    auth::Door,
+    http::{KEEP_ALIVE, Problem, STILL_HERE, read_body},
+};
+
+/// The paths that need no token: a session's id, and the token in its handshake, are asked for instead.
+pub(crate) const ROUTES: [&str; 3] = ["/session", "/send", "/stream"];
+
+/// Names the session in every request but the first.
+const SESSION: HeaderName = HeaderName::from_static("x-session-id");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+/// About how much is written to a stream at once.
+const BATCH: usize = 64 << 10;
+
+pub(crate) fn routes(face: Arc<Face>) -> Router {
+    let [session, send, stream] = ROUTES;
+    Router::new()
+        .route(session, post(open))
+        .route(send, post(take))
+        .route(stream, get(listen))
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .with_state(face)
+}
+
+async fn open(State(face): State<Arc<Face>>, Extension(door): Extension<Arc<Door>>) -> Json<Value> {
+    Json(json!({ "session_id": sessions::open(&face, &door) }))
+}
+
+async fn conversation(
+    face: &Arc<Face>,
+    door: &Arc<Door>,
+    headers: &HeaderMap,
+) -> Result<Arc<Conversation>, Problem> {
+    let Some(id) = headers.get(SESSION) else {
+        return Err(Problem::bad_request("missing_session", "the `X-Session-Id` header is missing"));
+    };
+    let found = match id.to_str() {
+        Ok(id) => sessions::find(face, door, id).await,
+        Err(_) => None,
+    };
+    found.ok_or_else(|| Problem::not_found("no_such_session", "there is no such session"))
+}
+
+async fn take(
+    State(face): State<Arc<Face>>,
+    Extension(door): Extension<Arc<Door>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Value>, Problem> {
+    let conversation = conversation(&face, &door, &headers).await?;
+    let limit = face.settings.message_limit;
+    let read = match read_body(body, limit).await {
+        Ok(body) if body.is_empty() => return Ok(Json(json!({ "ok": true }))),
+        Ok(body) => decode(&body),
+        Err(problem) if problem.is_too_large() => Err(Box::new(too_large(limit))),
+        Err(problem) => return Err(problem),
+    };
+    match conversation.receive(read).await {
+        Received::Taken => Ok(Json(json!({ "ok": true }))),
+        Received::Flooded => Err(Problem::too_many(
+            "unread_answers",
+            "thousands of answers wait on this session's stream; read them first",
+        )),
+    }
+}
+
+pub(super) fn too_large(limit: usize) -> ErrorMessage {
+    let message = format!("the message is over the limit of {limit} bytes (setting `http.body_limit`)");
+    ErrorMessage::new(ErrorCode::MessageTooLarge, message)
+}
+
+async fn listen(
+    State(face): State<Arc<Face>>,
+    Extension(door): Extension<Arc<Door>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let conversation = conversation(&face, &door, &headers).await?;
+    let after = headers.get(LAST_EVENT).and_then(|value| value.to_str().ok()).and_then(|id| {
+        let (epoch, number) = id.split_once('-')?;
+        (epoch == face.epoch).then(|| number.parse().ok())?
+    });
+    let mut response = Response::new(Body::from_stream(Reading::begin(conversation, after).frames()));
+    let headers = response.headers_mut();
+    // Without a charset clients read the text as Latin-1.
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    Ok(response)
+}
+
+/// One reader of a session's outbox.
+struct Reading {
+    conversation: Arc<Conversation>,
+    reader: u64,
+    again: std::vec::IntoIter<(u64, Again)>,
+    alive: Interval,
+}
+
+impl Reading {
+    fn begin(conversation: Arc<Conversation>, after: Option<u64>) -> Self {
+        let attached = conversation.outbox.attach(after);
+        let mut alive = interval(KEEP_ALIVE);
+        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { conversation, reader: attached.reader, again: attached.again.into_iter(), alive }
+    }
+
+    fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        stream::unfold(
+            self,
+            |mut reading| async move { reading.next().await.map(|frame| (Ok(frame), reading)) },
+        )
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        while let Some((number, again)) = self.again.next() {
+            if let Some(item) = self.recall(again).await {
+                let mut frame = Vec::new();
+                self.write(&mut frame, number, &item);
+                return Some(frame.into());
+            }
+        }
+        tokio::select! {
+            biased;
+            batch = self.conversation.outbox.take(self.reader, BATCH) => {
+                let Some(batch) = batch else {
+                    self.all_told();
+                    return None;
+                };
+                let mut frames = Vec::with_capacity(512);
+                for (number, item) in &batch {
+                    self.write(&mut frames, *number, item);
+                }
+                Some(frames.into())
+            }
+            // Ticks at once, so that a reader hears that it is connected.
+            _ = self.alive.tick() => Some(STILL_HERE),
+        }
+    }
+
+    fn write(&self, frames: &mut Vec<u8>, number: u64, item: &Item) {
+        frames.extend_from_slice(b"id: ");
+        frames.extend_from_slice(self.conversation.face.epoch.as_bytes());
+        frames.extend_from_slice(format!("-{number}\n").as_bytes());
+        wire::write(frames, item, Framing::Event);
+    }
+
+    /// What was told before, to be told again. `None`: it comes by itself later, or there is nothing to tell.
+    async fn recall(&self, again: Again) -> Option<Item> {
+        let peer = self.conversation.peer()?;
+        match again {
+            Again::Message(message) => Some(Item::Message(message)),
+            Again::List(req_id, filter) => {
+                let tools = peer.host().list(&peer.session, &filter).await;
+                Some(Item::List(Box::new(Listed { req_id, filter, tools, asked: None })))
+            }
+            Again::Answer(req_id) => {
+                let id = RequestId::new(req_id.as_str());
+                let earlier = peer.host().earlier(&peer.session, &id).await.ok()??;
+                if let Standing::Over(answer) = earlier.call.standing() {
+                    let (tool, answer, events) = (earlier.tool, Arc::clone(answer), Vec::new());
+                    return Some(Item::Answer(Box::new(AnsweredCall { req_id, tool, answer, events })));
+                }
+                // A call of an earlier life that runs again: its end goes through the outbox like any other.
+                if self.conversation.outbox.begin(&req_id, 0) == Begun::New {
+                    CallListener::of_earlier(&self.conversation, req_id, earlier.tool).wait_for(earlier.call);
+                }
+                None
+            }
+        }
+    }
+
+    /// The outbox has nothing more for this reader: another has taken over, or the session is over.
+    fn all_told(&self) {
+        if self.conversation.is_over() && self.conversation.outbox.is_closed() {
+            sessions::forget(&self.conversation.face, &self.conversation);
+        }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.conversation.touch();
+        self.conversation.outbox.detach(self.reader);
+    }
+}
+
+/// Forgets sessions in time, and tells the others when the tools change. Ends with the face.
+pub(crate) async fn tend(face: std::sync::Weak<Face>) {
+    let Some(mut changes) = face.upgrade().map(|face| face.host.changes()) else { return };
+    loop {
+        let changed = tokio::time::timeout(sessions::SWEEP_EVERY, changes.changed()).await;
+        let Some(face) = face.upgrade() else { return };
+        match changed {
+            Ok(Ok(())) => face.sessions.tell_of_changed_list(),
+            Ok(Err(_)) => return,
+            Err(_) => face.sessions.sweep(),
+        }
+    }
+}

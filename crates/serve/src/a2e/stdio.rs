@@ -1,0 +1,134 @@
+//! Over a pair of pipes: one message a line, one session a process.
+//!
+//! Both pipes have a thread of their own. A peer that stops reading blocks the thread that writes and nothing else.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::sync::{mpsc, oneshot};
+use toolpost_a2e::codec::{Framing, decode};
+use toolpost_model::SessionId;
+use uuid::Uuid;
+
+use super::{
+    Face,
+    conversation::{Conversation, Transport},
+    http::too_large,
+    wire,
+};
+use crate::auth::Door;
+
+/// Lines that may wait to be handled.
+const ROOM: usize = 1_024;
+/// About how much is written at once.
+const BATCH: usize = 64 << 10;
+/// How long running calls get once the peer has closed its end: it waits three seconds for the process to go.
+const LAST_CALLS: Duration = Duration::from_millis(1_500);
+
+enum Line {
+    Whole(Vec<u8>),
+    /// Longer than the limit; what it said is gone.
+    TooLong,
+}
+
+/// Talks until the input ends or the peer says goodbye, then lets what runs finish for a moment.
+pub(crate) async fn converse(
+    face: &Arc<Face>,
+    door: &Arc<Door>,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+) {
+    let id = Uuid::new_v4().simple().to_string();
+    let session = SessionId::new(format!("a2e-{id}"));
+    let conversation = Conversation::new(face, Transport::Stdio, door, id, session);
+    conversation.watch_list();
+    let limit = face.settings.message_limit;
+    let (lines, mut to_handle) = mpsc::channel(ROOM);
+    std::thread::spawn(move || read_lines(BufReader::with_capacity(64 << 10, input), limit, &lines));
+    let written = write_lines(Arc::clone(&conversation), output);
+    tokio::pin!(written);
+    loop {
+        tokio::select! {
+            biased;
+            line = to_handle.recv() => match line {
+                Some(Line::Whole(line)) => drop(conversation.receive(decode(&line)).await),
+                Some(Line::TooLong) => drop(conversation.receive(Err(Box::new(too_large(limit)))).await),
+                None => break,
+            },
+            // The session is over, or nobody reads.
+            _ = &mut written => return conversation.hang_up(),
+        }
+    }
+    let _ = tokio::time::timeout(LAST_CALLS, conversation.outbox.settled()).await;
+    conversation.hang_up();
+    // Canceled calls still get their answers, in what is left of the peer's patience.
+    let _ = tokio::time::timeout(Duration::from_millis(500), written).await;
+}
+
+fn read_lines(mut input: impl BufRead, limit: usize, lines: &mpsc::Sender<Line>) {
+    loop {
+        let mut line = Vec::new();
+        // One byte more than the limit tells a line that is too long from one that fits.
+        let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+        match input.by_ref().take(most).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let line = if line.len() > limit && line.last() != Some(&b'\n') {
+            if skip_line(&mut input).is_err() {
+                return;
+            }
+            Line::TooLong
+        } else if line.trim_ascii().is_empty() {
+            continue;
+        } else {
+            Line::Whole(line)
+        };
+        if lines.blocking_send(line).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads to the end of a line without keeping it.
+fn skip_line(input: &mut impl BufRead) -> std::io::Result<()> {
+    loop {
+        let buffer = input.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(());
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let length = end.map_or(buffer.len(), |end| end + 1);
+        input.consume(length);
+        if end.is_some() {
+            return Ok(());
+        }
+    }
+}
+
+/// Writes what the outbox has, in a thread. Resolves when all is written or nobody reads any more.
+fn write_lines(
+    conversation: Arc<Conversation>,
+    mut output: impl Write + Send + 'static,
+) -> oneshot::Receiver<()> {
+    let (done, written) = oneshot::channel();
+    let runtime = tokio::runtime::Handle::current();
+    std::thread::spawn(move || {
+        let reader = conversation.outbox.attach(None).reader;
+        let mut text = Vec::new();
+        while let Some(batch) = runtime.block_on(conversation.outbox.take(reader, BATCH)) {
+            text.clear();
+            for (_, item) in &batch {
+                wire::write(&mut text, item, Framing::Line);
+            }
+            if output.write_all(&text).and_then(|()| output.flush()).is_err() {
+                break;
+            }
+        }
+        let _ = done.send(());
+    });
+    written
+}

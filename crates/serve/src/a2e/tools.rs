@@ -1,0 +1,245 @@
+//! The `tools` capability: list, search, call, cancel. Everything it does is a call of the host's own entry points.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use toolpost_a2e::{
+    Body, CapabilityName, ErrorCode, ErrorMessage, Message, ToolCallRequest, ToolCancelRequest,
+    ToolCancelResponse, ToolEvent, ToolListRequest, projection,
+};
+use toolpost_core::{
+    Acknowledged, Answer, CallHandle, CallRequest, Heard, Listener, Standing, ToolFilter, Wants,
+};
+use toolpost_model::{BoxFuture, ErrorClass, Event, ModelInput, RequestId};
+
+use super::{
+    audit::Asked,
+    capability::{Answered, Capability, Handled, Peer},
+    conversation::{Conversation, Transport},
+    outbox::{AnsweredCall, Begun, Listed},
+};
+
+/// The word for stopping a call, in the handshake's metadata.
+pub(super) const CANCEL: &str = "tool/cancel";
+/// The word for notices of a changed list, in the metadata and in what a client asks for.
+pub(super) const LIST_CHANGED: &str = "tool/list/changed";
+/// Events that an answer may hold.
+const MAX_COLLECTED: usize = 1_000;
+
+/// The host's own tools.
+pub(super) struct Tools {
+    pub(super) plugin: String,
+    pub(super) priority: i32,
+    pub(super) exclusive: bool,
+}
+
+impl Capability for Tools {
+    fn name(&self) -> CapabilityName {
+        CapabilityName::Tools
+    }
+
+    fn plugin(&self) -> &str {
+        &self.plugin
+    }
+
+    fn messages(&self) -> &'static [&'static str] {
+        &["tool/list/req", "tool/call/req", "tool/cancel/req"]
+    }
+
+    fn priority(&self) -> i32 {
+        self.priority
+    }
+
+    fn exclusive(&self) -> bool {
+        self.exclusive
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        &[CANCEL, LIST_CHANGED]
+    }
+
+    fn handle<'a>(
+        &'a self,
+        peer: &'a Peer,
+        message: Message,
+    ) -> BoxFuture<'a, Result<Handled, ErrorMessage>> {
+        Box::pin(async move {
+            match message.body {
+                Body::ToolListRequest(request) => Ok(list(peer, message.id, request).await),
+                Body::ToolCallRequest(request) => call(peer, message.id, request).await,
+                Body::ToolCancelRequest(request) => Ok(cancel(peer, request)),
+                _ => Ok(Handled::NotMine),
+            }
+        })
+    }
+}
+
+async fn list(peer: &Peer, id: String, request: ToolListRequest) -> Handled {
+    let asked = Asked::now(&peer.conversation, id.clone(), String::new(), 0);
+    let filter = ToolFilter {
+        query: request.query,
+        kind: Some(request.filter_kind).filter(|kind| !kind.is_empty()),
+        tags: request.filter_tags,
+        include_deferred: request.include_deferred,
+        limit: usize::try_from(request.limit).ok().filter(|limit| *limit > 0),
+    };
+    let tools = peer.host().list(&peer.session, &filter).await;
+    Handled::Answer(Answered::tools(Listed { req_id: id, filter, tools, asked }))
+}
+
+fn cancel(peer: &Peer, request: ToolCancelRequest) -> Handled {
+    let ok = peer.host().cancel_request(&peer.session, &RequestId::new(request.call_id.as_str()));
+    Handled::with(Body::ToolCancelResponse(ToolCancelResponse {
+        req_id: String::new(),
+        call_id: request.call_id,
+        ok,
+    }))
+}
+
+async fn call(peer: &Peer, id: String, request: ToolCallRequest) -> Result<Handled, ErrorMessage> {
+    let conversation = &peer.conversation;
+    if !conversation.is_called(&request.session_id) {
+        return Err(ErrorMessage::new(ErrorCode::Unauthorized, "`session_id` names another session"));
+    }
+    if !id.is_empty() {
+        match conversation.outbox.begin(&id, digest(&request)) {
+            Begun::New => {}
+            Begun::Same => return Ok(Handled::Taken),
+            Begun::Other => return Err(used_for_another()),
+            Begun::Behind => return Err(behind()),
+        }
+    }
+    start(peer, id, request).await
+}
+
+async fn start(peer: &Peer, id: String, request: ToolCallRequest) -> Result<Handled, ErrorMessage> {
+    let conversation = &peer.conversation;
+    let listener = Arc::new(CallListener::new(conversation, &id, &request));
+    let mut call = CallRequest::new(Arc::clone(&peer.session), request.tool_name, request.arguments);
+    call.face = conversation.transport.face();
+    call.request_id = (!id.is_empty()).then(|| RequestId::new(id.as_str()));
+    call.correlation_id = Some(request.correlation_id).filter(|given| !given.is_empty());
+    call.timeout = Some(request.timeout);
+    call.patience = Some(request.timeout);
+    call.listener = Some(Arc::clone(&listener) as Arc<dyn Listener>);
+    let told_early = conversation.transport == Transport::Http;
+    if told_early {
+        call.acknowledged = Acknowledged::Early;
+    }
+    let mut handle = peer.host().start(call).await;
+    match handle.standing() {
+        Standing::UnderWay => {
+            // Whoever reads the stream next gets the answer, so nobody leaving ends the call.
+            handle.detach();
+            if told_early {
+                handle.accepted().await;
+            }
+        }
+        Standing::Over(answer) if answer.result().error_class() == Some(ErrorClass::RequestConflict) => {
+            conversation.outbox.give_up(&id);
+            return Err(used_for_another());
+        }
+        Standing::Over(answer) => listener.ended(answer),
+        // Begun in an earlier life of the host, so nobody listens to it.
+        Standing::Joined => {
+            tokio::spawn(async move { listener.ended(&handle.answer().await) });
+        }
+    }
+    Ok(Handled::Taken)
+}
+
+/// What makes two requests under one id the same.
+fn digest(request: &ToolCallRequest) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    request.tool_name.hash(&mut hasher);
+    match &request.arguments {
+        ModelInput::Text(text) => text.hash(&mut hasher),
+        ModelInput::Value(value) => value.hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+fn used_for_another() -> ErrorMessage {
+    ErrorMessage::new(ErrorCode::InvalidMessage, "this id was used for another call in this session")
+}
+
+fn behind() -> ErrorMessage {
+    ErrorMessage::new(
+        ErrorCode::SlowReader,
+        "the answers of this session are not being read; read them before calling more tools",
+    )
+    .retryable()
+}
+
+/// Hears a call's events and its end for the session that asked.
+pub(super) struct CallListener {
+    conversation: Arc<Conversation>,
+    req_id: String,
+    tool: String,
+    streaming: bool,
+    collected: Option<Mutex<Vec<ToolEvent>>>,
+    asked: Option<Asked>,
+}
+
+impl CallListener {
+    fn new(conversation: &Arc<Conversation>, id: &str, request: &ToolCallRequest) -> Self {
+        let bytes = match &request.arguments {
+            ModelInput::Text(text) => text.len(),
+            ModelInput::Value(_) => 0,
+        };
+        Self {
+            conversation: Arc::clone(conversation),
+            req_id: id.to_owned(),
+            tool: request.tool_name.clone(),
+            streaming: request.streaming,
+            collected: request.collect_events.then(Mutex::default),
+            asked: Asked::now(conversation, id.to_owned(), request.correlation_id.clone(), bytes),
+        }
+    }
+
+    /// For a call that an earlier host began: its caller hears the end.
+    pub(super) fn of_earlier(conversation: &Arc<Conversation>, req_id: String, tool: String) -> Self {
+        let conversation = Arc::clone(conversation);
+        Self { conversation, req_id, tool, streaming: false, collected: None, asked: None }
+    }
+
+    /// Hears the end of a call that began without it.
+    pub(super) fn wait_for(self, call: CallHandle) {
+        tokio::spawn(async move { self.ended(&call.answer().await) });
+    }
+}
+
+impl Listener for CallListener {
+    fn wants(&self) -> Wants {
+        if self.streaming || self.collected.is_some() { Wants::ToolEvents } else { Wants::Nothing }
+    }
+
+    fn hear(&self, event: Event) -> Heard {
+        let Some(event) = projection::event(&self.req_id, &event) else { return Heard::Taken };
+        if let Some(collected) = &self.collected {
+            let mut collected = collected.lock().unwrap_or_else(PoisonError::into_inner);
+            if collected.len() < MAX_COLLECTED {
+                collected.push(event.clone());
+            }
+        }
+        if self.streaming { self.conversation.outbox.push_event(event) } else { Heard::Taken }
+    }
+
+    fn ended(&self, answer: &Arc<Answer>) {
+        let events = self
+            .collected
+            .as_ref()
+            .map(|collected| std::mem::take(&mut *collected.lock().unwrap_or_else(PoisonError::into_inner)));
+        if let Some(asked) = &self.asked {
+            asked.answered(&self.tool, answer);
+        }
+        self.conversation.outbox.push_answer(AnsweredCall {
+            req_id: self.req_id.clone(),
+            tool: self.tool.clone(),
+            answer: Arc::clone(answer),
+            events: events.unwrap_or_default(),
+        });
+    }
+}

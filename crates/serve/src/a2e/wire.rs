@@ -1,0 +1,86 @@
+//! From the outbox to bytes.
+
+use toolpost_a2e::{
+    Body, Message,
+    codec::{Framing, Outgoing, VERSION, encode_into},
+    projection::CallResponseView,
+};
+use toolpost_core::Listing;
+
+use super::{
+    capability::definition,
+    outbox::{AnsweredCall, Item, Listed},
+};
+
+/// Appends an item in its frame.
+pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
+    match item {
+        Item::Message(message) => encode_into(out, &Outgoing::from(&**message), framing),
+        Item::Event(event) => {
+            let message = Outgoing { kind: "tool/event", id: "", version: VERSION, ts: None, body: event };
+            encode_into(out, &message, framing);
+        }
+        Item::Answer(answered) => {
+            let body = response(answered);
+            let (id, ts) = (answered.answer.result().invocation_id.to_hex(), Some(body.ts()));
+            encode_into(
+                out,
+                &Outgoing { kind: "tool/call/resp", id: &id, version: VERSION, ts, body },
+                framing,
+            );
+        }
+        Item::List(list) => {
+            let body = ListView { req_id: &list.req_id, tools: Definitions(&list.tools) };
+            let message = Outgoing { kind: "tool/list/resp", id: "", version: VERSION, ts: None, body };
+            let before = out.len();
+            encode_into(out, &message, framing);
+            if let Some(asked) = &list.asked {
+                asked.listed(out.len() - before);
+            }
+        }
+    }
+}
+
+/// The same for a peer in this process: nothing is written.
+pub(super) fn message(item: Item) -> Message {
+    match item {
+        Item::Message(message) => std::sync::Arc::unwrap_or_clone(message),
+        Item::Event(event) => Message::unnamed(Body::ToolEvent(event)),
+        Item::Answer(answered) => {
+            let response = response(&answered).to_message();
+            Message {
+                id: answered.answer.result().invocation_id.to_hex(),
+                version: None,
+                ts: Some(response.created_at),
+                body: Body::ToolCallResponse(response),
+            }
+        }
+        Item::List(list) => {
+            let Listed { req_id, tools, asked, .. } = *list;
+            if let Some(asked) = asked {
+                asked.listed(0);
+            }
+            let tools = tools.iter().map(definition).collect();
+            Message::new(Body::ToolListResponse(toolpost_a2e::ToolListResponse { req_id, tools }))
+        }
+    }
+}
+
+fn response(answered: &AnsweredCall) -> CallResponseView<'_> {
+    CallResponseView::of(&answered.req_id, &answered.tool, answered.answer.result(), &answered.events)
+}
+
+/// A list written straight from the catalog, one tool at a time.
+#[derive(serde::Serialize)]
+struct ListView<'a> {
+    req_id: &'a str,
+    tools: Definitions<'a>,
+}
+
+struct Definitions<'a>(&'a [Listing]);
+
+impl serde::Serialize for Definitions<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(definition))
+    }
+}
