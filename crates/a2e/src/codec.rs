@@ -7,10 +7,10 @@ mod format;
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{Body, ErrorCode, ErrorMessage, Message, OtherBody};
+use crate::{Body, ErrorCode, ErrorMessage, Message, OtherBody, ToolEvent};
 use format::Ascii;
 
 /// The version this crate speaks.
@@ -67,9 +67,18 @@ impl<'a> From<&'a Message> for Outgoing<'a, WireBody<'a>> {
 pub struct WireBody<'a>(&'a Body);
 
 impl Serialize for WireBody<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.write(serializer)
     }
+}
+
+/// Events inside another message are whole messages there, with their type.
+pub(crate) fn whole_events<S: Serializer>(
+    events: &(impl AsRef<[ToolEvent]> + ?Sized),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let whole = |body| Outgoing { kind: "tool/event", id: "", version: VERSION, ts: None, body };
+    serializer.collect_seq(events.as_ref().iter().map(whole))
 }
 
 /// Appends a message in its frame. An event is named so that a reader can say how far it got.
@@ -106,9 +115,9 @@ pub fn encode(message: &Message, framing: Framing) -> Vec<u8> {
 /// The envelope, before anything is known of the body.
 #[derive(Deserialize)]
 struct Head<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(default, borrow, rename = "type", deserialize_with = "present")]
     kind: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(default, borrow, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
     version: Option<&'a RawValue>,
@@ -118,8 +127,22 @@ struct Head<'a> {
     ts: Option<&'a RawValue>,
 }
 
+/// A field that is there, be it null.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Who reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// A host: of what only hosts say, it need not know more than the type.
+    Host,
+    /// An agent.
+    Agent,
+}
+
 /// Reads one message. What cannot be read is refused with the very error its sender should get.
-pub fn decode(bytes: &[u8]) -> Result<Message, Box<ErrorMessage>> {
+pub fn decode(bytes: &[u8], side: Side) -> Result<Message, Box<ErrorMessage>> {
     let unreadable = |reason: String| Box::new(ErrorMessage::new(ErrorCode::ParseError, reason));
     let text = std::str::from_utf8(bytes)
         .map_err(|error| unreadable(format!("the message is not UTF-8: {error}")))?;
@@ -157,7 +180,9 @@ pub fn decode(bytes: &[u8]) -> Result<Message, Box<ErrorMessage>> {
             None => return Err(invalid(&id, "the `version` must be a string")),
         },
     };
-    let body = match Body::read(&kind, text) {
+    let is_known = side == Side::Agent || Body::is_request(&kind);
+    let read = if is_known { Body::read(&kind, text) } else { None };
+    let body = match read {
         Some(Ok(body)) => body,
         Some(Err(error)) => return Err(violation(&id, &error)),
         None => Body::Other(other(&kind, text).map_err(|error| unreadable(error.to_string()))?),

@@ -1,5 +1,5 @@
 //! Reading scalars as leniently as the field's own validators do: whole floats and numeric strings for integers,
-//! words for flags, and null for a field that has a default. What they refuse is refused here too.
+//! words for flags. What they refuse is refused here too, null above all.
 
 use std::{fmt, time::Duration};
 
@@ -8,17 +8,14 @@ use serde::{
     de::{Error, Unexpected, Visitor},
 };
 
-/// Text, or null for none.
-pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Option::<String>::deserialize(deserializer).map(Option::unwrap_or_default)
-}
-
-/// A list of texts, or null for none.
-pub(crate) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Option::<Vec<String>>::deserialize(deserializer).map(Option::unwrap_or_default)
-}
-
 /// A flag, or null for no.
+pub(crate) fn maybe_flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    #[derive(Deserialize)]
+    struct Given(#[serde(deserialize_with = "flag")] bool);
+    Ok(Option::<Given>::deserialize(deserializer)?.is_some_and(|Given(flag)| flag))
+}
+
+/// A flag.
 pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     struct Flag;
     impl Visitor<'_> for Flag {
@@ -43,14 +40,11 @@ pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D
                 _ => Err(E::invalid_value(Unexpected::Str(given), &self)),
             }
         }
-        fn visit_unit<E: Error>(self) -> Result<bool, E> {
-            Ok(false)
-        }
     }
     deserializer.deserialize_any(Flag)
 }
 
-/// A number, also as text; null is 0.
+/// A number, also as text.
 pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     struct Number;
     impl Visitor<'_> for Number {
@@ -70,9 +64,6 @@ pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, 
         fn visit_str<E: Error>(self, given: &str) -> Result<f64, E> {
             let number = given.trim().parse::<f64>().ok().filter(|number| number.is_finite());
             number.ok_or_else(|| E::invalid_value(Unexpected::Str(given), &self))
-        }
-        fn visit_unit<E: Error>(self) -> Result<f64, E> {
-            Ok(0.0)
         }
     }
     deserializer.deserialize_any(Number)
@@ -114,7 +105,7 @@ pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dura
 /// Seconds from 0 up. What is longer than a day is a day.
 pub(crate) fn patience<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let given = number(deserializer)?;
-    if !(given >= 0.0) {
+    if given < 0.0 {
         return Err(D::Error::custom("a timeout must be a number of seconds, not less than 0"));
     }
     Ok(Duration::from_secs_f64(given.min(86_400.0)))

@@ -132,6 +132,11 @@ impl Body {
         Self::ToolListChanged(core::ToolListChanged {})
     }
 
+    /// Whether a type is one that agents send.
+    pub(crate) fn is_request(kind: &str) -> bool {
+        matches!(kind, "ping" | "shutdown") || kind.ends_with("/req")
+    }
+
     /// The message this one belongs to, where it belongs to one.
     pub fn req_id(&self) -> Option<&str> {
         match self {

@@ -6,12 +6,13 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toolpost_model::{
-    Content, ErrorClass, Event, EventBody, InvocationId, LogLevel, Outcome, ToolResult as HostResult,
+    Content, ErrorClass, Event, EventBody, InvocationId, LogLevel, Outcome, ToolError,
+    ToolResult as HostResult,
 };
 
-use crate::{ToolCallResponse, ToolEvent, ToolResult};
+use crate::{ToolCallResponse, ToolEvent, ToolResult, codec};
 
-/// A longer text is cut: readers in the field are quadratic in the length of a string.
+/// A longer text should be cut in a server-sent event: readers in the field are quadratic in the length of a line.
 pub const MAX_TEXT: usize = 512 << 10;
 
 /// The answer to a call, written straight from the host's result.
@@ -36,10 +37,10 @@ struct ResultView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
+    error: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_code: Option<&'static str>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "codec::whole_events")]
     events: &'a [ToolEvent],
     invocation_id: InvocationId,
     outcome: Outcome,
@@ -68,7 +69,7 @@ enum Data<'a> {
 
 impl<'a> Data<'a> {
     /// The data, and whether its text had to be cut.
-    fn of(result: &'a HostResult) -> (Option<Self>, bool) {
+    fn of(result: &'a HostResult, most: usize) -> (Option<Self>, bool) {
         let structured = result.structured_content.as_ref();
         if result.content.is_empty() {
             return (structured.map(Self::Value), false);
@@ -86,7 +87,7 @@ impl<'a> Data<'a> {
             (Some(_), _) => Some(Cow::Owned(texts().collect::<Vec<_>>().join("\n"))),
         };
         let (text, cut) = match text {
-            Some(text) => match fitting(&text) {
+            Some(text) => match fitting(&text, most) {
                 Some(end) => (Some(cut_at(text, end)), true),
                 None => (Some(text), false),
             },
@@ -97,9 +98,9 @@ impl<'a> Data<'a> {
 }
 
 /// Where a text must end for its escaped form to fit, unless it fits whole.
-fn fitting(text: &str) -> Option<usize> {
+fn fitting(text: &str, most: usize) -> Option<usize> {
     // At most six characters for a byte of a control character; two bytes or more become six or twelve.
-    if text.len() <= MAX_TEXT / 6 {
+    if text.len() <= most / 6 {
         return None;
     }
     let mut written = 0;
@@ -109,7 +110,7 @@ fn fitting(text: &str) -> Option<usize> {
             ' '..='~' => 1,
             other => 6 * other.len_utf16(),
         };
-        if written > MAX_TEXT {
+        if written > most {
             return Some(place);
         }
     }
@@ -128,8 +129,16 @@ fn cut_at(text: Cow<'_, str>, end: usize) -> Cow<'_, str> {
 
 impl<'a> CallResponseView<'a> {
     /// The answer to the request `req_id`, which called the tool by `tool_name`.
-    pub fn of(req_id: &'a str, tool_name: &'a str, result: &'a HostResult, events: &'a [ToolEvent]) -> Self {
-        let (data, cut) = Data::of(result);
+    ///
+    /// Its text takes `most` bytes at most once it is written; see [`MAX_TEXT`].
+    pub fn of(
+        req_id: &'a str,
+        tool_name: &'a str,
+        result: &'a HostResult,
+        events: &'a [ToolEvent],
+        most: usize,
+    ) -> Self {
+        let (data, cut) = Data::of(result, most);
         let error = result.error.as_ref();
         Self {
             req_id,
@@ -138,10 +147,11 @@ impl<'a> CallResponseView<'a> {
                 tool_name,
                 duration_ms: result.timings.total_us / 1_000,
                 data,
-                summary: result.summary.as_deref(),
+                // Of a failure the summary is the error again.
+                summary: result.summary.as_deref().filter(|_| error.is_none()),
                 truncated: cut || result.truncated.is_some(),
                 exit_code: result.exit_code,
-                error: error.map(|error| error.message.as_str()),
+                error: error.map(told),
                 error_code: result.error_class().map(error_code),
                 events,
                 invocation_id: result.invocation_id,
@@ -173,7 +183,7 @@ impl<'a> CallResponseView<'a> {
                 summary: data.summary.map(Value::from),
                 truncated: data.truncated,
                 exit_code: data.exit_code,
-                error: data.error.map(str::to_owned),
+                error: data.error.as_deref().map(str::to_owned),
                 error_code: data.error_code.map(str::to_owned),
                 events: data.events.to_vec(),
                 invocation_id: Some(data.invocation_id),
@@ -203,6 +213,14 @@ impl Data<'_> {
                 Value::Object(parts)
             }
         }
+    }
+}
+
+/// The message with the hint: clients of this protocol have no other place for it.
+fn told(error: &ToolError) -> Cow<'_, str> {
+    match &error.hint {
+        None => Cow::Borrowed(&error.message),
+        Some(hint) => Cow::Owned(format!("{}\nhint: {hint}", error.message)),
     }
 }
 

@@ -4,7 +4,7 @@
 //! records may see, *permission input* is what the decision is made on, *call input* is what the tool gets.
 //! They usually share one parsed value, so keeping them apart costs pointers, not copies.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use serde::{
     Deserialize, Serialize, Serializer,
@@ -32,6 +32,14 @@ impl ModelInput {
         Self::Value(Arc::new(value))
     }
 
+    /// The JSON without the blanks between its tokens: what makes two inputs the same request.
+    pub fn compact(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => compact(text),
+            Self::Value(value) => Cow::Owned(value.to_string()),
+        }
+    }
+
     /// Parses into an object, refusing duplicate keys: a checker and a tool must see the same value.
     pub fn parse(&self) -> Result<Arguments, ArgumentsError> {
         match self {
@@ -40,6 +48,26 @@ impl ModelInput {
             Self::Value(value) => Err(ArgumentsError::NotAnObject { given: kind_of(value) }),
         }
     }
+}
+
+fn compact(text: &str) -> Cow<'_, str> {
+    let (mut kept, mut in_string, mut escaped, mut start) = (String::new(), false, false, 0);
+    for (place, byte) in text.bytes().enumerate() {
+        if in_string {
+            in_string = escaped || byte != b'"';
+            escaped = byte == b'\\' && !escaped;
+        } else if byte == b'"' {
+            in_string = true;
+        } else if byte.is_ascii_whitespace() {
+            kept.push_str(&text[start..place]);
+            start = place + 1;
+        }
+    }
+    if start == 0 {
+        return Cow::Borrowed(text);
+    }
+    kept.push_str(&text[start..]);
+    Cow::Owned(kept)
 }
 
 /// A JSON object that was parsed once and is shared from then on.

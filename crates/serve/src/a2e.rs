@@ -16,7 +16,7 @@ mod stdio;
 mod tools;
 mod wire;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use toolpost_core::Host;
 use toolpost_store::AuditWriter;
@@ -69,6 +69,7 @@ pub(crate) struct Face {
     settings: Settings,
     /// Tells the events of this life of the host from those of another.
     epoch: String,
+    since: Instant,
     sessions: Sessions,
 }
 
@@ -80,7 +81,14 @@ impl Face {
         capabilities.push(Arc::new(Tools { plugin, priority, exclusive }));
         let epoch = Uuid::new_v4().simple().to_string().split_off(24);
         let registry = Registry::new(capabilities);
-        Arc::new(Self { host, registry, settings, epoch, sessions: Sessions::default() })
+        Arc::new(Self {
+            host,
+            registry,
+            settings,
+            epoch,
+            since: Instant::now(),
+            sessions: Sessions::default(),
+        })
     }
 
     /// Lets every stream end once its reader has what is there. For the end of the host, after its last call.

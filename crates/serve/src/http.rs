@@ -46,7 +46,7 @@ pub(crate) struct About {
 }
 
 /// How long a request's body may take to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The one route that needs no token.
 pub(crate) const HEALTH: &str = "/health";
 /// The header that names a session opened with `POST /sessions`.
@@ -104,7 +104,7 @@ async fn session_of(
 }
 
 /// The whole body, as long as it is within the limit: nothing larger is ever held.
-pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
+async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
     match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, limit).collect()).await {
         Err(_) => Err(Problem::too_slow()),
         Ok(Ok(body)) => Ok(body.to_bytes()),

@@ -105,6 +105,10 @@ impl<'a> Reader<'a> {
         for (key, word) in
             [("format", "format"), ("minimum", "at least"), ("maximum", "at most"), ("default", "default")]
         {
+            // The formats of numbers are names of machine types, which no caller cares for.
+            if key == "format" && kind != "string" {
+                continue;
+            }
             match schema.get(key).or_else(|| plain.get(key)) {
                 None | Some(Value::Null) => {}
                 Some(Value::String(value)) => notes.push(format!("{word} {value}")),

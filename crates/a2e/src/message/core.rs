@@ -12,19 +12,19 @@ use crate::lax;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HandshakeRequest {
     /// What the agent calls itself.
-    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub agent_id: String,
     /// The capabilities it would use, and whatever else it wants to say of itself.
-    #[serde(default, deserialize_with = "lax::texts", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_caps: Vec<String>,
     /// The token that lets it in.
-    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub auth_token: String,
     /// What its surface is for. An extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surface: Option<SurfaceRequest>,
     /// Extension messages it wants to be sent. An extension.
-    #[serde(default, deserialize_with = "lax::texts", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
 }
 
@@ -32,10 +32,10 @@ pub struct HandshakeRequest {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HandshakeResponse {
     /// The request.
-    #[serde(default, deserialize_with = "lax::text")]
+    #[serde(default)]
     pub req_id: String,
     /// The session from now on.
-    #[serde(default, deserialize_with = "lax::text")]
+    #[serde(default)]
     pub session_id: String,
     /// One entry per capability that was asked for and is served.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -47,7 +47,7 @@ pub struct HandshakeResponse {
     #[serde(default = "yes", deserialize_with = "lax::flag", skip_serializing_if = "Clone::clone")]
     pub ok: bool,
     /// Why not.
-    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The session's name in the host's records. An extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -172,7 +172,7 @@ pub struct ToolListChanged {}
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Pong {
     /// The ping.
-    #[serde(default, deserialize_with = "lax::text")]
+    #[serde(default)]
     pub req_id: String,
     /// Age of the session.
     #[serde(default, deserialize_with = "lax::number")]
@@ -205,12 +205,12 @@ fn ten_seconds() -> Duration {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ErrorMessage {
     /// The message that could not be answered; empty where nobody knows which.
-    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub req_id: String,
     /// What kind of trouble.
     pub code: ErrorCode,
     /// In words.
-    #[serde(default, deserialize_with = "lax::text")]
+    #[serde(default)]
     pub message: String,
     /// More, for programs.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -219,7 +219,7 @@ pub struct ErrorMessage {
     #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
     pub retryable: bool,
     /// The capability that could not.
-    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub capability_name: String,
 }
 
@@ -325,10 +325,10 @@ impl<'de> Deserialize<'de> for ErrorCode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InvokeEvent {
     /// Progress, status, log, artifact, or a word of the capability's own.
-    #[serde(default = "status", deserialize_with = "lax::text")]
+    #[serde(default = "status")]
     pub kind: String,
     /// The request it belongs to.
-    #[serde(default, deserialize_with = "lax::text")]
+    #[serde(default)]
     pub req_id: String,
     /// What happened.
     #[serde(default, skip_serializing_if = "Map::is_empty")]

@@ -16,13 +16,13 @@ pub type ToolEvent = InvokeEvent;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ToolListRequest {
     /// Only tools of this kind; empty for all.
-    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub filter_kind: String,
     /// Only tools that have all of these tags.
-    #[serde(default, deserialize_with = "lax::texts", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filter_tags: Vec<String>,
     /// Search words; empty lists everything.
-    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub query: String,
     /// Deferred tools too.
     #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
@@ -36,7 +36,7 @@ pub struct ToolListRequest {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ToolListResponse {
     /// The request.
-    #[serde(default, deserialize_with = "lax::text")]
+    #[serde(default)]
     pub req_id: String,
     /// What was found, best first in a search.
     #[serde(default)]
@@ -47,16 +47,16 @@ pub struct ToolListResponse {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToolCallRequest {
     /// The session, where the agent wants to be explicit.
-    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub session_id: String,
     /// The tool.
-    #[serde(default, deserialize_with = "lax::text")]
+    #[serde(default)]
     pub tool_name: String,
     /// The arguments, as they came.
     #[serde(deserialize_with = "arguments", serialize_with = "write_arguments")]
     pub arguments: ModelInput,
     /// The agent's word for what belongs together.
-    #[serde(default, deserialize_with = "lax::text", skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub correlation_id: String,
     /// Whether events are wanted.
     #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
@@ -118,7 +118,7 @@ fn write_arguments<S: Serializer>(arguments: &ModelInput, serializer: S) -> Resu
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToolCallResponse {
     /// The request.
-    #[serde(default, deserialize_with = "lax::text")]
+    #[serde(default)]
     pub req_id: String,
     /// How it ended.
     pub data: ToolResult,
@@ -145,7 +145,7 @@ pub struct ToolResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Value>,
     /// Whether something was cut.
-    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, deserialize_with = "lax::maybe_flag", skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
     /// Exit code of a process, where one ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,7 +157,7 @@ pub struct ToolResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
     /// What happened on the way, where it was asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "crate::codec::whole_events")]
     pub events: Vec<ToolEvent>,
     /// The call in the host's record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,10 +187,10 @@ pub struct ToolCancelRequest {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ToolCancelResponse {
     /// The request.
-    #[serde(default, deserialize_with = "lax::text")]
+    #[serde(default)]
     pub req_id: String,
     /// The call that was to stop.
-    #[serde(default, deserialize_with = "lax::text")]
+    #[serde(default)]
     pub call_id: String,
     /// Whether it was running. Its own answer still comes.
     #[serde(default, deserialize_with = "lax::flag")]

@@ -35,7 +35,11 @@ pub(crate) async fn supervise(
     let mut work = AssertUnwindSafe(work).catch_unwind();
     let stopped = tokio::select! {
         biased;
-        ended = &mut work => return returned(ended),
+        ended = &mut work => return match returned(ended) {
+            // Told to stop, a tool that listens may be quicker than this.
+            Finished::Returned(Err(_)) if cancel.is_cancelled() => Finished::Canceled,
+            ended => ended,
+        },
         () = cancel.cancelled() => Finished::Canceled,
         () = tokio::time::sleep_until(deadline.into()) => Finished::DeadlinePassed,
     };

@@ -65,10 +65,7 @@ fn digest(tool: &str, input: &ModelInput) -> [u8; 32] {
     let mut hasher = Sha256::new();
     hasher.update((tool.len() as u64).to_le_bytes());
     hasher.update(tool);
-    match input {
-        ModelInput::Text(text) => hasher.update(text.as_bytes()),
-        ModelInput::Value(value) => hasher.update(value.to_string()),
-    }
+    hasher.update(input.compact().as_bytes());
     hasher.finalize().into()
 }
 

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio_util::sync::CancellationToken;
 use toolpost_a2e::{
     Body, CapabilityName, ErrorCode, ErrorMessage, HandshakeRequest, HandshakeResponse, Message, Pong,
     RefusalReason, Shutdown,
@@ -70,6 +71,8 @@ pub(super) struct Conversation {
     session_id: SessionId,
     door: Arc<Door>,
     since: Instant,
+    /// Cut short what an agent that leaves has allowed its calls.
+    hurry: CancellationToken,
     state: Mutex<State>,
 }
 
@@ -107,7 +110,8 @@ impl Conversation {
         let (since, outbox) = (Instant::now(), Outbox::new(transport.readers()));
         let state = Mutex::new(State { standing: Standing::Stranger, last_used: since });
         let (face, door) = (Arc::clone(face), Arc::clone(door));
-        Arc::new(Self { face, transport, outbox, wire_id, session_id, door, since, state })
+        let hurry = CancellationToken::new();
+        Arc::new(Self { face, transport, outbox, wire_id, session_id, door, since, hurry, state })
     }
 
     /// A session of an earlier life of the host. Its agent may not have heard the last answers.
@@ -206,8 +210,14 @@ impl Conversation {
     /// To the capabilities, where the sender may talk to them.
     async fn hand_on(self: &Arc<Self>, message: Message) -> Result<(), ErrorMessage> {
         let Some(peer) = self.peer() else {
-            let reason = if self.is_over() { "this session is over" } else { "a handshake comes first" };
-            return Err(ErrorMessage::new(ErrorCode::Unauthorized, reason));
+            return match self.is_over() {
+                // The answer is on its way, and an error in its place would be taken for it.
+                true if self.outbox.is_under_way(&message.id) => Ok(()),
+                true => {
+                    Err(ErrorMessage::new(ErrorCode::RuntimeError, "this session is over and takes no more"))
+                }
+                false => Err(ErrorMessage::new(ErrorCode::Unauthorized, "a handshake comes first")),
+            };
         };
         let takers = self.face.registry.takers(message.body.kind());
         let Some(first) = takers.first() else { return Err(nobody_takes(message.body.kind())) };
@@ -318,11 +328,17 @@ impl Conversation {
     fn leave(self: &Arc<Self>, request: Shutdown) {
         let known = match std::mem::replace(&mut self.state().standing, Standing::Over) {
             Standing::Known(known) => known,
-            Standing::Stranger | Standing::Over => return self.outbox.close(),
+            Standing::Stranger => return self.outbox.close(),
+            // It is leaving, or was never let in.
+            Standing::Over => return,
         };
         let leaving = Arc::clone(self);
         tokio::spawn(async move {
-            let in_time = tokio::time::timeout(request.timeout, leaving.outbox.settled()).await.is_ok();
+            let in_time = tokio::select! {
+                () = leaving.outbox.settled() => true,
+                () = tokio::time::sleep(request.timeout) => false,
+                () = leaving.hurry.cancelled() => false,
+            };
             if let Err(error) = leaving.face.host.close_session(&known.session).await {
                 tracing::warn!(%error, "a session could not be closed on record");
             }
@@ -335,6 +351,7 @@ impl Conversation {
 
     /// The other end is gone for good: what runs for it stops.
     pub(super) fn hang_up(self: &Arc<Self>) {
+        self.hurry.cancel();
         self.leave(Shutdown { timeout: Duration::ZERO });
     }
 

@@ -9,17 +9,18 @@ use axum::{
     Extension, Json, Router,
     body::Body,
     extract::State,
-    http::{HeaderMap, HeaderName, HeaderValue, header},
-    response::Response,
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
     routing::{get, post},
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use toolpost_a2e::{
     ErrorCode, ErrorMessage,
-    codec::{Framing, decode},
+    codec::{Framing, Side, decode},
 };
 use toolpost_core::Standing;
 use toolpost_model::RequestId;
@@ -34,7 +35,7 @@ use super::{
 };
 use crate::{
     auth::Door,
-    http::{KEEP_ALIVE, Problem, STILL_HERE, read_body},
+    http::{BODY_TIMEOUT, KEEP_ALIVE, Problem, STILL_HERE},
 };
 
 /// The paths that need no token: a session's id, and the token in its handshake, are asked for instead.
@@ -43,6 +44,8 @@ pub(crate) const ROUTES: [&str; 3] = ["/session", "/send", "/stream"];
 /// Names the session in every request but the first.
 const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+/// Where a sender that does not stop is cut off.
+const MAX_DISCARDED: usize = 64 << 20;
 /// About how much is written to a stream at once.
 const BATCH: usize = 64 << 10;
 
@@ -60,19 +63,55 @@ async fn open(State(face): State<Arc<Face>>, Extension(door): Extension<Arc<Door
     Json(json!({ "session_id": sessions::open(&face, &door) }))
 }
 
+/// A request that belongs to no session, in the words of this protocol's servers.
+struct Refused(StatusCode, &'static str);
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.0, Json(json!({ "detail": self.1 }))).into_response()
+    }
+}
+
 async fn conversation(
     face: &Arc<Face>,
     door: &Arc<Door>,
     headers: &HeaderMap,
-) -> Result<Arc<Conversation>, Problem> {
+) -> Result<Arc<Conversation>, Refused> {
     let Some(id) = headers.get(SESSION) else {
-        return Err(Problem::bad_request("missing_session", "the `X-Session-Id` header is missing"));
+        return Err(Refused(StatusCode::BAD_REQUEST, "the `X-Session-Id` header is missing"));
     };
     let found = match id.to_str() {
         Ok(id) => sessions::find(face, door, id).await,
         Err(_) => None,
     };
-    found.ok_or_else(|| Problem::not_found("no_such_session", "there is no such session"))
+    found.ok_or(Refused(StatusCode::NOT_FOUND, "there is no such session"))
+}
+
+/// A message's bytes. Of one that is too long the rest is read and thrown away, so that its sender hears the answer
+/// instead of a broken connection.
+async fn message(body: Body, limit: usize) -> Result<Option<Bytes>, Refused> {
+    let mut body = body;
+    let (mut whole, mut seen) = (BytesMut::new(), 0);
+    let reading = async {
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else {
+                return Err(Refused(StatusCode::BAD_REQUEST, "the body stopped in the middle"));
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            seen += data.len();
+            if seen > MAX_DISCARDED {
+                return Err(Refused(StatusCode::PAYLOAD_TOO_LARGE, "the body is far over the limit"));
+            }
+            if seen <= limit {
+                whole.extend_from_slice(&data);
+            }
+        }
+        Ok((seen <= limit).then(|| whole.freeze()))
+    };
+    match tokio::time::timeout(BODY_TIMEOUT, reading).await {
+        Ok(read) => read,
+        Err(_) => Err(Refused(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+    }
 }
 
 async fn take(
@@ -80,20 +119,19 @@ async fn take(
     Extension(door): Extension<Arc<Door>>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Value>, Refused> {
     let conversation = conversation(&face, &door, &headers).await?;
     let limit = face.settings.message_limit;
-    let read = match read_body(body, limit).await {
-        Ok(body) if body.is_empty() => return Ok(Json(json!({ "ok": true }))),
-        Ok(body) => decode(&body),
-        Err(problem) if problem.is_too_large() => Err(Box::new(too_large(limit))),
-        Err(problem) => return Err(problem),
+    let read = match message(body, limit).await? {
+        Some(body) if body.is_empty() => return Ok(Json(json!({ "ok": true }))),
+        Some(body) => decode(&body, Side::Host),
+        None => Err(Box::new(too_large(limit))),
     };
     match conversation.receive(read).await {
         Received::Taken => Ok(Json(json!({ "ok": true }))),
-        Received::Flooded => Err(Problem::too_many(
-            "unread_answers",
-            "thousands of answers wait on this session's stream; read them first",
+        Received::Flooded => Err(Refused(
+            StatusCode::TOO_MANY_REQUESTS,
+            "thousands of answers wait to be read from the stream",
         )),
     }
 }
@@ -107,7 +145,7 @@ async fn listen(
     State(face): State<Arc<Face>>,
     Extension(door): Extension<Arc<Door>>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refused> {
     let conversation = conversation(&face, &door, &headers).await?;
     let after = headers.get(LAST_EVENT).and_then(|value| value.to_str().ok()).and_then(|id| {
         let (epoch, number) = id.split_once('-')?;
@@ -226,7 +264,7 @@ pub(crate) async fn tend(face: std::sync::Weak<Face>) {
         match changed {
             Ok(Ok(())) => face.sessions.tell_of_changed_list(),
             Ok(Err(_)) => return,
-            Err(_) => face.sessions.sweep(),
+            Err(_) => face.sessions.sweep(face.host.limits().session_idle),
         }
     }
 }

@@ -18,7 +18,7 @@ use toolpost_core::{Answer, Heard, Listing, ToolFilter};
 use super::audit::Asked;
 
 /// Small messages that may wait. A peer that has more of them unread sends without reading.
-const MAX_MESSAGES: usize = 4_096;
+const MAX_MESSAGES: usize = 16_384;
 /// Events that may wait. A reader further behind loses some.
 const MAX_EVENTS: usize = 1_024;
 /// Answers that may wait, in bytes. A session further behind is not given new calls.
@@ -181,6 +181,10 @@ impl Outbox {
                 Begun::New
             }
         }
+    }
+
+    pub(super) fn is_under_way(&self, req_id: &str) -> bool {
+        self.state().under_way.contains_key(req_id)
     }
 
     /// A call that gets no answer of its own after all.

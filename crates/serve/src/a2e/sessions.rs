@@ -20,8 +20,6 @@ use crate::auth::Door;
 const MAX_STRANGERS: usize = 256;
 /// How long a stranger may take for its handshake.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(60);
-/// A session that nobody read or used for so long leaves memory. The record brings it back.
-const PARKED_AFTER: Duration = Duration::from_secs(600);
 /// How often sessions are looked through.
 pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
@@ -39,8 +37,8 @@ impl Sessions {
         self.open().get(wire_id).cloned()
     }
 
-    /// Forgets what nobody will ask for again.
-    pub(super) fn sweep(&self) {
+    /// Forgets what nobody will ask for again, and ends sessions that nobody used for too long.
+    pub(super) fn sweep(&self, session_idle: Duration) {
         self.open().retain(|_, session| {
             let idle = session.idle_time();
             if session.is_stranger() {
@@ -48,7 +46,10 @@ impl Sessions {
             } else if session.is_over() {
                 idle < LAST_WORDS
             } else {
-                idle < PARKED_AFTER
+                if idle >= session_idle {
+                    session.hang_up();
+                }
+                idle < session_idle
             }
         });
     }
@@ -98,6 +99,10 @@ pub(super) async fn find(face: &Arc<Face>, door: &Arc<Door>, wire_id: &str) -> O
     if let Some(found) = face.sessions.known(wire_id) {
         let is_told_all = found.is_over() && found.outbox.is_closed() && found.idle_time() > LAST_WORDS;
         return (!is_told_all).then_some(found);
+    }
+    // Whoever did not come back in this time has not come back since the host began.
+    if face.since.elapsed() > face.host.limits().session_idle {
+        return None;
     }
     let session_id = recorded(wire_id);
     let session = face.host.resume_session(&session_id).await.ok()?;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use tokio::sync::{mpsc, oneshot};
-use toolpost_a2e::codec::{Framing, decode};
+use toolpost_a2e::codec::{Framing, Side, decode};
 use toolpost_model::SessionId;
 use uuid::Uuid;
 
@@ -54,7 +54,7 @@ pub(crate) async fn converse(
         tokio::select! {
             biased;
             line = to_handle.recv() => match line {
-                Some(Line::Whole(line)) => drop(conversation.receive(decode(&line)).await),
+                Some(Line::Whole(line)) => drop(conversation.receive(decode(&line, Side::Host)).await),
                 Some(Line::TooLong) => drop(conversation.receive(Err(Box::new(too_large(limit)))).await),
                 None => break,
             },

@@ -154,10 +154,7 @@ async fn start(peer: &Peer, id: String, request: ToolCallRequest) -> Result<Hand
 fn digest(request: &ToolCallRequest) -> u64 {
     let mut hasher = DefaultHasher::new();
     request.tool_name.hash(&mut hasher);
-    match &request.arguments {
-        ModelInput::Text(text) => text.hash(&mut hasher),
-        ModelInput::Value(value) => value.hash(&mut hasher),
-    }
+    request.arguments.compact().hash(&mut hasher);
     hasher.finish()
 }
 

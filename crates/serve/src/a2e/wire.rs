@@ -3,9 +3,10 @@
 use toolpost_a2e::{
     Body, Message,
     codec::{Framing, Outgoing, VERSION, encode_into},
-    projection::CallResponseView,
+    projection::{CallResponseView, MAX_TEXT},
 };
 use toolpost_core::Listing;
+use uuid::Uuid;
 
 use super::{
     capability::definition,
@@ -21,7 +22,8 @@ pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
             encode_into(out, &message, framing);
         }
         Item::Answer(answered) => {
-            let body = response(answered);
+            let most = if framing == Framing::Event { MAX_TEXT } else { usize::MAX };
+            let body = response(answered, most);
             let (id, ts) = (answered.answer.result().invocation_id.to_hex(), Some(body.ts()));
             encode_into(
                 out,
@@ -31,7 +33,8 @@ pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
         }
         Item::List(list) => {
             let body = ListView { req_id: &list.req_id, tools: Definitions(&list.tools) };
-            let message = Outgoing { kind: "tool/list/resp", id: "", version: VERSION, ts: None, body };
+            let id = Uuid::new_v4().simple().to_string();
+            let message = Outgoing { kind: "tool/list/resp", id: &id, version: VERSION, ts: None, body };
             let before = out.len();
             encode_into(out, &message, framing);
             if let Some(asked) = &list.asked {
@@ -47,7 +50,7 @@ pub(super) fn message(item: Item) -> Message {
         Item::Message(message) => std::sync::Arc::unwrap_or_clone(message),
         Item::Event(event) => Message::unnamed(Body::ToolEvent(event)),
         Item::Answer(answered) => {
-            let response = response(&answered).to_message();
+            let response = response(&answered, usize::MAX).to_message();
             Message {
                 id: answered.answer.result().invocation_id.to_hex(),
                 version: None,
@@ -66,8 +69,8 @@ pub(super) fn message(item: Item) -> Message {
     }
 }
 
-fn response(answered: &AnsweredCall) -> CallResponseView<'_> {
-    CallResponseView::of(&answered.req_id, &answered.tool, answered.answer.result(), &answered.events)
+fn response(answered: &AnsweredCall, most: usize) -> CallResponseView<'_> {
+    CallResponseView::of(&answered.req_id, &answered.tool, answered.answer.result(), &answered.events, most)
 }
 
 /// A list written straight from the catalog, one tool at a time.

@@ -50,14 +50,6 @@ impl Problem {
         )
     }
 
-    pub(crate) fn is_too_large(&self) -> bool {
-        self.status == StatusCode::PAYLOAD_TOO_LARGE
-    }
-
-    pub(crate) fn too_many(code: &'static str, message: impl Into<String>) -> Self {
-        Self::new(StatusCode::TOO_MANY_REQUESTS, code, message)
-    }
-
     pub(crate) fn too_slow() -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not arrive in time")
     }
