@@ -229,15 +229,17 @@ fn violation(id: &str, error: &serde_path_to_error::Error<serde_json::Error>) ->
     let reason = error.inner().to_string();
     // The column is of the whole message, which the sender did not write by hand.
     let reason = reason.split(" at line ").next().unwrap_or_default();
-    let mut refused = if path == "." {
-        ErrorMessage::new(ErrorCode::SchemaViolation, reason)
-    } else {
-        ErrorMessage::new(ErrorCode::SchemaViolation, format!("`{path}`: {reason}"))
+    let missing = reason.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+    let (field, message) = match (path.as_str(), missing) {
+        (".", Some(missing)) => (missing, format!("`{missing}` is missing")),
+        (".", None) => ("", reason.to_owned()),
+        (path, _) => (path, format!("`{path}`: {reason}")),
     };
-    if path != "." {
-        refused.detail.insert("field".to_owned(), Value::from(path));
+    let mut refused = ErrorMessage::new(ErrorCode::SchemaViolation, message).to(id);
+    if !field.is_empty() {
+        refused.detail.insert("field".to_owned(), Value::from(field));
     }
-    Box::new(refused.to(id))
+    Box::new(refused)
 }
 
 /// How deep the brackets of a text are nested, strings left out.
