@@ -105,7 +105,7 @@ pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dura
 /// Seconds from 0 up. What is longer than a day is a day.
 pub(crate) fn patience<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let given = number(deserializer)?;
-    if given < 0.0 {
+    if given.is_nan() || given < 0.0 {
         return Err(D::Error::custom("a timeout must be a number of seconds, not less than 0"));
     }
     Ok(Duration::from_secs_f64(given.min(86_400.0)))

@@ -9,7 +9,7 @@ use toolpost_model::SurfaceRequest;
 use crate::lax;
 
 /// `handshake/req`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub struct HandshakeRequest {
     /// What the agent calls itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -26,6 +26,19 @@ pub struct HandshakeRequest {
     /// Extension messages it wants to be sent. An extension.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
+}
+
+/// The token is left out, so that a message can be printed.
+impl fmt::Debug for HandshakeRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { agent_id, agent_caps, auth_token: _, surface, extensions } = self;
+        f.debug_struct("HandshakeRequest")
+            .field("agent_id", agent_id)
+            .field("agent_caps", agent_caps)
+            .field("surface", surface)
+            .field("extensions", extensions)
+            .finish_non_exhaustive()
+    }
 }
 
 /// `handshake/resp`.
@@ -55,6 +68,21 @@ pub struct HandshakeResponse {
     /// The host, where its operator named it. An extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_id: Option<String>,
+}
+
+impl Default for HandshakeResponse {
+    fn default() -> Self {
+        Self {
+            req_id: String::new(),
+            session_id: String::new(),
+            accepted_caps: Vec::new(),
+            max_parallel: four(),
+            ok: yes(),
+            reason: String::new(),
+            host_session_id: None,
+            host_id: None,
+        }
+    }
 }
 
 fn yes() -> bool {
