@@ -242,6 +242,11 @@ fn violation(id: &str, error: &serde_path_to_error::Error<serde_json::Error>) ->
     Box::new(refused)
 }
 
+/// Whether a reader like this one would refuse a text for its nesting.
+pub(crate) fn is_too_deep(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok_and(|text| depth(text) > MAX_DEPTH)
+}
+
 /// How deep the brackets of a text are nested, strings left out.
 fn depth(text: &str) -> usize {
     let (mut deepest, mut now) = (0_usize, 0_usize);

@@ -5,13 +5,19 @@
 //! protocol drop a message with one wrong field without a word, so every shape here is as they accept it.
 #![warn(missing_docs)]
 
+mod client;
 pub mod codec;
 mod definition;
 mod lax;
 mod link;
 mod message;
 pub mod projection;
+mod tool_api;
 
+pub use client::{
+    AuthToken, CallError, Client, ConnectError, ConnectOptions, Counters, Gone, HttpHost, Notice, Notices,
+    ProtocolError, Stderr, StdioCommand, Transport,
+};
 pub use definition::{ToolDefinition, ToolParameter};
 pub use link::Link;
 pub use message::{
@@ -19,3 +25,4 @@ pub use message::{
     InvokeEvent, Message, OtherBody, Pong, RefusalReason, Shutdown, ToolCallRequest, ToolCallResponse,
     ToolCancelRequest, ToolCancelResponse, ToolEvent, ToolListRequest, ToolListResponse, ToolResult,
 };
+pub use tool_api::{Call, CallEvent, CallOptions, ListOptions, ToolApi};

@@ -1,0 +1,167 @@
+//! A host behind HTTP: messages go there by POST, and come back on one stream of server-sent events.
+//!
+//! Both may break at any time, together or alone, and nobody who waits for an answer should notice. The stream is
+//! opened again where it broke off. A POST is repeated under the same id, which the host recognises. What the host
+//! has taken and not answered is sent once more when the stream is back, since the host may have died in between;
+//! it then says how the call ended, and does not run it twice. Only when the host has forgotten the session is
+//! there a new one, and what the old one had taken has no answer any more.
+
+mod post;
+mod session;
+mod sse;
+mod stream;
+mod tls;
+
+use std::{sync::Arc, time::Duration};
+
+use reqwest::{Url, header::HeaderValue};
+use tokio::sync::{Semaphore, watch};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{error::ConnectError, hello::ConnectOptions, router::Router};
+
+/// POSTs at the same time, and so connections.
+const POSTS: usize = 32;
+/// The longest pause between two tries to open a stream or a session.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Where a host is, and what its routes are called.
+#[derive(Clone, Debug)]
+pub struct HttpHost {
+    url: String,
+    send_path: String,
+    stream_path: String,
+}
+
+impl HttpHost {
+    /// The host at this address, such as `http://127.0.0.1:8765`.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), send_path: "/send".to_owned(), stream_path: "/stream".to_owned() }
+    }
+
+    /// Where messages go, if not to `/send`.
+    #[must_use]
+    pub fn send_path(mut self, path: impl Into<String>) -> Self {
+        self.send_path = path.into();
+        self
+    }
+
+    /// Where messages come from, if not from `/stream`.
+    #[must_use]
+    pub fn stream_path(mut self, path: impl Into<String>) -> Self {
+        self.stream_path = path.into();
+        self
+    }
+
+    fn routes(&self) -> Result<Routes, ConnectError> {
+        let refused = |reason: &dyn std::fmt::Display| ConnectError::Address { reason: reason.to_string() };
+        let base = Url::parse(&self.url).map_err(|error| refused(&error))?;
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(refused(&"it must begin with `http://` or `https://`"));
+        }
+        let at = |path: &str| {
+            let mut url = base.clone();
+            let (before, after) = (base.path().trim_end_matches('/'), path.trim_start_matches('/'));
+            url.set_path(&format!("{before}/{after}"));
+            url
+        };
+        Ok(Routes { session: at("session"), send: at(&self.send_path), stream: at(&self.stream_path) })
+    }
+}
+
+struct Routes {
+    session: Url,
+    send: Url,
+    stream: Url,
+}
+
+pub(super) struct HttpWire {
+    http: reqwest::Client,
+    routes: Routes,
+    hello: ConnectOptions,
+    router: Arc<Router>,
+    state: watch::Sender<State>,
+    /// The newest session that the host said it does not know.
+    lost: watch::Sender<u64>,
+    posts: Semaphore,
+    pub(super) stop: CancellationToken,
+    pub(super) tasks: TaskTracker,
+}
+
+/// What a POST can go to.
+#[derive(Clone)]
+enum State {
+    /// The host knows the agent.
+    Ready(Arc<Session>),
+    /// There will be a session soon, or not.
+    Between,
+    /// There will be none any more.
+    Over,
+}
+
+/// One session with the host.
+struct Session {
+    /// Counts the sessions of this client.
+    number: u64,
+    /// The host's name for it: all that a request needs to be let in.
+    key: HeaderValue,
+}
+
+impl HttpWire {
+    pub(super) async fn connect(
+        host: &HttpHost,
+        hello: ConnectOptions,
+        router: Arc<Router>,
+    ) -> Result<Arc<Self>, ConnectError> {
+        let routes = host.routes()?;
+        let wire = Arc::new(Self {
+            http: tls::client(routes.session.scheme() == "https")?,
+            routes,
+            hello,
+            router,
+            state: watch::Sender::new(State::Between),
+            lost: watch::Sender::new(0),
+            posts: Semaphore::new(POSTS),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        });
+        let (session, stream) = wire.establish(1).await?;
+        wire.state.send_replace(State::Ready(session.clone()));
+        wire.tasks.spawn(wire.stop.clone().run_until_cancelled_owned(wire.clone().run(session, stream)));
+        Ok(wire)
+    }
+}
+
+/// The pause before a try: none before the first, then a tenth of a second, doubled from try to try.
+fn pause(tries: u32, longest: Duration) -> Duration {
+    match tries {
+        0 => Duration::ZERO,
+        tries => longest.min(Duration::from_millis(100 << (tries - 1).min(10))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound() {
+        let pauses: Vec<_> = (0..10).map(|tries| pause(tries, LONGEST_PAUSE).as_millis()).collect();
+        assert_eq!(pauses, [0, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]);
+        assert_eq!(pause(u32::MAX, LONGEST_PAUSE), LONGEST_PAUSE);
+    }
+
+    #[test]
+    fn routes_of_an_address() {
+        for (url, send) in [
+            ("http://127.0.0.1:8765", "http://127.0.0.1:8765/send"),
+            ("http://127.0.0.1:8765/", "http://127.0.0.1:8765/send"),
+            ("https://example.org/a2e/", "https://example.org/a2e/send"),
+        ] {
+            assert_eq!(HttpHost::new(url).routes().unwrap().send.as_str(), send);
+        }
+        for url in ["", "127.0.0.1:8765", "ftp://example.org", "unix:/tmp/x"] {
+            assert!(matches!(HttpHost::new(url).routes(), Err(ConnectError::Address { .. })), "{url}");
+        }
+    }
+}

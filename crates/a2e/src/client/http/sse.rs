@@ -1,0 +1,277 @@
+//! Server-sent events, read as they come: any cut between pieces, any of the three line ends, several data
+//! lines an event. Nothing is read twice and nothing grows without bound.
+
+/// How much of an event that is too long is kept.
+const HEAD: usize = 4 << 10;
+/// Longer names of events are not remembered.
+const ID_LIMIT: usize = 1 << 10;
+/// What stands before the data in its line.
+const FIELD: usize = "data: ".len();
+/// Space that an ordinary event may keep for the next one.
+const KEPT: usize = 1 << 20;
+
+/// What a stream says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sse<'a> {
+    /// The data lines of one event, joined.
+    Event(&'a [u8]),
+    /// The beginning of an event that is too long.
+    TooLong(&'a [u8]),
+    /// A comment: the host is alive.
+    Comment,
+}
+
+/// Reads one stream. A new stream needs [`Parser::restart`].
+pub(super) struct Parser {
+    limit: usize,
+    /// The beginning of a line whose end has not come.
+    line: Vec<u8>,
+    /// The data of the event so far, each line with its end.
+    data: Vec<u8>,
+    too_long: bool,
+    /// The name of the event so far.
+    id: Option<String>,
+    /// The name of the last whole event.
+    last_id: Option<String>,
+    /// The last byte was a carriage return, so that a newline now belongs to it.
+    after_return: bool,
+}
+
+impl Parser {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            line: Vec::new(),
+            data: Vec::new(),
+            too_long: false,
+            id: None,
+            last_id: None,
+            after_return: false,
+        }
+    }
+
+    /// The name of the last event that came whole, for asking for what comes after it.
+    pub(super) fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    /// A new stream begins. Half an event of the old one is worth nothing; the host sends it again.
+    pub(super) fn restart(&mut self) {
+        let last_id = self.last_id.take();
+        *self = Self { last_id, ..Self::new(self.limit) };
+    }
+
+    pub(super) fn feed(&mut self, mut piece: &[u8], each: &mut impl FnMut(Sse<'_>)) {
+        if std::mem::take(&mut self.after_return) {
+            piece = match piece {
+                [] => return self.after_return = true,
+                [b'\n', rest @ ..] => rest,
+                rest => rest,
+            };
+        }
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', piece) {
+            let (line, ending, rest) = (&piece[..end], piece[end], &piece[end + 1..]);
+            if self.line.is_empty() && !self.too_long {
+                self.take_line(line, each);
+            } else {
+                self.keep(line);
+                let line = std::mem::take(&mut self.line);
+                self.take_line(&line, each);
+                self.line = reuse(line);
+            }
+            piece = match (ending, rest) {
+                (b'\r', []) => return self.after_return = true,
+                (b'\r', [b'\n', rest @ ..]) => rest,
+                (_, rest) => rest,
+            };
+        }
+        self.keep(piece);
+    }
+
+    /// Keeps a part of a line, unless the event is too long already.
+    fn keep(&mut self, part: &[u8]) {
+        if self.too_long && self.line.len() + part.len() > HEAD {
+            // Of a line in an event that is skipped, only whether it is empty matters.
+            let room = HEAD - self.line.len().min(HEAD);
+            self.line.extend_from_slice(&part[..room.min(part.len())]);
+        } else if self.data.len() + self.line.len() + part.len() > self.limit + FIELD {
+            self.give_up();
+            self.line.truncate(HEAD);
+            let room = HEAD - self.line.len();
+            self.line.extend_from_slice(&part[..room.min(part.len())]);
+        } else {
+            self.line.extend_from_slice(part);
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.too_long = true;
+        self.data.truncate(HEAD);
+        self.data.shrink_to(HEAD);
+    }
+
+    fn take_line(&mut self, line: &[u8], each: &mut impl FnMut(Sse<'_>)) {
+        let (field, value) = match memchr::memchr(b':', line) {
+            None if line.is_empty() => return self.dispatch(each),
+            None => (line, &line[..0]),
+            Some(0) => return each(Sse::Comment),
+            Some(colon) => {
+                let value = &line[colon + 1..];
+                (&line[..colon], value.strip_prefix(b" ").unwrap_or(value))
+            }
+        };
+        match field {
+            b"data" => self.take_data(value),
+            b"id" if value.len() <= ID_LIMIT && !value.contains(&0) => {
+                self.id = std::str::from_utf8(value).ok().map(str::to_owned);
+            }
+            // `event` and `retry` mean nothing here, and unknown fields are ignored.
+            _ => {}
+        }
+    }
+
+    fn take_data(&mut self, value: &[u8]) {
+        if !self.too_long && self.data.len() + value.len() > self.limit {
+            self.give_up();
+        }
+        let room = if self.too_long { HEAD.saturating_sub(self.data.len()) } else { value.len() };
+        self.data.extend_from_slice(&value[..room.min(value.len())]);
+        if !self.too_long {
+            self.data.push(b'\n');
+        }
+    }
+
+    fn dispatch(&mut self, each: &mut impl FnMut(Sse<'_>)) {
+        let data = std::mem::take(&mut self.data);
+        if std::mem::take(&mut self.too_long) {
+            each(Sse::TooLong(&data));
+        } else if let Some(data) = data.strip_suffix(b"\n") {
+            each(Sse::Event(data));
+        }
+        self.data = reuse(data);
+        if let Some(id) = self.id.take() {
+            // An empty name takes the last one back.
+            self.last_id = Some(id).filter(|id| !id.is_empty());
+        }
+    }
+}
+
+/// The buffer for the next time, unless it has become huge.
+fn reuse(mut buffer: Vec<u8>) -> Vec<u8> {
+    buffer.clear();
+    buffer.shrink_to(KEPT);
+    buffer
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    enum Said {
+        Event(String),
+        TooLong,
+        Comment,
+    }
+
+    /// What the parser says to a text cut into pieces of these sizes, over and over.
+    fn said(text: &[u8], cuts: &[usize], limit: usize) -> (Vec<Said>, Option<String>) {
+        let mut parser = Parser::new(limit);
+        let mut found = Vec::new();
+        let mut each = |sse: Sse<'_>| {
+            found.push(match sse {
+                Sse::Event(data) => Said::Event(String::from_utf8_lossy(data).into_owned()),
+                Sse::TooLong(_) => Said::TooLong,
+                Sse::Comment => Said::Comment,
+            });
+        };
+        let (mut rest, mut cuts) = (text, cuts.iter().cycle());
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at((*cuts.next().unwrap()).clamp(1, rest.len()));
+            parser.feed(piece, &mut each);
+            rest = after;
+        }
+        (found, parser.last_id)
+    }
+
+    fn check(text: &str, expected: &[Said], id: Option<&str>) {
+        for cut in 1..=text.len() {
+            let (found, last_id) = said(text.as_bytes(), &[cut], 100);
+            assert_eq!((&*found, last_id.as_deref()), (expected, id), "cut after {cut}: {text:?}");
+        }
+    }
+
+    fn event(text: &str) -> Said {
+        Said::Event(text.to_owned())
+    }
+
+    #[test]
+    fn fields() {
+        check("data: {}\n\n", &[event("{}")], None);
+        check("data:{}\r\n\r\ndata: b\r\rdata: c\n\n", &[event("{}"), event("b"), event("c")], None);
+        check("data: a\ndata:  b\ndata\ndata: c\n\n", &[event("a\n b\n\nc")], None);
+        check(
+            ": alive\n\n:\n\nid: 1-7\nevent: x\nretry: 3\nother\n\n",
+            &[Said::Comment, Said::Comment],
+            Some("1-7"),
+        );
+        check("id: 1\ndata: a\n\nid: 2\ndata: half", &[event("a")], Some("1"));
+        check("id: 1\ndata: a\n\nid\ndata: b\n\n", &[event("a"), event("b")], None);
+        check("data: a:b: c\n\n\n\n\n", &[event("a:b: c")], None);
+        check("data: \n\n", &[event("")], None);
+    }
+
+    #[test]
+    fn long_events_are_skipped_whole() {
+        let long = "x".repeat(101);
+        check(&format!("id: 1\ndata: {long}\n\ndata: b\n\n"), &[Said::TooLong, event("b")], Some("1"));
+        let lines = "data: 0123456789\n".repeat(12);
+        check(&format!("{lines}\ndata: b\n\n"), &[Said::TooLong, event("b")], None);
+        check(&format!(": {}\n\ndata: b\n\n", "y".repeat(50)), &[Said::Comment, event("b")], None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut parser = Parser::new(1 << 10);
+        for _ in 0..10_000 {
+            parser.feed(&[b'x'; 1_000], &mut |_| {});
+        }
+        assert!(parser.line.capacity() + parser.data.capacity() < 64 << 10);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_do_not_matter(
+            parts in proptest::collection::vec(
+                prop_oneof![
+                    Just("\n"), Just("\r\n"), Just("\r"), Just("data: "), Just("data:"), Just("id: 4"), Just(": x"),
+                    Just("{\"a\":1}"), Just("\u{2028}é"), Just("\n\n"), Just("event: e"),
+                ],
+                0..60,
+            ),
+            cuts in proptest::collection::vec(1_usize..9, 1..8),
+        ) {
+            let text = parts.concat();
+            prop_assert_eq!(said(text.as_bytes(), &cuts, 4_000), said(text.as_bytes(), &[usize::MAX], 4_000));
+        }
+
+        #[test]
+        fn messages_come_out_as_they_went_in(
+            messages in proptest::collection::vec("[ -~\u{e9}\u{2028}]{0,80}(\n[ -~]{0,80}){0,3}", 1..8),
+            ending in prop_oneof![Just("\n"), Just("\r\n"), Just("\r")],
+            cuts in proptest::collection::vec(1_usize..30, 1..8),
+        ) {
+            let mut text = String::new();
+            for message in &messages {
+                for line in message.split('\n') {
+                    text.push_str(&format!("data: {line}{ending}"));
+                }
+                text.push_str(ending);
+            }
+            let (found, _) = said(text.as_bytes(), &cuts, 4_000);
+            prop_assert_eq!(found, messages.into_iter().map(Said::Event).collect::<Vec<_>>());
+        }
+    }
+}

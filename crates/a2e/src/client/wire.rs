@@ -1,0 +1,165 @@
+//! The three ways to a host, behind one face. An enum and not a trait object: there are three, and a call
+//! within the process must not pay for the other two.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use uuid::Uuid;
+
+use super::{
+    error::{CallError, Gone},
+    http::HttpWire,
+    router::{Entry, Router},
+    stdio::StdioWire,
+};
+use crate::{
+    Body, Link, Message, Shutdown,
+    codec::{self, Framing},
+};
+
+pub(super) enum Wire {
+    Link(LinkWire),
+    Stdio(StdioWire),
+    Http(Arc<HttpWire>),
+}
+
+impl Wire {
+    /// Puts the entry into the table and the message on its way.
+    pub(super) async fn send(
+        &self,
+        router: &Router,
+        id: Uuid,
+        message: Message,
+        entry: Entry,
+    ) -> Result<(), CallError> {
+        let gone = |_| router.over().unwrap_or(CallError::HostGone(Gone::Ended));
+        match self {
+            Self::Link(link) => {
+                // Room first: what is in the table has then been handed over, and one look at it is enough.
+                let room = link.sender.reserve().await.map_err(gone)?;
+                router.insert(id, entry.handed_over())?;
+                room.send(message);
+            }
+            Self::Stdio(stdio) => {
+                let line = encode(&message)?;
+                let room = stdio.lines.reserve().await.map_err(gone)?;
+                router.insert(id, entry.handed_over())?;
+                room.send(line);
+            }
+            Self::Http(http) => {
+                let text = encode(&message)?;
+                router.insert(id, entry.sent_as(text.clone()))?;
+                http.clone().deliver(id, text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends something that nobody waits for, if that can be done without waiting.
+    pub(super) fn send_and_forget(&self, message: Message) {
+        match self {
+            Self::Link(link) => drop(link.sender.try_send(message)),
+            Self::Stdio(stdio) => {
+                if let Ok(line) = encode(&message) {
+                    drop(stdio.lines.try_send(line));
+                }
+            }
+            Self::Http(http) => {
+                if let Ok(text) = encode(&message) {
+                    http.clone().deliver_and_forget(text);
+                }
+            }
+        }
+    }
+
+    /// Tells the host that the agent leaves, and that running calls have so long.
+    pub(super) async fn shut_down(&self, grace: Duration) {
+        let message = shutdown(grace);
+        match self {
+            Self::Link(link) => drop(link.sender.send(message).await),
+            Self::Stdio(stdio) => {
+                if let Ok(line) = encode(&message) {
+                    drop(stdio.lines.send(line).await);
+                }
+            }
+            Self::Http(http) => http.shut_down(grace).await,
+        }
+    }
+
+    /// Ends the connection and everything that runs for it.
+    pub(super) async fn finish(&self) {
+        self.stop();
+        let tasks = match self {
+            Self::Link(link) => &link.tasks,
+            Self::Stdio(stdio) => &stdio.tasks,
+            Self::Http(http) => &http.tasks,
+        };
+        tasks.close();
+        tasks.wait().await;
+    }
+
+    /// Tells everything that runs for it to end.
+    pub(super) fn stop(&self) {
+        match self {
+            Self::Link(link) => link.stop.cancel(),
+            Self::Stdio(stdio) => stdio.stop.cancel(),
+            Self::Http(http) => http.stop.cancel(),
+        }
+    }
+
+    /// Takes leave without waiting, for a client that was dropped.
+    pub(super) fn leave(&self) {
+        match self {
+            Self::Link(link) => {
+                drop(link.sender.try_send(shutdown(Duration::ZERO)));
+                link.stop.cancel();
+            }
+            Self::Stdio(stdio) => {
+                if let Ok(line) = encode(&shutdown(Duration::ZERO)) {
+                    drop(stdio.lines.try_send(line));
+                }
+                stdio.stop.cancel();
+            }
+            Self::Http(http) => http.leave(),
+        }
+    }
+}
+
+pub(super) fn shutdown(grace: Duration) -> Message {
+    Message::new(Body::Shutdown(Shutdown { timeout: grace }))
+}
+
+/// A message as text, without its line end.
+pub(super) fn encode(message: &Message) -> Result<Bytes, CallError> {
+    let mut line = codec::encode(message, Framing::Line);
+    line.pop();
+    // The host would refuse it without being able to say whose it was.
+    if codec::is_too_deep(&line) {
+        return Err(CallError::Arguments { reason: "they are nested too deeply" });
+    }
+    Ok(line.into())
+}
+
+/// A host in the same process.
+pub(super) struct LinkWire {
+    sender: mpsc::Sender<Message>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl LinkWire {
+    pub(super) fn start(link: Link, router: Arc<Router>) -> Self {
+        let Link { sender, mut receiver } = link;
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let read = async move {
+            while let Some(message) = receiver.recv().await {
+                router.route(message);
+            }
+            router.end(&CallError::HostGone(Gone::Ended));
+        };
+        tasks.spawn(stop.clone().run_until_cancelled_owned(read));
+        Self { sender, stop, tasks }
+    }
+}

@@ -1,0 +1,97 @@
+//! The `tools` capability from the agent's side: which tools there are, and calling them.
+
+mod call;
+mod options;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use serde_json::Value;
+
+pub use call::{Call, CallEvent};
+pub use options::{CallOptions, ListOptions};
+
+use crate::{
+    Body, CallError, Client, ToolDefinition, ToolListRequest, ToolResult,
+    client::{Parting, unlike},
+};
+
+/// A list of ten thousand tools takes its time.
+const LIST: Duration = Duration::from_secs(30);
+/// A host answers a call that ran out of time a little after that time.
+const ANSWER_GRACE: Duration = Duration::from_secs(5);
+/// Different lists that are kept.
+const LISTS: usize = 64;
+
+/// Tools of a host. Clones share what was listed.
+#[derive(Clone, Debug)]
+pub struct ToolApi {
+    client: Client,
+    lists: Arc<Mutex<HashMap<ToolListRequest, Kept>>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// The client's count when the list was asked for. Another count now: it may be out of date.
+    as_of: u64,
+    tools: Arc<[ToolDefinition]>,
+}
+
+impl ToolApi {
+    /// The tools of the host a client is connected to.
+    pub fn new(client: &Client) -> Self {
+        Self { client: client.clone(), lists: Arc::default() }
+    }
+
+    /// The connection.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Tools that fit, the best first in a search. A list is fetched once and kept until the host says that it
+    /// changed, the connection broke, or [`refresh`](Self::refresh).
+    pub async fn list(&self, options: &ListOptions) -> Result<Arc<[ToolDefinition]>, CallError> {
+        let request = options.request();
+        let as_of = self.client.lists();
+        if let Some(kept) = self.lists().get(&request).filter(|kept| kept.as_of == as_of) {
+            return Ok(kept.tools.clone());
+        }
+        let tools = match self.client.request(Body::ToolListRequest(request.clone()), LIST).await? {
+            Body::ToolListResponse(response) => Arc::<[ToolDefinition]>::from(response.tools),
+            other => return Err(unlike("tool/list/resp", &other)),
+        };
+        let mut lists = self.lists();
+        if lists.len() >= LISTS && !lists.contains_key(&request) {
+            lists.clear();
+        }
+        lists.insert(request, Kept { as_of, tools: tools.clone() });
+        Ok(tools)
+    }
+
+    /// Forgets what was listed.
+    pub fn refresh(&self) {
+        self.lists().clear();
+    }
+
+    /// Calls a tool and waits for its result. A tool that fails is a result too, with `success` false.
+    pub async fn call(&self, name: impl Into<String>, arguments: Value) -> Result<ToolResult, CallError> {
+        self.start(CallOptions::new(name, arguments)).await?.result().await
+    }
+
+    /// Starts a call, to hear its events, to stop it, or to wait for its result later.
+    pub async fn start(&self, options: CallOptions) -> Result<Call, CallError> {
+        let wait = options.timeout.saturating_add(ANSWER_GRACE);
+        let event_room = options.streaming.then_some(options.event_room);
+        let body = Body::ToolCallRequest(options.request()?);
+        let ticket = self.client.send(body, wait, event_room, Parting::Cancel).await?;
+        Ok(Call::new(ticket))
+    }
+
+    fn lists(&self) -> std::sync::MutexGuard<'_, HashMap<ToolListRequest, Kept>> {
+        // Nothing panics half-way through a change.
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
