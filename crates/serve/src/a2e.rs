@@ -22,6 +22,7 @@ use toolpost_core::Host;
 use toolpost_store::AuditWriter;
 use uuid::Uuid;
 
+pub(crate) use capability::definition;
 pub use capability::{Answered, Capability, Handled, Peer};
 pub(crate) use http::{ROUTES, routes, tend};
 pub use in_process::connect;

@@ -56,6 +56,12 @@ pub(crate) struct PlaceArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
+impl PlaceArgs {
+    pub(crate) fn is_given(&self) -> bool {
+        self.workspace.is_some() || self.data_dir.is_some() || self.config.is_some()
+    }
+}
+
 /// What may be done.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PolicyArgs {

@@ -67,6 +67,14 @@ pub(crate) fn read_token(path: &Path) -> anyhow::Result<String> {
     Ok(token.to_owned())
 }
 
+/// The token for a host elsewhere: from a file, or from the environment.
+pub(crate) fn given_token(file: Option<&Path>) -> anyhow::Result<Option<String>> {
+    match file {
+        Some(path) => read_token(path).map(Some),
+        None => Ok(std::env::var("TOOLPOST_TOKEN").ok().filter(|token| !token.is_empty())),
+    }
+}
+
 /// Arguments from a file, or from standard input for `-`.
 pub(crate) fn read_arguments(from: &str) -> anyhow::Result<String> {
     let mut text = String::new();

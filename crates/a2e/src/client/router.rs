@@ -20,7 +20,10 @@ use super::{
     events::Passed,
     notice::{Notice, Notices},
 };
-use crate::{Body, HandshakeResponse, InvokeEvent, Message, codec};
+use crate::{
+    Body, HandshakeResponse, InvokeEvent, Message,
+    codec::{self, Side},
+};
 
 pub(crate) use entry::{Answer, Parting};
 pub(super) use entry::{Entry, Progress, Standing};
@@ -261,7 +264,7 @@ impl Router {
 impl Router {
     /// A message as text.
     pub(super) fn receive(&self, text: &[u8]) {
-        match codec::decode(text) {
+        match codec::decode(text, Side::Agent) {
             Ok(message) => self.route(message),
             Err(error) => self.receive_damaged(text, error.message),
         }

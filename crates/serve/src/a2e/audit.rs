@@ -54,7 +54,7 @@ impl Asked {
 
     pub(super) fn answered(&self, tool: &str, answer: &Answer) {
         let result = answer.result();
-        self.write(Entry {
+        self.write(&Entry {
             success: result.outcome.is_success(),
             error_code: result.error_class().map(projection::error_code),
             output_bytes: answer.json().len(),
@@ -66,7 +66,7 @@ impl Asked {
     }
 
     pub(super) fn listed(&self, output_bytes: usize) {
-        self.write(Entry { output_bytes, ..self.entry() });
+        self.write(&Entry { output_bytes, ..self.entry() });
     }
 
     fn entry(&self) -> Entry<'_> {
@@ -86,8 +86,8 @@ impl Asked {
         }
     }
 
-    fn write(&self, entry: Entry<'_>) {
-        if let Ok(line) = serde_json::to_string(&entry) {
+    fn write(&self, entry: &Entry<'_>) {
+        if let Ok(line) = serde_json::to_string(entry) {
             self.writer.send(line);
         }
     }

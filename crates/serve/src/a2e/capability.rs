@@ -117,7 +117,7 @@ impl Answered {
 }
 
 /// A listed tool as the protocol describes it.
-pub(super) fn definition(tool: &Listing) -> ToolDefinition {
+pub(crate) fn definition(tool: &Listing) -> ToolDefinition {
     let deferred = tool.visibility == Visibility::Deferred;
     ToolDefinition::of(tool.entry.name(), tool.entry.declaration(), deferred)
 }

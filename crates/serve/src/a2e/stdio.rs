@@ -54,8 +54,12 @@ pub(crate) async fn converse(
         tokio::select! {
             biased;
             line = to_handle.recv() => match line {
-                Some(Line::Whole(line)) => drop(conversation.receive(decode(&line, Side::Host)).await),
-                Some(Line::TooLong) => drop(conversation.receive(Err(Box::new(too_large(limit)))).await),
+                Some(Line::Whole(line)) => {
+                    conversation.receive(decode(&line, Side::Host)).await;
+                },
+                Some(Line::TooLong) => {
+                    conversation.receive(Err(Box::new(too_large(limit)))).await;
+                },
                 None => break,
             },
             // The session is over, or nobody reads.

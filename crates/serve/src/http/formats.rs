@@ -10,6 +10,8 @@ use serde_json::Value;
 use toolpost_core::{Listing, Surface};
 use toolpost_model::{ClassFact, Declaration, EffectClass, HiddenReason, ToolId, Visibility};
 
+use crate::a2e;
+
 /// The form of a tool list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -18,11 +20,12 @@ pub(crate) enum Format {
     Anthropic,
     Gemini,
     Mcp,
+    A2e,
 }
 
 /// A word that names no format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a format; the formats are toolpost, openai, anthropic, gemini, mcp")]
+#[error("`{0}` is not a format; the formats are toolpost, openai, anthropic, gemini, mcp, a2e")]
 pub struct UnknownFormat(String);
 
 impl FromStr for Format {
@@ -35,6 +38,7 @@ impl FromStr for Format {
             "anthropic" => Ok(Self::Anthropic),
             "gemini" => Ok(Self::Gemini),
             "mcp" => Ok(Self::Mcp),
+            "a2e" => Ok(Self::A2e),
             other => Err(UnknownFormat(other.escape_debug().to_string())),
         }
     }
@@ -54,7 +58,7 @@ impl Serialize for List<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let tools = Each(self.format, self.tools);
         match self.format {
-            Format::OpenAi | Format::Anthropic => tools.serialize(serializer),
+            Format::OpenAi | Format::Anthropic | Format::A2e => tools.serialize(serializer),
             Format::Gemini => {
                 let mut list = serializer.serialize_seq(Some(1))?;
                 list.serialize_element(&One("functionDeclarations", &tools))?;
@@ -123,6 +127,9 @@ impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(format, Listing { entry, visibility }) = self;
         let declaration = entry.declaration();
+        if *format == Format::A2e {
+            return a2e::definition(self.1).serialize(serializer);
+        }
         let (name, description, schema) = (entry.name(), &declaration.description, &declaration.input.schema);
         let mut map = serializer.serialize_map(None)?;
         if *format == Format::OpenAi {
@@ -133,7 +140,9 @@ impl Serialize for Shown<'_> {
         map.serialize_entry("name", name)?;
         map.serialize_entry("description", description)?;
         match format {
-            Format::OpenAi | Format::Anthropic => map.serialize_entry("input_schema", schema)?,
+            Format::OpenAi | Format::Anthropic | Format::A2e => {
+                map.serialize_entry("input_schema", schema)?
+            }
             Format::Gemini => map.serialize_entry("parametersJsonSchema", schema)?,
             Format::Toolpost => {
                 map.serialize_entry("tool_id", entry.id())?;

@@ -102,7 +102,7 @@ fn paths() -> Value {
         "/tools": { "get": {
             "summary": "List or search the tools",
             "parameters": [
-                query("format", "string", "toolpost, openai, anthropic, gemini or mcp."),
+                query("format", "string", "toolpost, openai, anthropic, gemini, mcp or a2e."),
                 query("query", "string", "Search words."),
                 query("kind", "string", "Only this kind."),
                 query("tags", "string", "Only tools with all of these tags, separated by commas."),

@@ -1,5 +1,9 @@
 //! `toolpost call NAME key=value…`: one call from the command line.
 
+mod connected;
+
+use std::path::PathBuf;
+
 use clap::Args;
 use toolpost_model::{Content, ToolResult};
 
@@ -29,6 +33,13 @@ pub(crate) struct CallArgs {
     /// Stop the call after so many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
+    /// Call on another A2E host: its address, or the command that starts it and talks over standard input and
+    /// output
+    #[arg(long, value_name = "URL|COMMAND")]
+    connect: Option<String>,
+    /// A file that holds the token for `--connect`; without it, TOOLPOST_TOKEN is looked at
+    #[arg(long, value_name = "FILE", requires = "connect")]
+    token_file: Option<PathBuf>,
     #[command(flatten)]
     place: PlaceArgs,
     #[command(flatten)]
@@ -42,6 +53,16 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
         && !(seconds > 0.0 && seconds <= LONGEST_TIMEOUT)
     {
         return Err(UsageError("`--timeout` must be seconds over 0 and at most a day".into()).into());
+    }
+    if let Some(to) = call.connect.take() {
+        if !call.policy.is_empty() || call.place.is_given() {
+            let message = "the other host has its own workspace, record and rules\nhint: leave `--connect` out, or those flags";
+            return Err(UsageError(message.into()).into());
+        }
+        if input.is_some() && !call.words.is_empty() {
+            return Err(both_kinds());
+        }
+        return connected::run(&to, &call, input, as_json).await;
     }
     let mut host = reach::reach(&call.place, &call.policy, Purpose::Call).await?;
     let outcome = run_on(&mut host, &call, input).await;
@@ -80,7 +101,7 @@ async fn run_on(
     let schema = host.schema(&call.tool).await?;
     let text = match input {
         Some(_) if !call.words.is_empty() => {
-            return Err(UsageError("arguments come either as `key=value` or as JSON, not both".into()).into());
+            return Err(both_kinds());
         }
         Some(text) => text,
         None => arguments::from_words(&call.words, schema.as_ref())?.to_string(),
@@ -89,6 +110,10 @@ async fn run_on(
     let outcome = host.call(&call.tool, &text, call.timeout, |event| live.show(&event)).await;
     live.end();
     outcome
+}
+
+fn both_kinds() -> anyhow::Error {
+    UsageError("arguments come either as `key=value` or as JSON, not both".into()).into()
 }
 
 /// Content on stdout, everything else on stderr.

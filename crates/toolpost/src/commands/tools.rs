@@ -30,7 +30,7 @@ pub(crate) struct ToolsArgs {
     /// At most so many
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
-    /// Print the list as model providers and protocols take it: toolpost, openai, anthropic, gemini, mcp
+    /// Print the list as model providers and protocols take it: toolpost, openai, anthropic, gemini, mcp, a2e
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
     /// Print JSON; the same as `--format toolpost`

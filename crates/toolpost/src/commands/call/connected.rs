@@ -1,0 +1,139 @@
+//! `toolpost call --connect`: the same call on any A2E host, ours or another's.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::Value;
+use toolpost_a2e::{
+    CallError, CallEvent, CallOptions, Client, ConnectOptions, ListOptions, Stderr, StdioCommand, ToolApi,
+    ToolResult, Transport,
+};
+use toolpost_model::{EventBody, LogLevel, Outcome, Progress};
+
+use super::{CallArgs, shown};
+use crate::{
+    arguments, environment,
+    exit::{Exit, HostLost, UsageError},
+    terminal::{LiveCall, RED, print_text, printable, say, styled},
+};
+
+/// How long a host gets to finish when the call is over.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+pub(super) async fn run(
+    to: &str,
+    call: &CallArgs,
+    input: Option<String>,
+    as_json: bool,
+) -> anyhow::Result<Exit> {
+    let token = environment::given_token(call.token_file.as_deref())?;
+    let mut options = ConnectOptions::new("toolpost-call");
+    if let Some(token) = token {
+        options = options.token(token);
+    }
+    let client = Client::connect(transport(to)?, options).await?;
+    let outcome = make(&ToolApi::new(&client), call, input).await;
+    client.close_within(GOODBYE).await;
+    let result = outcome?;
+    if as_json {
+        print_text(format_args!("{}\n", serde_json::to_string(&result)?));
+    } else {
+        print(&result);
+    }
+    Ok(exit(&result))
+}
+
+fn transport(to: &str) -> anyhow::Result<Transport> {
+    if to.starts_with("http://") || to.starts_with("https://") {
+        return Ok(Transport::http(to));
+    }
+    let words = shlex::split(to).filter(|words| !words.is_empty());
+    let Some((program, rest)) = words.as_deref().and_then(<[String]>::split_first) else {
+        return Err(UsageError(format!("`{to}` is neither an address nor a command")).into());
+    };
+    Ok(Transport::Stdio(StdioCommand::new(program).args(rest).stderr(Stderr::Inherit)))
+}
+
+async fn make(api: &ToolApi, call: &CallArgs, input: Option<String>) -> anyhow::Result<ToolResult> {
+    let arguments = match input {
+        Some(text) => serde_json::from_str(&text).context("the arguments are not JSON")?,
+        None => arguments::from_words(&call.words, schema(api, &call.tool).await?.as_ref())?,
+    };
+    let mut options = CallOptions::new(&call.tool, arguments).streaming();
+    if let Some(seconds) = call.timeout {
+        options = options.timeout(Duration::from_secs_f64(seconds));
+    }
+    let live = LiveCall::begin(&call.tool);
+    let ended = follow(api, options, &live).await;
+    live.end();
+    match ended {
+        Err(CallError::HostGone(_) | CallError::SessionLost) => Err(HostLost.into()),
+        ended => Ok(ended?),
+    }
+}
+
+async fn follow(api: &ToolApi, options: CallOptions, live: &LiveCall) -> Result<ToolResult, CallError> {
+    let mut running = api.start(options).await?;
+    while let Some(event) = running.next_event().await {
+        if let CallEvent::Event(event) = event {
+            live.show(&read(&event.kind, &event.data.into()));
+        }
+    }
+    running.result().await
+}
+
+/// The schema of the tool's arguments. Asking for it also shows a deferred tool, which a person who names it has
+/// seen.
+async fn schema(api: &ToolApi, tool: &str) -> anyhow::Result<Option<Value>> {
+    let all = ListOptions { include_deferred: true, ..ListOptions::default() };
+    let tools = api.list(&all).await?;
+    Ok(tools.iter().find(|known| known.name == tool).map(|known| known.schema().into_owned()))
+}
+
+/// An event of the protocol as the terminal knows it.
+fn read(kind: &str, data: &Value) -> EventBody {
+    let message = data["message"].as_str().unwrap_or_default().to_owned();
+    match kind {
+        "progress" => EventBody::Progress(Progress {
+            message,
+            percent: data["pct"].as_f64(),
+            done: data["done"].as_u64(),
+            total: data["total"].as_u64(),
+        }),
+        "log" => EventBody::Log { level: LogLevel::Info, message },
+        "artifact" => {
+            EventBody::Status { message: format!("artifact {}", data["name"].as_str().unwrap_or("")) }
+        }
+        _ => EventBody::Status { message },
+    }
+}
+
+fn print(result: &ToolResult) {
+    match &result.data {
+        Some(Value::Object(parts)) if parts.get("text").is_some_and(Value::is_string) => {
+            let text = parts["text"].as_str().unwrap_or_default();
+            let end = if text.ends_with('\n') { "" } else { "\n" };
+            print_text(format_args!("{}{end}", shown(text)));
+        }
+        Some(Value::String(text)) => print_text(format_args!("{}\n", shown(text))),
+        Some(value) => say!("{}", serde_json::to_string_pretty(value).unwrap_or_default()),
+        None => {}
+    }
+    if let Some(error) = &result.error {
+        let code = result.error_code.as_deref().unwrap_or("tool_error");
+        anstream::eprintln!("{} {}", styled(RED, format!("{code}:")), printable(error));
+    }
+    if let (None, Some(Value::String(summary))) = (&result.data, &result.summary) {
+        anstream::eprintln!("{}", printable(summary));
+    }
+}
+
+fn exit(result: &ToolResult) -> Exit {
+    match (result.outcome, result.success, result.error_code.as_deref()) {
+        (Some(outcome), _, _) => outcome.into(),
+        (None, true, _) => Exit::Done,
+        (None, false, Some("tool_denied")) => Outcome::Denied.into(),
+        (None, false, Some("timeout")) => Outcome::TimedOut.into(),
+        (None, false, _) => Exit::Failed,
+    }
+}
