@@ -108,11 +108,12 @@ fn nested() -> Result<impl Tool, ToolIdError> {
                 "properties": { "inner": { "type": ["integer", "null"] }, "deep": { "$ref": "#/$defs/deep" } },
                 "required": ["inner"]
             },
-            "level": { "enum": [1, 2, 3] },
+            "level": { "type": "integer", "enum": [1, 2, 3] },
             "either": { "type": ["string", "null"] },
             "many": { "type": "array", "items": { "type": "number" } }
         },
         "required": ["outer"],
+        "additionalProperties": false,
         "$defs": { "deep": { "type": "object", "properties": { "deep": { "$ref": "#/$defs/deep" } } } }
     });
     let mut declaration = Declaration::new("fixture.nested".parse()?, "Takes everything there is");

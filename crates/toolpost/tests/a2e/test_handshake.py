@@ -58,7 +58,7 @@ class Accepted(HostCase):
         self.assertEqual(again["session_id"], client.session_id)
 
     def test_surface_and_extensions_come_with_the_handshake(self):
-        surface = {"scope": "suite", "task": "testing", "skills": [], "model_capabilities": ["vision"]}
+        surface = {"scope": "task", "task": "testing", "skills": [], "model_capabilities": ["vision"]}
         client = self.connected(connect=False).connect(surface=surface, extensions=["tool/list/changed"])
         self.assertIn("echo", client.list())
 

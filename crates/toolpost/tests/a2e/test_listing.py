@@ -26,7 +26,8 @@ class Listing(HostCase):
 
     def test_search_finds_names_descriptions_and_tags_in_any_case(self):
         self.check({"echo"}, query="ECHO")
-        self.check({"echo"}, query="message back")
+        # Other tools that have one of the words may follow.
+        self.assertEqual(list(self.client.list(query="message back"))[0], "echo")
         self.assertLessEqual({"read_file", "list_directory"}, set(self.client.list(query="files")))
         self.check(set(), query="no tool has these words zzzqqq")
 
@@ -41,7 +42,9 @@ class Listing(HostCase):
         self.check({"write_file"}, filter_tags=["write"])
         self.check(set(), filter_tags=["files", "no such tag"])
         self.check(SHOWN, filter_tags=[])
-        self.check({"read_file"}, query="read_file", filter_tags=["files", "read"])
+        found = list(self.client.list(query="read_file", filter_tags=["files", "read"]))
+        self.assertEqual(found[0], "read_file")
+        self.assertLessEqual(set(found), {"read_file", "list_directory"})
         self.check(set(), query="echo", filter_tags=["files"])
 
     def test_kinds(self):

@@ -6,6 +6,7 @@ mod home;
 mod http;
 mod served;
 
+mod a2e;
 mod calls;
 mod configuration;
 mod crash_soak;
