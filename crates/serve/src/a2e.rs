@@ -26,6 +26,7 @@ pub(crate) use capability::definition;
 pub use capability::{Answered, Capability, Handled, Peer};
 pub(crate) use http::{ROUTES, routes, tend};
 pub use in_process::connect;
+pub(crate) use in_process::link;
 pub(crate) use stdio::converse;
 
 use capability::Registry;

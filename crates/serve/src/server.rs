@@ -13,6 +13,7 @@ use tokio::{
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
+use toolpost_a2e::Link;
 use toolpost_config::{AuditConfig, HostConfig, TokenConfig};
 use toolpost_core::Host;
 use toolpost_model::{Principal, Source, Tool, ToolSet};
@@ -234,6 +235,12 @@ impl Server {
     /// Where it listens on the network, if it does.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
+    }
+
+    /// Connects an agent in this process, as the agent `embedded` or whoever its token names: typed A2E messages,
+    /// no JSON.
+    pub fn connect(&self) -> Link {
+        a2e::link(&self.a2e, self.tokens.iter().map(KnownToken::configured).collect())
     }
 
     /// Talks A2E with the agent at the other end of two pipes, as the agent `stdio` or whoever its token names.

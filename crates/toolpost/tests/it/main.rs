@@ -7,6 +7,7 @@ mod http;
 mod served;
 
 mod a2e;
+mod a2e_crash;
 mod calls;
 mod configuration;
 mod crash_soak;
