@@ -82,8 +82,15 @@ impl Formatter for Ascii {
         self.escape(writer, fragment)
     }
 
-    /// JSON that was text already. Outside of strings it is ASCII anyway.
+    /// JSON that was text already. Outside of strings it is ASCII anyway, and may be spread over several lines;
+    /// inside of them a line break is written in another way.
     fn write_raw_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        self.escape(writer, fragment)
+        for (number, line) in fragment.split(['\n', '\r']).enumerate() {
+            if number > 0 {
+                writer.write_all(b" ")?;
+            }
+            self.escape(writer, line)?;
+        }
+        Ok(())
     }
 }
