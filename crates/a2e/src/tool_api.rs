@@ -27,6 +27,32 @@ const ANSWER_GRACE: Duration = Duration::from_secs(5);
 const LISTS: usize = 64;
 
 /// Tools of a host. Clones share what was listed.
+///
+/// ```no_run
+/// use serde_json::json;
+/// use toolpost_a2e::{CallEvent, CallOptions, Client, ConnectOptions, ListOptions, ToolApi, Transport};
+///
+/// # async fn agent() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = ConnectOptions::new("my-agent").token("the host's token");
+/// let client = Client::connect(Transport::http("http://127.0.0.1:8765"), options).await?;
+/// let tools = ToolApi::new(&client);
+/// for tool in tools.list(&ListOptions::all()).await?.iter() {
+///     println!("{}: {}", tool.name, tool.description);
+/// }
+///
+/// let result = tools.call("read_file", json!({ "path": "README.md" })).await?;
+/// println!("{:?} {:?}", result.data, result.error);
+///
+/// let mut call = tools.start(CallOptions::new("search", json!({ "text": "a2e" })).streaming()).await?;
+/// while let Some(CallEvent::Event(event)) = call.next_event().await {
+///     println!("{}: {:?}", event.kind, event.data);
+/// }
+/// let result = call.result().await?;
+/// # drop(result);
+/// client.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct ToolApi {
     client: Client,

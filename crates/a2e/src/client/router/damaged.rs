@@ -1,18 +1,32 @@
 //! Finding out which request a message belongs to that cannot be read.
 
+use std::borrow::Cow;
+
 use memchr::memmem;
+use serde::Deserialize;
 use uuid::Uuid;
 
-/// The names stand near the beginning; a whole damaged message need not be searched.
+/// Where a message is no JSON at all, its names stand near the beginning or nowhere.
 const HEAD: usize = 4 << 10;
+
+#[derive(Deserialize)]
+struct Names<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    req_id: Cow<'a, str>,
+}
 
 /// The request that a damaged message answers, as far as that shows. Events answer nothing.
 pub(super) fn answered_request(text: &[u8]) -> Option<Uuid> {
-    let head = &text[..text.len().min(HEAD)];
-    if word(head, b"\"type\"").is_some_and(|kind| kind.ends_with("/event")) {
-        return None;
-    }
-    word(head, b"\"req_id\"").and_then(|id| Uuid::try_parse(id).ok())
+    let (kind, id) = match serde_json::from_slice::<Names<'_>>(text) {
+        Ok(names) => (names.kind, names.req_id),
+        Err(_) => {
+            let head = &text[..text.len().min(HEAD)];
+            (word(head, b"\"type\"")?.into(), word(head, b"\"req_id\"")?.into())
+        }
+    };
+    if kind.ends_with("/event") { None } else { Uuid::try_parse(&id).ok() }
 }
 
 /// The string after the first occurrence of a key.
@@ -33,6 +47,7 @@ mod tests {
             (format!(r#"{{"type":"tool/call/resp","req_id":"{id}","data":{{"#), true),
             (format!(r#"{{ "req_id" : "{id}", "type":"tool/list/resp", "tools": null }}"#), true),
             (format!(r#"{{"type":"tool/event","req_id":"{id}","data":3}}"#), false),
+            (format!(r#"{{"data":"{}","type":"tool/call/resp","req_id":"{id}"}}"#, "x".repeat(9_000)), true),
             (r#"{"type":"tool/call/resp","req_id":"x"}"#.to_owned(), false),
             (r#"{"type":"tool/call/resp","req_id":"#.to_owned(), false),
             ("garbage".to_owned(), false),
