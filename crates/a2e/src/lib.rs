@@ -3,6 +3,9 @@
 //! [`Message`] and its bodies are the vocabulary, [`codec`] the only place that knows how they look on a wire,
 //! [`projection`] how Toolpost's own results, events and declarations read in it. The real clients of this
 //! protocol drop a message with one wrong field without a word, so every shape here is as they accept it.
+//!
+//! An agent connects a [`Client`] over HTTP, to a child process or to a host in the same process, and calls tools
+//! through a [`ToolApi`].
 #![warn(missing_docs)]
 
 mod client;

@@ -152,7 +152,7 @@ async fn a_child_that_will_not_end_is_killed() {
     let pid = api.call("stubborn", json!({})).await.unwrap().data.unwrap();
     let began = Instant::now();
     api.client().close().await;
-    assert_eq!(began.elapsed().as_secs(), 5);
+    assert!(began.elapsed() >= Duration::from_secs(5), "it was not given its time");
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
 }
 
