@@ -19,6 +19,8 @@ pub const VERSION: &str = "1.0";
 pub const MAX_DEPTH: usize = 128;
 /// A longer id is not taken.
 pub const MAX_ID: usize = 256;
+/// How much is told of why a message cannot be read, in characters.
+const MAX_REASON: usize = 200;
 /// How long a line of a server-sent event gets before it is broken between two tokens.
 const EVENT_LINE: usize = 8 << 10;
 
@@ -143,7 +145,9 @@ pub enum Side {
 
 /// Reads one message. What cannot be read is refused with the very error its sender should get.
 pub fn decode(bytes: &[u8], side: Side) -> Result<Message, Box<ErrorMessage>> {
-    let unreadable = |reason: String| Box::new(ErrorMessage::new(ErrorCode::ParseError, reason));
+    let unreadable = |reason: String| {
+        Box::new(ErrorMessage::new(ErrorCode::ParseError, shortened(&reason)).to(id_in(bytes)))
+    };
     let text = std::str::from_utf8(bytes)
         .map_err(|error| unreadable(format!("the message is not UTF-8: {error}")))?;
     if depth(text) > MAX_DEPTH {
@@ -157,7 +161,7 @@ pub fn decode(bytes: &[u8], side: Side) -> Result<Message, Box<ErrorMessage>> {
     }
     let head: Head<'_> = serde_json::from_str(text).map_err(|error| {
         if error.is_data() {
-            invalid("", error.to_string())
+            invalid(&id_in(bytes), shortened(&error.to_string()))
         } else {
             unreadable(format!("the message is not JSON: {error}"))
         }
@@ -220,6 +224,54 @@ fn words(raw: &RawValue) -> Option<Cow<'_, str>> {
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
+/// A reason may quote the message, and the message may be megabytes.
+fn shortened(reason: &str) -> String {
+    match reason.char_indices().nth(MAX_REASON) {
+        Some((end, _)) => format!("{}…", &reason[..end]),
+        None => reason.to_owned(),
+    }
+}
+
+/// The id of a message that cannot be read as a whole, where its beginning tells one.
+pub fn id_in(head: &[u8]) -> String {
+    let (mut place, mut depth) = (0, 0_usize);
+    while let Some(byte) = head.get(place) {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let Some(end) = string_end(head, place) else { break };
+                if depth == 1
+                    && &head[place..end] == b"\"id\""
+                    && let Some(value) = head[end..].trim_ascii_start().strip_prefix(b":")
+                {
+                    let value = value.trim_ascii_start();
+                    let end = if value.first() == Some(&b'"') { string_end(value, 0) } else { None };
+                    let id = end.and_then(|end| serde_json::from_slice::<String>(&value[..end]).ok());
+                    return id.filter(|id| id.len() <= MAX_ID).unwrap_or_default();
+                }
+                place = end;
+                continue;
+            }
+            _ => {}
+        }
+        place += 1;
+    }
+    String::new()
+}
+
+/// Where the string that begins at a place ends.
+fn string_end(text: &[u8], start: usize) -> Option<usize> {
+    let mut place = start + 1;
+    loop {
+        match text.get(place)? {
+            b'"' => return Some(place + 1),
+            b'\\' => place += 2,
+            _ => place += 1,
+        }
+    }
+}
+
 fn invalid(id: &str, message: impl Into<String>) -> Box<ErrorMessage> {
     Box::new(ErrorMessage::new(ErrorCode::InvalidMessage, message).to(id))
 }
@@ -228,7 +280,8 @@ fn violation(id: &str, error: &serde_path_to_error::Error<serde_json::Error>) ->
     let path = error.path().to_string();
     let reason = error.inner().to_string();
     // The column is of the whole message, which the sender did not write by hand.
-    let reason = reason.split(" at line ").next().unwrap_or_default();
+    let reason = shortened(reason.split(" at line ").next().unwrap_or_default());
+    let reason = reason.as_str();
     let missing = reason.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
     let (field, message) = match (path.as_str(), missing) {
         (".", Some(missing)) => (missing, format!("`{missing}` is missing")),

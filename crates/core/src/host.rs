@@ -8,13 +8,14 @@ use std::{
     borrow::Cow,
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
+use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolpost_model::{InvocationId, RequestId, SessionId, Source, SourceError, SurfaceRequest};
@@ -123,6 +124,8 @@ struct State {
     journal_failing: AtomicBool,
     tasks: TaskTracker,
     closing: CancellationToken,
+    /// How long before this host's start the last record was written.
+    away: OnceLock<Duration>,
     /// Apart from the host, so that waiting for it does not keep the host alive.
     refresh: Arc<Notify>,
 }
@@ -223,6 +226,11 @@ impl Inner {
         self.state.changes.send_replace(generation);
     }
 
+    pub(crate) fn note_last_record(&self, at: Timestamp) {
+        let away = crate::port::now().duration_since(at).unsigned_abs();
+        let _ = self.state.away.set(away);
+    }
+
     pub(crate) fn keep_unheard(&self, unheard: HashMap<SessionId, Vec<RequestId>>) {
         *lock(&self.state.unheard) = unheard;
     }
@@ -237,6 +245,16 @@ impl Host {
     /// Every tool, whoever may see it.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.inner.state.catalog.load_full()
+    }
+
+    /// How long the journal had been left alone when this host started on it.
+    pub fn away_for(&self) -> Duration {
+        self.inner.state.away.get().copied().unwrap_or_default()
+    }
+
+    /// A text without what must not be written or shown.
+    pub fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.inner.redactor.text(text)
     }
 
     /// Resolves whenever the catalog changed.

@@ -78,11 +78,10 @@ pub(crate) struct Face {
 impl Face {
     /// `capabilities` come before the host's own tools where their priorities are equal.
     pub(crate) fn new(host: Host, settings: Settings, capabilities: Vec<Arc<dyn Capability>>) -> Arc<Self> {
-        let mut capabilities = capabilities;
         let ToolsEntry { plugin, priority, exclusive } = settings.tools.clone();
-        capabilities.push(Arc::new(Tools { plugin, priority, exclusive }));
+        let tools = Arc::new(Tools { plugin, priority, exclusive });
         let epoch = Uuid::new_v4().simple().to_string().split_off(24);
-        let registry = Registry::new(capabilities);
+        let registry = Registry::new(capabilities, tools);
         Arc::new(Self {
             host,
             registry,

@@ -28,7 +28,7 @@ pub(crate) enum Door {
     /// The unix socket in the data directory: the file's permissions are the check.
     Socket,
     /// Pipes or a link to whoever started or embeds the host, which is the check. A token may name somebody else.
-    Process { tokens: Vec<KnownToken>, principal: Principal },
+    Process { tokens: Vec<KnownToken>, token_required: bool, principal: Principal },
 }
 
 /// A token as kept: a hash, never the token.
@@ -119,8 +119,20 @@ impl Door {
             Self::Network { open: true, .. } => Some(Principal::agent("anonymous")),
             Self::Network { .. } => self.known(token),
             Self::Socket => Some(Principal::agent("local")),
-            Self::Process { principal, .. } if token.is_empty() => Some(principal.clone()),
+            Self::Process { principal, token_required: false, .. } if token.is_empty() => {
+                Some(principal.clone())
+            }
             Self::Process { .. } => self.known(token),
+        }
+    }
+
+    /// Whether somebody who came in earlier would be let in again.
+    pub(crate) fn still_admits(&self, principal: &Principal) -> bool {
+        match self {
+            Self::Network { open: true, .. } => *principal == Principal::agent("anonymous"),
+            Self::Network { tokens, .. } => tokens.iter().any(|token| token.principal == *principal),
+            Self::Socket => *principal == Principal::agent("local"),
+            Self::Process { .. } => false,
         }
     }
 

@@ -121,9 +121,19 @@ impl ServerBuilder {
 
     /// Opens the host without listening on the network; only on the unix socket, for the command line. For a host
     /// that its agent started and talks to over pipes, see [`Server::converse`].
-    pub async fn start_offline(self) -> Result<Server, StartError> {
+    ///
+    /// Whoever starts or embeds the host needs no token, unless [`access`](Self::access) names one.
+    pub async fn start_offline(mut self) -> Result<Server, StartError> {
         let data_dir = open_data_dir(&self.config)?.map(Arc::new);
+        let token = match &self.access {
+            Access::Token(token) => Some(token.clone()),
+            Access::KeptToken | Access::Open => None,
+        };
+        if let Some(token) = &token {
+            self.parts.secrets.push(("host_token".to_owned(), token.clone()));
+        }
         let mut server = self.open(data_dir).await?;
+        server.token = token;
         server.open_socket()?;
         Ok(server)
     }
@@ -246,8 +256,11 @@ impl Server {
     /// Talks A2E with the agent at the other end of two pipes, as the agent `stdio` or whoever its token names.
     /// Returns when the agent has left, within the three seconds it waits for that.
     pub async fn converse(&self, input: impl Read + Send + 'static, output: impl Write + Send + 'static) {
-        let tokens = self.tokens.iter().map(KnownToken::configured).collect();
-        let door = Arc::new(Door::Process { tokens, principal: Principal::agent("stdio") });
+        let mut tokens: Vec<KnownToken> = self.tokens.iter().map(KnownToken::configured).collect();
+        let own = self.token.as_deref().map(|token| KnownToken::of(token, Principal::agent("agent")));
+        let token_required = own.is_some();
+        tokens.extend(own);
+        let door = Arc::new(Door::Process { tokens, token_required, principal: Principal::agent("stdio") });
         a2e::converse(&self.a2e, &door, input, output).await;
     }
 

@@ -64,7 +64,7 @@ async fn counting_host(mut link: Link) {
 }
 
 fn message_of(value: &Value) -> Message {
-    toolpost_a2e::codec::decode(value.to_string().as_bytes()).unwrap()
+    toolpost_a2e::codec::decode(value.to_string().as_bytes(), toolpost_a2e::codec::Side::Agent).unwrap()
 }
 
 #[tokio::test]

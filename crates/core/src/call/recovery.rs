@@ -158,6 +158,9 @@ async fn unheard(
 pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
     let (open, end) = open_calls(host).await?;
     let found = open.len();
+    if let Some(last) = host.journal.read(end.saturating_sub(1), 1).await?.first() {
+        host.note_last_record(last.record.at);
+    }
     host.keep_unheard(unheard(host, &open, end).await?);
     let mut again = Vec::new();
     for mut call in open {

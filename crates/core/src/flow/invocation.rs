@@ -296,13 +296,15 @@ impl CallPort for LiveCall {
     }
 
     fn emit(&self, mut body: EventBody) {
-        let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
         if self.wants == Wants::Nothing {
+            self.seq.fetch_add(1, Ordering::Relaxed);
             return;
         }
         self.redactor().event(&mut body);
-        let event = Event { invocation_id: self.id, seq, at: crate::port::now(), body };
+        // Numbered under the lock, so that two threads of one tool are heard in the order of their numbers.
         let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+        let event = Event { invocation_id: self.id, seq, at: crate::port::now(), body };
         if listener.as_ref().is_none_or(|listener| listener.hear(event) == Heard::Lost) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }

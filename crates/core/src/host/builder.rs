@@ -141,6 +141,7 @@ impl HostBuilder {
                 journal_failing: false.into(),
                 tasks: Default::default(),
                 closing: Default::default(),
+                away: Default::default(),
                 refresh: Default::default(),
             },
         });

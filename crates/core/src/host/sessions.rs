@@ -94,17 +94,17 @@ impl Inner {
     }
 
     async fn find(&self, id: &SessionId, principal: &Principal) -> Result<Arc<Session>, SessionError> {
-        let session = self.find_anybodys(id).await?;
-        if session.principal() == principal || principal.role == Role::Operator {
-            return Ok(session);
-        }
-        Err(SessionError::Unknown(id.clone()))
+        self.find_for(id, |owner| owner == principal || principal.role == Role::Operator).await
     }
 
-    async fn find_anybodys(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
+    async fn find_for(
+        &self,
+        id: &SessionId,
+        may_have: impl Fn(&Principal) -> bool,
+    ) -> Result<Arc<Session>, SessionError> {
         let unknown = || SessionError::Unknown(id.clone());
         if let Some(session) = self.known(id) {
-            return Ok(session);
+            return if may_have(session.principal()) { Ok(session) } else { Err(unknown()) };
         }
         let row = self.journal.find_session(id).await?.ok_or_else(unknown)?;
         if row.record.kind != RecordKind::SessionOpened {
@@ -112,6 +112,10 @@ impl Inner {
         }
         let body: SessionBody = serde_json::from_str(&row.record.body).map_err(|_| unknown())?;
         let owner = Principal { name: body.principal, role: body.role };
+        if !may_have(&owner) {
+            return Err(unknown());
+        }
+        self.make_room(&owner)?;
         let sources = self.sources.len();
         Ok(self.keep(Session::new(id.clone(), owner, body.surface, sources, Origin::Earlier)))
     }
@@ -148,9 +152,14 @@ impl Host {
         Ok(self.inner.keep(Session::new(id, principal, request, sources, Origin::Opened)))
     }
 
-    /// Finds a session, in memory or on record, for a face whose caller proved by other means that it is its own.
-    pub async fn resume_session(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
-        let session = self.inner.find_anybodys(id).await?;
+    /// Finds a session, in memory or on record, for a face whose caller proved by other means that it is its own;
+    /// the face says whether that caller would still be let in.
+    pub async fn resume_session(
+        &self,
+        id: &SessionId,
+        still_admitted: impl Fn(&Principal) -> bool,
+    ) -> Result<Arc<Session>, SessionError> {
+        let session = self.inner.find_for(id, still_admitted).await?;
         session.touch();
         Ok(session)
     }
@@ -180,14 +189,15 @@ impl Host {
         if session.id().as_str().starts_with(DEFAULT) {
             return Err(SessionError::Default);
         }
-        let closed = self.session_record(RecordKind::SessionClosed, session.id(), "{}".to_owned());
-        self.inner.append(closed, Strength::Committed).await?;
         self.inner.state.sessions.write().unwrap_or_else(PoisonError::into_inner).remove(session.id());
         let running: Vec<_> = lock(&self.inner.state.running).values().cloned().collect();
         for call in running.iter().filter(|call| call.is_of(session.id())) {
             call.cancel(CancelReason::SessionClosed);
         }
         session.close();
+        // Last: what it ran is to stop even where the journal cannot be written.
+        let closed = self.session_record(RecordKind::SessionClosed, session.id(), "{}".to_owned());
+        self.inner.append(closed, Strength::Committed).await?;
         Ok(())
     }
 

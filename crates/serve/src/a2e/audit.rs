@@ -49,17 +49,18 @@ impl Asked {
     ) -> Option<Self> {
         let writer = Arc::clone(conversation.face.settings.audit.as_ref()?);
         let session_id = conversation.session_id().to_string();
+        let [req_id, correlation_id] = [req_id, correlation_id].map(|text| conversation.recordable(&text));
         Some(Self { writer, session_id, req_id, correlation_id, input_bytes, began: Instant::now() })
     }
 
-    pub(super) fn answered(&self, tool: &str, answer: &Answer) {
-        let result = answer.result();
+    pub(super) fn answered(&self, conversation: &Conversation, tool: &str, answer: &Answer) {
+        let (result, tool) = (answer.result(), conversation.recordable(tool));
         self.write(&Entry {
             success: result.outcome.is_success(),
             error_code: result.error_class().map(projection::error_code),
             output_bytes: answer.json().len(),
             message: "tool/call/req",
-            tool: Some(tool),
+            tool: Some(&tool),
             invocation_id: Some(result.invocation_id.to_string()),
             ..self.entry()
         });

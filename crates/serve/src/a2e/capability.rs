@@ -1,7 +1,13 @@
 //! Capabilities: what a host offers over this protocol beside the handshake. `tools` is one entry; others can be
 //! added with [`ServerBuilder::capability`](crate::ServerBuilder::capability).
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+};
+
+use futures_util::FutureExt as _;
 
 use serde_json::{Map, Value, json};
 use toolpost_a2e::{
@@ -10,7 +16,11 @@ use toolpost_a2e::{
 use toolpost_core::{Host, Listing, Session};
 use toolpost_model::{BoxFuture, Visibility};
 
-use super::{conversation::Conversation, outbox::Listed};
+use super::{
+    conversation::{Conversation, NotTaken},
+    outbox::{Begun, ListNotTaken, Listed},
+    tools::behind,
+};
 
 /// A part of the protocol: message types, and who handles them.
 ///
@@ -75,6 +85,11 @@ enum Part {
 impl Answered {
     pub(super) fn tools(list: Listed) -> Self {
         Self(Part::Tools(Box::new(list)))
+    }
+
+    /// Whether nobody else can have anything to add: a call has one owner.
+    fn is_final(&self) -> bool {
+        matches!(&self.0, Part::Body(body) if matches!(**body, Body::ToolCallResponse(_)))
     }
 
     /// Joins two answers to one request: lists are joined, fields the first does not have are taken from the other.
@@ -154,11 +169,18 @@ impl Peer {
 /// The capabilities of a host, by message type and by name.
 pub(super) struct Registry {
     capabilities: Vec<Arc<dyn Capability>>,
+    /// Types that only the host's own tools take.
+    own: Vec<&'static str>,
     by_type: HashMap<&'static str, Vec<Arc<dyn Capability>>>,
 }
 
 impl Registry {
-    pub(super) fn new(mut capabilities: Vec<Arc<dyn Capability>>) -> Self {
+    /// `tools` are the host's own, asked after others of the same priority.
+    pub(super) fn new(mut capabilities: Vec<Arc<dyn Capability>>, tools: Arc<dyn Capability>) -> Self {
+        let others: HashSet<_> =
+            capabilities.iter().flat_map(|capability| capability.messages()).copied().collect();
+        let own = tools.messages().iter().copied().filter(|kind| !others.contains(kind)).collect();
+        capabilities.push(tools);
         // Stable: of equals, whoever was added first is asked first.
         capabilities.sort_by_key(|capability| std::cmp::Reverse(capability.priority()));
         let mut by_type: HashMap<_, Vec<_>> = HashMap::new();
@@ -167,7 +189,11 @@ impl Registry {
                 by_type.entry(*kind).or_default().push(Arc::clone(capability));
             }
         }
-        Self { capabilities, by_type }
+        Self { capabilities, own, by_type }
+    }
+
+    fn is_own(&self, kind: &str) -> bool {
+        self.own.contains(&kind)
     }
 
     /// Who takes messages of a type, first asked first.
@@ -207,8 +233,44 @@ fn metadata(capability: &dyn Capability) -> Map<String, Value> {
     metadata
 }
 
+/// Hands a message to whoever takes it. The host's own tools are quick to take one; others may take their time, so
+/// they get a task.
+pub(super) async fn dispatch(peer: &Peer, message: Message) -> Result<(), NotTaken> {
+    let conversation = &peer.conversation;
+    if conversation.face.registry.is_own(message.body.kind()) {
+        return ask_all(peer, message).await;
+    }
+    let key = message.id.clone();
+    // A repeat of a request that is under way or was answered is not handled twice.
+    if !key.is_empty() {
+        match conversation.outbox.begin(&key, None) {
+            Begun::New => {}
+            Begun::Same | Begun::Other => return Ok(()),
+            Begun::Behind => return Err(behind().into()),
+        }
+        if conversation.outbox.repeat(&key) {
+            conversation.outbox.give_up(&key);
+            return Ok(());
+        }
+    }
+    let Ok(place) = Arc::clone(&conversation.handling).try_acquire_owned() else {
+        conversation.outbox.give_up(&key);
+        let reason = "too many requests of this session are being handled";
+        return Err(ErrorMessage::new(ErrorCode::RuntimeError, reason).retryable().into());
+    };
+    let peer = peer.clone();
+    tokio::spawn(async move {
+        if let Err(NotTaken::Refused(error)) = ask_all(&peer, message).await {
+            peer.conversation.refuse(key.clone(), *error);
+        }
+        peer.conversation.outbox.give_up(&key);
+        drop(place);
+    });
+    Ok(())
+}
+
 /// Asks everybody who takes a message, and sends the one answer they come to.
-pub(super) async fn dispatch(peer: &Peer, message: Message) -> Result<(), ErrorMessage> {
+async fn ask_all(peer: &Peer, message: Message) -> Result<(), NotTaken> {
     let conversation = &peer.conversation;
     let id = message.id.clone();
     let mut answer: Option<Answered> = None;
@@ -218,14 +280,18 @@ pub(super) async fn dispatch(peer: &Peer, message: Message) -> Result<(), ErrorM
     for (place, capability) in takers.iter().enumerate() {
         let is_last = place + 1 == takers.len();
         let Some(given) = (if is_last { message.take() } else { message.clone() }) else { break };
-        match capability.handle(peer, given).await {
+        match handled(&**capability, peer, given).await {
             Ok(Handled::Taken) => return Ok(()),
             Ok(Handled::NotMine) => {}
             Ok(Handled::Answer(part)) => {
+                let is_final = part.is_final();
                 answer = Some(match answer {
                     Some(first) => first.merge(part),
                     None => part,
                 });
+                if is_final {
+                    break;
+                }
             }
             Err(mut error) => {
                 error.capability_name = capability.name().as_str().to_owned();
@@ -234,15 +300,32 @@ pub(super) async fn dispatch(peer: &Peer, message: Message) -> Result<(), ErrorM
         }
     }
     match (answer, refusal) {
-        (Some(Answered(Part::Tools(list))), _) => {
-            conversation.outbox.push_list(*list).map_err(|_| conversation.flooded())
-        }
+        (Some(Answered(Part::Tools(list))), _) => match conversation.outbox.push_list(*list) {
+            Ok(()) => Ok(()),
+            Err(ListNotTaken::Behind) => Err(behind().into()),
+            Err(ListNotTaken::Flooded) => Err(NotTaken::Flooded),
+        },
         (Some(answer), _) => {
             let mut body = answer.into_body();
             body.answer_to(&id);
-            conversation.outbox.push(Message::new(body)).map_err(|_| conversation.flooded())
+            conversation.outbox.push(Message::new(body)).map_err(|_| NotTaken::Flooded)
         }
-        (None, Some(error)) => Err(error),
-        (None, None) => Err(ErrorMessage::new(ErrorCode::InvalidMessage, "nobody here takes this message")),
+        (None, Some(error)) => Err(error.into()),
+        (None, None) => {
+            Err(ErrorMessage::new(ErrorCode::InvalidMessage, "nobody here takes this message").into())
+        }
     }
+}
+
+/// A capability that panics is one that could not answer.
+async fn handled(
+    capability: &dyn Capability,
+    peer: &Peer,
+    message: Message,
+) -> Result<Handled, ErrorMessage> {
+    let handling = AssertUnwindSafe(async { capability.handle(peer, message).await });
+    handling.catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!(capability = capability.plugin(), "a capability panicked");
+        Err(ErrorMessage::new(ErrorCode::RuntimeError, "the capability failed"))
+    })
 }

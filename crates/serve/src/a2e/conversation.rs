@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use toolpost_a2e::{
     Body, CapabilityName, ErrorCode, ErrorMessage, HandshakeRequest, HandshakeResponse, Message, Pong,
@@ -25,6 +26,10 @@ use crate::auth::Door;
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(30);
 /// How long canceled calls may take to be answered when a session ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
+/// Requests that may be handled at the same time by capabilities other than the host's own tools.
+const MAX_HANDLING: usize = 64;
+/// How much of a stranger's own words is repeated to it.
+const MAX_SHOWN: usize = 100;
 
 /// What an agent came over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +78,9 @@ pub(super) struct Conversation {
     since: Instant,
     /// Cut short what an agent that leaves has allowed its calls.
     hurry: CancellationToken,
+    over: CancellationToken,
+    /// Requests that capabilities other than the host's own tools are handling.
+    pub(super) handling: Arc<Semaphore>,
     state: Mutex<State>,
 }
 
@@ -87,8 +95,23 @@ enum Standing {
     Stranger,
     /// It came in.
     Known(Known),
+    /// It said goodbye: what runs may finish, nothing more is taken.
+    Leaving(Arc<Session>),
     /// It was refused, or has left: only what waits in the outbox is still given out.
     Over,
+}
+
+/// Why a message was not taken.
+pub(super) enum NotTaken {
+    Refused(Box<ErrorMessage>),
+    /// The sender cannot even be told: its outbox is full.
+    Flooded,
+}
+
+impl From<ErrorMessage> for NotTaken {
+    fn from(error: ErrorMessage) -> Self {
+        Self::Refused(Box::new(error))
+    }
 }
 
 struct Known {
@@ -110,8 +133,21 @@ impl Conversation {
         let (since, outbox) = (Instant::now(), Outbox::new(transport.readers()));
         let state = Mutex::new(State { standing: Standing::Stranger, last_used: since });
         let (face, door) = (Arc::clone(face), Arc::clone(door));
-        let hurry = CancellationToken::new();
-        Arc::new(Self { face, transport, outbox, wire_id, session_id, door, since, hurry, state })
+        let (hurry, over) = (CancellationToken::new(), CancellationToken::new());
+        let handling = Arc::new(Semaphore::new(MAX_HANDLING));
+        Arc::new(Self {
+            face,
+            transport,
+            outbox,
+            wire_id,
+            session_id,
+            door,
+            since,
+            hurry,
+            over,
+            handling,
+            state,
+        })
     }
 
     /// A session of an earlier life of the host. Its agent may not have heard the last answers.
@@ -131,12 +167,20 @@ impl Conversation {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who talks, once that is known.
+    /// Who talks, while it may.
     pub(super) fn peer(self: &Arc<Self>) -> Option<Peer> {
         match &self.state().standing {
             Standing::Known(known) => {
                 Some(Peer { conversation: Arc::clone(self), session: Arc::clone(&known.session) })
             }
+            Standing::Stranger | Standing::Leaving(_) | Standing::Over => None,
+        }
+    }
+
+    /// The session, also of an agent that is leaving.
+    pub(super) fn session(&self) -> Option<Arc<Session>> {
+        match &self.state().standing {
+            Standing::Known(Known { session, .. }) | Standing::Leaving(session) => Some(Arc::clone(session)),
             Standing::Stranger | Standing::Over => None,
         }
     }
@@ -153,7 +197,7 @@ impl Conversation {
     pub(super) fn wants(&self, extension: &str) -> bool {
         match &self.state().standing {
             Standing::Known(known) => known.extensions.iter().any(|asked| asked == extension),
-            Standing::Stranger | Standing::Over => false,
+            Standing::Stranger | Standing::Leaving(_) | Standing::Over => false,
         }
     }
 
@@ -165,8 +209,20 @@ impl Conversation {
         matches!(self.state().standing, Standing::Stranger)
     }
 
+    /// How long ago it began.
+    pub(super) fn age(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// Whether it has left, or was never let in.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.state().standing, Standing::Over)
+    }
+
+    /// A text of the agent's own as it may be written down: without secrets, and without the id that is as good as
+    /// one.
+    pub(super) fn recordable(&self, text: &str) -> String {
+        self.face.host.redacted(text).replace(&self.wire_id, self.session_id.as_str())
     }
 
     /// How long nobody read, asked or waited for anything.
@@ -176,13 +232,12 @@ impl Conversation {
 
     /// Takes a message, or what could not be read as one. Over HTTP a call is on record when this returns.
     pub(super) async fn receive(self: &Arc<Self>, read: Result<Message, Box<ErrorMessage>>) -> Received {
-        self.touch();
         let message = match read {
             Ok(message) => message,
             Err(error) => return self.say(Body::Error(*error)),
         };
         let id = message.id.clone();
-        let refused = match message.body {
+        let taken = match message.body {
             Body::HandshakeRequest(request) => {
                 let version = message.version.unwrap_or_default();
                 return self.handshake(id, &version, request).await;
@@ -197,34 +252,39 @@ impl Conversation {
             }
             _ => self.hand_on(message).await,
         };
-        match refused {
+        match taken {
             Ok(()) => Received::Taken,
-            Err(error) if error.code == ErrorCode::SlowReader && error.req_id == FLOODED => Received::Flooded,
-            Err(error) => {
-                let req_id = if error.req_id.is_empty() { id } else { error.req_id.clone() };
-                self.say(Body::Error(error.to(req_id)))
-            }
+            Err(NotTaken::Flooded) => Received::Flooded,
+            Err(NotTaken::Refused(error)) => self.refuse(id, *error),
         }
     }
 
+    /// Tells the sender of a message what is wrong with it.
+    pub(super) fn refuse(&self, id: String, error: ErrorMessage) -> Received {
+        let req_id = if error.req_id.is_empty() { id } else { error.req_id.clone() };
+        self.say(Body::Error(error.to(req_id)))
+    }
+
     /// To the capabilities, where the sender may talk to them.
-    async fn hand_on(self: &Arc<Self>, message: Message) -> Result<(), ErrorMessage> {
+    async fn hand_on(self: &Arc<Self>, message: Message) -> Result<(), NotTaken> {
         let Some(peer) = self.peer() else {
-            return match self.is_over() {
+            return match self.is_stranger() {
+                true => Err(ErrorMessage::new(ErrorCode::Unauthorized, "a handshake comes first").into()),
                 // The answer is on its way, and an error in its place would be taken for it.
-                true if self.outbox.is_under_way(&message.id) => Ok(()),
-                true => {
-                    Err(ErrorMessage::new(ErrorCode::RuntimeError, "this session is over and takes no more"))
+                false if self.outbox.is_under_way(&message.id) => Ok(()),
+                false => {
+                    let reason = "this session is over and takes no more";
+                    Err(ErrorMessage::new(ErrorCode::RuntimeError, reason).into())
                 }
-                false => Err(ErrorMessage::new(ErrorCode::Unauthorized, "a handshake comes first")),
             };
         };
+        self.touch();
         let takers = self.face.registry.takers(message.body.kind());
-        let Some(first) = takers.first() else { return Err(nobody_takes(message.body.kind())) };
+        let Some(first) = takers.first() else { return Err(nobody_takes(message.body.kind()).into()) };
         if self.face.settings.require_negotiated && !self.has_negotiated(first.name()) {
             let reason =
                 format!("the capability `{}` was not negotiated in the handshake", first.name().as_str());
-            return Err(ErrorMessage::new(ErrorCode::CapabilityMissing, reason));
+            return Err(ErrorMessage::new(ErrorCode::CapabilityMissing, reason).into());
         }
         dispatch(&peer, message).await
     }
@@ -234,20 +294,20 @@ impl Conversation {
             Standing::Known(known) => {
                 known.capabilities.as_ref().is_none_or(|accepted| accepted.contains(&name))
             }
-            Standing::Stranger | Standing::Over => false,
+            Standing::Stranger | Standing::Leaving(_) | Standing::Over => false,
         }
     }
 
     fn say(&self, body: Body) -> Received {
-        match self.outbox.push(Message::new(body)) {
+        let message = Message::new(body);
+        let said = match self.is_stranger() {
+            true => self.outbox.push_to_stranger(message),
+            false => self.outbox.push(message),
+        };
+        match said {
             Ok(()) => Received::Taken,
             Err(_) => Received::Flooded,
         }
-    }
-
-    /// What `dispatch` returns where not even an error can be said.
-    pub(super) fn flooded(&self) -> ErrorMessage {
-        ErrorMessage::new(ErrorCode::SlowReader, "too many answers wait to be read").to(FLOODED)
     }
 
     async fn handshake(self: &Arc<Self>, id: String, version: &str, request: HandshakeRequest) -> Received {
@@ -274,7 +334,8 @@ impl Conversation {
             host_session_id: ok.then(|| self.session_id.to_string()),
             host_id: self.face.settings.host_id.clone(),
         }));
-        if !ok {
+        // An agent that was let in before stays in: only this handshake was wrong.
+        if !ok && self.is_stranger() {
             self.end();
         }
         said
@@ -290,7 +351,7 @@ impl Conversation {
             // Again by the same agent: nothing changes.
             Standing::Known(known) if *known.session.principal() == principal => return Ok(()),
             Standing::Known(_) => return Err(RefusalReason::AuthFailed),
-            Standing::Over => return Err(RefusalReason::ServerError),
+            Standing::Leaving(_) | Standing::Over => return Err(RefusalReason::ServerError),
         }
         let session = match self.open(principal, request).await {
             Ok(session) => session,
@@ -301,11 +362,16 @@ impl Conversation {
         };
         let stay = session.stay();
         let mut state = self.state();
-        if let Standing::Stranger = state.standing {
-            let known = Known { session, capabilities: None, extensions: Vec::new(), _stay: stay };
-            state.standing = Standing::Known(known);
+        match &state.standing {
+            Standing::Stranger => {
+                let known = Known { session, capabilities: None, extensions: Vec::new(), _stay: stay };
+                state.standing = Standing::Known(known);
+                Ok(())
+            }
+            // Another handshake was quicker.
+            Standing::Known(known) if known.session.principal() == session.principal() => Ok(()),
+            Standing::Known(_) | Standing::Leaving(_) | Standing::Over => Err(RefusalReason::AuthFailed),
         }
-        Ok(())
     }
 
     async fn open(
@@ -318,7 +384,7 @@ impl Conversation {
             || self.face.host.open_session_as(self.session_id.clone(), principal.clone(), surface.clone());
         match open().await {
             // Sessions that nobody reads give way; they come back from the record when they are used again.
-            Err(SessionError::Full(_)) if self.face.sessions.park_idle() => open().await,
+            Err(SessionError::Full(_)) if self.face.sessions.park_one(&principal) => open().await,
             opened => opened,
         }
     }
@@ -326,12 +392,18 @@ impl Conversation {
     /// The agent leaves: no more calls, the running ones finish or are stopped, all are answered, then the
     /// stream ends.
     fn leave(self: &Arc<Self>, request: Shutdown) {
-        let known = match std::mem::replace(&mut self.state().standing, Standing::Over) {
-            Standing::Known(known) => known,
-            Standing::Stranger => return self.outbox.close(),
+        let mut state = self.state();
+        let session = match &state.standing {
+            Standing::Known(known) => Arc::clone(&known.session),
+            Standing::Stranger => {
+                drop(state);
+                return self.end();
+            }
             // It is leaving, or was never let in.
-            Standing::Over => return,
+            Standing::Leaving(_) | Standing::Over => return,
         };
+        state.standing = Standing::Leaving(Arc::clone(&session));
+        drop(state);
         let leaving = Arc::clone(self);
         tokio::spawn(async move {
             let in_time = tokio::select! {
@@ -339,13 +411,13 @@ impl Conversation {
                 () = tokio::time::sleep(request.timeout) => false,
                 () = leaving.hurry.cancelled() => false,
             };
-            if let Err(error) = leaving.face.host.close_session(&known.session).await {
+            if let Err(error) = leaving.face.host.close_session(&session).await {
                 tracing::warn!(%error, "a session could not be closed on record");
             }
             if !in_time && tokio::time::timeout(LAST_ANSWERS, leaving.outbox.settled()).await.is_err() {
                 tracing::error!("some calls of a closed session did not stop when told to");
             }
-            leaving.outbox.close();
+            leaving.end();
         });
     }
 
@@ -365,8 +437,9 @@ impl Conversation {
     /// Tells of changed lists as long as the session lasts. For sessions that no table keeps.
     pub(super) fn watch_list(self: &Arc<Self>) {
         let (session, mut changes) = (Arc::downgrade(self), self.face.host.changes());
+        let over = self.over.clone();
         tokio::spawn(async move {
-            while changes.changed().await.is_ok() {
+            while let Some(Ok(())) = over.run_until_cancelled(changes.changed()).await {
                 let Some(session) = session.upgrade() else { return };
                 session.tell_of_changed_list();
             }
@@ -380,13 +453,11 @@ impl Conversation {
         state.last_used = Instant::now();
         drop(state);
         self.outbox.close();
+        self.over.cancel();
     }
 }
 
-/// Marks the one error that cannot be said.
-const FLOODED: &str = "\u{0}flooded";
-
 pub(super) fn nobody_takes(kind: &str) -> ErrorMessage {
-    let kind = kind.escape_debug();
+    let kind: String = kind.chars().take(MAX_SHOWN).flat_map(char::escape_debug).collect();
     ErrorMessage::new(ErrorCode::InvalidMessage, format!("messages of type `{kind}` are not taken here"))
 }

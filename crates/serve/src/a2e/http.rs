@@ -18,10 +18,7 @@ use futures_util::{Stream, stream};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use toolpost_a2e::{
-    ErrorCode, ErrorMessage,
-    codec::{Framing, Side, decode},
-};
+use toolpost_a2e::codec::{Framing, Side, decode};
 use toolpost_core::Standing;
 use toolpost_model::RequestId;
 
@@ -29,9 +26,9 @@ use super::{
     Face,
     conversation::{Conversation, Received},
     outbox::{Again, AnsweredCall, Begun, Item, Listed},
-    sessions,
+    sessions::{self, NoSession},
     tools::CallListener,
-    wire,
+    wire::{self, too_large},
 };
 use crate::{
     auth::Door,
@@ -44,6 +41,8 @@ pub(crate) const ROUTES: [&str; 3] = ["/session", "/send", "/stream"];
 /// Names the session in every request but the first.
 const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+/// How much of a message that is too long is kept to find its id in.
+pub(super) const HEAD: usize = 4 << 10;
 /// Where a sender that does not stop is cut off.
 const MAX_DISCARDED: usize = 64 << 20;
 /// About how much is written to a stream at once.
@@ -82,16 +81,23 @@ async fn conversation(
     };
     let found = match id.to_str() {
         Ok(id) => sessions::find(face, door, id).await,
-        Err(_) => None,
+        Err(_) => Err(NoSession::Unknown),
     };
-    found.ok_or(Refused(StatusCode::NOT_FOUND, "there is no such session"))
+    found.map_err(|why| match why {
+        NoSession::Unknown => Refused(StatusCode::NOT_FOUND, "there is no such session"),
+        NoSession::Full => Refused(StatusCode::SERVICE_UNAVAILABLE, "all sessions are in use"),
+    })
 }
 
-/// A message's bytes. Of one that is too long the rest is read and thrown away, so that its sender hears the answer
-/// instead of a broken connection.
-async fn message(body: Body, limit: usize) -> Result<Option<Bytes>, Refused> {
-    let mut body = body;
-    let (mut whole, mut seen) = (BytesMut::new(), 0);
+/// A message's bytes, or as much of them as tells its id. Of one that is too long the rest is read and thrown away,
+/// so that its sender hears the answer instead of a broken connection.
+enum Read {
+    Whole(Bytes),
+    TooLong(Bytes),
+}
+
+async fn message(mut body: Body, limit: usize) -> Result<Read, Refused> {
+    let (mut kept, mut seen) = (BytesMut::new(), 0);
     let reading = async {
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else {
@@ -99,14 +105,16 @@ async fn message(body: Body, limit: usize) -> Result<Option<Bytes>, Refused> {
             };
             let Ok(data) = frame.into_data() else { continue };
             seen += data.len();
-            if seen > MAX_DISCARDED {
-                return Err(Refused(StatusCode::PAYLOAD_TOO_LARGE, "the body is far over the limit"));
-            }
             if seen <= limit {
-                whole.extend_from_slice(&data);
+                kept.extend_from_slice(&data);
+            } else if kept.len() > HEAD {
+                kept = BytesMut::from(&kept[..HEAD]);
+            }
+            if seen > MAX_DISCARDED {
+                break;
             }
         }
-        Ok((seen <= limit).then(|| whole.freeze()))
+        Ok(if seen <= limit { Read::Whole(kept.freeze()) } else { Read::TooLong(kept.freeze()) })
     };
     match tokio::time::timeout(BODY_TIMEOUT, reading).await {
         Ok(read) => read,
@@ -123,9 +131,9 @@ async fn take(
     let conversation = conversation(&face, &door, &headers).await?;
     let limit = face.settings.message_limit;
     let read = match message(body, limit).await? {
-        Some(body) if body.is_empty() => return Ok(Json(json!({ "ok": true }))),
-        Some(body) => decode(&body, Side::Host),
-        None => Err(Box::new(too_large(limit))),
+        Read::Whole(body) if body.trim_ascii().is_empty() => return Ok(Json(json!({ "ok": true }))),
+        Read::Whole(body) => decode(&body, Side::Host),
+        Read::TooLong(head) => Err(too_large(&head, limit)),
     };
     match conversation.receive(read).await {
         Received::Taken => Ok(Json(json!({ "ok": true }))),
@@ -134,11 +142,6 @@ async fn take(
             "thousands of answers wait to be read from the stream",
         )),
     }
-}
-
-pub(super) fn too_large(limit: usize) -> ErrorMessage {
-    let message = format!("the message is over the limit of {limit} bytes (setting `http.body_limit`)");
-    ErrorMessage::new(ErrorCode::MessageTooLarge, message)
 }
 
 async fn listen(
@@ -217,32 +220,42 @@ impl Reading {
 
     /// What was told before, to be told again. `None`: it comes by itself later, or there is nothing to tell.
     async fn recall(&self, again: Again) -> Option<Item> {
-        let peer = self.conversation.peer()?;
-        match again {
-            Again::Message(message) => Some(Item::Message(message)),
+        let host = &self.conversation.face.host;
+        let (req_id, session) = match again {
+            Again::Message(message) => return Some(Item::Message(message)),
             Again::List(req_id, filter) => {
-                let tools = peer.host().list(&peer.session, &filter).await;
-                Some(Item::List(Box::new(Listed { req_id, filter, tools, asked: None })))
+                let tools = host.list(&*self.conversation.session()?, &filter).await;
+                return Some(Item::List(Box::new(Listed { req_id, filter, tools, asked: None })));
             }
-            Again::Answer(req_id) => {
-                let id = RequestId::new(req_id.as_str());
-                let earlier = peer.host().earlier(&peer.session, &id).await.ok()??;
-                if let Standing::Over(answer) = earlier.call.standing() {
-                    let (tool, answer, events) = (earlier.tool, Arc::clone(answer), Vec::new());
-                    return Some(Item::Answer(Box::new(AnsweredCall { req_id, tool, answer, events })));
-                }
-                // A call of an earlier life that runs again: its end goes through the outbox like any other.
-                if self.conversation.outbox.begin(&req_id, 0) == Begun::New {
-                    CallListener::of_earlier(&self.conversation, req_id, earlier.tool).wait_for(earlier.call);
-                }
-                None
+            Again::Answer(req_id) => (req_id, self.conversation.session()?),
+        };
+        let earlier = match host.earlier(&session, &RequestId::new(req_id.as_str())).await {
+            Ok(earlier) => earlier?,
+            Err(error) => {
+                tracing::warn!(%error, "an answer could not be read again");
+                return None;
             }
+        };
+        if let Standing::Over(answer) = earlier.call.standing() {
+            let (key, tool, answer) = (req_id.clone(), earlier.tool, Arc::clone(answer));
+            return Some(Item::Answer(Box::new(AnsweredCall {
+                key,
+                req_id,
+                tool,
+                answer,
+                events: Vec::new(),
+            })));
         }
+        // A call of an earlier life that runs again: its end goes through the outbox like any other.
+        if self.conversation.outbox.begin(&req_id, None) == Begun::New {
+            CallListener::of_earlier(&self.conversation, req_id, earlier.tool).wait_for(earlier.call);
+        }
+        None
     }
 
     /// The outbox has nothing more for this reader: another has taken over, or the session is over.
     fn all_told(&self) {
-        if self.conversation.is_over() && self.conversation.outbox.is_closed() {
+        if self.conversation.is_over() && self.conversation.outbox.is_over() {
             sessions::forget(&self.conversation.face, &self.conversation);
         }
     }
@@ -258,13 +271,18 @@ impl Drop for Reading {
 /// Forgets sessions in time, and tells the others when the tools change. Ends with the face.
 pub(crate) async fn tend(face: std::sync::Weak<Face>) {
     let Some(mut changes) = face.upgrade().map(|face| face.host.changes()) else { return };
+    let mut sweeps = interval(sessions::SWEEP_EVERY);
+    sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let changed = tokio::time::timeout(sessions::SWEEP_EVERY, changes.changed()).await;
+        let changed = tokio::select! {
+            _ = sweeps.tick() => None,
+            changed = changes.changed() => Some(changed),
+        };
         let Some(face) = face.upgrade() else { return };
         match changed {
-            Ok(Ok(())) => face.sessions.tell_of_changed_list(),
-            Ok(Err(_)) => return,
-            Err(_) => face.sessions.sweep(face.host.limits().session_idle),
+            None => face.sessions.sweep(face.host.limits().session_idle),
+            Some(Ok(())) => face.sessions.tell_of_changed_list(),
+            Some(Err(_)) => return,
         }
     }
 }

@@ -30,7 +30,8 @@ pub fn connect(host: &Host) -> Link {
 
 /// The same to a face that is there already.
 pub(crate) fn link(face: &Arc<Face>, tokens: Vec<KnownToken>) -> Link {
-    let door = Arc::new(Door::Process { tokens, principal: Principal::agent("embedded") });
+    let door =
+        Arc::new(Door::Process { tokens, token_required: false, principal: Principal::agent("embedded") });
     let id = Uuid::new_v4().simple().to_string();
     let session = SessionId::new(format!("a2e-{id}"));
     let conversation = Conversation::new(face, Transport::InProcess, &door, id, session);
@@ -44,6 +45,8 @@ pub(crate) fn link(face: &Arc<Face>, tokens: Vec<KnownToken>) -> Link {
 async fn hear(conversation: Arc<Conversation>, mut from: mpsc::Receiver<Message>) {
     while let Some(message) = from.recv().await {
         conversation.receive(Ok(message)).await;
+        // A link that is not read fills up, and its sender waits.
+        conversation.outbox.room().await;
     }
     conversation.hang_up();
 }

@@ -11,21 +11,30 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::Value;
 use tokio::sync::Notify;
-use toolpost_a2e::{Message, ToolEvent};
+use toolpost_a2e::{Body, Message, ToolEvent};
 use toolpost_core::{Answer, Heard, Listing, ToolFilter};
 
 use super::audit::Asked;
 
 /// Small messages that may wait. A peer that has more of them unread sends without reading.
 const MAX_MESSAGES: usize = 16_384;
+const MAX_MESSAGE_BYTES: usize = 8 << 20;
+/// The same for somebody who has not come in yet.
+const MAX_STRANGERS_MESSAGES: usize = 64;
 /// Events that may wait. A reader further behind loses some.
 const MAX_EVENTS: usize = 1_024;
+const MAX_EVENT_BYTES: usize = 4 << 20;
 /// Answers that may wait, in bytes. A session further behind is not given new calls.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// How much is remembered, and how long.
 const MAX_GIVEN: usize = 1_024;
 const GIVEN_FOR: Duration = Duration::from_secs(600);
+/// How much a reader that comes back is given again, the newest of it.
+const MAX_AGAIN_BYTES: usize = 16 << 20;
+/// What a message or an event takes beside its text.
+const ENVELOPE: usize = 256;
 
 /// Something to be told.
 pub(super) enum Item {
@@ -37,6 +46,8 @@ pub(super) enum Item {
 
 /// A call's end, on its way to whoever asked.
 pub(super) struct AnsweredCall {
+    /// What it was begun under: the request's id, or one made up where it had none.
+    pub(super) key: String,
     pub(super) req_id: String,
     pub(super) tool: String,
     pub(super) answer: Arc<Answer>,
@@ -81,25 +92,37 @@ pub(super) enum Begun {
     Behind,
 }
 
-/// A small message could not be taken: thousands are waiting.
+/// A small message could not be taken: thousands are waiting, or nobody will ever read it.
 #[derive(Debug)]
 pub(super) struct Flooded;
+
+/// Why a list could not be taken.
+#[derive(Debug)]
+pub(super) enum ListNotTaken {
+    Flooded,
+    /// Too much is waiting to be read.
+    Behind,
+}
 
 pub(super) struct Outbox {
     readers: Readers,
     state: Mutex<State>,
     ready: Notify,
     settled: Notify,
+    drained: Notify,
 }
 
 #[derive(Default)]
 struct State {
     queue: VecDeque<Item>,
     messages: usize,
+    message_bytes: usize,
     events: usize,
+    event_bytes: usize,
     answer_bytes: usize,
-    /// Calls whose answer has not been put in yet, with a digest of what was asked.
-    under_way: HashMap<String, u64>,
+    /// Requests whose answer has not been put in yet, with a digest of what was asked; `None` where only the record
+    /// knows that.
+    under_way: HashMap<String, Option<u64>>,
     given: VecDeque<Given>,
     last: u64,
     /// Which reader is the reader.
@@ -111,6 +134,7 @@ struct State {
 struct Given {
     number: u64,
     at: Instant,
+    size: usize,
     again: Again,
 }
 
@@ -123,7 +147,13 @@ pub(super) struct Attached {
 
 impl Outbox {
     pub(super) fn new(readers: Readers) -> Self {
-        Self { readers, state: Mutex::default(), ready: Notify::new(), settled: Notify::new() }
+        Self {
+            readers,
+            state: Mutex::default(),
+            ready: Notify::new(),
+            settled: Notify::new(),
+            drained: Notify::new(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -138,20 +168,40 @@ impl Outbox {
 
     /// A small message: an answer of the protocol itself, an error, a notice.
     pub(super) fn push(&self, message: Message) -> Result<(), Flooded> {
+        self.push_shared(Arc::new(message), MAX_MESSAGES)
+    }
+
+    /// The same for somebody who has not come in yet.
+    pub(super) fn push_to_stranger(&self, message: Message) -> Result<(), Flooded> {
+        self.push_shared(Arc::new(message), MAX_STRANGERS_MESSAGES)
+    }
+
+    fn push_shared(&self, message: Arc<Message>, most: usize) -> Result<(), Flooded> {
         let mut state = self.state();
-        if state.messages >= MAX_MESSAGES {
+        if state.messages >= most || state.message_bytes > MAX_MESSAGE_BYTES || state.closed {
             return Err(Flooded);
         }
         state.messages += 1;
-        self.put(state, Item::Message(Arc::new(message)));
+        state.message_bytes += size_of_message(&message);
+        self.put(state, Item::Message(message));
         Ok(())
     }
 
-    pub(super) fn push_list(&self, list: Listed) -> Result<(), Flooded> {
+    /// The answer to a request that was begun here.
+    pub(super) fn push_reply(&self, key: &str, message: Message) -> Result<(), Flooded> {
+        let pushed = self.push(message);
+        self.give_up(key);
+        pushed
+    }
+
+    pub(super) fn push_list(&self, list: Listed) -> Result<(), ListNotTaken> {
         let mut state = self.state();
+        if state.messages >= MAX_MESSAGES || state.closed {
+            return Err(ListNotTaken::Flooded);
+        }
         // A list is pointers until it is written, yet each takes a place for every tool.
-        if state.messages >= MAX_MESSAGES || state.answer_bytes > MAX_ANSWER_BYTES {
-            return Err(Flooded);
+        if state.answer_bytes > MAX_ANSWER_BYTES {
+            return Err(ListNotTaken::Behind);
         }
         state.messages += 1;
         state.answer_bytes += list.tools.len() * size_of::<Listing>();
@@ -161,42 +211,73 @@ impl Outbox {
 
     pub(super) fn push_event(&self, event: ToolEvent) -> Heard {
         let mut state = self.state();
-        if state.events >= MAX_EVENTS || state.closed {
+        if state.events >= MAX_EVENTS || state.event_bytes > MAX_EVENT_BYTES || state.closed {
             return Heard::Lost;
         }
         state.events += 1;
+        state.event_bytes += size_of_event(&event);
         self.put(state, Item::Event(event));
         Heard::Taken
     }
 
-    /// Takes an id for a call.
-    pub(super) fn begin(&self, req_id: &str, digest: u64) -> Begun {
+    /// Resolves when a sender that can be made to wait may go on.
+    pub(super) async fn room(&self) {
+        loop {
+            let changed = self.drained.notified();
+            if self.state().has_room() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Takes an id for a request. What was asked may be known to the record only.
+    pub(super) fn begin(&self, key: &str, digest: Option<u64>) -> Begun {
         let mut state = self.state();
-        match state.under_way.get(req_id) {
-            Some(earlier) if *earlier == digest => Begun::Same,
+        match state.under_way.get(key) {
+            Some(earlier) if earlier.is_none() || *earlier == digest => Begun::Same,
             Some(_) => Begun::Other,
             None if state.answer_bytes > MAX_ANSWER_BYTES => Begun::Behind,
             None => {
-                state.under_way.insert(req_id.to_owned(), digest);
+                state.under_way.insert(key.to_owned(), digest);
                 Begun::New
             }
         }
     }
 
-    pub(super) fn is_under_way(&self, req_id: &str) -> bool {
-        self.state().under_way.contains_key(req_id)
+    /// The answer that was given to a request, where it is still remembered; it is given again.
+    pub(super) fn repeat(&self, req_id: &str) -> bool {
+        let found = self.state().given.iter().rev().find_map(|given| match &given.again {
+            Again::Message(message) if message.body.req_id() == Some(req_id) => Some(Arc::clone(message)),
+            Again::Message(_) | Again::Answer(_) | Again::List(..) => None,
+        });
+        found.is_some_and(|message| self.push_shared(message, MAX_MESSAGES).is_ok())
     }
 
-    /// A call that gets no answer of its own after all.
-    pub(super) fn give_up(&self, req_id: &str) {
-        self.state().under_way.remove(req_id);
+    pub(super) fn is_under_way(&self, key: &str) -> bool {
+        self.state().under_way.contains_key(key)
+    }
+
+    /// Whether all is told, and no more will come.
+    pub(super) fn is_over(&self) -> bool {
+        let state = self.state();
+        state.closed && state.queue.is_empty()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.state().queue.is_empty()
+    }
+
+    /// A request that gets no answer of its own after all, or has it.
+    pub(super) fn give_up(&self, key: &str) {
+        self.state().under_way.remove(key);
         self.settled.notify_waiters();
     }
 
     /// A call's end. Never refused: how much may wait is seen to when calls begin.
     pub(super) fn push_answer(&self, answered: AnsweredCall) {
         let mut state = self.state();
-        state.under_way.remove(&answered.req_id);
+        state.under_way.remove(&answered.key);
         let is_settled = state.under_way.is_empty();
         state.answer_bytes += answered.answer.json().len();
         self.put(state, Item::Answer(Box::new(answered)));
@@ -220,10 +301,7 @@ impl Outbox {
     pub(super) fn close(&self) {
         self.state().closed = true;
         self.ready.notify_one();
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.state().closed
+        self.drained.notify_waiters();
     }
 
     /// Whether somebody reads, or something is under way.
@@ -235,8 +313,11 @@ impl Outbox {
     /// What the last host may not have delivered.
     pub(super) fn remember(&self, answers: impl Iterator<Item = String>) {
         let mut state = self.state();
-        let at = Instant::now();
-        state.given.extend(answers.map(|req_id| Given { number: 0, at, again: Again::Answer(req_id) }));
+        for req_id in answers {
+            state.last += 1;
+            let (number, at) = (state.last, Instant::now());
+            state.given.push_back(Given { number, at, size: ENVELOPE, again: Again::Answer(req_id) });
+        }
     }
 
     /// Lets a reader in. An earlier one ends. `after` is the last number it knows to have read.
@@ -245,8 +326,13 @@ impl Outbox {
         state.reader += 1;
         state.attached = true;
         state.forget();
-        let unread = state.given.iter().filter(|given| after.is_none_or(|after| given.number > after));
-        let again = unread.map(|given| (given.number, given.again.clone())).collect();
+        let mut size = 0;
+        let unread = state.given.iter().rev().take_while(|given| {
+            size += given.size;
+            size <= MAX_AGAIN_BYTES && after.is_none_or(|after| given.number > after)
+        });
+        let mut again: Vec<_> = unread.map(|given| (given.number, given.again.clone())).collect();
+        again.reverse();
         let reader = state.reader;
         drop(state);
         self.ready.notify_waiters();
@@ -275,7 +361,10 @@ impl Outbox {
                     return None;
                 }
                 if !state.queue.is_empty() {
-                    return Some(state.give_out(room, self.readers));
+                    let batch = state.give_out(room, self.readers);
+                    drop(state);
+                    self.drained.notify_waiters();
+                    return Some(batch);
                 }
                 if state.closed {
                     return None;
@@ -287,20 +376,29 @@ impl Outbox {
 }
 
 impl State {
+    fn has_room(&self) -> bool {
+        let is_free = self.messages < MAX_MESSAGES / 2 && self.message_bytes < MAX_MESSAGE_BYTES / 2;
+        is_free || self.closed
+    }
+
     fn give_out(&mut self, room: usize, readers: Readers) -> Vec<(u64, Item)> {
         let mut batch = Vec::with_capacity(self.queue.len().min(64));
         let mut size = 0;
         while size < room
             && let Some(item) = self.queue.pop_front()
         {
-            size += match &item {
-                Item::Message(_) => {
+            let its_size = match &item {
+                Item::Message(message) => {
+                    let length = size_of_message(message);
                     self.messages -= 1;
-                    256
+                    self.message_bytes -= length;
+                    length
                 }
-                Item::Event(_) => {
+                Item::Event(event) => {
+                    let length = size_of_event(event);
                     self.events -= 1;
-                    256
+                    self.event_bytes -= length;
+                    length
                 }
                 Item::Answer(answered) => {
                     let length = answered.answer.json().len();
@@ -313,16 +411,17 @@ impl State {
                     list.tools.len() * 512
                 }
             };
+            size += its_size;
             self.last += 1;
             if readers == Readers::MayReturn {
-                self.note(self.last, &item);
+                self.note(&item, its_size);
             }
             batch.push((self.last, item));
         }
         batch
     }
 
-    fn note(&mut self, number: u64, item: &Item) {
+    fn note(&mut self, item: &Item, size: usize) {
         let again = match item {
             Item::Event(_) => return,
             Item::Message(message) => Again::Message(Arc::clone(message)),
@@ -334,12 +433,36 @@ impl State {
         if self.given.len() >= MAX_GIVEN {
             self.given.pop_front();
         }
-        self.given.push_back(Given { number, at: Instant::now(), again });
+        self.given.push_back(Given { number: self.last, at: Instant::now(), size, again });
     }
 
     fn forget(&mut self) {
         while self.given.front().is_some_and(|given| given.at.elapsed() > GIVEN_FOR) {
             self.given.pop_front();
         }
+    }
+}
+
+/// About how many bytes a message holds. Those of other capabilities may be of any size.
+fn size_of_message(message: &Message) -> usize {
+    ENVELOPE
+        + match &message.body {
+            Body::Error(error) => error.message.len(),
+            Body::ToolListResponse(list) => list.tools.len() * 1_024,
+            Body::Other(other) => other.fields.values().map(size_of_value).sum(),
+            _ => 0,
+        }
+}
+
+pub(super) fn size_of_event(event: &ToolEvent) -> usize {
+    ENVELOPE + event.data.values().map(size_of_value).sum::<usize>()
+}
+
+fn size_of_value(value: &Value) -> usize {
+    16 + match value {
+        Value::String(text) => text.len(),
+        Value::Array(list) => list.iter().map(size_of_value).sum(),
+        Value::Object(map) => map.iter().map(|(name, value)| name.len() + size_of_value(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }

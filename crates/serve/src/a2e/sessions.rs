@@ -1,13 +1,14 @@
 //! The sessions agents have over HTTP: found by an id that only their agent knows, limited, and forgotten in time.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet, hash_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use sha2::{Digest, Sha256};
-use toolpost_model::SessionId;
+use toolpost_core::SessionError;
+use toolpost_model::{Principal, SessionId};
 use uuid::Uuid;
 
 use super::{
@@ -23,9 +24,15 @@ const STRANGER_PATIENCE: Duration = Duration::from_secs(60);
 /// How often sessions are looked through.
 pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
+/// A session may give its place to another one after so long without use.
+const PARKED_AFTER: Duration = Duration::from_secs(60);
+/// Sessions that gave their place and may come back at any time.
+const MAX_PARKED: usize = 4_096;
+
 #[derive(Default)]
 pub(super) struct Sessions {
     open: Mutex<HashMap<String, Arc<Conversation>>>,
+    parked: Mutex<HashSet<SessionId>>,
 }
 
 impl Sessions {
@@ -42,24 +49,44 @@ impl Sessions {
         self.open().retain(|_, session| {
             let idle = session.idle_time();
             if session.is_stranger() {
-                idle < STRANGER_PATIENCE
-            } else if session.is_over() {
-                idle < LAST_WORDS
-            } else {
-                if idle >= session_idle {
-                    session.hang_up();
+                // However long it listens: whoever wants something says who it is.
+                let stays = session.age() < STRANGER_PATIENCE;
+                if !stays {
+                    session.end();
                 }
-                idle < session_idle
+                return stays;
             }
+            if session.is_over() {
+                return idle < LAST_WORDS;
+            }
+            if idle >= session_idle {
+                // It stays in the table until its end is on record, lest it come back meanwhile.
+                session.hang_up();
+            }
+            true
         });
     }
 
-    /// Lets go of sessions that nobody reads. `false`: there are none.
-    pub(super) fn park_idle(&self) -> bool {
+    /// Lets go of the session that was unused longest, first of the same caller's. `false`: all are in use.
+    pub(super) fn park_one(&self, principal: &Principal) -> bool {
         let mut open = self.open();
-        let before = open.len();
-        open.retain(|_, session| session.is_stranger() || session.idle_time().is_zero());
-        open.len() < before
+        let unused = open.iter().filter_map(|(id, known)| {
+            let (session, idle) = (known.session()?, known.idle_time());
+            let may_go = idle >= PARKED_AFTER && known.outbox.is_empty();
+            may_go.then(|| ((session.principal() == principal, idle), id.clone(), session.id().clone()))
+        });
+        let Some((_, wire_id, session_id)) = unused.max_by_key(|(rank, ..)| *rank) else { return false };
+        open.remove(&wire_id);
+        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        if parked.len() >= MAX_PARKED {
+            parked.clear();
+        }
+        parked.insert(session_id);
+        true
+    }
+
+    fn was_parked(&self, id: &SessionId) -> bool {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
     }
 
     pub(super) fn tell_of_changed_list(&self) {
@@ -67,7 +94,8 @@ impl Sessions {
     }
 
     pub(super) fn close_all(&self) {
-        self.open().values().for_each(|session| session.outbox.close());
+        // Emptied, so that the face and its sessions do not keep one another for ever.
+        std::mem::take(&mut *self.open()).values().for_each(|session| session.outbox.close());
     }
 }
 
@@ -87,29 +115,55 @@ pub(super) fn open(face: &Arc<Face>, door: &Arc<Door>) -> String {
     let mut open = face.sessions.open();
     let strangers = open.iter().filter(|(_, session)| session.is_stranger());
     if strangers.clone().count() >= MAX_STRANGERS {
-        let oldest = strangers.max_by_key(|(_, session)| session.idle_time()).map(|(id, _)| id.clone());
-        oldest.and_then(|id| open.remove(&id));
+        let oldest = strangers.max_by_key(|(_, session)| session.age()).map(|(id, _)| id.clone());
+        if let Some(oldest) = oldest.and_then(|id| open.remove(&id)) {
+            oldest.end();
+        }
     }
     open.insert(wire_id.clone(), conversation);
     wire_id
 }
 
+/// Why there is no session.
+pub(super) enum NoSession {
+    Unknown,
+    /// It exists, and there is no room for it now.
+    Full,
+}
+
 /// The session an id belongs to: here, or on record from before a restart or a long pause.
-pub(super) async fn find(face: &Arc<Face>, door: &Arc<Door>, wire_id: &str) -> Option<Arc<Conversation>> {
+pub(super) async fn find(
+    face: &Arc<Face>,
+    door: &Arc<Door>,
+    wire_id: &str,
+) -> Result<Arc<Conversation>, NoSession> {
     if let Some(found) = face.sessions.known(wire_id) {
-        let is_told_all = found.is_over() && found.outbox.is_closed() && found.idle_time() > LAST_WORDS;
-        return (!is_told_all).then_some(found);
+        return if found.is_over() && found.outbox.is_over() { Err(NoSession::Unknown) } else { Ok(found) };
     }
-    // Whoever did not come back in this time has not come back since the host began.
-    if face.since.elapsed() > face.host.limits().session_idle {
-        return None;
+    let (session_id, limits) = (recorded(wire_id), face.host.limits());
+    // What was not used in this life of the host was last used before it, at the latest when the last one ended.
+    let unused = face.since.elapsed() + face.host.away_for();
+    if unused > limits.session_idle && !face.sessions.was_parked(&session_id) {
+        return Err(NoSession::Unknown);
     }
-    let session_id = recorded(wire_id);
-    let session = face.host.resume_session(&session_id).await.ok()?;
-    let resumed =
-        Conversation::new(face, Transport::Http, door, wire_id.to_owned(), session_id).resumed(session);
-    // Somebody else may have brought it back in the same moment.
-    Some(Arc::clone(face.sessions.open().entry(wire_id.to_owned()).or_insert(resumed)))
+    // The operator may have taken the token away since.
+    let resumed = face.host.resume_session(&session_id, |owner| door.still_admits(owner)).await;
+    let session = match resumed {
+        Ok(session) => session,
+        Err(SessionError::Full(_)) => return Err(NoSession::Full),
+        Err(SessionError::Unknown(_) | SessionError::Default | SessionError::Journal(_)) => {
+            return Err(NoSession::Unknown);
+        }
+    };
+    // Under the lock: somebody else may be bringing it back in the same moment, and what it did not hear is told
+    // only once.
+    Ok(match face.sessions.open().entry(wire_id.to_owned()) {
+        Entry::Occupied(known) => Arc::clone(known.get()),
+        Entry::Vacant(place) => {
+            let resumed = Conversation::new(face, Transport::Http, door, wire_id.to_owned(), session_id);
+            Arc::clone(place.insert(resumed.resumed(session)))
+        }
+    })
 }
 
 /// A session is over and its reader has everything: it is not there any more.

@@ -16,8 +16,8 @@ use uuid::Uuid;
 use super::{
     Face,
     conversation::{Conversation, Transport},
-    http::too_large,
-    wire,
+    http::HEAD,
+    wire::{self, too_large},
 };
 use crate::auth::Door;
 
@@ -30,8 +30,8 @@ const LAST_CALLS: Duration = Duration::from_millis(1_500);
 
 enum Line {
     Whole(Vec<u8>),
-    /// Longer than the limit; what it said is gone.
-    TooLong,
+    /// Longer than the limit; this is how it began.
+    TooLong(Vec<u8>),
 }
 
 /// Talks until the input ends or the peer says goodbye, then lets what runs finish for a moment.
@@ -51,20 +51,22 @@ pub(crate) async fn converse(
     let written = write_lines(Arc::clone(&conversation), output);
     tokio::pin!(written);
     loop {
-        tokio::select! {
+        // A peer that does not read is not heard either, until it does.
+        let next = async {
+            conversation.outbox.room().await;
+            to_handle.recv().await
+        };
+        let line = tokio::select! {
             biased;
-            line = to_handle.recv() => match line {
-                Some(Line::Whole(line)) => {
-                    conversation.receive(decode(&line, Side::Host)).await;
-                },
-                Some(Line::TooLong) => {
-                    conversation.receive(Err(Box::new(too_large(limit)))).await;
-                },
-                None => break,
-            },
+            line = next => line,
             // The session is over, or nobody reads.
             _ = &mut written => return conversation.hang_up(),
-        }
+        };
+        match line {
+            None => break,
+            Some(Line::Whole(line)) => conversation.receive(decode(&line, Side::Host)).await,
+            Some(Line::TooLong(head)) => conversation.receive(Err(too_large(&head, limit))).await,
+        };
     }
     let _ = tokio::time::timeout(LAST_CALLS, conversation.outbox.settled()).await;
     conversation.hang_up();
@@ -85,7 +87,9 @@ fn read_lines(mut input: impl BufRead, limit: usize, lines: &mpsc::Sender<Line>)
             if skip_line(&mut input).is_err() {
                 return;
             }
-            Line::TooLong
+            line.truncate(HEAD);
+            line.shrink_to_fit();
+            Line::TooLong(line)
         } else if line.trim_ascii().is_empty() {
             continue;
         } else {

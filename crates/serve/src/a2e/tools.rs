@@ -2,7 +2,10 @@
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use toolpost_a2e::{
@@ -13,12 +16,13 @@ use toolpost_core::{
     Acknowledged, Answer, CallHandle, CallRequest, Heard, Listener, Standing, ToolFilter, Wants,
 };
 use toolpost_model::{BoxFuture, ErrorClass, Event, ModelInput, RequestId};
+use uuid::Uuid;
 
 use super::{
     audit::Asked,
     capability::{Answered, Capability, Handled, Peer},
     conversation::{Conversation, Transport},
-    outbox::{AnsweredCall, Begun, Listed},
+    outbox::{AnsweredCall, Begun, Listed, size_of_event},
 };
 
 /// The word for stopping a call, in the handshake's metadata.
@@ -27,6 +31,7 @@ pub(super) const CANCEL: &str = "tool/cancel";
 pub(super) const LIST_CHANGED: &str = "tool/list/changed";
 /// Events that an answer may hold.
 const MAX_COLLECTED: usize = 1_000;
+const MAX_COLLECTED_BYTES: usize = 1 << 20;
 
 /// The host's own tools.
 pub(super) struct Tools {
@@ -68,11 +73,23 @@ impl Capability for Tools {
         Box::pin(async move {
             match message.body {
                 Body::ToolListRequest(request) => Ok(list(peer, message.id, request).await),
+                Body::ToolCallRequest(request) if self.leaves_to_others(peer, &request.tool_name) => {
+                    Ok(Handled::NotMine)
+                }
                 Body::ToolCallRequest(request) => call(peer, message.id, request).await,
                 Body::ToolCancelRequest(request) => Ok(cancel(peer, request)),
                 _ => Ok(Handled::NotMine),
             }
         })
+    }
+}
+
+impl Tools {
+    /// A tool that is not the host's may be another capability's, where one is asked after this.
+    fn leaves_to_others(&self, peer: &Peer, tool: &str) -> bool {
+        let takers = peer.conversation.face.registry.takers("tool/call/req");
+        let is_last = takers.last().is_some_and(|last| last.plugin() == self.plugin);
+        !is_last && peer.host().surface(&peer.session).find(tool).is_none()
     }
 }
 
@@ -103,20 +120,25 @@ async fn call(peer: &Peer, id: String, request: ToolCallRequest) -> Result<Handl
     if !conversation.is_called(&request.session_id) {
         return Err(ErrorMessage::new(ErrorCode::Unauthorized, "`session_id` names another session"));
     }
-    if !id.is_empty() {
-        match conversation.outbox.begin(&id, digest(&request)) {
-            Begun::New => {}
-            Begun::Same => return Ok(Handled::Taken),
-            Begun::Other => return Err(used_for_another()),
-            Begun::Behind => return Err(behind()),
-        }
+    // A call without an id cannot be repeated, yet it is answered and counted like any other.
+    let key = if id.is_empty() { format!("\u{0}{}", Uuid::new_v4().simple()) } else { id.clone() };
+    match conversation.outbox.begin(&key, Some(digest(&request))) {
+        Begun::New => {}
+        Begun::Same => return Ok(Handled::Taken),
+        Begun::Other => return Err(used_for_another()),
+        Begun::Behind => return Err(behind()),
     }
-    start(peer, id, request).await
+    start(peer, key, id, request).await
 }
 
-async fn start(peer: &Peer, id: String, request: ToolCallRequest) -> Result<Handled, ErrorMessage> {
+async fn start(
+    peer: &Peer,
+    key: String,
+    id: String,
+    request: ToolCallRequest,
+) -> Result<Handled, ErrorMessage> {
     let conversation = &peer.conversation;
-    let listener = Arc::new(CallListener::new(conversation, &id, &request));
+    let listener = Arc::new(CallListener::new(conversation, key, &id, &request));
     let mut call = CallRequest::new(Arc::clone(&peer.session), request.tool_name, request.arguments);
     call.face = conversation.transport.face();
     call.request_id = (!id.is_empty()).then(|| RequestId::new(id.as_str()));
@@ -138,7 +160,7 @@ async fn start(peer: &Peer, id: String, request: ToolCallRequest) -> Result<Hand
             }
         }
         Standing::Over(answer) if answer.result().error_class() == Some(ErrorClass::RequestConflict) => {
-            conversation.outbox.give_up(&id);
+            listener.let_go();
             return Err(used_for_another());
         }
         Standing::Over(answer) => listener.ended(answer),
@@ -162,7 +184,7 @@ fn used_for_another() -> ErrorMessage {
     ErrorMessage::new(ErrorCode::InvalidMessage, "this id was used for another call in this session")
 }
 
-fn behind() -> ErrorMessage {
+pub(super) fn behind() -> ErrorMessage {
     ErrorMessage::new(
         ErrorCode::SlowReader,
         "the answers of this session are not being read; read them before calling more tools",
@@ -173,33 +195,53 @@ fn behind() -> ErrorMessage {
 /// Hears a call's events and its end for the session that asked.
 pub(super) struct CallListener {
     conversation: Arc<Conversation>,
+    /// What the call is under way under.
+    key: String,
     req_id: String,
     tool: String,
     streaming: bool,
-    collected: Option<Mutex<Vec<ToolEvent>>>,
+    collected: Option<Mutex<Collected>>,
     asked: Option<Asked>,
+    /// Whether there was an end to hear, or nobody is to hear of it.
+    is_told: AtomicBool,
+}
+
+/// Events that wait for the answer they will stand in.
+#[derive(Default)]
+struct Collected {
+    events: Vec<ToolEvent>,
+    bytes: usize,
 }
 
 impl CallListener {
-    fn new(conversation: &Arc<Conversation>, id: &str, request: &ToolCallRequest) -> Self {
+    fn new(conversation: &Arc<Conversation>, key: String, id: &str, request: &ToolCallRequest) -> Self {
         let bytes = match &request.arguments {
             ModelInput::Text(text) => text.len(),
             ModelInput::Value(_) => 0,
         };
         Self {
             conversation: Arc::clone(conversation),
+            key,
             req_id: id.to_owned(),
             tool: request.tool_name.clone(),
             streaming: request.streaming,
             collected: request.collect_events.then(Mutex::default),
             asked: Asked::now(conversation, id.to_owned(), request.correlation_id.clone(), bytes),
+            is_told: AtomicBool::new(false),
         }
+    }
+
+    /// Another message tells the caller what became of its request.
+    fn let_go(&self) {
+        self.is_told.store(true, Ordering::Relaxed);
+        self.conversation.outbox.give_up(&self.key);
     }
 
     /// For a call that an earlier host began: its caller hears the end.
     pub(super) fn of_earlier(conversation: &Arc<Conversation>, req_id: String, tool: String) -> Self {
-        let conversation = Arc::clone(conversation);
-        Self { conversation, req_id, tool, streaming: false, collected: None, asked: None }
+        let (conversation, key) = (Arc::clone(conversation), req_id.clone());
+        let is_told = AtomicBool::new(false);
+        Self { conversation, key, req_id, tool, streaming: false, collected: None, asked: None, is_told }
     }
 
     /// Hears the end of a call that began without it.
@@ -217,8 +259,9 @@ impl Listener for CallListener {
         let Some(event) = projection::event(&self.req_id, &event) else { return Heard::Taken };
         if let Some(collected) = &self.collected {
             let mut collected = collected.lock().unwrap_or_else(PoisonError::into_inner);
-            if collected.len() < MAX_COLLECTED {
-                collected.push(event.clone());
+            if collected.events.len() < MAX_COLLECTED && collected.bytes < MAX_COLLECTED_BYTES {
+                collected.bytes += size_of_event(&event);
+                collected.events.push(event.clone());
             }
         }
         if self.streaming { self.conversation.outbox.push_event(event) } else { Heard::Taken }
@@ -230,13 +273,30 @@ impl Listener for CallListener {
             .as_ref()
             .map(|collected| std::mem::take(&mut *collected.lock().unwrap_or_else(PoisonError::into_inner)));
         if let Some(asked) = &self.asked {
-            asked.answered(&self.tool, answer);
+            asked.answered(&self.conversation, &self.tool, answer);
         }
+        self.is_told.store(true, Ordering::Relaxed);
         self.conversation.outbox.push_answer(AnsweredCall {
+            key: self.key.clone(),
             req_id: self.req_id.clone(),
             tool: self.tool.clone(),
             answer: Arc::clone(answer),
-            events: events.unwrap_or_default(),
+            events: events.map(|collected| collected.events).unwrap_or_default(),
         });
+    }
+}
+
+/// A call that is dropped without an end, because whoever sent it left in the very moment it was taken, or because
+/// the host is torn down: its request is told, and not waited for.
+impl Drop for CallListener {
+    fn drop(&mut self) {
+        if self.is_told.load(Ordering::Relaxed) {
+            return;
+        }
+        let error =
+            ErrorMessage::new(ErrorCode::RuntimeError, "the call was given up before it began").retryable();
+        let message = Message::new(Body::Error(error.to(self.req_id.clone())));
+        // Where not even this can be said, its caller has thousands of other things to read.
+        let _ = self.conversation.outbox.push_reply(&self.key, message);
     }
 }

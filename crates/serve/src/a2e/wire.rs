@@ -1,8 +1,8 @@
 //! From the outbox to bytes.
 
 use toolpost_a2e::{
-    Body, Message,
-    codec::{Framing, Outgoing, VERSION, encode_into},
+    Body, ErrorCode, ErrorMessage, Message,
+    codec::{Framing, Outgoing, VERSION, encode_into, id_in},
     projection::{CallResponseView, MAX_TEXT},
 };
 use toolpost_core::Listing;
@@ -86,4 +86,10 @@ impl serde::Serialize for Definitions<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(definition))
     }
+}
+
+/// What the sender of a message hears that is longer than the host reads. `head` is how it began.
+pub(super) fn too_large(head: &[u8], limit: usize) -> Box<ErrorMessage> {
+    let message = format!("the message is over the limit of {limit} bytes (setting `http.body_limit`)");
+    Box::new(ErrorMessage::new(ErrorCode::MessageTooLarge, message).to(id_in(head)))
 }

@@ -65,6 +65,8 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
             i32::try_from(plugin.priority).unwrap_or(if plugin.priority < 0 { i32::MIN } else { i32::MAX });
         builder = builder.tools_capability(&plugin.name, priority, plugin.exclusive);
     }
+    let access = access(&arguments.face, a2e.as_ref())?;
+    let builder = builder.access(access.clone());
     if over_pipes {
         return talk(builder, &mut interrupt, &mut terminate).await;
     }
@@ -76,10 +78,9 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
         )
         .into());
     }
-    let access = access(&arguments.face, a2e.as_ref())?;
     let kept = matches!(access, Access::KeptToken);
     environment::raise_file_limit();
-    let server = builder.access(access).start().await?;
+    let server = builder.start().await?;
     banner(&server, &settings, kept).await;
     tokio::select! {
         _ = interrupt.recv() => {}
