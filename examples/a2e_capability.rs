@@ -2,6 +2,7 @@
 //! and talk to it as an A2E agent would:
 //!
 //!     cargo run -p toolpost-examples --bin a2e-capability
+#![expect(clippy::print_stdout, reason = "an example tells where it listens")]
 
 use std::{
     error::Error,

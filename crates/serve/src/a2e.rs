@@ -19,9 +19,9 @@ mod wire;
 use std::{sync::Arc, time::Instant};
 
 use toolpost_core::Host;
-use toolpost_store::AuditWriter;
 use uuid::Uuid;
 
+pub(crate) use audit::Audit;
 pub(crate) use capability::definition;
 pub use capability::{Answered, Capability, Handled, Peer};
 pub(crate) use http::{ROUTES, routes, tend};
@@ -34,7 +34,7 @@ use sessions::Sessions;
 use tools::Tools;
 
 /// How the face is set up.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Settings {
     /// The host's name, where its operator gave one.
     pub(crate) host_id: Option<String>,
@@ -44,8 +44,8 @@ pub(crate) struct Settings {
     pub(crate) max_parallel: usize,
     /// The longest message.
     pub(crate) message_limit: usize,
-    /// Where each request and its end are noted.
-    pub(crate) audit: Option<Arc<AuditWriter>>,
+    /// Where each request and its end are noted, until the host ends.
+    pub(crate) audit: Audit,
     /// How the built-in tools stand among other capabilities.
     pub(crate) tools: ToolsEntry,
 }
@@ -95,5 +95,6 @@ impl Face {
     /// Lets every stream end once its reader has what is there. For the end of the host, after its last call.
     pub(crate) fn close(&self) {
         self.sessions.close_all();
+        self.settings.audit.close();
     }
 }

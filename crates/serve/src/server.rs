@@ -147,7 +147,7 @@ impl ServerBuilder {
             require_negotiated: config.a2e.require_negotiated,
             max_parallel: config.limits.session_concurrency,
             message_limit: config.http.body_limit,
-            audit: audit.map(Arc::new),
+            audit: a2e::Audit::to(audit),
             tools: self.tools,
         };
         let a2e = a2e::Face::new(host.clone(), settings, self.capabilities);

@@ -159,7 +159,7 @@ pub struct ProtocolError {
 impl From<ErrorMessage> for ProtocolError {
     fn from(error: ErrorMessage) -> Self {
         let ErrorMessage { code, message, retryable, detail, req_id: _, capability_name: _ } = error;
-        Self { code, message, retryable, detail }
+        Self { code, message, retryable, detail: *detail }
     }
 }
 

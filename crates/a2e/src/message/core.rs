@@ -241,14 +241,19 @@ pub struct ErrorMessage {
     #[serde(default)]
     pub message: String,
     /// More, for programs.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub detail: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "no_detail")]
+    pub detail: Box<Map<String, Value>>,
     /// Whether sending it again may help.
     #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
     pub retryable: bool,
     /// The capability that could not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub capability_name: String,
+}
+
+#[expect(clippy::borrowed_box, reason = "serde hands over what the field is")]
+fn no_detail(detail: &Box<Map<String, Value>>) -> bool {
+    detail.is_empty()
 }
 
 impl ErrorMessage {
@@ -258,7 +263,7 @@ impl ErrorMessage {
             req_id: String::new(),
             code,
             message: message.into(),
-            detail: Map::new(),
+            detail: Box::default(),
             retryable: false,
             capability_name: String::new(),
         }

@@ -180,7 +180,8 @@ fn core_body() -> impl Strategy<Value = Body> {
             |(req_id, code, message, detail, retryable)| {
                 let code: ErrorCode = serde_json::from_value(json!(code)).unwrap();
                 let mut error = ErrorMessage::new(code, message.clone()).to(req_id);
-                (error.detail, error.retryable, error.capability_name) = (detail, retryable, message);
+                (error.detail, error.retryable, error.capability_name) =
+                    (Box::new(detail), retryable, message);
                 Body::Error(error)
             }
         ),

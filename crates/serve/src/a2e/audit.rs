@@ -2,7 +2,10 @@
 //!
 //! It is a convenience for whoever has tools for such files; the journal is the record.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
 
 use serde::Serialize;
 use toolpost_a2e::projection;
@@ -10,6 +13,25 @@ use toolpost_core::Answer;
 use toolpost_store::AuditWriter;
 
 use super::conversation::Conversation;
+
+/// The file, while there is one.
+#[derive(Default)]
+pub(crate) struct Audit(Mutex<Option<Arc<AuditWriter>>>);
+
+impl Audit {
+    pub(crate) fn to(writer: Option<AuditWriter>) -> Self {
+        Self(Mutex::new(writer.map(Arc::new)))
+    }
+
+    fn writer(&self) -> Option<Arc<AuditWriter>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Writes what waits to be written. Nothing is noted after this.
+    pub(super) fn close(&self) {
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
 
 /// A request that will be noted when it is answered.
 pub(super) struct Asked {
@@ -47,7 +69,7 @@ impl Asked {
         correlation_id: String,
         input_bytes: usize,
     ) -> Option<Self> {
-        let writer = Arc::clone(conversation.face.settings.audit.as_ref()?);
+        let writer = conversation.face.settings.audit.writer()?;
         let session_id = conversation.session_id().to_string();
         let [req_id, correlation_id] = [req_id, correlation_id].map(|text| conversation.recordable(&text));
         Some(Self { writer, session_id, req_id, correlation_id, input_bytes, began: Instant::now() })

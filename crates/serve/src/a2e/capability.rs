@@ -240,15 +240,17 @@ pub(super) async fn dispatch(peer: &Peer, message: Message) -> Result<(), NotTak
     if conversation.face.registry.is_own(message.body.kind()) {
         return ask_all(peer, message).await;
     }
-    let key = message.id.clone();
+    let id = message.id.clone();
+    // Not the id itself: the host's own tools, where they are asked too, take that for their call.
+    let key = format!("\u{1}{id}");
     // A repeat of a request that is under way or was answered is not handled twice.
-    if !key.is_empty() {
+    if !id.is_empty() {
         match conversation.outbox.begin(&key, None) {
             Begun::New => {}
             Begun::Same | Begun::Other => return Ok(()),
             Begun::Behind => return Err(behind().into()),
         }
-        if conversation.outbox.repeat(&key) {
+        if conversation.outbox.repeat(&id) {
             conversation.outbox.give_up(&key);
             return Ok(());
         }
@@ -261,7 +263,7 @@ pub(super) async fn dispatch(peer: &Peer, message: Message) -> Result<(), NotTak
     let peer = peer.clone();
     tokio::spawn(async move {
         if let Err(NotTaken::Refused(error)) = ask_all(&peer, message).await {
-            peer.conversation.refuse(key.clone(), *error);
+            peer.conversation.refuse(id, *error);
         }
         peer.conversation.outbox.give_up(&key);
         drop(place);

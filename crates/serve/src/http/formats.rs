@@ -141,7 +141,7 @@ impl Serialize for Shown<'_> {
         map.serialize_entry("description", description)?;
         match format {
             Format::OpenAi | Format::Anthropic | Format::A2e => {
-                map.serialize_entry("input_schema", schema)?
+                map.serialize_entry("input_schema", schema)?;
             }
             Format::Gemini => map.serialize_entry("parametersJsonSchema", schema)?,
             Format::Toolpost => {

@@ -5,6 +5,7 @@
 mod client;
 mod running;
 
+mod a2e;
 mod bodies;
 mod connections;
 mod door;
