@@ -169,7 +169,7 @@ pub fn decode(bytes: &[u8], side: Side) -> Result<Message, Box<ErrorMessage>> {
     let id = match head.id.map(words) {
         None => Cow::Borrowed(""),
         Some(Some(id)) if id.len() <= MAX_ID => id,
-        Some(Some(_)) => return Err(invalid("", format!("the `id` is longer than {MAX_ID} characters"))),
+        Some(Some(_)) => return Err(invalid("", format!("the `id` is longer than {MAX_ID} bytes"))),
         Some(None) => return Err(invalid("", "the `id` must be a string")),
     };
     let kind = match head.kind.map(words) {

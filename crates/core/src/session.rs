@@ -6,7 +6,7 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -30,6 +30,7 @@ pub struct Session {
     /// Calls that run here, and faces that hold the session open.
     pub(crate) running: AtomicUsize,
     last_used: Mutex<Instant>,
+    is_ended: AtomicBool,
 }
 
 /// The requests of a session that came with an id of the caller's own.
@@ -104,6 +105,7 @@ impl Session {
             requests: Mutex::new(Requests { under_way: HashMap::new(), seen }),
             running: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
+            is_ended: AtomicBool::new(false),
         }
     }
 
@@ -194,6 +196,17 @@ impl Session {
 
     pub(crate) fn is_idle_for(&self, time: Duration) -> bool {
         self.running.load(Ordering::Relaxed) == 0 && self.idle_time() >= time
+    }
+
+    /// Whether it was closed: nothing runs in it any more, whoever still holds it.
+    pub fn is_ended(&self) -> bool {
+        self.is_ended.load(Ordering::Relaxed)
+    }
+
+    /// Closes it for good.
+    pub(crate) fn end(&self) {
+        self.is_ended.store(true, Ordering::Relaxed);
+        self.close();
     }
 
     /// Ends what the sources still run for this session.

@@ -161,6 +161,10 @@ impl Host {
         if inner.state.closing.is_cancelled() {
             return self.ended(live, request, result::shutting_down()).await;
         }
+        if request.session.is_ended() {
+            let ending = result::canceled_before_start(CancelReason::SessionClosed);
+            return self.ended(live, request, ending).await;
+        }
         let way = Way::Live(request.acknowledged);
         let Some(id) = request.request_id.clone() else {
             let answer = inner.spawn(Call::new(Arc::clone(&live), request, None), way);
@@ -260,7 +264,7 @@ impl Host {
     /// still gets its end.
     pub async fn call(&self, request: CallRequest) -> Arc<Answer> {
         let inner = &self.inner;
-        if request.request_id.is_some() || inner.state.closing.is_cancelled() {
+        if request.request_id.is_some() || inner.state.closing.is_cancelled() || request.session.is_ended() {
             return self.start(request).await.answer().await;
         }
         request.session.touch();

@@ -190,11 +190,11 @@ impl Host {
             return Err(SessionError::Default);
         }
         self.inner.state.sessions.write().unwrap_or_else(PoisonError::into_inner).remove(session.id());
+        session.end();
         let running: Vec<_> = lock(&self.inner.state.running).values().cloned().collect();
         for call in running.iter().filter(|call| call.is_of(session.id())) {
             call.cancel(CancelReason::SessionClosed);
         }
-        session.close();
         // Last: what it ran is to stop even where the journal cannot be written.
         let closed = self.session_record(RecordKind::SessionClosed, session.id(), "{}".to_owned());
         self.inner.append(closed, Strength::Committed).await?;

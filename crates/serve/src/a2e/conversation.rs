@@ -278,6 +278,12 @@ impl Conversation {
                 }
             };
         };
+        if peer.session.is_ended() {
+            // Closed by another way, such as an operator's.
+            self.refuse(message.id, ErrorMessage::new(ErrorCode::RuntimeError, "this session was closed"));
+            self.end();
+            return Ok(());
+        }
         self.touch();
         let takers = self.face.registry.takers(message.body.kind());
         let Some(first) = takers.first() else { return Err(nobody_takes(message.body.kind()).into()) };

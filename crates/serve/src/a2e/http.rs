@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     auth::Door,
-    http::{BODY_TIMEOUT, KEEP_ALIVE, Problem, STILL_HERE},
+    http::{BODY_TIMEOUT, KEEP_ALIVE, STILL_HERE},
 };
 
 /// The paths that need no token: a session's id, and the token in its handshake, are asked for instead.
@@ -54,7 +54,9 @@ pub(crate) fn routes(face: Arc<Face>) -> Router {
         .route(session, post(open))
         .route(send, post(take))
         .route(stream, get(listen))
-        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .method_not_allowed_fallback(|| async {
+            Refused(StatusCode::METHOD_NOT_ALLOWED, "this path does not take that method")
+        })
         .with_state(face)
 }
 

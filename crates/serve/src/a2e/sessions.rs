@@ -59,7 +59,9 @@ impl Sessions {
             if session.is_over() {
                 return idle < LAST_WORDS;
             }
-            if idle >= session_idle {
+            if session.session().is_some_and(|session| session.is_ended()) {
+                session.end();
+            } else if idle >= session_idle {
                 // It stays in the table until its end is on record, lest it come back meanwhile.
                 session.hang_up();
             }

@@ -55,9 +55,10 @@ fn transport(to: &str) -> anyhow::Result<Transport> {
 }
 
 async fn make(api: &ToolApi, call: &CallArgs, input: Option<String>) -> anyhow::Result<ToolResult> {
+    let schema = schema(api, &call.tool).await?;
     let arguments = match input {
         Some(text) => serde_json::from_str(&text).context("the arguments are not JSON")?,
-        None => arguments::from_words(&call.words, schema(api, &call.tool).await?.as_ref())?,
+        None => arguments::from_words(&call.words, schema.as_ref())?,
     };
     let mut options = CallOptions::new(&call.tool, arguments).streaming();
     if let Some(seconds) = call.timeout {
