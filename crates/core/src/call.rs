@@ -7,6 +7,7 @@
 mod answer;
 pub(crate) mod explain;
 pub(crate) mod recovery;
+mod waiting;
 
 use std::{
     panic::AssertUnwindSafe,
@@ -22,6 +23,7 @@ use toolpost_model::{
 };
 
 pub use answer::{Answer, CallHandle, Standing};
+use waiting::{out_of_patience, patiently};
 
 use crate::{
     catalog::Entry,
@@ -55,6 +57,9 @@ enum Step {
     Next(Stage),
     End(Ending),
 }
+
+/// A call that ends within this time is acknowledged by its end.
+const QUICK: Duration = Duration::from_millis(2);
 
 /// A decision is made again when the facts changed while the call waited, but not for ever.
 const MAX_DECISIONS: usize = 3;
@@ -101,7 +106,7 @@ async fn travel(host: &Inner, call: &mut Call, way: Way) {
             Stage::Decide => decide(host, call),
             Stage::AwaitApproval => await_approval(call),
             Stage::Admit if way == Way::Dry => return,
-            Stage::Admit => admit(host, call).await,
+            Stage::Admit => admit(host, call, way).await,
             Stage::Execute => execute(host, call, way).await,
             Stage::Map | Stage::PostHooks | Stage::Persist | Stage::Emit => return,
         };
@@ -145,30 +150,6 @@ async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
             };
             Step::End(result::blocked(entry.name(), reason, setup))
         }
-    }
-}
-
-/// Waits for a source or a hook, but not past a cancellation and not for ever: neither is the tool's own work,
-/// so neither has a deadline of its own.
-async fn patiently<T>(host: &Inner, call: &Call, work: impl Future<Output = T>) -> Result<T, Ending> {
-    tokio::select! {
-        biased;
-        done = work => Ok(done),
-        () = call.live.token().cancelled() => {
-            Err(result::canceled_before_start(call.live.cancel_reason().unwrap_or(CancelReason::Requested)))
-        }
-        () = out_of_patience(call) => Err(result::still_queued()),
-        () = tokio::time::sleep(host.limits.deadline) => {
-            Err(result::not_ready(host.limits.deadline.as_millis()))
-        }
-    }
-}
-
-/// Resolves when the caller stops waiting; never, where it did not say how long it waits.
-async fn out_of_patience(call: &Call) {
-    match call.patience {
-        Some(end) => tokio::time::sleep_until(end.into()).await,
-        None => std::future::pending().await,
     }
 }
 
@@ -230,18 +211,32 @@ fn validate(call: &mut Call) -> Step {
 async fn observe(host: &Inner, call: &mut Call, way: Way) -> Step {
     show(call);
     let early = match way {
-        Way::Live(acknowledged) => acknowledged == Acknowledged::Early || host.journal_failing(),
+        Way::Live(Acknowledged::Early) => true,
+        // A hook may take its time.
+        Way::Live(Acknowledged::OnceOnRecord) => !host.hooks.is_empty() || host.journal_failing(),
+        Way::Live(Acknowledged::AtTheEnd) => host.journal_failing(),
         Way::Recovered | Way::Dry => false,
     };
-    if early && call.on_record == OnRecord::Nothing {
+    if early && let Err(ending) = accept(host, call).await {
+        return Step::End(ending);
+    }
+    Step::Next(Stage::PreHooks)
+}
+
+/// Puts the call on record, so that it may be acknowledged.
+async fn accept(host: &Inner, call: &mut Call) -> Result<(), Ending> {
+    if call.on_record == OnRecord::Nothing {
         let record = rendering::record(call, RecordKind::Accepted, None);
-        if let Err(error) = host.append(record, Strength::Committed).await {
-            return Step::End(result::journal_refuses(&error));
-        }
+        host.append(record, Strength::Committed).await.map_err(|error| result::journal_refuses(&error))?;
         call.on_record = OnRecord::Accepted;
     }
     call.live.accepted();
-    Step::Next(Stage::PreHooks)
+    Ok(())
+}
+
+/// Whether somebody waits to hear that the call was taken, and nothing of it is on record yet.
+fn owes_acknowledgement(call: &Call, way: Way) -> bool {
+    way == Way::Live(Acknowledged::OnceOnRecord) && call.on_record == OnRecord::Nothing
 }
 
 /// Fills the observable input from the call input.
@@ -341,20 +336,29 @@ fn await_approval(call: &Call) -> Step {
 }
 
 /// Waits for a slot and for the resources.
-async fn admit(host: &Inner, call: &mut Call) -> Step {
-    let Some(effects) = &call.effects else {
+async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
+    let Some(effects) = call.effects.clone() else {
         return lost_its_way();
     };
-    let began = Instant::now();
-    let admission = host.scheduler.admit(call.session.id(), effects, || call.live.say_queued());
-    let admitted = tokio::select! {
-        biased;
-        admitted = admission => admitted,
-        () = call.live.token().cancelled() => {
-            let reason = call.live.cancel_reason().unwrap_or(CancelReason::Requested);
-            return Step::End(result::canceled_before_start(reason));
+    let (began, live, session) = (Instant::now(), Arc::clone(&call.live), Arc::clone(&call.session));
+    let admission = host.scheduler.admit(session.id(), &effects, || live.say_queued());
+    let mut admission = std::pin::pin!(admission);
+    let admitted = loop {
+        let owes = owes_acknowledgement(call, way);
+        tokio::select! {
+            biased;
+            admitted = &mut admission => break admitted,
+            () = live.token().cancelled() => {
+                let reason = live.cancel_reason().unwrap_or(CancelReason::Requested);
+                return Step::End(result::canceled_before_start(reason));
+            }
+            () = out_of_patience(call) => return Step::End(result::still_queued()),
+            () = tokio::time::sleep(QUICK), if owes => {
+                if let Err(ending) = accept(host, call).await {
+                    return Step::End(ending);
+                }
+            }
         }
-        () = out_of_patience(call) => return Step::End(result::still_queued()),
     };
     call.queued += began.elapsed();
     match admitted {
@@ -397,12 +401,29 @@ async fn execute(host: &Inner, call: &mut Call, way: Way) -> Step {
             return Step::End(result::journal_refuses(&error));
         }
         call.on_record = OnRecord::Started;
+        call.live.accepted();
     }
-    let began = Instant::now();
-    call.live.set_deadline(began + limit);
-    let context = CallContext::new(call.live.clone());
+    let (began, live) = (Instant::now(), Arc::clone(&call.live));
+    live.set_deadline(began + limit);
+    let context = CallContext::new(live.clone());
     let work = source.execute(entry.id(), ToolCall { input, context });
-    let finished = execution::supervise(work, began + limit, call.live.token(), support).await;
+    let mut work = std::pin::pin!(execution::supervise(work, began + limit, live.token(), support));
+    let finished = if owes_acknowledgement(call, way) {
+        match tokio::time::timeout(QUICK, &mut work).await {
+            Ok(finished) => finished,
+            Err(_) => {
+                // The work goes on whatever becomes of the record: it changes nothing.
+                let accepted = accept(host, call);
+                let (accepted, finished) = tokio::join!(accepted, &mut work);
+                if let Err(ending) = accepted {
+                    return Step::End(ending);
+                }
+                finished
+            }
+        }
+    } else {
+        work.await
+    };
     call.executed = began.elapsed();
     call.permit = None;
     let safe = effects.may_run_again();

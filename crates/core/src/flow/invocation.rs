@@ -122,6 +122,8 @@ pub enum Acknowledged {
     AtTheEnd,
     /// Before it.
     Early,
+    /// As soon as anything of it is on record: its end, where that comes at once, which spares a record.
+    OnceOnRecord,
 }
 
 /// Why a call was told to stop.

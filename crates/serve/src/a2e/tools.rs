@@ -148,7 +148,7 @@ async fn start(
     call.listener = Some(Arc::clone(&listener) as Arc<dyn Listener>);
     let told_early = conversation.transport == Transport::Http;
     if told_early {
-        call.acknowledged = Acknowledged::Early;
+        call.acknowledged = Acknowledged::OnceOnRecord;
     }
     let mut handle = peer.host().start(call).await;
     match handle.standing() {
