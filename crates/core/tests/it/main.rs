@@ -1,6 +1,7 @@
 //! The host from outside: what callers, tool authors and operators rely on.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod acknowledging;
 mod discovery;
 mod failing_journal;
 mod hooks;
