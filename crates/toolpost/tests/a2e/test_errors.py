@@ -55,6 +55,20 @@ class OnTheStream(HostCase):
         for body in (b"\xff\xfe", b'{"type":"ping","id":"\xe9"}', b'{"type":"ping","id":"\xed\xa0\x80"}'):
             self.check(body, "parse_error")
 
+    def test_what_is_no_utf_8_behind_an_id(self):
+        self.check(b'{"type":"tool/call/req","id":"u","arguments":{"a":"\xff"}}', "parse_error", "u")
+
+    def test_ids_that_are_somebody_elses(self):
+        """Only the message's own id is its id."""
+        for body in (
+            b'{"type":"tool/call/req","arguments":{"id":"inner"},"x":NaN}',
+            b'{"type":"tool/call/req","note":"\\"id\\":\\"text\\"","x":NaN}',
+            b'[{"id":"inner"},NaN]',
+            b'{"id":5,"x":NaN}',
+            b'{"id":"' + b"i" * 5000 + b'","x":NaN}',
+        ):
+            self.check(body, "parse_error")
+
     def test_what_is_too_deep(self):
         for depth in (200, 100_000):
             self.check(b"[" * depth + b"]" * depth, "parse_error")

@@ -1,6 +1,6 @@
 """Coming in: who is let in, what is agreed on, and what is answered before that."""
 
-from case import HostCase, ProcessCase
+from case import FixtureCase, HostCase, ProcessCase
 from client import Refused, message
 from waiting import Stopwatch, until
 
@@ -123,6 +123,27 @@ class Turned(HostCase):
         frames = stream.rest()
         self.assertEqual([frame.message.get("reason") for frame in frames], ["auth_failed"])
         self.assert_over(self.host, session.id)
+
+
+class TurnedLater(FixtureCase):
+    """A handshake that goes wrong in a session that goes well: only that handshake is refused."""
+
+    def test_the_session_and_its_calls_go_on(self):
+        for reason, fields in (
+            ("auth_failed", {"auth_token": "wrong"}),
+            ("auth_failed", {"auth_token": ""}),
+            ("version_mismatch", {"version": "2.0"}),
+        ):
+            with self.subTest(reason=reason):
+                client = self.connected()
+                running = client.begin("slow", {"seconds": 0.7}, timeout=10)
+                answer = client.shake(**fields).answer(10)
+                self.assertEqual((answer["ok"], answer["reason"]), (False, reason))
+                self.assertIsNone(running.received, "the call ended too early to tell anything")
+                self.assert_failed(client.call("boom", {}, timeout=10), "tool_error")
+                self.assertTrue(running.result(15)["success"])
+                self.assertEqual(client.transport.opened_streams, 1)
+                self.assertEqual(client.transport.retries, [])
 
 
 class OpenDoor(ProcessCase):

@@ -157,6 +157,34 @@ class StalledReaders(FixtureCase):
         again = session.call("big", {"chars": 10})
         self.assertTrue(stream.answer(again)["data"]["success"], "it was not forgiven")
 
+    def test_calls_without_an_id_are_bounded_too(self):
+        session = self.session()
+        before = self.host.resident_bytes()
+        request = call_message("big", {"chars": 300_000}, timeout=30)
+        del request["id"]
+        for _ in range(300):
+            session.send(request)
+        self.assertLess(self.host.resident_bytes() - before, 80 * MEGABYTE, "90 MB of answers were kept")
+        stream = self.open_stream(session)
+        kinds = []
+        while len(kinds) < 300:
+            answer = stream.next(20).message
+            if answer["type"] != "handshake/resp":
+                kinds.append(answer.get("code", answer["type"]))
+        self.assertEqual(set(kinds), {"tool/call/resp", "slow_reader"})
+
+    def test_a_list_behind_unread_answers_is_refused_on_the_stream(self):
+        session = self.session()
+        # Far more than may wait, as the last of them may still run.
+        for _ in range(150):
+            session.call("big", {"chars": 300_000}, timeout=30)
+        refused = session.send(message("tool/list/req", id="behind"))
+        stream = self.open_stream(session)
+        answer = stream.answer(refused, 20)
+        self.assertEqual((answer["type"], answer.get("code")), ("error", "slow_reader"))
+        # Everything before it has been read by now.
+        self.assertEqual(stream.answer(session.send(message("tool/list/req")))["type"], "tool/list/resp")
+
     def test_events_are_dropped_before_answers(self):
         client = self.connected(receive_buffer=4096)
         client.transport.stop_reading()

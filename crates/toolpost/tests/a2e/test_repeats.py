@@ -5,6 +5,7 @@ import json
 import wire
 from case import FixtureCase, HostCase, ProcessCase
 from client import call_message, message
+from host import FIXTURE
 
 
 def texts(client, request_id):
@@ -109,6 +110,32 @@ class SideEffects(ProcessCase):
         frames = stream.until_answer(call.id)
         self.assertEqual(frames[-1].text, call.received.text)
         self.assertEqual(self.host.place.read("c.txt"), "changed by a person")
+
+
+class OverARestart(ProcessCase):
+    program = FIXTURE
+
+    def test_a_repeat_of_a_call_that_was_running_gets_one_answer(self):
+        host = self.new_host()
+        session = self.new_session(host)
+        stream = self.open_stream(session)
+        request = call_message("slow", {"seconds": 2}, timeout=20)
+        session.send(request)
+        stream.answer(session.ping())
+        host.kill()
+        session.close()
+        host.start()
+        stream = self.open_stream(session)
+        self.assertEqual(stream.status, 200)
+        # Before, and while, the stream brings up what is still open.
+        for _ in range(3):
+            session.send(request)
+        frames = stream.until_answer(request["id"], seconds=20)
+        frames += stream.until_answer(session.ping())
+        answers = [frame.message for frame in frames if frame.message.get("req_id") == request["id"]]
+        self.assertEqual([one["type"] for one in answers], ["tool/call/resp"], answers)
+        session.send(request)
+        self.assertEqual(stream.answer(request["id"]), answers[0])
 
 
 class UnderWay(FixtureCase):

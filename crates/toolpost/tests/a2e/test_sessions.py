@@ -70,6 +70,19 @@ class Limits(ProcessCase):
         self.assertLessEqual(len(inside), 4, "the limit does not bite")
         self.assertEqual(len(inside) + refused, 8)
 
+    def test_who_has_not_opened_a_stream_yet_is_not_robbed_either(self):
+        host = self.new_host(config="limits: { sessions: 3 }\n")
+        early = self.new_session(host)
+        reasons = []
+        for _ in range(5):
+            stream = self.open_stream(self.new_session(host))
+            reasons.append(stream.next().message.get("reason", ""))
+        self.assertEqual(reasons, ["", "", "server_error", "server_error", "server_error"])
+        stream = self.open_stream(early)
+        welcome = stream.next().message
+        self.assertEqual((welcome["type"], welcome.get("ok", True)), ("handshake/resp", True))
+        self.assertTrue(stream.answer(early.call("echo", {"message": "still here"}))["data"]["success"])
+
     def test_a_place_that_was_left_is_free_again(self):
         host = self.new_host(config="limits: { sessions: 4 }\n")
         for _ in range(12):
@@ -139,6 +152,29 @@ class Restarts(ProcessCase):
         self.assertEqual(stream.status, 200)
         while calls:
             calls.discard(stream.next(15).message.get("req_id"))
+
+    def test_a_reader_that_says_where_it_was_gets_the_rest(self):
+        host = self.new_host()
+        session = self.new_session(host)
+        stream = self.open_stream(session)
+        calls = [session.call("boom", {}) for _ in range(3)]
+        left = set(calls)
+        while left:
+            left.discard(stream.next().message["req_id"])
+        host.kill()
+        session.close()
+        host.start()
+        stream = self.open_stream(session)
+        told = [stream.next() for _ in calls]
+        self.assertEqual({frame.message["req_id"] for frame in told}, set(calls))
+        self.assertEqual(len({frame.id for frame in told}), len(calls))
+        for seen in range(len(told)):
+            with self.subTest(seen=seen):
+                again = self.open_stream(session, told[seen].id)
+                frames = again.until_answer(session.ping())
+                answers = [frame for frame in frames if frame.message["type"] == "tool/call/resp"]
+                self.assertEqual([frame.text for frame in answers], [frame.text for frame in told[seen + 1 :]])
+                again.close()
 
     def test_a_host_that_is_told_to_stop_answers_first(self):
         host = self.new_host()

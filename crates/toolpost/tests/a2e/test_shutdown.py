@@ -1,7 +1,13 @@
 """Saying good-bye: work may finish, all of it is answered, the stream ends, and the session is over."""
 
+import contextlib
+import json
+import select
+import socket
+import struct
+
 from case import FixtureCase, HostCase
-from client import message
+from client import call_message, message
 from waiting import Stopwatch
 
 
@@ -92,6 +98,53 @@ class Draining(FixtureCase):
         ends = self.ends()
         self.assertTrue(ends[running]["data"]["success"])
         self.assertEqual((ends[late]["type"], ends[late].get("code")), ("error", "runtime_error"))
+
+    def test_a_stream_that_breaks_loses_no_answer(self):
+        slow = self.sender.call("slow", {"seconds": 2})
+        quick = self.sender.call("boom", {})
+        self.sender.send(message("shutdown", timeout=10))
+        # It was given out, so only a reader that comes back can tell that it was lost on the way.
+        self.stream.until_answer(quick)
+        self.stream.close()
+        self.stream = self.open_stream(self.sender)
+        ends = self.ends()
+        self.assert_failed(ends[quick]["data"], "tool_error")
+        self.assertTrue(ends[slow]["data"]["success"])
+
+    def test_calls_without_an_id_are_waited_for(self):
+        call = call_message("slow", {"seconds": 1}, timeout=10)
+        del call["id"]
+        self.sender.send(call)
+        self.sender.send(message("shutdown", timeout=10))
+        answers = [one for one in self.ends().values() if one["type"] == "tool/call/resp"]
+        self.assertEqual([one["data"]["success"] for one in answers], [True])
+
+    def test_posts_that_were_given_up_are_not_waited_for(self):
+        done = [call_message("boom", {}) for _ in range(100)]
+        for call in done:
+            self.sender.send(call)
+        for number, call in enumerate(done):
+            # Another call under the same id, and one of its own; both by senders that leave in the middle.
+            for request in (call | {"arguments": {"other": 1}}, call_message("boom", {})):
+                with self.begun_post(request) as sender:
+                    # Sometimes while it is read, sometimes while it is handled.
+                    select.select([sender], [], [], number % 7 * 0.001)
+        watch = Stopwatch()
+        self.sender.send(message("shutdown", timeout=1))
+        ends = self.ends()
+        self.assertLess(watch.seconds, 6, "the session waited for what nobody runs")
+        self.assertLessEqual({call["id"] for call in done}, ends.keys())
+
+    @contextlib.contextmanager
+    def begun_post(self, request):
+        """A POST whose sender is gone, without a farewell, when this is left."""
+        body = json.dumps(request).encode()
+        head = (f"POST /send HTTP/1.1\r\nHost: localhost\r\nX-Session-Id: {self.sender.id}\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n")
+        with socket.create_connection(self.host.address) as sender:
+            sender.sendall(head.encode() + body)
+            yield sender
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def test_a_second_good_bye_does_no_harm(self):
         running = self.sender.call("slow", {"seconds": 1})

@@ -1,6 +1,8 @@
 """The host as a child: one message a line, nothing else on stdout, a stderr nobody reads, and an end in time."""
 
+import io
 import json
+import os
 import threading
 
 import strict
@@ -100,6 +102,17 @@ class Framing(ProcessCase):
                 self.assertEqual(kinds, [("handshake/resp", None), ("error", expected), ("pong", None)])
                 self.assertEqual(code, 0)
 
+    def test_what_cannot_be_read_is_told_under_its_id(self):
+        for request_id, rest, expected in (
+            ("long", b'"arguments":{"x":"' + b"y" * (5 << 20) + b'"}}', "message_too_large"),
+            ("deep", b'"arguments":' + b'{"a":' * 200 + b"1" + b"}" * 201, "parse_error"),
+            ("nan", b'"arguments":{"x":NaN}}', "parse_error"),
+        ):
+            with self.subTest(id=request_id):
+                body = b'{"type":"tool/call/req","id":"%s",' % request_id.encode() + rest + b"\n"
+                answers, _ = self.exchange(lines(SHAKE) + body)
+                self.assertEqual((answers[1].get("code"), answers[1]["req_id"]), (expected, request_id))
+
     def test_calls_right_before_the_end_are_answered(self):
         calls = [call_message("echo", {"message": str(number)}) for number in range(20)]
         answers, code = self.exchange(lines(SHAKE, *calls))
@@ -146,6 +159,29 @@ class Bursts(ProcessCase):
         self.assertTrue(shake.answer(10).get("ok", True))
         for ping in pings:
             ping.answer(10)
+
+    def test_a_flood_for_a_reader_that_comes_late_is_answered_in_full(self):
+        count = 60_000
+        process = start_on_stdio(self.program, self.new_place())
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        raw = lines(SHAKE) + b"".join(b'{"type":"ping","id":"%d"}\n' % number for number in range(count))
+
+        def write():
+            left = memoryview(raw)
+            while left:
+                left = left[os.write(process.stdin.fileno(), left) :]
+
+        writer = threading.Thread(target=write, daemon=True)
+        writer.start()
+        # Long enough for both pipes, and all that the host keeps, to be full.
+        writer.join(3)
+        output = io.BufferedReader(process.stdout, 1 << 16)
+        self.assertEqual(json.loads(output.readline())["type"], "handshake/resp")
+        answered = [int(json.loads(output.readline())["req_id"]) for _ in range(count)]
+        self.assertEqual(answered, list(range(count)))
+        writer.join(5)
+        self.assertFalse(writer.is_alive())
 
     def test_long_lines_both_ways(self):
         client = self.new_stdio_client()

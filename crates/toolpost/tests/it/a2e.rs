@@ -32,4 +32,7 @@ macro_rules! files {
     ($($name:ident)*) => { $(#[test] fn $name() { run(concat!("test_", stringify!($name), ".py")); })* };
 }
 
-files! { calls errors handshake listing load repeats running sessions shutdown stdio stream strict }
+files! {
+    access audit calls errors handshake listing load repeats running sessions
+    shutdown stdio strangers stream strict
+}
