@@ -12,6 +12,8 @@ use toolpost_config::HostConfig;
 use toolpost_model::{DynTool, EffectClass, FnTool, ToolFailure, ToolSet};
 use toolpost_serve::{Access, Server};
 
+use crate::a2e;
+
 /// A server in a process of its own, ended when dropped.
 pub(crate) struct Served {
     child: Child,
@@ -76,18 +78,25 @@ pub(crate) fn echoes(count: usize) -> ToolSet {
 }
 
 pub(crate) fn serve(role: &str, words: &[String]) -> anyhow::Result<()> {
+    if role == "--serve-lines" {
+        return a2e::echo_lines();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match role {
-            "--serve-floor" => floor().await,
+            "--serve-floor" => {
+                floor(Router::new().route("/echo", post(|body: Bytes| async move { body }))).await
+            }
+            "--serve-floor-a2e" => floor(a2e::floor()).await,
+            "--serve-a2e" => a2e::serve(words).await,
+            "--serve-a2e-stdio" => a2e::converse(words).await,
             _ => toolpost(words).await,
         }
     })
 }
 
-/// The floor: axum's POST echo and nothing else.
-async fn floor() -> anyhow::Result<()> {
-    let router = Router::new().route("/echo", post(|body: Bytes| async move { body }));
+/// The floor: axum and a few lines, nothing else.
+async fn floor(router: Router) -> anyhow::Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     announce(&listener.local_addr()?.to_string())?;
     use axum::serve::ListenerExt as _;
@@ -111,7 +120,7 @@ async fn toolpost(words: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn announce(address: &str) -> anyhow::Result<()> {
+pub(crate) fn announce(address: &str) -> anyhow::Result<()> {
     println!("{address}");
     std::io::stdout().flush()?;
     Ok(())

@@ -38,13 +38,15 @@ pub(crate) async fn load(
 pub(crate) struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
+    /// Where the last answer's body is.
+    body: std::ops::Range<usize>,
 }
 
 impl Client {
     pub(crate) async fn connect(address: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: vec![0; 64 << 10] })
+        Ok(Self { stream, buffer: vec![0; 64 << 10], body: 0..0 })
     }
 
     /// Sends a request, reads the whole answer and expects a 200. Returns the length of the body.
@@ -71,9 +73,15 @@ impl Client {
                 .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
             let length: usize = length.context("an answer without a length")?;
             if filled >= end + 4 + length {
+                self.body = end + 4..end + 4 + length;
                 return Ok(length);
             }
         }
+    }
+
+    /// The body of the last answer.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.buffer[self.body.clone()]
     }
 }
 

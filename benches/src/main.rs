@@ -4,6 +4,7 @@
 //! the one of each pair. Nothing here is asserted: figures with their conditions go into `docs/benchmarks.md`.
 #![expect(clippy::print_stdout, reason = "figures are what this prints")]
 
+mod a2e;
 mod children;
 mod clients;
 mod growth;
@@ -15,7 +16,9 @@ mod start;
 
 use anyhow::bail;
 
-const HELP: &str = "usage: cargo xtask bench [http|in-process|start|growth|search …] (default: all)";
+const HELP: &str = "\
+usage: cargo xtask bench [http|in-process|start|growth|search|a2e …] (default: all)
+       cargo xtask bench a2e-http (or -stdio, -direct, -sessions: a part of a2e)";
 
 fn main() -> anyhow::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -24,7 +27,7 @@ fn main() -> anyhow::Result<()> {
     {
         return children::serve(role, rest);
     }
-    let all = ["http", "in-process", "start", "growth", "search"];
+    let all = ["http", "in-process", "start", "growth", "search", "a2e"];
     let chosen: Vec<&str> =
         if words.is_empty() { all.to_vec() } else { words.iter().map(String::as_str).collect() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -36,6 +39,8 @@ fn main() -> anyhow::Result<()> {
             "start" => runtime.block_on(start::run())?,
             "growth" => runtime.block_on(growth::run())?,
             "search" => runtime.block_on(search::run())?,
+            "a2e" => runtime.block_on(a2e::run())?,
+            other if runtime.block_on(a2e::run_part(other.trim_start_matches("a2e-")))? => {}
             other => bail!("`{other}` is not a benchmark\n{HELP}"),
         }
     }

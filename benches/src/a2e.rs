@@ -1,0 +1,69 @@
+//! A2E beside floors of its own: over HTTP, over pipes, in the same process, and with many sessions and tools.
+
+mod direct;
+mod floor;
+mod forgetful;
+mod host;
+mod http;
+mod open_sessions;
+mod stdio;
+mod wire;
+
+pub(crate) use floor::{echo_lines, router as floor};
+pub(crate) use host::{converse, serve};
+
+/// The parts, each of which can be asked for by itself as `a2e-<name>`.
+const PARTS: [&str; 4] = ["http", "stdio", "direct", "sessions"];
+
+pub(crate) async fn run() -> anyhow::Result<()> {
+    for part in PARTS {
+        run_part(part).await?;
+    }
+    Ok(())
+}
+
+/// `false`: there is no such part.
+pub(crate) async fn run_part(part: &str) -> anyhow::Result<bool> {
+    match part {
+        "http" => http::run().await?,
+        "stdio" => stdio::run().await?,
+        "direct" => direct::run().await?,
+        "sessions" => open_sessions::run().await?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Who is measured, and how it is talked to.
+#[derive(Clone, Copy)]
+struct Contender<'a> {
+    address: &'a str,
+    /// The message with an id of sixteen characters.
+    message: fn(&str) -> String,
+    /// What stands before that id in the answer.
+    key: &'static str,
+}
+
+impl<'a> Contender<'a> {
+    /// The floor says what it was told, so the id is where it was.
+    fn floor(address: &'a str) -> Self {
+        Self { address, message: echo, key: r#""id":""# }
+    }
+
+    fn echo(address: &'a str) -> Self {
+        Self { address, message: echo, key: r#""req_id":""# }
+    }
+}
+
+fn echo(id: &str) -> String {
+    let arguments = crate::over_http::BODY;
+    format!(r#"{{"type":"tool/call/req","id":"{id}","tool_name":"echo","arguments":{arguments}}}"#)
+}
+
+fn at_once(id: &str) -> String {
+    let arguments = crate::over_http::BODY;
+    format!(r#"{{"type":"test/echo/req","id":"{id}","arguments":{arguments}}}"#)
+}
+
+/// How the call of the tool that tells the time begins.
+const TICKS: &str = r#"{"type":"tool/call/req","id":"ticks""#;
