@@ -5,15 +5,19 @@ mod floor;
 mod forgetful;
 mod host;
 mod http;
+mod latency;
+mod listing;
 mod open_sessions;
+mod soak;
 mod stdio;
 mod wire;
 
 pub(crate) use floor::{echo_lines, router as floor};
 pub(crate) use host::{converse, serve};
+pub(crate) use soak::run as soak;
 
 /// The parts, each of which can be asked for by itself as `a2e-<name>`.
-const PARTS: [&str; 4] = ["http", "stdio", "direct", "sessions"];
+const PARTS: [&str; 6] = ["http", "stdio", "direct", "sessions", "list", "events"];
 
 pub(crate) async fn run() -> anyhow::Result<()> {
     for part in PARTS {
@@ -29,6 +33,8 @@ pub(crate) async fn run_part(part: &str) -> anyhow::Result<bool> {
         "stdio" => stdio::run().await?,
         "direct" => direct::run().await?,
         "sessions" => open_sessions::run().await?,
+        "list" => listing::run().await?,
+        "events" => latency::run().await?,
         _ => return Ok(false),
     }
     Ok(true)

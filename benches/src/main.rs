@@ -18,7 +18,8 @@ use anyhow::bail;
 
 const HELP: &str = "\
 usage: cargo xtask bench [http|in-process|start|growth|search|a2e …] (default: all)
-       cargo xtask bench a2e-http (or -stdio, -direct, -sessions: a part of a2e)";
+       cargo xtask bench a2e-http (or -stdio, -direct, -sessions, -list, -events: a part of a2e)
+       cargo xtask bench a2e-soak [--minutes N]";
 
 fn main() -> anyhow::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +33,9 @@ fn main() -> anyhow::Result<()> {
         if words.is_empty() { all.to_vec() } else { words.iter().map(String::as_str).collect() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     println!("{} cores, {}", std::thread::available_parallelism()?, load());
+    if let ["a2e-soak", rest @ ..] = chosen.as_slice() {
+        return runtime.block_on(a2e::soak(rest));
+    }
     for name in chosen {
         match name {
             "http" => runtime.block_on(over_http::run())?,
