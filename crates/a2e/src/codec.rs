@@ -21,6 +21,8 @@ pub const MAX_DEPTH: usize = 128;
 pub const MAX_ID: usize = 256;
 /// How much is told of why a message cannot be read, in characters.
 const MAX_REASON: usize = 200;
+/// The longest request that is not a call.
+const MAX_SMALL: usize = 64 << 10;
 /// How long a line of a server-sent event gets before it is broken between two tokens.
 const EVENT_LINE: usize = 8 << 10;
 
@@ -184,6 +186,11 @@ pub fn decode(bytes: &[u8], side: Side) -> Result<Message, Box<ErrorMessage>> {
             None => return Err(invalid(&id, "the `version` must be a string")),
         },
     };
+    // Only a call may be large; the words of everything else are kept for a while.
+    if side == Side::Host && Body::is_request(&kind) && kind != "tool/call/req" && text.len() > MAX_SMALL {
+        let reason = format!("a `{}` may be {MAX_SMALL} bytes long", shortened(&kind));
+        return Err(Box::new(ErrorMessage::new(ErrorCode::SchemaViolation, reason).to(&*id)));
+    }
     let is_known = side == Side::Agent || Body::is_request(&kind);
     let read = if is_known { Body::read(&kind, text) } else { None };
     let body = match read {
@@ -277,7 +284,7 @@ fn invalid(id: &str, message: impl Into<String>) -> Box<ErrorMessage> {
 }
 
 fn violation(id: &str, error: &serde_path_to_error::Error<serde_json::Error>) -> Box<ErrorMessage> {
-    let path = error.path().to_string();
+    let path = shortened(&error.path().to_string());
     let reason = error.inner().to_string();
     // The column is of the whole message, which the sender did not write by hand.
     let reason = shortened(reason.split(" at line ").next().unwrap_or_default());

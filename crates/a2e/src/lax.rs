@@ -8,6 +8,18 @@ use serde::{
     de::{Error, Unexpected, Visitor},
 };
 
+/// A name or an id, which nobody needs longer.
+pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if name.len() > MAX_NAME {
+        return Err(D::Error::custom(format_args!("it is longer than {MAX_NAME} bytes")));
+    }
+    Ok(name)
+}
+
+/// The longest name.
+const MAX_NAME: usize = 1_024;
+
 /// A flag, or null for no.
 pub(crate) fn maybe_flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     #[derive(Deserialize)]

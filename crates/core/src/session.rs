@@ -21,6 +21,8 @@ use crate::{call::Answer, catalog::Surface, flow::invocation::LiveCall, port::So
 /// One agent's stay.
 pub struct Session {
     scope: SessionScope,
+    /// A mark of the credential it was opened with.
+    credential: Option<String>,
     request: SurfaceRequest,
     /// Deferred tools that were shown here and may be called.
     discovered: Mutex<HashSet<ToolId>>,
@@ -98,6 +100,7 @@ impl Session {
         let seen = (origin == Origin::Opened).then(HashSet::new);
         Self {
             scope: SessionScope { session_id: id, principal },
+            credential: None,
             request,
             discovered: Mutex::default(),
             surface: Mutex::default(),
@@ -107,6 +110,15 @@ impl Session {
             last_used: Mutex::new(Instant::now()),
             is_ended: AtomicBool::new(false),
         }
+    }
+
+    pub(crate) fn with_credential(mut self, credential: Option<String>) -> Self {
+        self.credential = credential;
+        self
+    }
+
+    pub(crate) fn credential(&self) -> Option<&str> {
+        self.credential.as_deref()
     }
 
     /// The session's id.

@@ -16,7 +16,13 @@ mod stdio;
 mod tools;
 mod wire;
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use toolpost_core::Host;
 use uuid::Uuid;
@@ -46,6 +52,8 @@ pub(crate) struct Settings {
     pub(crate) message_limit: usize,
     /// Where each request and its end are noted, until the host ends.
     pub(crate) audit: Audit,
+    /// How long the data directory had been unattended at the start, where somebody knows.
+    pub(crate) unattended: Option<Duration>,
     /// How the built-in tools stand among other capabilities.
     pub(crate) tools: ToolsEntry,
 }
@@ -72,6 +80,9 @@ pub(crate) struct Face {
     /// Tells the events of this life of the host from those of another.
     epoch: String,
     since: Instant,
+    /// How long nobody was there before this.
+    away: Duration,
+    conversations: AtomicU64,
     sessions: Sessions,
 }
 
@@ -80,6 +91,7 @@ impl Face {
     pub(crate) fn new(host: Host, settings: Settings, capabilities: Vec<Arc<dyn Capability>>) -> Arc<Self> {
         let ToolsEntry { plugin, priority, exclusive } = settings.tools.clone();
         let tools = Arc::new(Tools { plugin, priority, exclusive });
+        let away = host.away_for().min(settings.unattended.unwrap_or(Duration::MAX));
         let epoch = Uuid::new_v4().simple().to_string().split_off(24);
         let registry = Registry::new(capabilities, tools);
         Arc::new(Self {
@@ -88,8 +100,15 @@ impl Face {
             settings,
             epoch,
             since: Instant::now(),
+            away,
+            conversations: AtomicU64::new(0),
             sessions: Sessions::default(),
         })
+    }
+
+    /// Where the numbers of one more conversation begin.
+    fn next_numbers(&self) -> u64 {
+        self.conversations.fetch_add(1, Ordering::Relaxed) << 32
     }
 
     /// Lets every stream end once its reader has what is there. For the end of the host, after its last call.

@@ -21,6 +21,13 @@ pub enum Access {
     Open,
 }
 
+/// Somebody who was let in.
+pub(crate) struct Admitted {
+    pub(crate) principal: Principal,
+    /// What to remember of the token it came with, where it came with one.
+    pub(crate) credential: Option<String>,
+}
+
 /// Decides who a request comes from.
 pub(crate) enum Door {
     /// A network listener.
@@ -38,8 +45,18 @@ pub(crate) struct KnownToken {
 }
 
 impl KnownToken {
+    /// What a session opened with this token remembers of it. A hash of the hash: it opens no door.
+    fn mark(&self) -> String {
+        let hash = Sha256::digest(self.hash);
+        hash.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+    }
+
     pub(crate) fn of(token: &str, principal: Principal) -> Self {
         Self { hash: Sha256::digest(token.as_bytes()).into(), principal }
+    }
+
+    fn admitted(&self) -> Admitted {
+        Admitted { principal: self.principal.clone(), credential: Some(self.mark()) }
     }
 
     pub(crate) fn configured(token: &TokenConfig) -> Self {
@@ -110,43 +127,47 @@ impl Door {
             return Err(Problem::unauthorized("a token is required")
                 .hint("send `Authorization: Bearer TOKEN`; `toolpost serve` says where the token is"));
         };
-        self.known(given).ok_or_else(|| Problem::unauthorized("the token is not known here"))
+        let known = self.known(given).map(|token| token.principal.clone());
+        known.ok_or_else(|| Problem::unauthorized("the token is not known here"))
     }
 
     /// Who an agent is that shows a token in its own protocol, or none.
-    pub(crate) fn admits(&self, token: &str) -> Option<Principal> {
+    pub(crate) fn admits(&self, token: &str) -> Option<Admitted> {
+        let unmarked = |principal| Some(Admitted { principal, credential: None });
         match self {
-            Self::Network { open: true, .. } => Some(Principal::agent("anonymous")),
-            Self::Network { .. } => self.known(token),
-            Self::Socket => Some(Principal::agent("local")),
+            Self::Network { open: true, .. } => unmarked(Principal::agent("anonymous")),
+            Self::Network { .. } => self.known(token).map(KnownToken::admitted),
+            Self::Socket => unmarked(Principal::agent("local")),
             Self::Process { principal, token_required: false, .. } if token.is_empty() => {
-                Some(principal.clone())
+                unmarked(principal.clone())
             }
-            Self::Process { .. } => self.known(token),
+            Self::Process { .. } => self.known(token).map(KnownToken::admitted),
         }
     }
 
     /// Whether somebody who came in earlier would be let in again.
-    pub(crate) fn still_admits(&self, principal: &Principal) -> bool {
+    pub(crate) fn still_admits(&self, principal: &Principal, credential: Option<&str>) -> bool {
         match self {
             Self::Network { open: true, .. } => *principal == Principal::agent("anonymous"),
-            Self::Network { tokens, .. } => tokens.iter().any(|token| token.principal == *principal),
+            Self::Network { tokens, .. } => tokens
+                .iter()
+                .any(|token| token.principal == *principal && credential == Some(token.mark().as_str())),
             Self::Socket => *principal == Principal::agent("local"),
             Self::Process { .. } => false,
         }
     }
 
-    fn known(&self, token: &str) -> Option<Principal> {
+    fn known(&self, token: &str) -> Option<&KnownToken> {
         let (Self::Network { tokens, .. } | Self::Process { tokens, .. }) = self else { return None };
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         // Every token is compared, and in constant time, so that time tells nothing.
         let mut found = None;
         for token in tokens {
             if bool::from(token.hash.ct_eq(&hash)) {
-                found = Some(&token.principal);
+                found = Some(token);
             }
         }
-        found.cloned()
+        found
     }
 }
 

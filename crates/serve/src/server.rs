@@ -45,6 +45,9 @@ pub struct Server {
 
 /// How long connections get to finish once the host has answered its last call.
 const CONNECTION_GRACE: Duration = Duration::from_secs(2);
+/// How exactly the next host will know when this one ended.
+const ATTENDED_AT_LEAST: Duration = Duration::from_secs(10);
+const ATTENDED_AT_MOST: Duration = Duration::from_millis(500);
 
 /// A server not yet started.
 pub struct ServerBuilder {
@@ -148,17 +151,23 @@ impl ServerBuilder {
             max_parallel: config.limits.session_concurrency,
             message_limit: config.http.body_limit,
             audit: a2e::Audit::to(audit),
+            unattended: data_dir.as_ref().and_then(|data_dir| data_dir.unattended()),
             tools: self.tools,
         };
         let a2e = a2e::Face::new(host.clone(), settings, self.capabilities);
         tokio::spawn(a2e::tend(Arc::downgrade(&a2e)));
+        let closing = CancellationToken::new();
+        let attending = data_dir.clone().map(|data_dir| {
+            let every = (config.limits.session_idle / 4).clamp(ATTENDED_AT_MOST, ATTENDED_AT_LEAST);
+            tokio::spawn(attend(data_dir, every, closing.clone()))
+        });
         Ok(Server {
             host,
             a2e,
             address: None,
             socket: None,
-            closing: CancellationToken::new(),
-            faces: Vec::new(),
+            closing,
+            faces: attending.into_iter().collect(),
             token: None,
             data_dir,
             tokens: config.tokens.clone(),
@@ -177,6 +186,14 @@ impl ServerBuilder {
             origins: self.config.http.allowed_origins.clone(),
         }
     }
+}
+
+/// Says now and then that somebody is there, so that the next host knows how long nobody was.
+async fn attend(data_dir: Arc<DataDir>, every: Duration, closing: CancellationToken) {
+    while closing.run_until_cancelled(tokio::time::sleep(every)).await.is_some() {
+        data_dir.mark_attended();
+    }
+    data_dir.mark_attended();
 }
 
 fn audit_writer(config: &AuditConfig) -> Result<Option<AuditWriter>, StartError> {

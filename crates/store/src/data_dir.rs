@@ -85,6 +85,8 @@ pub struct DataDir {
     /// Keeps the short path to the socket good.
     directory: Directory,
     lock: Option<Lock>,
+    /// How long nobody had held it when it was locked.
+    unattended: Option<Duration>,
 }
 
 impl DataDir {
@@ -95,7 +97,9 @@ impl DataDir {
             disk::create_private_directories(&root).map_err(failed("create", &root))?;
         }
         let mut data_dir = Self::at(&root)?;
+        let left = disk::age(&root.join("lock"));
         data_dir.lock = Some(data_dir.take_lock()?);
+        data_dir.unattended = left;
         Ok(data_dir)
     }
 
@@ -110,9 +114,23 @@ impl DataDir {
         }
         let directory = Directory::open(&root).map_err(failed("open", &root))?;
         match directory.privacy().map_err(failed("look at", &root))? {
-            Privacy::Private => Ok(Self { root, directory, lock: None }),
+            Privacy::Private => Ok(Self { root, directory, lock: None, unattended: None }),
             Privacy::OwnedBy(owner) => Err(DataDirError::OtherOwner { path: root, owner }),
             Privacy::OpenToOthers(mode) => Err(DataDirError::OpenToOthers { path: root, mode }),
+        }
+    }
+
+    /// How long nobody had held it when this one locked it, as far as can be told.
+    pub fn unattended(&self) -> Option<Duration> {
+        self.unattended
+    }
+
+    /// Notes that its holder is there: the next one counts from the last note.
+    pub fn mark_attended(&self) {
+        if let Some(lock) = &self.lock
+            && let Err(error) = lock.note(&std::process::id().to_string())
+        {
+            tracing::warn!(%error, "the lock of the data directory cannot be written");
         }
     }
 

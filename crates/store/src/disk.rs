@@ -11,6 +11,7 @@ use std::{
         unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     },
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::{fs::OFlags, process::geteuid};
@@ -55,6 +56,11 @@ pub(crate) fn look(path: &Path) -> io::Result<Found> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
         Err(error) => Err(error),
     }
+}
+
+/// How long ago a file was written. `None`: it is not there, or was written in the future.
+pub(crate) fn age(path: &Path) -> Option<Duration> {
+    fs::metadata(path).ok()?.modified().ok()?.elapsed().ok()
 }
 
 /// The path from the root, without `.` and without a slash at its end: `lstat("link/")` follows the link.

@@ -50,13 +50,13 @@ pub struct ToolCallRequest {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub session_id: String,
     /// The tool.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lax::name")]
     pub tool_name: String,
     /// The arguments, as they came.
     #[serde(deserialize_with = "arguments", serialize_with = "write_arguments")]
     pub arguments: ModelInput,
     /// The agent's word for what belongs together.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "lax::name", skip_serializing_if = "String::is_empty")]
     pub correlation_id: String,
     /// Whether events are wanted.
     #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]

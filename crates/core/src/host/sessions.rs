@@ -94,17 +94,18 @@ impl Inner {
     }
 
     async fn find(&self, id: &SessionId, principal: &Principal) -> Result<Arc<Session>, SessionError> {
-        self.find_for(id, |owner| owner == principal || principal.role == Role::Operator).await
+        self.find_for(id, |owner, _| owner == principal || principal.role == Role::Operator).await
     }
 
     async fn find_for(
         &self,
         id: &SessionId,
-        may_have: impl Fn(&Principal) -> bool,
+        may_have: impl Fn(&Principal, Option<&str>) -> bool,
     ) -> Result<Arc<Session>, SessionError> {
         let unknown = || SessionError::Unknown(id.clone());
         if let Some(session) = self.known(id) {
-            return if may_have(session.principal()) { Ok(session) } else { Err(unknown()) };
+            let may_have = may_have(session.principal(), session.credential());
+            return if may_have { Ok(session) } else { Err(unknown()) };
         }
         let row = self.journal.find_session(id).await?.ok_or_else(unknown)?;
         if row.record.kind != RecordKind::SessionOpened {
@@ -112,12 +113,13 @@ impl Inner {
         }
         let body: SessionBody = serde_json::from_str(&row.record.body).map_err(|_| unknown())?;
         let owner = Principal { name: body.principal, role: body.role };
-        if !may_have(&owner) {
+        if !may_have(&owner, body.credential.as_deref()) {
             return Err(unknown());
         }
         self.make_room(&owner)?;
         let sources = self.sources.len();
-        Ok(self.keep(Session::new(id.clone(), owner, body.surface, sources, Origin::Earlier)))
+        let session = Session::new(id.clone(), owner, body.surface, sources, Origin::Earlier);
+        Ok(self.keep(session.with_credential(body.credential)))
     }
 }
 
@@ -129,19 +131,25 @@ impl Host {
         request: SurfaceRequest,
     ) -> Result<Arc<Session>, SessionError> {
         // The same unguessable time-ordered ids as invocations: 74 random bits, and the token guards the rest.
-        self.open_session_as(SessionId::new(InvocationId::new().to_string()), principal, request).await
+        self.open_session_as(SessionId::new(InvocationId::new().to_string()), principal, request, None).await
     }
 
-    /// Opens a session under an id that its face made and never used before.
+    /// Opens a session under an id that its face made and never used before. `credential` is a mark, not a secret,
+    /// of what its caller came in with; [`resume_session`](Self::resume_session) tells it again.
     pub async fn open_session_as(
         &self,
         id: SessionId,
         principal: Principal,
         request: SurfaceRequest,
+        credential: Option<String>,
     ) -> Result<Arc<Session>, SessionError> {
         self.inner.make_room(&principal)?;
-        let body =
-            SessionBody { principal: principal.name.clone(), role: principal.role, surface: request.clone() };
+        let body = SessionBody {
+            principal: principal.name.clone(),
+            role: principal.role,
+            surface: request.clone(),
+            credential: credential.clone(),
+        };
         let opened = self.session_record(
             RecordKind::SessionOpened,
             &id,
@@ -149,7 +157,8 @@ impl Host {
         );
         self.inner.append(opened, Strength::Committed).await?;
         let sources = self.inner.sources.len();
-        Ok(self.inner.keep(Session::new(id, principal, request, sources, Origin::Opened)))
+        let session = Session::new(id, principal, request, sources, Origin::Opened);
+        Ok(self.inner.keep(session.with_credential(credential)))
     }
 
     /// Finds a session, in memory or on record, for a face whose caller proved by other means that it is its own;
@@ -157,7 +166,7 @@ impl Host {
     pub async fn resume_session(
         &self,
         id: &SessionId,
-        still_admitted: impl Fn(&Principal) -> bool,
+        still_admitted: impl Fn(&Principal, Option<&str>) -> bool,
     ) -> Result<Arc<Session>, SessionError> {
         let session = self.inner.find_for(id, still_admitted).await?;
         session.touch();

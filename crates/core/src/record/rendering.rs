@@ -184,4 +184,7 @@ pub(crate) struct SessionBody {
     pub(crate) principal: PrincipalName,
     pub(crate) role: Role,
     pub(crate) surface: SurfaceRequest,
+    /// A mark of the credential it was opened with, where its face keeps one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) credential: Option<String>,
 }

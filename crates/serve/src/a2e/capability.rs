@@ -241,8 +241,7 @@ pub(super) async fn dispatch(peer: &Peer, message: Message) -> Result<(), NotTak
         return ask_all(peer, message).await;
     }
     let id = message.id.clone();
-    // Not the id itself: the host's own tools, where they are asked too, take that for their call.
-    let key = format!("\u{1}{id}");
+    let key = others_key(&id);
     // A repeat of a request that is under way or was answered is not handled twice.
     if !id.is_empty() {
         match conversation.outbox.begin(&key, None) {
@@ -269,6 +268,12 @@ pub(super) async fn dispatch(peer: &Peer, message: Message) -> Result<(), NotTak
         drop(place);
     });
     Ok(())
+}
+
+/// What a request to other capabilities is under way under. Not its id: the host's own tools, where they are asked
+/// too, take that for their call.
+pub(super) fn others_key(id: &str) -> String {
+    format!("\u{1}{id}")
 }
 
 /// Asks everybody who takes a message, and sends the one answer they come to.

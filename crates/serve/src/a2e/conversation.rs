@@ -12,15 +12,15 @@ use toolpost_a2e::{
     RefusalReason, Shutdown,
 };
 use toolpost_core::{Session, SessionError, Stay};
-use toolpost_model::{Principal, SessionId};
+use toolpost_model::SessionId;
 
 use super::{
     Face,
-    capability::{Peer, dispatch},
+    capability::{Peer, dispatch, others_key},
     outbox::{Outbox, Readers},
     tools::LIST_CHANGED,
 };
-use crate::auth::Door;
+use crate::auth::{Admitted, Door};
 
 /// How long the reply to a refused handshake waits to be read.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(30);
@@ -130,7 +130,7 @@ impl Conversation {
         wire_id: String,
         session_id: SessionId,
     ) -> Arc<Self> {
-        let (since, outbox) = (Instant::now(), Outbox::new(transport.readers()));
+        let (since, outbox) = (Instant::now(), Outbox::new(transport.readers(), face.next_numbers()));
         let state = Mutex::new(State { standing: Standing::Stranger, last_used: since });
         let (face, door) = (Arc::clone(face), Arc::clone(door));
         let (hurry, over) = (CancellationToken::new(), CancellationToken::new());
@@ -201,8 +201,12 @@ impl Conversation {
         }
     }
 
+    /// Notes that somebody uses it. One that is over stays as old as it is.
     pub(super) fn touch(&self) {
-        self.state().last_used = Instant::now();
+        let mut state = self.state();
+        if !matches!(state.standing, Standing::Over) {
+            state.last_used = Instant::now();
+        }
     }
 
     pub(super) fn is_stranger(&self) -> bool {
@@ -271,7 +275,12 @@ impl Conversation {
             return match self.is_stranger() {
                 true => Err(ErrorMessage::new(ErrorCode::Unauthorized, "a handshake comes first").into()),
                 // The answer is on its way, and an error in its place would be taken for it.
-                false if self.outbox.is_under_way(&message.id) => Ok(()),
+                false
+                    if self.outbox.is_under_way(&message.id)
+                        || self.outbox.is_under_way(&others_key(&message.id)) =>
+                {
+                    Ok(())
+                }
                 false => {
                     let reason = "this session is over and takes no more";
                     Err(ErrorMessage::new(ErrorCode::RuntimeError, reason).into())
@@ -349,17 +358,17 @@ impl Conversation {
 
     /// Lets the agent in, or says why not.
     async fn enter(self: &Arc<Self>, request: &HandshakeRequest) -> Result<(), RefusalReason> {
-        let Some(principal) = self.door.admits(&request.auth_token) else {
+        let Some(admitted) = self.door.admits(&request.auth_token) else {
             return Err(RefusalReason::AuthFailed);
         };
         match &self.state().standing {
             Standing::Stranger => {}
             // Again by the same agent: nothing changes.
-            Standing::Known(known) if *known.session.principal() == principal => return Ok(()),
+            Standing::Known(known) if *known.session.principal() == admitted.principal => return Ok(()),
             Standing::Known(_) => return Err(RefusalReason::AuthFailed),
             Standing::Leaving(_) | Standing::Over => return Err(RefusalReason::ServerError),
         }
-        let session = match self.open(principal, request).await {
+        let session = match self.open(admitted, request).await {
             Ok(session) => session,
             Err(error) => {
                 tracing::warn!(%error, "an agent could not be let in");
@@ -382,12 +391,15 @@ impl Conversation {
 
     async fn open(
         &self,
-        principal: Principal,
+        admitted: Admitted,
         request: &HandshakeRequest,
     ) -> Result<Arc<Session>, SessionError> {
+        let (host, Admitted { principal, credential }) = (&self.face.host, admitted);
         let surface = request.surface.clone().unwrap_or_default();
-        let open =
-            || self.face.host.open_session_as(self.session_id.clone(), principal.clone(), surface.clone());
+        let open = || {
+            let id = self.session_id.clone();
+            host.open_session_as(id, principal.clone(), surface.clone(), credential.clone())
+        };
         match open().await {
             // Sessions that nobody reads give way; they come back from the record when they are used again.
             Err(SessionError::Full(_)) if self.face.sessions.park_one(&principal) => open().await,

@@ -87,7 +87,7 @@ async fn conversation(
     };
     found.map_err(|why| match why {
         NoSession::Unknown => Refused(StatusCode::NOT_FOUND, "there is no such session"),
-        NoSession::Full => Refused(StatusCode::SERVICE_UNAVAILABLE, "all sessions are in use"),
+        NoSession::NotNow => Refused(StatusCode::SERVICE_UNAVAILABLE, "the session cannot be had now"),
     })
 }
 
@@ -139,6 +139,9 @@ async fn take(
     };
     match conversation.receive(read).await {
         Received::Taken => Ok(Json(json!({ "ok": true }))),
+        Received::Flooded if conversation.is_over() => {
+            Err(Refused(StatusCode::NOT_FOUND, "the session is over"))
+        }
         Received::Flooded => Err(Refused(
             StatusCode::TOO_MANY_REQUESTS,
             "thousands of answers wait to be read from the stream",

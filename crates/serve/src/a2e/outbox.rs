@@ -146,10 +146,11 @@ pub(super) struct Attached {
 }
 
 impl Outbox {
-    pub(super) fn new(readers: Readers) -> Self {
+    /// `first` is where its numbers begin: those of a session that comes back must not be those it had before.
+    pub(super) fn new(readers: Readers, first: u64) -> Self {
         Self {
             readers,
-            state: Mutex::default(),
+            state: Mutex::new(State { last: first, ..State::default() }),
             ready: Notify::new(),
             settled: Notify::new(),
             drained: Notify::new(),
@@ -247,10 +248,16 @@ impl Outbox {
 
     /// The answer that was given to a request, where it is still remembered; it is given again.
     pub(super) fn repeat(&self, req_id: &str) -> bool {
-        let found = self.state().given.iter().rev().find_map(|given| match &given.again {
-            Again::Message(message) if message.body.req_id() == Some(req_id) => Some(Arc::clone(message)),
+        let answers = |message: &Arc<Message>| message.body.req_id() == Some(req_id);
+        let state = self.state();
+        if state.queue.iter().any(|item| matches!(item, Item::Message(message) if answers(message))) {
+            return true;
+        }
+        let found = state.given.iter().rev().find_map(|given| match &given.again {
+            Again::Message(message) if answers(message) => Some(Arc::clone(message)),
             Again::Message(_) | Again::Answer(_) | Again::List(..) => None,
         });
+        drop(state);
         found.is_some_and(|message| self.push_shared(message, MAX_MESSAGES).is_ok())
     }
 
@@ -264,8 +271,11 @@ impl Outbox {
         state.closed && state.queue.is_empty()
     }
 
+    /// Whether there is nothing to tell, and nothing that may have to be told again.
     pub(super) fn is_empty(&self) -> bool {
-        self.state().queue.is_empty()
+        let mut state = self.state();
+        state.forget();
+        state.queue.is_empty() && state.given.is_empty()
     }
 
     /// A request that gets no answer of its own after all, or has it.
@@ -431,7 +441,10 @@ impl State {
             Item::List(list) => Again::List(list.req_id.clone(), list.filter.clone()),
         };
         if self.given.len() >= MAX_GIVEN {
-            self.given.pop_front();
+            // Thousands of pongs do not push out an answer.
+            let is_message = |given: &Given| matches!(given.again, Again::Message(_));
+            let least = self.given.iter().position(is_message).unwrap_or_default();
+            self.given.remove(least);
         }
         self.given.push_back(Given { number: self.last, at: Instant::now(), size, again });
     }
@@ -445,13 +458,14 @@ impl State {
 
 /// About how many bytes a message holds. Those of other capabilities may be of any size.
 fn size_of_message(message: &Message) -> usize {
-    ENVELOPE
-        + match &message.body {
-            Body::Error(error) => error.message.len(),
-            Body::ToolListResponse(list) => list.tools.len() * 1_024,
-            Body::Other(other) => other.fields.values().map(size_of_value).sum(),
-            _ => 0,
-        }
+    let text = match &message.body {
+        Body::Error(error) => error.message.len() + error.detail.values().map(size_of_value).sum::<usize>(),
+        Body::ToolListResponse(list) => list.tools.len() * 1_024,
+        Body::ToolCancelResponse(cancel) => cancel.call_id.len(),
+        Body::Other(other) => other.fields.values().map(size_of_value).sum(),
+        _ => 0,
+    };
+    ENVELOPE + message.body.req_id().map_or(0, str::len) + text
 }
 
 pub(super) fn size_of_event(event: &ToolEvent) -> usize {

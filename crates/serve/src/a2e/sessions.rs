@@ -41,7 +41,9 @@ impl Sessions {
     }
 
     fn known(&self, wire_id: &str) -> Option<Arc<Conversation>> {
-        self.open().get(wire_id).cloned()
+        let found = self.open().get(wire_id).cloned();
+        // Whoever is asked for is not parked the next moment.
+        found.inspect(|session| session.touch())
     }
 
     /// Forgets what nobody will ask for again, and ends sessions that nobody used for too long.
@@ -87,8 +89,8 @@ impl Sessions {
         true
     }
 
-    fn was_parked(&self, id: &SessionId) -> bool {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+    fn is_parked(&self, id: &SessionId) -> bool {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
     }
 
     pub(super) fn tell_of_changed_list(&self) {
@@ -129,8 +131,8 @@ pub(super) fn open(face: &Arc<Face>, door: &Arc<Door>) -> String {
 /// Why there is no session.
 pub(super) enum NoSession {
     Unknown,
-    /// It exists, and there is no room for it now.
-    Full,
+    /// It may exist, and there is no room for it, or the journal cannot be read.
+    NotNow,
 }
 
 /// The session an id belongs to: here, or on record from before a restart or a long pause.
@@ -144,24 +146,24 @@ pub(super) async fn find(
     }
     let (session_id, limits) = (recorded(wire_id), face.host.limits());
     // What was not used in this life of the host was last used before it, at the latest when the last one ended.
-    let unused = face.since.elapsed() + face.host.away_for();
-    if unused > limits.session_idle && !face.sessions.was_parked(&session_id) {
+    let unused = face.since.elapsed() + face.away;
+    if unused > limits.session_idle && !face.sessions.is_parked(&session_id) {
         return Err(NoSession::Unknown);
     }
     // The operator may have taken the token away since.
-    let resumed = face.host.resume_session(&session_id, |owner| door.still_admits(owner)).await;
+    let resumed =
+        face.host.resume_session(&session_id, |owner, credential| door.still_admits(owner, credential)).await;
     let session = match resumed {
         Ok(session) => session,
-        Err(SessionError::Full(_)) => return Err(NoSession::Full),
-        Err(SessionError::Unknown(_) | SessionError::Default | SessionError::Journal(_)) => {
-            return Err(NoSession::Unknown);
-        }
+        Err(SessionError::Full(_) | SessionError::Journal(_)) => return Err(NoSession::NotNow),
+        Err(SessionError::Unknown(_) | SessionError::Default) => return Err(NoSession::Unknown),
     };
     // Under the lock: somebody else may be bringing it back in the same moment, and what it did not hear is told
     // only once.
     Ok(match face.sessions.open().entry(wire_id.to_owned()) {
         Entry::Occupied(known) => Arc::clone(known.get()),
         Entry::Vacant(place) => {
+            face.sessions.parked.lock().unwrap_or_else(PoisonError::into_inner).remove(&session_id);
             let resumed = Conversation::new(face, Transport::Http, door, wire_id.to_owned(), session_id);
             Arc::clone(place.insert(resumed.resumed(session)))
         }

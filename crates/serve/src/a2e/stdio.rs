@@ -25,6 +25,8 @@ use crate::auth::Door;
 const ROOM: usize = 1_024;
 /// About how much is written at once.
 const BATCH: usize = 64 << 10;
+/// How long a peer may leave thousands of messages unread before it counts as gone.
+const UNREAD: Duration = Duration::from_secs(60);
 /// How long running calls get once the peer has closed its end: it waits three seconds for the process to go.
 const LAST_CALLS: Duration = Duration::from_millis(1_500);
 
@@ -53,8 +55,11 @@ pub(crate) async fn converse(
     loop {
         // A peer that does not read is not heard either, until it does.
         let next = async {
-            conversation.outbox.room().await;
-            to_handle.recv().await
+            match tokio::time::timeout(UNREAD, conversation.outbox.room()).await {
+                Ok(()) => to_handle.recv().await,
+                // Whoever floods and does not read in all this time is gone, or as good as.
+                Err(_) => None,
+            }
         };
         let line = tokio::select! {
             biased;

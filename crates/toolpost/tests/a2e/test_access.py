@@ -67,6 +67,31 @@ class AfterARestart(ProcessCase):
         self.assert_over(host, goes.id)
         self.assert_open(stays)
 
+    def test_a_token_that_was_replaced(self):
+        host = self.new_host("--token", FIRST)
+        session = self.read_session(host, FIRST)
+        self.restart(host, ["--token", SECOND])
+        self.assert_over(host, session.id)
+
+    def test_a_named_token_that_was_replaced(self):
+        host = self.new_host(config=named(somebody=FIRST))
+        session = self.read_session(host, FIRST)
+        self.restart(host, host.place.config(named(somebody=SECOND)))
+        self.assert_over(host, session.id)
+
+    def test_a_session_that_was_read_in_silence_comes_back(self):
+        host = self.new_host(config="limits: { session_idle: 2s }\n")
+        session = self.new_session(host)
+        stream = self.open_stream(session)
+        stream.next()
+        end = time.monotonic() + 3
+        until(lambda: time.monotonic() > end, 5, "time passes", pause=0.5)
+        stream.answer(session.ping())
+        session.close()
+        host.kill()
+        host.start()
+        self.assertEqual(self.open_stream(session).status, 200)
+
     def test_a_pause_longer_than_a_session_may_idle(self):
         host = self.new_host(config="limits: { session_idle: 1s }\n")
         session = self.read_session(host, host.token)

@@ -185,6 +185,20 @@ class StalledReaders(FixtureCase):
         # Everything before it has been read by now.
         self.assertEqual(stream.answer(session.send(message("tool/list/req")))["type"], "tool/list/resp")
 
+    def test_large_words_of_small_requests_are_bounded_too(self):
+        words = "w" * (4 * MEGABYTE - 4096)
+        for make in (
+            lambda: message("tool/cancel/req", call_id=words),
+            lambda: message("tool/list/req", query=words),
+            lambda: call_message(words, {}),
+        ):
+            with self.subTest(type=make()["type"]):
+                session = self.session()
+                before = self.host.resident_bytes()
+                for _ in range(15):
+                    self.assertIn(session.post(make()).status, (200, 429))
+                self.assertLess(self.host.resident_bytes() - before, 40 * MEGABYTE)
+
     def test_events_are_dropped_before_answers(self):
         client = self.connected(receive_buffer=4096)
         client.transport.stop_reading()

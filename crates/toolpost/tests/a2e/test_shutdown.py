@@ -8,7 +8,7 @@ import struct
 
 from case import FixtureCase, HostCase
 from client import call_message, message
-from waiting import Stopwatch
+from waiting import Stopwatch, until
 
 
 class GoodBye(HostCase):
@@ -36,6 +36,12 @@ class GoodBye(HostCase):
         self.assertIn(stream.status, (200, 404))
         if stream.status == 200:
             stream.rest()
+
+    def test_who_left_without_having_read_is_told_that_it_left(self):
+        session = self.session()
+        session.send(message("shutdown", timeout=0))
+        until(lambda: session.post(message("ping")).status != 200, 10, "the session is over")
+        self.assertEqual(session.post(message("ping")).status, 404)
 
     def test_others_stay(self):
         stays, leaves = self.connected(), self.connected()

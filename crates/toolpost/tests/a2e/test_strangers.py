@@ -53,6 +53,7 @@ class LargeMessages(HostCase):
         yield json.dumps({"type": padding, "id": "x"})
         yield json.dumps({"type": "ping", "id": padding})
         yield json.dumps({"type": "shutdown", "id": "x", "timeout": padding})
+        yield json.dumps({"type": "handshake/req", "id": "x", "surface": {padding: 1}})
 
     def test_they_do_not_come_back_in_errors(self):
         stream = self.open_stream(self.sender)
