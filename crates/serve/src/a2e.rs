@@ -1,7 +1,7 @@
 //! A2E: tools for agents that speak the agent-to-environment protocol, over HTTP with server-sent events, over
 //! stdio, and in the same process.
 //!
-//! One [`Conversation`](conversation::Conversation) is one agent's session, whatever it came over: it knows who
+//! One `Conversation` is one agent's session, whatever it came over: it knows who
 //! talks, hands messages to the [`Capability`] that takes them, and has an outbox for what the agent is to hear.
 //! The transports only carry: bytes to messages and back, in `toolpost_a2e::codec`.
 

@@ -108,11 +108,11 @@ impl Caller {
 
     /// Some at once, some that are long answered.
     async fn repeat(&mut self, number: u64) -> anyhow::Result<()> {
-        if number % 5 == 0 {
+        if number.is_multiple_of(5) {
             self.account.asks_again();
             self.send(number).await?;
         }
-        if number % 7 == 0 && number > 50 {
+        if number.is_multiple_of(7) && number > 50 {
             self.account.asks_again();
             self.send(number - 50).await?;
         }
@@ -135,7 +135,7 @@ impl Caller {
 
 /// The same number is the same request. One in four writes.
 fn message(number: u64, habit: Habit) -> String {
-    if number % 4 == 0 {
+    if number.is_multiple_of(4) {
         return format!(r#"{{"type":"tool/call/req","id":"{number}","tool_name":"store","arguments":{{}}}}"#);
     }
     // A slow reader is slow when it has much to read.
