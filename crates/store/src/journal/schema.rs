@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, ffi};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig, ffi};
 
 use super::OpenError;
 use crate::disk;
@@ -183,7 +183,9 @@ const LOG_KEPT_BYTES: i64 = 32 << 20;
 fn set_up_reader(path: &Path, connection: Connection) -> Result<Connection, OpenError> {
     let set = connection
         .pragma_update(None, "cache_size", -READER_CACHE_KIB)
-        .and_then(|()| connection.pragma_update(None, "trusted_schema", false));
+        .and_then(|()| connection.pragma_update(None, "trusted_schema", false))
+        // With partial indexes a plan would depend on the values, and be made anew for each of them.
+        .and_then(|()| connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true));
     set.map_err(|source| sqlite_error(path, source))?;
     Ok(connection)
 }
