@@ -48,18 +48,23 @@ struct Contender<'a> {
     message: fn(&str) -> String,
     /// What stands before that id in the answer.
     key: &'static str,
+    /// What an answer says when all is well: a refusal would be quick, and is no call.
+    good: &'static str,
 }
 
 impl<'a> Contender<'a> {
     /// The floor says what it was told, so the id is where it was.
     fn floor(address: &'a str) -> Self {
-        Self { address, message: echo, key: r#""id":""# }
+        Self { address, message: echo, key: r#""id":""#, good: r#""type":"tool/call/req""# }
     }
 
     fn echo(address: &'a str) -> Self {
-        Self { address, message: echo, key: r#""req_id":""# }
+        Self { address, message: echo, key: r#""req_id":""#, good: ECHOED }
     }
 }
+
+const ECHOED: &str = r#""success":true"#;
+const ANSWERED_AT_ONCE: &str = r#""type":"test/echo/resp""#;
 
 fn echo(id: &str) -> String {
     let arguments = crate::over_http::BODY;

@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde_json::json;
 use toolpost_a2e::{Body, HandshakeRequest, Link, Message, ToolCallRequest, ToolCancelRequest};
 use toolpost_core::{CallRequest, Host, Journal, Limits, MemoryJournal, Policy, SchedulerLimits};
-use toolpost_model::{Mode, ModelInput, Principal};
+use toolpost_model::{Mode, ModelInput, Principal, RequestId};
 
 use super::forgetful::Forgetful;
 use crate::{
@@ -33,8 +33,13 @@ pub(super) async fn run() -> anyhow::Result<()> {
         let pairs = Pairs::take(ROUNDS, || linked(cancel, depth, kept()), || bare(cancel, depth)).await?;
         pairs.tell(&format!("A2E in process, a capability at once, {under_way}"), "messages/s");
     }
-    let pairs = Pairs::take(ROUNDS, || linked(call, 16, kept()), || without_link(16, kept())).await?;
-    pairs.tell("A2E in process, reads, 16 under way, beside the host's own calls", "calls/s");
+    for (named, name) in [(true, "with"), (false, "without")] {
+        let pairs =
+            Pairs::take(ROUNDS, || linked(call, 16, kept()), || without_link(16, kept(), named)).await?;
+        let name =
+            format!("A2E in process, reads, 16 under way, beside the host's own calls {name} a request id");
+        pairs.tell(&name, "calls/s");
+    }
     Ok(())
 }
 
@@ -123,17 +128,20 @@ async fn load(mut link: Link, message: fn(u64) -> Message, depth: u64) -> anyhow
     .await?
 }
 
-/// The same calls by the host's own entry point.
-async fn without_link(callers: usize, journal: Arc<dyn Journal>) -> anyhow::Result<f64> {
+/// The same calls by the host's own entry point. What comes over a link has a request id, which costs a look for
+/// repeats and a task of its own.
+async fn without_link(callers: usize, journal: Arc<dyn Journal>, named: bool) -> anyhow::Result<f64> {
     let host = host(journal).await?;
     let session = host.default_session(&Principal::agent("bench"));
     let began = Instant::now();
-    let tasks = (0..callers).map(|_| {
+    let tasks = (0..callers).map(|caller| {
         let (host, session) = (host.clone(), Arc::clone(&session));
         tokio::spawn(async move {
             let mut calls = 0_u64;
             while began.elapsed() < ROUND {
-                let answer = host.call(CallRequest::new(Arc::clone(&session), "echo", arguments())).await;
+                let mut request = CallRequest::new(Arc::clone(&session), "echo", arguments());
+                request.request_id = named.then(|| RequestId::new(format!("{caller:04}{calls:012x}")));
+                let answer = host.call(request).await;
                 anyhow::ensure!(answer.result().outcome.is_success(), "{:?}", answer.result().error);
                 calls += 1;
             }

@@ -27,7 +27,11 @@ pub(super) async fn run() -> anyhow::Result<()> {
     let (floor, ours) =
         (Served::start(&["--serve-floor-a2e"])?, Served::start(&["--serve-a2e", &data, "1"])?);
     let (floor, echo) = (Contender::floor(&floor.address), Contender::echo(&ours.address));
-    let at_once = Contender { message: super::at_once, ..Contender::echo(&ours.address) };
+    let at_once = Contender {
+        message: super::at_once,
+        good: super::ANSWERED_AT_ONCE,
+        ..Contender::echo(&ours.address)
+    };
     let pairs = Pairs::take(ROUNDS, || sessions(echo, 16), || sessions(floor, 16)).await?;
     pairs.tell("A2E over HTTP, 16 sessions, each call on record", "calls/s");
     let pairs = Pairs::take(ROUNDS, || sessions(at_once, 16), || sessions(floor, 16)).await?;
@@ -50,7 +54,7 @@ pub(super) async fn load(contender: Contender<'_>, count: usize, time: Duration)
     for _ in 0..count {
         entered.push(wire::enter(contender.address).await?);
     }
-    let (key, message) = (contender.key, contender.message);
+    let Contender { key, good, message, .. } = contender;
     let began = Instant::now();
     let tasks = entered.into_iter().map(|(mut sender, mut events)| {
         tokio::spawn(async move {
@@ -58,7 +62,7 @@ pub(super) async fn load(contender: Contender<'_>, count: usize, time: Duration)
             while began.elapsed() < time {
                 let id = format!("{calls:016x}");
                 sender.send(&message(&id)).await?;
-                wait_for(&mut events, key, &id).await?;
+                wait_for(&mut events, key, good, &id).await?;
                 calls += 1;
             }
             Ok(calls)
@@ -67,11 +71,11 @@ pub(super) async fn load(contender: Contender<'_>, count: usize, time: Duration)
     rate(began, tasks.collect()).await
 }
 
-async fn wait_for(events: &mut Events, key: &str, id: &str) -> anyhow::Result<()> {
+async fn wait_for(events: &mut Events, key: &str, good: &str, id: &str) -> anyhow::Result<()> {
     loop {
         let event = events.next().await?.context("the stream ended")?;
         if wire::value(event, key) == Some(id) {
-            return Ok(());
+            return wire::expect(event, good);
         }
     }
 }
@@ -84,11 +88,13 @@ async fn callers(contender: Contender<'_>, count: usize) -> anyhow::Result<f64> 
         senders.push(Sender::another(contender.address, &first.session).await?);
     }
     let answered: Arc<Vec<Notify>> = Arc::new((0..count).map(|_| Notify::new()).collect());
-    let (key, message, told) = (contender.key, contender.message, Arc::clone(&answered));
+    let Contender { key, good, message, .. } = contender;
+    let told = Arc::clone(&answered);
     let reader = tokio::spawn(async move {
         while let Some(event) = events.next().await? {
             let caller = wire::value(event, key).and_then(|id| id.get(..4)?.parse::<usize>().ok());
             if let Some(caller) = caller {
+                wire::expect(event, good)?;
                 told[caller].notify_one();
             }
         }
@@ -107,7 +113,12 @@ async fn callers(contender: Contender<'_>, count: usize) -> anyhow::Result<f64> 
             Ok(calls)
         })
     });
-    let calls = rate(began, tasks.collect()).await;
-    reader.abort();
-    calls
+    tokio::select! {
+        calls = rate(began, tasks.collect()) => calls,
+        // Ends before the callers only when something is wrong.
+        ended = reader => match ended? {
+            Ok(()) => anyhow::bail!("the stream ended"),
+            Err(error) => Err(error),
+        },
+    }
 }

@@ -41,14 +41,15 @@ fn told(delays: &mut [u64]) -> String {
 
 /// Delays in nanoseconds while so many others load the same server.
 async fn beside(contender: Contender<'_>, others: usize) -> anyhow::Result<Vec<u64>> {
-    let time = Duration::from_millis(EVENTS as u64 * 7);
-    // The load is a little longer than the ticks, which come later than asked for on a busy machine.
-    let (delays, load) = tokio::join!(delays(contender), http::load(contender, others, time));
+    let time = Duration::from_millis(EVENTS as u64 * 10);
+    let end = wire::now() + time.as_nanos() as u64;
+    let (delays, load) = tokio::join!(delays(contender, end), http::load(contender, others, time));
     load?;
     delays
 }
 
-async fn delays(contender: Contender<'_>) -> anyhow::Result<Vec<u64>> {
+/// What comes after the others have ended does not count.
+async fn delays(contender: Contender<'_>, end: u64) -> anyhow::Result<Vec<u64>> {
     let (mut sender, mut events) = wire::enter(contender.address).await?;
     // Once the others have begun.
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -58,7 +59,7 @@ async fn delays(contender: Contender<'_>) -> anyhow::Result<Vec<u64>> {
         ))
         .await?;
     let mut delays = Vec::new();
-    while delays.len() < EVENTS {
+    while delays.len() < EVENTS && events.arrived < end {
         let event = events.next().await?.context("the stream ended")?;
         let said = wire::value(event, r#""message":""#).and_then(|text| text.parse::<u64>().ok());
         match said {

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context;
 
-use super::{at_once, echo, wire};
+use super::{ANSWERED_AT_ONCE, ECHOED, at_once, echo, wire};
 use crate::{children, rounds::Pairs};
 
 const ROUND: Duration = Duration::from_millis(1_500);
@@ -21,10 +21,10 @@ pub(super) async fn run() -> anyhow::Result<()> {
     let (mut ours, mut floor) =
         (Pipes::start(&["--serve-a2e-stdio", &data])?, Pipes::start(&["--serve-lines"])?);
     for (depth, name) in [(1, "one call after another"), (16, "16 calls under way")] {
-        let pairs = pairs(&mut ours, &mut floor, depth, echo).await?;
+        let pairs = pairs(&mut ours, &mut floor, depth, (echo, ECHOED)).await?;
         pairs.tell(&format!("A2E over pipes, {name}, each on record"), "calls/s");
     }
-    let pairs = pairs(&mut ours, &mut floor, 16, at_once).await?;
+    let pairs = pairs(&mut ours, &mut floor, 16, (at_once, ANSWERED_AT_ONCE)).await?;
     pairs.tell("A2E over pipes, 16 under way, a capability that answers at once", "calls/s");
     Ok(())
 }
@@ -33,12 +33,12 @@ async fn pairs(
     ours: &mut Pipes,
     floor: &mut Pipes,
     depth: usize,
-    message: fn(&str) -> String,
+    (message, good): (fn(&str) -> String, &str),
 ) -> anyhow::Result<Pairs> {
     Pairs::take(
         ROUNDS,
-        || std::future::ready(ours.load(depth, message)),
-        || std::future::ready(floor.load(depth, message)),
+        || std::future::ready(ours.load(depth, message, good)),
+        || std::future::ready(floor.load(depth, message, r#""type":""#)),
     )
     .await
 }
@@ -60,25 +60,25 @@ impl Pipes {
         let output = BufReader::new(child.stdout.take().context("the child's output")?);
         let mut pipes = Self { child, input, output, sent: 0 };
         pipes.input.write_all(format!("{}\n", wire::HANDSHAKE).as_bytes())?;
-        pipes.read()?;
+        pipes.read(r#""type":"handshake/"#)?;
         Ok(pipes)
     }
 
     /// Keeps `depth` calls under way; each answer makes room for another.
-    fn load(&mut self, depth: usize, message: fn(&str) -> String) -> anyhow::Result<f64> {
+    fn load(&mut self, depth: usize, message: fn(&str) -> String, good: &str) -> anyhow::Result<f64> {
         let began = Instant::now();
         for _ in 0..depth {
             self.send(message)?;
         }
         let mut answered = 0_u64;
         while began.elapsed() < ROUND {
-            self.read()?;
+            self.read(good)?;
             answered += 1;
             self.send(message)?;
         }
         let figure = answered as f64 / began.elapsed().as_secs_f64();
         for _ in 0..depth {
-            self.read()?;
+            self.read(good)?;
         }
         Ok(figure)
     }
@@ -90,12 +90,10 @@ impl Pipes {
         Ok(self.input.write_all(line.as_bytes())?)
     }
 
-    fn read(&mut self) -> anyhow::Result<()> {
+    fn read(&mut self, good: &str) -> anyhow::Result<()> {
         let mut line = Vec::with_capacity(512);
         anyhow::ensure!(self.output.read_until(b'\n', &mut line)? > 0, "the child left");
-        let is_fine = wire::value(&line, r#""type":""#) != Some("error");
-        anyhow::ensure!(is_fine, "refused: {}", String::from_utf8_lossy(&line));
-        Ok(())
+        wire::expect(&line, good)
     }
 }
 

@@ -187,6 +187,13 @@ pub(super) fn value<'a>(event: &'a [u8], key: &str) -> Option<&'a str> {
     std::str::from_utf8(&event[from..from + length]).ok()
 }
 
+/// Fails where a message does not say what it should.
+pub(super) fn expect(message: &[u8], good: &str) -> anyhow::Result<()> {
+    let is_good = memmem::find(message, good.as_bytes()).is_some();
+    anyhow::ensure!(is_good, "not as expected: {}", String::from_utf8_lossy(message));
+    Ok(())
+}
+
 /// Nanoseconds of the clock that all processes of a machine share and nobody sets.
 pub(super) fn now() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
