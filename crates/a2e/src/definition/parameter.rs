@@ -1,8 +1,8 @@
 //! Between JSON Schema and the protocol's parameters.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::lax;
@@ -20,12 +20,43 @@ pub struct ToolParameter {
     /// Whether it must be there.
     #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
-    /// The values it may have, as text.
-    #[serde(rename = "enum", default, skip_serializing_if = "Option::is_none")]
-    pub choices: Option<Vec<String>>,
-    /// What an object holds, by name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub properties: Option<BTreeMap<String, ToolParameter>>,
+    /// The values it may have; empty where any will do. On the wire all of them are text.
+    #[serde(
+        rename = "enum",
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "as_texts",
+        deserialize_with = "or_none"
+    )]
+    pub choices: Vec<Value>,
+    /// What an object holds. On the wire it is an object, by name.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "by_name",
+        deserialize_with = "of_names"
+    )]
+    pub properties: Vec<ToolParameter>,
+}
+
+fn as_texts<S: Serializer>(choices: &[Value], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(choices.iter().map(|choice| match choice {
+        Value::String(text) => Cow::Borrowed(text.as_str()),
+        other => Cow::Owned(other.to_string()),
+    }))
+}
+
+fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
+    Option::<Vec<Value>>::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+fn by_name<S: Serializer>(members: &[ToolParameter], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(members.iter().map(|member| (&member.name, member)))
+}
+
+fn of_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ToolParameter>, D::Error> {
+    let members = Option::<BTreeMap<String, ToolParameter>>::deserialize(deserializer)?;
+    Ok(members.unwrap_or_default().into_values().collect())
 }
 
 /// Objects in objects are followed so far; a schema may refer to itself.
@@ -81,9 +112,8 @@ impl<'a> Reader<'a> {
     fn parameter(&self, name: &str, schema: &'a Value, depth: usize) -> ToolParameter {
         let plain = self.plain(schema);
         let kind = kind_of(plain);
-        let properties = (kind == "object" && depth < MAX_DEPTH)
-            .then(|| self.members(plain, depth + 1).map(|member| (member.name.clone(), member)).collect())
-            .filter(|members: &BTreeMap<_, _>| !members.is_empty());
+        let is_followed = kind == "object" && depth < MAX_DEPTH;
+        let properties = if is_followed { self.members(plain, depth + 1).collect() } else { Vec::new() };
         ToolParameter {
             name: name.to_owned(),
             kind: kind.to_owned(),
@@ -140,17 +170,13 @@ fn kind_of(schema: &Value) -> &str {
     }
 }
 
-fn choices(schema: &Value) -> Option<Vec<String>> {
-    let given: Vec<&Value> = match (schema.get("enum"), schema.get("const")) {
-        (Some(Value::Array(list)), _) => list.iter().collect(),
-        (_, Some(only)) => vec![only],
-        _ => return None,
+fn choices(schema: &Value) -> Vec<Value> {
+    let given = match (schema.get("enum"), schema.get("const")) {
+        (Some(Value::Array(list)), _) => list.as_slice(),
+        (_, Some(only)) => std::slice::from_ref(only),
+        _ => &[],
     };
-    let text = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    Some(given.into_iter().filter(|value| !value.is_null()).map(text).collect())
+    given.iter().filter(|value| !value.is_null()).cloned().collect()
 }
 
 /// Whether the parameters of a schema tell all of it.
@@ -188,15 +214,15 @@ pub(super) fn to_schema<'a>(parameters: impl Iterator<Item = &'a ToolParameter>)
         if parameter.required {
             required.push(Value::from(parameter.name.as_str()));
         }
-        let mut schema = match &parameter.properties {
-            Some(members) => to_schema(members.values()),
-            None => json!({ "type": parameter.kind }),
+        let mut schema = match parameter.properties.as_slice() {
+            [] => json!({ "type": parameter.kind }),
+            members => to_schema(members.iter()),
         };
         if !parameter.description.is_empty() {
             schema["description"] = Value::from(parameter.description.as_str());
         }
-        if let Some(choices) = &parameter.choices {
-            schema["enum"] = Value::from(choices.clone());
+        if !parameter.choices.is_empty() {
+            schema["enum"] = Value::from(parameter.choices.clone());
         }
         properties.insert(parameter.name.clone(), schema);
     }

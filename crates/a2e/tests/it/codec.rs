@@ -61,14 +61,14 @@ fn parameter() -> impl Strategy<Value = ToolParameter> {
             kind,
             description,
             required,
-            choices,
-            properties: None,
+            choices: choices.unwrap_or_default().into_iter().map(Into::into).collect(),
+            properties: Vec::new(),
         },
     );
     leaf.prop_recursive(3, 8, 3, |inner| {
         (vec(inner.clone(), 0..3), inner).prop_map(|(members, outer)| {
             let properties: BTreeMap<_, _> = members.into_iter().map(|one| (one.name.clone(), one)).collect();
-            ToolParameter { properties: Some(properties), ..outer }
+            ToolParameter { properties: properties.into_values().collect(), ..outer }
         })
     })
 }

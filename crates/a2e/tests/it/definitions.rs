@@ -75,7 +75,9 @@ fn parameters(properties: &Value) -> Value {
     let definition = define(json!({ "type": "object", "properties": properties, "required": ["a"] }));
     let wire = serde_json::to_value(&definition).unwrap();
     assert_eq!(objections(&wire), [] as [String; 0], "{wire}");
-    assert_eq!(serde_json::from_value::<ToolDefinition>(wire.clone()).unwrap(), definition);
+    let back: ToolDefinition = serde_json::from_value(wire.clone()).unwrap();
+    // Numbers among the choices are text there, so it is the wire that must be the same.
+    assert_eq!(serde_json::to_value(back).unwrap(), wire);
     wire["input_parameters"].clone()
 }
 
