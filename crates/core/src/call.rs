@@ -299,7 +299,7 @@ fn effects(call: &Call) -> Option<Effects> {
     let declared = Effects::of(interface.safety.class.worst());
     let mut effects = resolved.source.effects(resolved.entry.id(), input).unwrap_or_else(|| declared.clone());
     if resolved.entry.origin == toolpost_model::EffectOrigin::Operator {
-        effects = Effects { uses: effects.uses, ..declared };
+        effects = Effects { uses: effects.uses, caution: effects.caution, ..declared };
     }
     effects.idempotent |= interface.execution.idempotent;
     Some(effects.as_stated_by(resolved.entry.origin))
@@ -382,7 +382,7 @@ async fn execute(host: &Inner, call: &mut Call, way: Way) -> Step {
     if let Some(reason) = call.live.cancel_reason() {
         return Step::End(result::canceled_before_start(reason));
     }
-    if way == Way::Recovered && effects.class != EffectClass::Read {
+    if way == Way::Recovered && !effects.is_harmless() {
         return Step::End(result::restarted("it had not started, and its caller is gone"));
     }
     let interface = &resolved.entry.declaration().interface;
@@ -395,7 +395,7 @@ async fn execute(host: &Inner, call: &mut Call, way: Way) -> Step {
     }
     let (entry, source, input) = (Arc::clone(&resolved.entry), Arc::clone(&resolved.source), input.clone());
     let support = interface.execution.cancel;
-    if effects.class != EffectClass::Read && call.on_record != OnRecord::Started {
+    if !effects.is_harmless() && call.on_record != OnRecord::Started {
         let record = rendering::record(call, RecordKind::Started, None);
         if let Err(error) = host.append(record, Strength::Synced).await {
             return Step::End(result::journal_refuses(&error));
@@ -432,8 +432,10 @@ async fn execute(host: &Inner, call: &mut Call, way: Way) -> Step {
         Finished::Returned(Ok(output)) => Ending::Output(output),
         Finished::Returned(Err(failure)) => result::tool_failed(failure, &effects),
         Finished::Panicked(message) => result::panicked(&message, safe),
-        Finished::DeadlinePassed => result::timed_out(limit.as_millis(), safe),
-        Finished::Canceled => result::canceled_while_running(reason, safe),
+        Finished::DeadlinePassed { said } => {
+            result::stopped(result::timed_out(limit.as_millis(), safe), said)
+        }
+        Finished::Canceled { said } => result::stopped(result::canceled_while_running(reason, safe), said),
     })
 }
 

@@ -119,6 +119,9 @@ pub struct Effects {
     pub open_world: bool,
     /// It may be run beside other calls of its session.
     pub concurrency_safe: bool,
+    /// Why a person should look at this very call, whatever allows its class: it writes a protected path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caution: Option<String>,
 }
 
 impl Effects {
@@ -131,7 +134,14 @@ impl Effects {
     pub fn of(class: EffectClass) -> Self {
         let read = class == EffectClass::Read;
         let local = matches!(class, EffectClass::Read | EffectClass::Write);
-        Self { class, uses: Vec::new(), idempotent: read, open_world: !local, concurrency_safe: local }
+        Self {
+            class,
+            uses: Vec::new(),
+            idempotent: read,
+            open_world: !local,
+            concurrency_safe: local,
+            caution: None,
+        }
     }
 
     /// Adds a resource.
@@ -148,6 +158,13 @@ impl Effects {
         self
     }
 
+    /// Says why a person should look at this call.
+    #[must_use]
+    pub fn with_caution(mut self, reason: impl Into<String>) -> Self {
+        self.caution = Some(reason.into());
+        self
+    }
+
     /// What remains of these facts when `origin` is the one who states them: a claim cannot make a call
     /// look harmless.
     #[must_use]
@@ -161,14 +178,21 @@ impl Effects {
                     EffectClass::Unknown
                 },
                 uses: self.uses,
+                caution: self.caution,
                 ..Self::unknown()
             },
         }
     }
 
-    /// Whether a call that was cut off may be run again.
+    /// Whether a call that was cut off may be run again. Reads are idempotent unless their tool says otherwise, as
+    /// one does that only calls other tools.
     pub fn may_run_again(&self) -> bool {
-        self.class == EffectClass::Read || self.idempotent
+        self.idempotent
+    }
+
+    /// Whether it leaves nothing behind, so that its beginning need not be on record.
+    pub fn is_harmless(&self) -> bool {
+        self.class == EffectClass::Read && self.idempotent
     }
 }
 

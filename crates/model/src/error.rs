@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::{AppliedSandbox, Content};
+
 macro_rules! error_classes {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $explain:literal;)*) => {
         /// The kind of a failure. Stable: callers branch on it.
@@ -144,6 +146,10 @@ pub struct ToolFailure {
     pub details: Option<Value>,
     /// Exit code of a process, where one ran.
     pub exit_code: Option<i32>,
+    /// What confined the process, where one ran.
+    pub sandbox: Option<Box<AppliedSandbox>>,
+    /// What there is to show all the same, such as the output up to the deadline.
+    pub content: Vec<Content>,
 }
 
 impl ToolFailure {
@@ -162,6 +168,8 @@ impl ToolFailure {
             untouched: None,
             details: None,
             exit_code: None,
+            sandbox: None,
+            content: Vec::new(),
         }
     }
 
@@ -181,6 +189,13 @@ impl ToolFailure {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what confined the process.
+    #[must_use]
+    pub fn confined(mut self, sandbox: AppliedSandbox) -> Self {
+        self.sandbox = Some(Box::new(sandbox));
         self
     }
 

@@ -18,6 +18,7 @@ mod input;
 mod interface;
 mod permission;
 mod result;
+mod sandbox;
 mod source;
 mod stage;
 mod surface;
@@ -42,10 +43,11 @@ pub use permission::{
     RuleRef, Selector, Vote,
 };
 pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult, Truncation};
+pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxProfile, SandboxTier};
 pub use source::{
     BoxFuture, Naming, Refusal, SessionScope, Source, SourceError, SourceFeed, SourceNotice, SourceSession,
 };
 pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};
-pub use tool::{CallContext, CallPort, DynTool, Tool, ToolCall};
+pub use tool::{CallContext, CallPort, CallableTool, DynTool, NestedCall, Tool, ToolCall};
 pub use tool_set::ToolSet;

@@ -289,6 +289,8 @@ pub enum ReasonType {
     Mode,
     /// The tool's own interface asks for a person.
     SafetyCheck,
+    /// This very call touches something a person should look at, whatever allows calls of its class.
+    Caution,
 }
 
 /// The ground of a decision.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ErrorClass, InvocationId, ToolError, ToolId};
+use crate::{AppliedSandbox, ErrorClass, InvocationId, ToolError, ToolId};
 
 /// How the call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -135,6 +135,8 @@ pub struct ToolOutput {
     pub truncated: Option<Truncation>,
     /// Only part of the work was done.
     pub partial: bool,
+    /// What confined the process, where one ran.
+    pub sandbox: Option<AppliedSandbox>,
 }
 
 impl ToolOutput {
@@ -229,6 +231,9 @@ pub struct ToolResult {
     /// Why it did not succeed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<ToolError>,
+    /// What confined the process, where one ran.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sandbox: Option<AppliedSandbox>,
     /// Where the time went.
     pub timings: Timings,
 }
@@ -252,7 +257,8 @@ impl ToolResult {
         match (&self.error, &self.structured_content) {
             (Some(error), _) => {
                 let hint = error.hint.as_deref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-                format!("{}: {}{hint}", error.class, error.message)
+                let shown: String = texts.iter().map(|text| format!("\n{text}")).collect();
+                format!("{}: {}{hint}{shown}", error.class, error.message)
             }
             (None, Some(value)) if texts.is_empty() => value.to_string(),
             (None, _) => texts.join("\n"),

@@ -2,9 +2,11 @@
 
 use std::{future::Future, sync::Arc, time::Instant};
 
+use serde_json::Value;
+
 use crate::{
-    BoxFuture, CallInput, Content, Declaration, Effects, EventBody, InvocationId, LogLevel, Principal,
-    Progress, Refusal, SessionId, ToolFailure, ToolOutput,
+    BoxFuture, CallInput, Content, Declaration, Effects, ErrorClass, EventBody, InvocationId, LogLevel,
+    Principal, Progress, Refusal, SessionId, ToolFailure, ToolId, ToolOutput, ToolResult,
 };
 
 /// One tool.
@@ -99,6 +101,37 @@ pub trait CallPort: Send + Sync {
     fn is_canceled(&self) -> bool;
     /// Resolves when the call is told to stop.
     fn canceled(&self) -> BoxFuture<'_, ()>;
+
+    /// The tools this call's session could call now. Without a host around it, none.
+    fn callable(&self) -> Vec<CallableTool> {
+        Vec::new()
+    }
+
+    /// Calls another tool on behalf of this call.
+    fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {
+        let message = format!("`{}` cannot be called from here: there is no host around this call", call.tool);
+        Box::pin(std::future::ready(Err(ToolFailure::of(ErrorClass::UnknownTool, message).untouched())))
+    }
+}
+
+/// A tool that a running call may call.
+#[derive(Clone, Debug)]
+pub struct CallableTool {
+    /// Its name on the wire.
+    pub name: String,
+    /// Its id.
+    pub id: ToolId,
+    /// Its arguments.
+    pub schema: Arc<Value>,
+}
+
+/// A call made by a running call.
+#[derive(Clone, Debug)]
+pub struct NestedCall {
+    /// The tool, by wire name, alias or id.
+    pub tool: String,
+    /// The arguments: a JSON object.
+    pub arguments: Value,
 }
 
 /// A running call's way back to the host: events out, cancellation in.
@@ -139,6 +172,17 @@ impl CallContext {
     /// Resolves when the call is told to stop.
     pub async fn canceled(&self) {
         self.0.canceled().await;
+    }
+
+    /// The tools this call could call now: those its session sees, apart from the tool itself.
+    pub fn callable(&self) -> Vec<CallableTool> {
+        self.0.callable()
+    }
+
+    /// Calls another tool. It is a call like any other, with its own decision and record, that names this one as
+    /// its parent. Its end, good or bad, is the result; an error means that it was never made.
+    pub async fn call_tool(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
+        self.0.call_tool(call).await
     }
 
     /// Says how far the work got.

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    BoxFuture, CallInput, Declaration, DynTool, EffectOrigin, Effects, Naming, Refusal, SessionScope, Source,
+    BoxFuture, CallInput, Declaration, DynTool, EffectOrigin, Effects, Naming, Refusal, SessionId, SessionScope, Source,
     SourceError, SourceSession, Tool, ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 
@@ -11,10 +11,19 @@ use crate::{
 pub struct ToolSet {
     name: String,
     declarations: Vec<Declaration>,
-    tools: Arc<OpenTools>,
+    tools: Arc<Tools>,
+    when_session_closes: Option<SessionClosed>,
 }
 
-struct OpenTools(HashMap<ToolId, Arc<dyn DynTool>>);
+type Tools = HashMap<ToolId, Arc<dyn DynTool>>;
+type SessionClosed = Arc<dyn Fn(&SessionId) + Send + Sync>;
+
+/// The set, opened for one session.
+struct OpenTools {
+    tools: Arc<Tools>,
+    session: SessionId,
+    when_closed: Option<SessionClosed>,
+}
 
 impl ToolSet {
     /// A named set of tools.
@@ -26,7 +35,15 @@ impl ToolSet {
             by_id.entry(declaration.tool_id.clone()).or_insert(tool);
             declarations.push(declaration);
         }
-        Self { name: name.into(), declarations, tools: Arc::new(OpenTools(by_id)) }
+        Self { name: name.into(), declarations, tools: Arc::new(by_id), when_session_closes: None }
+    }
+
+    /// Calls `closed` when a session that used one of the tools ends: tools that keep something for a session let
+    /// go of it there.
+    #[must_use]
+    pub fn when_session_closes(mut self, closed: impl Fn(&SessionId) + Send + Sync + 'static) -> Self {
+        self.when_session_closes = Some(Arc::new(closed));
+        self
     }
 
     /// A set of one.
@@ -53,19 +70,26 @@ impl Source for ToolSet {
         Box::pin(std::future::ready(Ok(self.declarations.clone())))
     }
 
-    fn open<'a>(&'a self, _: &'a SessionScope) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
-        let tools: Arc<dyn SourceSession> = self.tools.clone();
-        Box::pin(std::future::ready(Ok(tools)))
+    fn open<'a>(
+        &'a self,
+        scope: &'a SessionScope,
+    ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
+        let opened: Arc<dyn SourceSession> = Arc::new(OpenTools {
+            tools: Arc::clone(&self.tools),
+            session: scope.session_id.clone(),
+            when_closed: self.when_session_closes.clone(),
+        });
+        Box::pin(std::future::ready(Ok(opened)))
     }
 }
 
 impl SourceSession for OpenTools {
     fn check(&self, tool: &ToolId, input: &CallInput) -> Result<(), Refusal> {
-        self.0.get(tool).map_or(Ok(()), |tool| tool.check(input))
+        self.tools.get(tool).map_or(Ok(()), |tool| tool.check(input))
     }
 
     fn effects(&self, tool: &ToolId, input: &CallInput) -> Option<Effects> {
-        self.0.get(tool).and_then(|tool| tool.effects(input))
+        self.tools.get(tool).and_then(|tool| tool.effects(input))
     }
 
     fn execute<'a>(
@@ -73,12 +97,18 @@ impl SourceSession for OpenTools {
         tool: &'a ToolId,
         call: ToolCall,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
-        match self.0.get(tool) {
+        match self.tools.get(tool) {
             Some(tool) => tool.execute(call),
             None => {
                 let gone = ToolFailure::new(format!("`{tool}` is not in this set any more")).untouched();
                 Box::pin(std::future::ready(Err(gone)))
             }
+        }
+    }
+
+    fn close(&self) {
+        if let Some(closed) = &self.when_closed {
+            closed(&self.session);
         }
     }
 }

@@ -161,6 +161,7 @@ fn lost(id: InvocationId) -> Arc<Answer> {
         exit_code: None,
         truncated: None,
         error: Some(*error),
+        sandbox: None,
         timings: toolpost_model::Timings::default(),
     })
 }

@@ -19,10 +19,10 @@ pub(crate) enum Finished {
     Returned(Result<ToolOutput, ToolFailure>),
     /// It panicked.
     Panicked(String),
-    /// The deadline passed, and the work was dropped.
-    DeadlinePassed,
-    /// It was told to stop, and was dropped.
-    Canceled,
+    /// The deadline passed, and the work was stopped or dropped.
+    DeadlinePassed { said: Option<ToolFailure> },
+    /// It was told to stop, and stopped or was dropped.
+    Canceled { said: Option<ToolFailure> },
 }
 
 /// Runs the work to its end, or to the end of its time.
@@ -37,23 +37,39 @@ pub(crate) async fn supervise(
         biased;
         ended = &mut work => return match returned(ended) {
             // Told to stop, a tool that listens may be quicker than this.
-            Finished::Returned(Err(_)) if cancel.is_cancelled() => Finished::Canceled,
+            Finished::Returned(Err(said)) if cancel.is_cancelled() => Finished::Canceled { said: Some(said) },
             ended => ended,
         },
-        () = cancel.cancelled() => Finished::Canceled,
-        () = tokio::time::sleep_until(deadline.into()) => Finished::DeadlinePassed,
+        () = cancel.cancelled() => Stop::Canceled,
+        () = tokio::time::sleep_until(deadline.into()) => Stop::DeadlinePassed,
     };
     cancel.cancel();
     match support {
         CancelSupport::Cooperative => match tokio::time::timeout(GRACE, work).await {
             Ok(ended) => match (returned(ended), stopped) {
                 // An error after the word to stop is the stop itself; a success is a success.
-                (Finished::Returned(Err(_)), stopped) => stopped,
+                (Finished::Returned(Err(said)), stopped) => stopped.finished(Some(said)),
                 (ended, _) => ended,
             },
-            Err(_) => stopped,
+            Err(_) => stopped.finished(None),
         },
-        CancelSupport::AtAwaitPoints | CancelSupport::Unsupported => stopped,
+        CancelSupport::AtAwaitPoints | CancelSupport::Unsupported => stopped.finished(None),
+    }
+}
+
+/// Why the work was stopped.
+#[derive(Clone, Copy)]
+enum Stop {
+    DeadlinePassed,
+    Canceled,
+}
+
+impl Stop {
+    fn finished(self, said: Option<ToolFailure>) -> Finished {
+        match self {
+            Self::DeadlinePassed => Finished::DeadlinePassed { said },
+            Self::Canceled => Finished::Canceled { said },
+        }
     }
 }
 

@@ -63,7 +63,13 @@ impl Policy {
                 },
             });
         }
-        if votes.is_empty() {
+        if let Some(caution) = &facts.effects.caution {
+            votes.push(Vote {
+                behavior: Behavior::Ask,
+                reason: DecisionReason { kind: ReasonType::Caution, text: caution.clone(), rule: None },
+            });
+        }
+        if matched.is_empty() {
             votes.push(self.mode_vote(facts.effects.class));
         }
         votes
@@ -96,6 +102,9 @@ impl Policy {
                     | EffectClass::Unknown => Mode::Bypass,
                 };
                 Some(format!("start the host with `--allow {name}` or `--mode {mode}`"))
+            }
+            (_, ReasonType::Caution, _) => {
+                Some("change `protect` in the configuration if tools may write there".to_owned())
             }
             (_, ReasonType::SafetyCheck | ReasonType::Rule, _) => {
                 Some(format!("set `tools.{name}.approval_required: false` in the configuration"))

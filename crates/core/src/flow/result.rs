@@ -3,7 +3,7 @@
 mod failures;
 
 use toolpost_model::{
-    Content, Disposition, Effects, EventBody, LogLevel, Outcome, Recoverability, RetryGuidance, Timings,
+    AppliedSandbox, Content, Disposition, Effects, EventBody, LogLevel, Outcome, Recoverability, RetryGuidance, Timings,
     ToolError, ToolFailure, ToolOutput, ToolResult, Truncation,
 };
 
@@ -16,7 +16,25 @@ pub(crate) enum Ending {
     /// The tool did its work.
     Output(ToolOutput),
     /// Anything else. Normal failures are endings, never lost errors.
-    Failure { outcome: Outcome, error: Box<ToolError>, exit_code: Option<i32>, by: EndedBy },
+    Failure { outcome: Outcome, error: Box<ToolError>, shown: Shown, by: EndedBy },
+}
+
+/// What a failure has to show beside its error.
+#[derive(Default)]
+pub(crate) struct Shown {
+    content: Vec<Content>,
+    exit_code: Option<i32>,
+    sandbox: Option<Box<AppliedSandbox>>,
+}
+
+impl Shown {
+    fn of(failure: &mut ToolFailure) -> Self {
+        Self {
+            content: std::mem::take(&mut failure.content),
+            exit_code: failure.exit_code,
+            sandbox: failure.sandbox.take(),
+        }
+    }
 }
 
 /// Who made the ending.
@@ -51,20 +69,28 @@ pub(crate) fn map(call: &mut Call, default_inline_chars: usize) -> ToolResult {
         exit_code: None,
         truncated: None,
         error: None,
+        sandbox: None,
         timings,
     };
+    let limit = entry.and_then(|entry| entry.declaration().interface.persistence.max_inline_chars);
+    let inline_chars = limit.unwrap_or(default_inline_chars);
     match ending {
         Ending::Output(mut output) => {
             call.live.redactor().output(&mut output);
-            let limit = entry.and_then(|entry| entry.declaration().interface.persistence.max_inline_chars);
-            cut(&mut output, limit.unwrap_or(default_inline_chars));
+            cut(&mut output, inline_chars);
             check_promise(call, &output);
             fill(&mut result, output);
         }
-        Ending::Failure { outcome, mut error, exit_code, by } => {
+        Ending::Failure { outcome, mut error, shown, by } => {
             call.live.redactor().error(&mut error);
+            let mut output = ToolOutput { content: shown.content, ..ToolOutput::default() };
+            call.live.redactor().output(&mut output);
+            cut(&mut output, inline_chars);
             result.outcome = outcome;
-            result.exit_code = exit_code;
+            result.content = output.content;
+            result.truncated = output.truncated;
+            result.exit_code = shown.exit_code;
+            result.sandbox = shown.sandbox.map(|sandbox| *sandbox);
             if by == EndedBy::Tool {
                 result.disposition = Disposition::Inline;
             }
@@ -90,6 +116,7 @@ fn fill(result: &mut ToolResult, output: ToolOutput) {
     result.summary = output.summary;
     result.exit_code = output.exit_code;
     result.truncated = output.truncated;
+    result.sandbox = output.sandbox;
 }
 
 /// Cuts text to the limit, head and tail kept, and says so. Structured content over the limit is left out:
@@ -158,8 +185,9 @@ fn check_promise(call: &Call, output: &ToolOutput) {
 }
 
 /// A tool's own failure as an ending.
-pub(crate) fn tool_failed(failure: ToolFailure, effects: &Effects) -> Ending {
+pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending {
     use toolpost_model::ErrorClass;
+    let shown = Shown::of(&mut failure);
     let untouched = failure.untouched.unwrap_or_else(|| effects.may_run_again());
     let arguments = matches!(failure.class, ErrorClass::InvalidArguments | ErrorClass::SandboxViolation);
     let outcome = if failure.class == ErrorClass::Canceled { Outcome::Canceled } else { Outcome::Failed };
@@ -176,5 +204,18 @@ pub(crate) fn tool_failed(failure: ToolFailure, effects: &Effects) -> Ending {
         retry: RetryGuidance { change_arguments: arguments, safe: untouched, ..RetryGuidance::SAFE },
         details: failure.details,
     };
-    Ending::Failure { outcome, error: Box::new(error), exit_code: failure.exit_code, by: EndedBy::Tool }
+    Ending::Failure { outcome, error: Box::new(error), shown, by: EndedBy::Tool }
+}
+
+/// The work was stopped from outside. What the tool still said of it on its way out is told too: the output up to
+/// the deadline is often what explains it.
+pub(crate) fn stopped(ending: Ending, said: Option<ToolFailure>) -> Ending {
+    match (ending, said) {
+        (Ending::Failure { outcome, mut error, by, .. }, Some(mut failure)) => {
+            error.details = error.details.or_else(|| failure.details.take());
+            error.hint = error.hint.or_else(|| failure.hint.take());
+            Ending::Failure { outcome, error, shown: Shown::of(&mut failure), by }
+        }
+        (ending, _) => ending,
+    }
 }

@@ -6,7 +6,7 @@ use toolpost_model::{
     ToolError,
 };
 
-use super::{EndedBy, Ending};
+use super::{EndedBy, Ending, Shown};
 use crate::{
     catalog::{SchemaError, Violation},
     flow::{invocation::CancelReason, scheduling::QueueFull},
@@ -70,7 +70,7 @@ impl Failure {
         Ending::Failure {
             outcome: self.outcome,
             error: Box::new(self.error),
-            exit_code: None,
+            shown: Shown::default(),
             by: EndedBy::Host,
         }
     }

@@ -1,0 +1,112 @@
+//! What confines a process: what is asked for, and what was really applied.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a process may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxProfile {
+    /// Reads the system and the roots; writes only its private temporary directory; no network.
+    ReadOnly,
+    /// Also writes the writable roots, apart from protected paths.
+    #[default]
+    WorkspaceWrite,
+    /// The same with the network.
+    Network,
+    /// Not confined; only the environment is clean and the process tree is ended with the call.
+    None,
+}
+
+impl SandboxProfile {
+    /// The word in configurations and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::WorkspaceWrite => "workspace-write",
+            Self::Network => "network",
+            Self::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for SandboxProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How much confinement this machine can give. Found by trying, not by asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum SandboxTier {
+    /// Namespaces, Landlock and a system call filter.
+    A,
+    /// Landlock and a system call filter; no namespaces, as in most containers.
+    B,
+    /// A system call filter only: files are not confined.
+    C,
+    /// Nothing.
+    N,
+}
+
+impl SandboxTier {
+    /// What it consists of.
+    pub fn explain(self) -> &'static str {
+        match self {
+            Self::A => "namespaces, Landlock and a system call filter",
+            Self::B => "Landlock and a system call filter, without namespaces",
+            Self::C => "a system call filter only; files are not confined",
+            Self::N => "none",
+        }
+    }
+}
+
+/// What really confined a process: reported by the launcher right before the process began, never what was wished.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AppliedSandbox {
+    /// What the machine can give.
+    pub tier: SandboxTier,
+    /// What was asked for.
+    pub requested: SandboxProfile,
+    /// Where it may write; the private temporary directory is `tmp`.
+    pub fs_write: Vec<String>,
+    /// What it may read: `system+roots`, or `everything`.
+    pub fs_read: String,
+    /// Paths inside of writable roots that it may not write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protected: Vec<String>,
+    /// How many paths are hidden from it.
+    #[serde(default)]
+    pub masked: usize,
+    /// `none` or `host`, with the means in brackets.
+    pub net: String,
+    /// Landlock's version, where it is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landlock_abi: Option<u32>,
+    /// The system call filter is in force.
+    pub seccomp: bool,
+    /// Capabilities left: `none` or `kept`.
+    pub caps: String,
+    /// It runs in a user namespace.
+    pub userns: bool,
+    /// The bound on processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pids: Option<SandboxLimit>,
+    /// The bound on memory, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<SandboxLimit>,
+    /// What the profile promises and this machine could not give. Empty: everything is in force.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+}
+
+/// A bound, and what enforces it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxLimit {
+    /// The bound.
+    pub limit: u64,
+    /// Such as `cgroup1`, `cgroup2` or `rlimit`.
+    pub by: String,
+}
