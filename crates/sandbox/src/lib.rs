@@ -1,0 +1,2 @@
+//! Starts processes that can do only what their profile says.
+#![warn(missing_docs)]
