@@ -8,6 +8,7 @@ mod served;
 
 mod a2e;
 mod a2e_crash;
+mod abuse;
 mod calls;
 mod configuration;
 mod crash_soak;
