@@ -24,5 +24,5 @@ macro_rules! files {
 }
 
 files! {
-    borders code commands crash crowds hogs links paths powers prying search special_files survivors web
+    borders code commands crash crowds hogs inner_places links paths powers prying search special_files survivors web
 }
