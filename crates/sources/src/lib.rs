@@ -6,4 +6,4 @@
 
 mod native;
 
-pub use native::{Workspace, WorkspaceError, native_tools};
+pub use native::{PatternError, Protection, Workspace, WorkspaceError, native_tools};

@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 
 use toolpost_model::DynTool;
 
-pub use files::{Workspace, WorkspaceError};
+pub use files::{PatternError, Protection, Workspace, WorkspaceError};
 
 /// Every native tool, working on `workspace`.
 pub fn native_tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
