@@ -9,6 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Instant,
 };
 
 use toolpost_model::{CallContext, ErrorClass, Progress, ToolFailure};
@@ -69,6 +70,11 @@ impl StopSign {
             true => Err(Stopped),
             false => Ok(()),
         }
+    }
+
+    /// When the call will be told to stop.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.context.deadline()
     }
 
     /// Says how far the work got.
