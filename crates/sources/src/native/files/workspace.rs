@@ -5,7 +5,10 @@
 //!
 //! Places are named relative to the primary root where they lie beneath it, and absolutely otherwise. So
 //! `workspace.path().join(place)` is the absolute path of every place.
-#![expect(clippy::disallowed_methods, reason = "the roots themselves can only be opened by their ambient paths")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the roots themselves can only be opened by their ambient paths"
+)]
 
 mod locate;
 mod open;
@@ -22,14 +25,16 @@ use std::{
 use rustix::fs::Stat;
 use toolpost_model::{Access, Refusal};
 
+use self::path::Spelling;
 pub use self::protection::{PatternError, Protection};
-pub(super) use self::{
+pub(in crate::native) use self::{
     locate::{Found, LastLink, Located},
-    open::{link_unnamed, open_directory, open_listing, open_regular, open_unnamed, read_link, sync_directory},
+    open::{
+        link_unnamed, open_directory, open_listing, open_regular, open_unnamed, read_link, sync_directory,
+    },
     path::{PathRefusal, RequestedPath},
     root::Root,
 };
-use self::path::Spelling;
 use super::{failure::PathError, worker::Workers};
 
 /// The directories the file tools work in. Holds them open, so that they stay the same directories whatever
@@ -105,7 +110,7 @@ impl Workspace {
     }
 
     /// Reads a path as a caller sent it. No I/O.
-    pub(super) fn request(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
+    pub(in crate::native) fn request(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
         RequestedPath::parse(given, &self.spellings())
     }
 
@@ -124,7 +129,7 @@ impl Workspace {
     }
 
     /// Finds what a path names, without ever leaving the roots.
-    pub(super) fn locate(&self, requested: &RequestedPath) -> Result<Located, PathError> {
+    pub(in crate::native) fn locate(&self, requested: &RequestedPath) -> Result<Located, PathError> {
         locate::locate(self, requested, LastLink::Follow)
     }
 
@@ -137,7 +142,9 @@ impl Workspace {
     pub(super) fn caution(&self, requested: &RequestedPath, place: &Path) -> Option<String> {
         let lexical = requested.lexical();
         match (self.protected_because(place), self.protected_because(&lexical)) {
-            (Some(reason), _) if place == lexical => Some(format!("`{}` is protected: {reason}", told(place))),
+            (Some(reason), _) if place == lexical => {
+                Some(format!("`{}` is protected: {reason}", told(place)))
+            }
             (Some(reason), _) => {
                 Some(format!("`{}` leads to `{}`, which is protected: {reason}", told(&lexical), told(place)))
             }
@@ -200,7 +207,8 @@ impl Workspace {
     /// The root that forbids changes at an absolute path, where `stat` is what is there.
     fn forbids(&self, absolute: &Path, stat: Option<&Stat>) -> Option<PathBuf> {
         let by_stat = stat.and_then(|stat| self.root_that_is(stat));
-        let roots = [Some(self.governing(absolute)), by_stat].into_iter().flatten().map(|root| &self.roots[root]);
+        let roots =
+            [Some(self.governing(absolute)), by_stat].into_iter().flatten().map(|root| &self.roots[root]);
         roots.filter(|root| root.access == Access::Read).map(|root| root.path.clone()).next()
     }
 }

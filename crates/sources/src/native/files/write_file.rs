@@ -121,11 +121,7 @@ impl Tool for WriteFile {
 }
 
 /// Until the content takes over the name nothing is visible; directories made on the way are taken back on failure.
-fn write(
-    workspace: &Workspace,
-    arguments: &Arguments<'_>,
-    stop: &StopSign,
-) -> Result<Written, WriteError> {
+fn write(workspace: &Workspace, arguments: &Arguments<'_>, stop: &StopSign) -> Result<Written, WriteError> {
     let (wish, taking) = match arguments.expected_sha256 {
         Some(_) => (Wish::Digest, Taking::Unchanged),
         None => (Wish::IfCheap, Taking::Any),

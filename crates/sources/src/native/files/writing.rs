@@ -17,13 +17,13 @@ use rustix::{
     io::Errno,
 };
 
+use self::temporary::Temporary;
 pub(super) use self::{
     error::WriteError,
     made_directories::MadeDirectories,
     old_file::{OldFile, Wish},
     removal::{Removal, Removed},
 };
-use self::temporary::Temporary;
 use super::{
     digest,
     failure::{PathError, special},
@@ -268,7 +268,8 @@ impl Written {
             // Only files that were read whole are changed together with others.
             Some(None) => Err(WriteError::ChangedMeanwhile { path: target.path }),
             None => {
-                unlinkat(&*target.parent, &target.name, AtFlags::empty()).map_err(|error| target.failed(error))?;
+                unlinkat(&*target.parent, &target.name, AtFlags::empty())
+                    .map_err(|error| target.failed(error))?;
                 target.made.take_back();
                 Ok(())
             }
