@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     BoxFuture, CallInput, Content, Declaration, Effects, ErrorClass, EventBody, InvocationId, LogLevel,
-    Principal, Progress, Refusal, SessionId, ToolFailure, ToolId, ToolOutput, ToolResult,
+    OutputChunk, Principal, Progress, Refusal, SessionId, ToolFailure, ToolId, ToolOutput, ToolResult,
 };
 
 /// One tool.
@@ -109,7 +109,8 @@ pub trait CallPort: Send + Sync {
 
     /// Calls another tool on behalf of this call.
     fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {
-        let message = format!("`{}` cannot be called from here: there is no host around this call", call.tool);
+        let message =
+            format!("`{}` cannot be called from here: there is no host around this call", call.tool);
         Box::pin(std::future::ready(Err(ToolFailure::of(ErrorClass::UnknownTool, message).untouched())))
     }
 }
@@ -198,6 +199,11 @@ impl CallContext {
     /// Writes a log line.
     pub fn log(&self, level: LogLevel, message: impl Into<String>) {
         self.0.emit(EventBody::Log { level, message: message.into() });
+    }
+
+    /// Passes on what a process wrote.
+    pub fn output(&self, chunk: OutputChunk) {
+        self.0.emit(EventBody::Output(chunk));
     }
 
     /// Hands over a named piece of the result before the end.
