@@ -6,4 +6,8 @@
 
 mod native;
 
-pub use native::{PatternError, Protection, Workspace, WorkspaceError, native_tools};
+pub use native::{
+    ChildEnvironment, ChildSettings, CommandDeclaration, CommandError, CommandOutput, CommandParameter,
+    CommandProblem, EnvironmentRefusal, HostEnvironment, NativeParts, ParameterType, PatternError,
+    Protection, SpoolDirectory, Workspace, WorkspaceError, native_source, native_tools,
+};

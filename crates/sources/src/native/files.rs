@@ -27,9 +27,9 @@ use toolpost_model::{
     ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
 };
 
+pub(super) use self::{failure::PathError, names::shown, workspace::Found};
 pub use workspace::{PatternError, Protection, Workspace, WorkspaceError};
 
-use self::workspace::Found;
 use super::literal;
 
 /// The file tools, all on one workspace.
@@ -132,6 +132,14 @@ fn check_digest(expected_sha256: Option<&str>) -> Result<(), Refusal> {
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// The scheduler's name of what a path names, for tools beside these that take paths.
+pub(super) fn key_of(workspace: &Workspace, path: &str) -> Option<ResourceKey> {
+    let requested = workspace.request(path).ok()?;
+    let place =
+        workspace.locate(&requested).map_or_else(|_| requested.lexical(), |located| located.whole_path());
+    Some(key(workspace, &place))
 }
 
 /// The scheduler's name of a place in the workspace. Two names that differ only in bytes that are no UTF-8 share
