@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::pipe::PipeFlags;
 use tokio::io::AsyncWriteExt;
@@ -201,7 +202,12 @@ impl Means {
         let remains = Remains { launcher, leaf, scratch };
         let charge = Charge { remains: Some(remains), undertaker: self.undertaker.clone() };
         let mut bytes = message::frame(&order).map_err(failed)?;
-        let sent = send_head(&control, &bytes, pass.as_ref()).map_err(|errno| failed(errno.into()))?;
+        let sent = match send_head(&control, &bytes, pass.as_ref()) {
+            Ok(sent) => sent,
+            // Already gone, and heard of when its report is waited for.
+            Err(Errno::PIPE | Errno::CONNRESET) => 0,
+            Err(errno) => return Err(failed(errno.into())),
+        };
         bytes.drain(..sent);
         Ok(Spawned { charge, control, order: bytes, stdin, stdout, stderr })
     }

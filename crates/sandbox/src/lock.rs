@@ -117,6 +117,11 @@ pub fn lock_down(memory_bytes: u64) -> Result<LockedDown, LockDownError> {
     let address_space = address_space().map_err(failed("read its size"))?.saturating_add(memory_bytes);
     privileges::no_new_privileges().map_err(failed("renounce privileges"))?;
     privileges::drop_capabilities().map_err(failed("drop capabilities"))?;
+    // Once files are closed nobody can look.
+    let standing = Standing::look().map_err(failed("look at itself"))?;
+    if !standing.powerless {
+        return Err(failed("drop capabilities")(Errno::PERM));
+    }
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let fenced = Fence::new(Tcp::Refused, Neighbours::OutOfReach).and_then(Fence::close);
     let fenced =
@@ -128,11 +133,6 @@ pub fn lock_down(memory_bytes: u64) -> Result<LockedDown, LockDownError> {
         (Resource::Nproc, 0),
         (Resource::As, address_space),
     ];
-    // The filter comes last, and lets nobody look afterwards.
-    let standing = Standing::look().map_err(failed("look at itself"))?;
-    if !standing.powerless {
-        return Err(failed("drop capabilities")(Errno::PERM));
-    }
     for (resource, bound) in bounds {
         rustix::process::setrlimit(resource, Rlimit { current: Some(bound), maximum: Some(bound) })
             .map_err(failed("set limits"))?;

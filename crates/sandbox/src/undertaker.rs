@@ -19,6 +19,7 @@ const GIVE_UP: Duration = Duration::from_secs(60);
 pub(crate) struct Remains {
     pub(crate) launcher: Child,
     pub(crate) leaf: Leaf,
+    #[expect(dead_code, reason = "it removes its directory when dropped, and that is all it is kept for")]
     pub(crate) scratch: Option<Scratch>,
 }
 

@@ -17,11 +17,6 @@ pub(crate) fn reading() -> BitFlags<AccessFs> {
     AccessFs::from_read(NEWEST)
 }
 
-/// Only the names in directories.
-pub(crate) fn listing() -> BitFlags<AccessFs> {
-    AccessFs::ReadDir.into()
-}
-
 /// Everything but making and commanding devices.
 pub(crate) fn writing() -> BitFlags<AccessFs> {
     let devices = make_bitflags!(AccessFs::{MakeChar | MakeBlock | IoctlDev});

@@ -107,6 +107,7 @@ fn missing(order: &Order, built: &Built, found: &Found) -> Vec<String> {
     say(order.tier != SandboxTier::N, "nothing confines the command");
     say(isolated || landlock > 0, "files are not confined");
     say(isolated || landlock == 0 || landlock >= TRUNCATION, "files outside of the roots can be emptied");
+    say(isolated || landlock == 0, "modes, owners and times of files outside of the roots can be changed");
     say(!isolated || landlock > 0, "landlock, the second wall around files");
     say(found.standing.filtered, "a filter of system calls");
     say(found.standing.powerless, "capabilities are kept");

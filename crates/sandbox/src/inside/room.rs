@@ -2,6 +2,7 @@
 //! directories, the roots and nothing else are bound. What is not there cannot be reached, so nothing has to be
 //! forbidden by name, apart from the secrets that lie inside of what is bound.
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -68,8 +69,10 @@ pub(super) fn furnish(order: &Order, in_user_namespace: bool) -> Result<Furnishe
     let links = system_links()?;
     let pieces = pieces(order)?;
     let devices = if in_user_namespace { device_pieces()? } else { Vec::new() };
+    // Before the old one is out of sight: a user namespace may only make what it can already see.
+    let processes = new_file_system("proc", &[], READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
     move_in(order)?;
-    lay_out(&links)?;
+    lay_out(&links, &processes)?;
     if devices.is_empty() {
         make_devices()?;
     }
@@ -197,7 +200,7 @@ fn move_in(order: &Order) -> Result<(), Failure> {
     rustix::process::chdir("/").map_err(at("enter the new root"))
 }
 
-fn lay_out(links: &[(PathBuf, PathBuf)]) -> Result<(), Failure> {
+fn lay_out(links: &[(PathBuf, PathBuf)], processes: &OwnedFd) -> Result<(), Failure> {
     for path in ["/dev", "/proc", "/run", "/var"] {
         make_directory(path, 0o755)?;
     }
@@ -206,9 +209,7 @@ fn lay_out(links: &[(PathBuf, PathBuf)]) -> Result<(), Failure> {
         let clone = Piece::take(Path::new(path), WRITABLE).map_err(at("make `/tmp`"))?;
         put(&clone.tree, Path::new(path)).map_err(at("make `/tmp`"))?;
     }
-    let proc = READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let proc = new_file_system("proc", &[], proc)?;
-    put(&proc, Path::new("/proc")).map_err(at("make `/proc`"))?;
+    put(processes, Path::new("/proc")).map_err(at("make `/proc`"))?;
     for (target, path) in LINKS {
         rustix::fs::symlink(*target, *path).map_err(at("make a link"))?;
     }
@@ -226,6 +227,10 @@ fn lay_out(links: &[(PathBuf, PathBuf)]) -> Result<(), Failure> {
 /// covered.
 fn guard(order: &Order) -> Result<Furnished, Failure> {
     let mut furnished = Furnished::default();
+    for path in between_root_and_guarded(order) {
+        let pinned = Piece::take(&path, WRITABLE).and_then(|piece| put(&piece.tree, &path));
+        pinned.map_err(|errno| Failure::sandbox(format!("pin `{}`", path.display()), errno))?;
+    }
     for path in order.protected.iter().map(Octets::path) {
         if is_link(path) {
             furnished.missing.push(format!("`{}` is a link and cannot be protected", path.display()));
@@ -249,6 +254,25 @@ fn guard(order: &Order) -> Result<Furnished, Failure> {
         furnished.masked += 1;
     }
     Ok(furnished)
+}
+
+/// Directories on the way from a writable root to what is guarded in it, the outer first. Made mounts of their own
+/// they cannot be renamed; else what is in them would have another name for the next command, and no guard.
+fn between_root_and_guarded(order: &Order) -> BTreeSet<PathBuf> {
+    let mut between = BTreeSet::new();
+    for path in order.protected.iter().chain(&order.masked).map(Octets::path) {
+        if rustix::fs::lstat(path).is_err() {
+            continue;
+        }
+        let roots = order.roots.iter().filter(|root| path.starts_with(root.path.path()));
+        // The innermost, which says whether it can be written at all.
+        let Some(root) = roots.max_by_key(|root| root.path.bytes().len()).filter(|root| root.writable) else {
+            continue;
+        };
+        let above = path.ancestors().skip(1).take_while(|above| *above != root.path.path());
+        between.extend(above.map(Path::to_owned));
+    }
+    between
 }
 
 fn new_file_system(
