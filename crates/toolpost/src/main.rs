@@ -20,6 +20,7 @@ use commands::{call, completions, doctor, explain, journal, reference, serve, to
 fn main() -> ExitCode {
     // This binary is also the launcher of sandboxed commands, and then it is nothing else.
     toolpost_sandbox::launch_if_asked();
+    toolpost_sandbox::launch_if_asked();
     let cli = Cli::parse();
     match &cli.command {
         Some(Command::Serve(arguments)) if arguments.talks_over_pipes() => terminal::start_logging_aside(),
