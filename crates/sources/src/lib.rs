@@ -6,4 +6,4 @@
 
 mod native;
 
-pub use native::{Workspace, WorkspaceError, native_tools};
+pub use native::{CodeSettings, CodeTools, Workspace, WorkspaceError, code_worker_if_asked, native_tools};

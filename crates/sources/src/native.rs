@@ -1,5 +1,6 @@
 //! The native tools: code of this host, so what they say of their effects is taken at its word.
 
+mod code;
 mod echo;
 mod files;
 
@@ -7,6 +8,7 @@ use std::{fmt, sync::Arc};
 
 use toolpost_model::DynTool;
 
+pub use code::{CodeSettings, CodeTools, code_worker_if_asked};
 pub use files::{Workspace, WorkspaceError};
 
 /// Every native tool, working on `workspace`.
