@@ -210,10 +210,27 @@ impl Run<'_> {
         }
     }
 
+    /// What a path is, where there is anything. The tool that tells it may not be at hand; the listing of the
+    /// directory above tells it too.
     fn kind_of(&mut self, path: &str) -> Served<Option<String>> {
         self.flush_files()?;
-        match self.file_tool(FileTool::Info, object(json!({ "path": path }))) {
-            Ok(info) => Ok(info.get("type").and_then(Value::as_str).map(str::to_owned)),
+        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let found = match self.asked(FileTool::Info, object(json!({ "path": path })))? {
+            Some(info) => info.map(|info| text(&info, "type")),
+            None => {
+                let path = path.trim_end_matches('/');
+                let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
+                if matches!(name, "" | ".") {
+                    return Ok(Some("directory".to_owned()));
+                }
+                self.entries(above).map(|entries| {
+                    let entry = entries.iter().find(|entry| text(entry, "path").is_some_and(|p| last(&p) == name));
+                    entry.and_then(|entry| text(entry, "type"))
+                })
+            }
+        };
+        match found {
+            Ok(kind) => Ok(kind),
             Err(Refused::Raise(error)) if error.exc_type() == ExcType::FileNotFoundError => Ok(None),
             Err(refused) => Err(refused),
         }
@@ -236,40 +253,47 @@ impl Run<'_> {
 
     fn list(&mut self, path: &str) -> Served<MontyObject> {
         self.flush_files()?;
-        let listed =
-            self.file_tool(FileTool::List, object(json!({ "path": path, "depth": 1, "limit": ENTRIES })))?;
-        let entries = listed.get("entries").and_then(Value::as_array).cloned().unwrap_or_default();
-        let name = |entry: &Value| {
-            entry.get("path").or(entry.get("name")).and_then(Value::as_str).map(str::to_owned)
-        };
-        let paths = entries.iter().filter_map(name).map(|name| {
-            let name = name.rsplit('/').next().unwrap_or_default().to_owned();
-            MontyObject::Path(if path == "." {
-                name
-            } else {
-                format!("{}/{name}", path.trim_end_matches('/'))
-            })
+        let entries = self.entries(path)?;
+        let names = entries.iter().filter_map(|entry| entry.get("path").and_then(Value::as_str)).map(last);
+        let paths = names.map(|name| match path.trim_end_matches('/') {
+            "." => name.to_owned(),
+            above => format!("{above}/{name}"),
         });
-        Ok(MontyObject::List(paths.collect()))
+        Ok(MontyObject::List(paths.map(MontyObject::Path).collect()))
+    }
+
+    fn entries(&mut self, path: &str) -> Served<Vec<Value>> {
+        let arguments = object(json!({ "path": path, "depth": 1, "limit": ENTRIES }));
+        let mut listed = self.file_tool(FileTool::List, arguments)?;
+        Ok(match listed.get_mut("entries").map(Value::take) {
+            Some(Value::Array(entries)) => entries,
+            Some(_) | None => Vec::new(),
+        })
     }
 
     fn file_tool(&mut self, tool: FileTool, keywords: Map<String, Value>) -> Served<Value> {
-        let (_, answer) = self.request(|id| Report::Call {
-            id,
-            function: Function::File(tool),
-            positional: Vec::new(),
-            keywords,
-        });
+        self.asked(tool, keywords)?.unwrap_or_else(|| {
+            let message = format!("`{}` is not granted to this code", tool.id());
+            Err(Refused::Raise(exception(Exception::PermissionError, message)))
+        })
+    }
+
+    /// The tool's answer; `None` where the code does not have the tool.
+    fn asked(&mut self, tool: FileTool, keywords: Map<String, Value>) -> Served<Option<Served<Value>>> {
+        let function = Function::File(tool);
+        let (_, answer) = self.request(|id| Report::Call { id, function, positional: Vec::new(), keywords });
         match answer {
-            Answer::Value(value) => Ok(value),
-            Answer::Raise { kind, message } => Err(Refused::Raise(exception(kind, message))),
+            Answer::Value(value) => Ok(Some(Ok(value))),
+            Answer::Raise { kind, message } => Ok(Some(Err(Refused::Raise(exception(kind, message))))),
             Answer::Abort { message } => Err(Refused::Abort(abort(message))),
-            Answer::Pending | Answer::Known | Answer::Unknown => {
-                let message = format!("`{}` is not granted to this code", tool.id());
-                Err(Refused::Raise(exception(Exception::PermissionError, message)))
-            }
+            Answer::Pending | Answer::Known | Answer::Unknown => Ok(None),
         }
     }
+}
+
+/// The last name of a path.
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn object(value: Value) -> Map<String, Value> {
