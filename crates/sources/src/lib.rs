@@ -7,7 +7,8 @@
 mod native;
 
 pub use native::{
-    ChildEnvironment, ChildSettings, CommandDeclaration, CommandError, CommandOutput, CommandParameter,
-    CommandProblem, EnvironmentRefusal, HostEnvironment, NativeParts, ParameterType, PatternError,
-    Protection, SpoolDirectory, Workspace, WorkspaceError, native_source, native_tools,
+    ChildEnvironment, ChildSettings, CodeSettings, CodeTools, CommandDeclaration, CommandError,
+    CommandOutput, CommandParameter, CommandProblem, EnvironmentRefusal, HostEnvironment, NativeParts,
+    ParameterType, PatternError, Protection, SpoolDirectory, Workspace, WorkspaceError, code_worker_if_asked,
+    native_source, native_tools,
 };

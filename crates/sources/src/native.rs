@@ -1,6 +1,7 @@
 //! The native tools: code of this host, so what they say of their effects is taken at its word.
 
 mod children;
+mod code;
 mod command;
 mod echo;
 mod environment;
@@ -15,6 +16,7 @@ use toolpost_sandbox::Launcher;
 
 pub use self::{
     children::ChildSettings,
+    code::{CodeSettings, CodeTools, code_worker_if_asked},
     command::{
         CommandDeclaration, CommandError, CommandOutput, CommandParameter, CommandProblem, ParameterType,
     },
