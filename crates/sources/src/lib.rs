@@ -6,4 +6,9 @@
 
 mod native;
 
-pub use native::{Workspace, WorkspaceError, native_tools};
+pub use native::{
+    ChildEnvironment, ChildSettings, CodeSettings, CodeTools, CommandDeclaration, CommandError,
+    CommandOutput, CommandParameter, CommandProblem, EnvironmentRefusal, HostEnvironment, NativeParts,
+    ParameterType, PatternError, Protection, SpoolDirectory, Workspace, WorkspaceError, code_worker_if_asked,
+    native_source, native_tools,
+};

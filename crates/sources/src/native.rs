@@ -1,17 +1,59 @@
 //! The native tools: code of this host, so what they say of their effects is taken at its word.
 
+mod children;
+mod code;
+mod command;
 mod echo;
+mod environment;
 mod files;
+mod search;
+mod shell;
 
 use std::{fmt, sync::Arc};
 
-use toolpost_model::DynTool;
+use toolpost_model::{DynTool, ToolSet};
+use toolpost_sandbox::Launcher;
 
-pub use files::{Workspace, WorkspaceError};
+pub use self::{
+    children::ChildSettings,
+    code::{CodeSettings, CodeTools, code_worker_if_asked},
+    command::{
+        CommandDeclaration, CommandError, CommandOutput, CommandParameter, CommandProblem, ParameterType,
+    },
+    environment::{ChildEnvironment, EnvironmentRefusal, HostEnvironment},
+    files::{PatternError, Protection, Workspace, WorkspaceError},
+    shell::SpoolDirectory,
+};
+use self::{children::Children, shell::Processes};
+
+/// What the native tools are made of.
+pub struct NativeParts {
+    /// Where they work.
+    pub workspace: Arc<Workspace>,
+    /// Starts their processes.
+    pub launcher: Option<Launcher>,
+    /// What those are started with.
+    pub children: ChildSettings,
+    /// Where their output is kept.
+    pub spool: SpoolDirectory,
+    /// Commands of the operator's own.
+    pub commands: Vec<CommandDeclaration>,
+}
+
+/// The native tools, as one source.
+pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
+    let mut tools = native_tools(Arc::clone(&parts.workspace));
+    let children = Arc::new(Children::new(parts.launcher, parts.children, parts.workspace));
+    let processes = Arc::new(Processes::new(parts.spool));
+    tools.extend(shell::tools(&children, &processes));
+    tools.extend(command::tools(&children, &processes, parts.commands)?);
+    Ok(ToolSet::new("native", tools).when_session_closes(move |session| processes.close(session)))
+}
 
 /// Every native tool, working on `workspace`.
 pub fn native_tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
-    let mut tools = files::tools(workspace);
+    let mut tools = files::tools(workspace.clone());
+    tools.extend(search::tools(workspace));
     tools.push(Arc::new(echo::tool()));
     tools
 }

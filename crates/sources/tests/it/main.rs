@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests prepare and inspect real files")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up should stop")]
 
+mod commands;
 mod declarations;
 mod desk;
 mod file_info;

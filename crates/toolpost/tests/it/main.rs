@@ -5,15 +5,18 @@
 mod home;
 mod http;
 mod served;
+mod workshop;
 
 mod a2e;
 mod a2e_crash;
 mod abuse;
 mod calls;
+mod commands;
 mod configuration;
 mod crash_soak;
 mod explaining;
 mod journal;
 mod pages;
 mod serving;
+mod shell;
 mod trust;

@@ -1,0 +1,77 @@
+//! What the sandbox refuses, and what happens where there is none.
+
+use serde_json::{Value, json};
+use toolpost_model::{ErrorClass, Mode, Outcome, SandboxProfile, SandboxTier};
+use toolpost_sandbox::Launcher;
+use toolpost_testkit::TestHost;
+
+use crate::workshop::{Workshop, facts, program, text};
+
+#[tokio::test]
+async fn a_refusal_of_the_sandbox_is_guessed_with_its_path() {
+    let shop = Workshop::planned(|plan| {
+        std::fs::create_dir(plan.workspace.join(".git")).unwrap();
+        plan.children.protected = vec![plan.workspace.join(".git")];
+    })
+    .await;
+    let check = async |command: &str, kind: &str, path: Value, setting: &str| {
+        let result = shop.shell(command).await;
+        assert_eq!(result.outcome, Outcome::Succeeded);
+        let refusal = &facts(&result)["sandbox_refusal"];
+        assert_eq!((&refusal["kind"], &refusal["path"]), (&json!(kind), &path), "{command}: {result:#?}");
+        assert_eq!(refusal["setting"], setting, "{command}");
+        let last = text(&result).lines().last().unwrap();
+        assert!(last.contains("looks like") && last.contains(setting), "{command}: {last}");
+    };
+    check("touch /etc/x", "outside_path", json!("/etc/x"), "roots").await;
+    check("echo x > /usr/x", "outside_path", json!("/usr/x"), "roots").await;
+    check("touch .git/x", "protected_path", json!(shop.path(".git/x")), "protect: {git: false}").await;
+    check("exec 3<>/dev/tcp/127.0.0.1/9", "network", Value::Null, "sandbox.profile: network").await;
+    let ordinary = shop.shell("touch x; chmod 0 x; ./x").await;
+    assert!(facts(&ordinary).get("sandbox_refusal").is_none(), "{ordinary:#?}");
+}
+
+#[tokio::test]
+async fn the_profile_is_the_operator_s() {
+    let shop = Workshop::planned(|plan| plan.children.profile = SandboxProfile::ReadOnly).await;
+    let result = shop.shell("touch x").await;
+    assert_eq!(facts(&result)["sandbox_refusal"]["kind"], "read_only_path", "{result:#?}");
+    assert_eq!(result.sandbox.unwrap().requested, SandboxProfile::ReadOnly);
+    assert!(!shop.path("x").exists());
+    assert_eq!(text(&shop.shell("echo x > /tmp/x && cat /tmp/x").await), "x\n[exit code 0]");
+}
+
+fn unconfined() -> Option<Launcher> {
+    Some(Launcher::with_tier_at_most(program(), SandboxTier::N))
+}
+
+#[tokio::test]
+async fn without_a_sandbox_a_person_is_asked_whatever_is_allowed() {
+    let allow = |builder: toolpost_core::HostBuilder| {
+        builder.policy(TestHost::policy(Mode::Default, &["allow class:execute"]))
+    };
+    let confined = Workshop::governed(|_| {}, allow).await;
+    assert_eq!(confined.shell("true").await.outcome, Outcome::Succeeded);
+    let open = Workshop::governed(|plan| plan.launcher = unconfined(), allow).await;
+    let result = open.shell("touch x").await;
+    let error = result.error.unwrap();
+    assert_eq!((result.outcome, error.code.as_ref()), (Outcome::Denied, "no_approver"));
+    assert!(error.message.contains("unconfined"), "{}", error.message);
+    assert!(!open.path("x").exists());
+}
+
+#[tokio::test]
+async fn a_required_sandbox_that_is_not_there_refuses() {
+    let shop = Workshop::planned(|plan| {
+        plan.launcher = unconfined();
+        plan.children.required = true;
+    })
+    .await;
+    let error = shop.shell("touch x").await.error.unwrap();
+    assert_eq!(error.class, ErrorClass::SetupRequired);
+    assert!(error.message.contains("`sandbox.require`"), "{}", error.message);
+    let shop = Workshop::planned(|plan| plan.launcher = None).await;
+    let error = shop.shell("touch x").await.error.unwrap();
+    assert_eq!(error.class, ErrorClass::SetupRequired);
+    assert!(error.message.contains("launcher"), "{}", error.message);
+}
