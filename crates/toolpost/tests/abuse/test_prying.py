@@ -100,7 +100,8 @@ attempt("udp6 out", lambda: connect(socket.AF_INET6, socket.SOCK_DGRAM, ("2001:d
 attempt("icmp", lambda: connect(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) if False else socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP).sendto(b"\x08\0\0\0\0\0\0\0", ("127.0.0.1", 0)))
 attempt("raw", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
 attempt("packet", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
-attempt("netlink", lambda: socket.socket(16, socket.SOCK_RAW, 0).bind((0, 0)))
+attempt("netlink audit", lambda: socket.socket(16, socket.SOCK_RAW, 9))
+attempt("netlink devices", lambda: socket.socket(16, socket.SOCK_RAW, 15))
 attempt("vsock", lambda: socket.socket(40, socket.SOCK_STREAM).connect((2, 1234)))
 attempt("alg", lambda: socket.socket(38, socket.SOCK_SEQPACKET, 0))
 attempt("unix outside", lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, unix_path))
@@ -216,6 +217,21 @@ class Prying(AbuseCase):
             except OSError:
                 return "127.0.0.2"
 
+    def test_nothing_is_left_for_the_next_command(self):
+        secret = "left-" + self.loot.word[-10:]
+        places = "/tmp /dev/shm $HOME $TMPDIR /run /var/tmp /"
+        first, other = self.new_caller(), self.new_caller("a2e")
+        self.call("shell", {"command": f"for d in {places}; do echo x > $d/{secret}; done 2> /dev/null; true"}, caller=first)
+        for caller in (first, other):
+            answer = self.succeed("shell", {"command": f"for d in {places}; do ls -a $d; done"}, caller=caller)
+            self.assertNotIn(secret, answer.text)
+
+    def test_what_was_in_force_is_told(self):
+        for tool, arguments in (("shell", {"command": "true"}), ("run_code", {"code": "1", "language": "python3"})):
+            answer = self.succeed(tool, arguments)
+            self.assertIn("sandbox", answer.raw, f"{tool} does not tell what confined it")
+            self.assertEqual(answer.raw["sandbox"].get("missing", []), [])
+
     def test_twin_what_a_command_needs(self):
         script = """
             cat plain.txt; ls / > /dev/null; ls /usr/bin | head -1; cat /etc/passwd | head -1; echo $HOME $PATH $TMPDIR
@@ -236,3 +252,59 @@ attempt("lock", lambda: multiprocessing.Lock())
 attempt("workspace", lambda: open("made.txt", "w").write("x"))
 """)
         self.assertEqual({name for name, what in told.items() if what[0] != "worked"}, set(), told)
+
+
+class WithNetwork(AbuseCase):
+    """Commands that may use the network still may not use the host."""
+
+    config = {"sandbox": {"profile": "network"}}
+
+    def test_the_host_is_behind_its_token(self):
+        self.accepted = []
+        host_socket = str(self.place.data_dir / "socket")
+        script = f"""
+            cat {self.place.data_dir}/token; ls {self.place.data_dir}; cat {self.loot.file}
+            python3 -I -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect("{host_socket}"); print("REACHED")'
+            exec 3<>/dev/tcp/127.0.0.1/{self.host.port}
+            printf 'GET /tools HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&3; cat <&3
+        """
+        answer = self.succeed("shell", {"command": script})
+        self.assertNotIn("REACHED", answer.text)
+        self.assertIn("401", answer.text, "twin: the network is there, and the host asks for its token")
+
+    def test_signals_and_names_of_the_kernel_s_sockets(self):
+        abstract = "abuse-net-" + self.loot.word[-8:]
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind("\0" + abstract)
+        listener.listen()
+        self.addCleanup(listener.close)
+        path = self.write("pry.py", program(SOCKET_OF_A_NEIGHBOUR, abstract=abstract, host=self.host.pid))
+        told = said(self.succeed("shell", {"command": f"python3 -I {path.name}"}))
+        self.assertEqual({name: what for name, what in told.items() if what[0] == "worked"}, {})
+
+
+SOCKET_OF_A_NEIGHBOUR = """
+attempt("abstract", lambda: socket.socket(socket.AF_UNIX).connect("\\0" + abstract))
+attempt("signal", lambda: os.kill(host, 0))
+attempt("vsock", lambda: socket.socket(40, socket.SOCK_STREAM))
+attempt("raw", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))
+attempt("packet", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
+attempt("low port", lambda: socket.socket().bind(("127.0.0.1", 80)))
+"""
+
+
+class ReadOnly(AbuseCase):
+    config = {"sandbox": {"profile": "read-only"}}
+
+    def test_nothing_is_written(self):
+        self.write("plain.txt", "as it was\n")
+        script = "echo mine > plain.txt; echo mine > new.txt; rm -f plain.txt; mv plain.txt x; mkdir y; touch plain.txt; chmod 777 plain.txt; ln -s a b; true"
+        self.succeed("shell", {"command": script})
+        self.call("run_code", {"code": "open('new.txt', 'w')", "language": "python3"})
+        self.assertEqual([path.name for path in self.workspace.iterdir()], ["plain.txt"])
+        self.assertEqual((self.workspace / "plain.txt").read_text(), "as it was\n")
+
+    def test_twin_reading_and_temporary_files(self):
+        self.write("plain.txt", "as it was\n")
+        answer = self.succeed("shell", {"command": "cat plain.txt > /tmp/x && sort /tmp/x | uniq -c && echo y > $HOME/z"})
+        self.assertEqual(answer.exit_code, 0, answer)

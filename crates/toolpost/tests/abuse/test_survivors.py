@@ -1,5 +1,6 @@
 """Commands that want to outlive their call: daemons, deaf ones, stopped ones, and what happens when everybody leaves."""
 
+import os
 import time
 
 from abuse_case import AbuseCase
@@ -201,3 +202,25 @@ class Twins(AbuseCase):
     def test_a_compiler_where_there_is_one(self):
         script = "command -v cc > /dev/null || exit 0; printf 'int main(void){return 0;}' > /tmp/a.c && cc -o /tmp/a /tmp/a.c && /tmp/a"
         self.run_fine(script)
+
+
+class Toolchains(AbuseCase):
+    """With the home of whoever runs the suite, where toolchains lie, and with the usual limits."""
+
+    config = {"sandbox": {}}
+    environment = {"HOME": os.environ.get("HOME", "/root")}
+    seconds = 110
+
+    def test_rust_where_there_is_one(self):
+        script = """
+            command -v rustc > /dev/null || { echo none; exit 0; }
+            cd $(mktemp -d) && cargo --version && printf 'fn main() { println!("built"); }' > a.rs && rustc a.rs && ./a
+        """
+        answer = self.succeed("shell", {"command": script}, timeout=90)
+        self.assertEqual(answer.exit_code, 0, answer)
+        self.assertRegex(answer.text, "built|none")
+
+    def test_keys_in_the_home_are_out_of_sight(self):
+        answer = self.succeed("shell", {"command": f"ls -a {self.environment['HOME']}/.ssh {self.environment['HOME']}/.gnupg; cat {self.environment['HOME']}/.cargo/credentials*; ls {self.environment['HOME']}"})
+        self.assertNotIn("id_", answer.text)
+        self.assertNotIn("token =", answer.text)

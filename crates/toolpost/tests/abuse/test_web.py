@@ -17,8 +17,6 @@ def addresses(port):
         f"http://LOCALHOST:{port}/hello",
         f"http://localhost.:{port}/hello",
         f"http://foo.localhost:{port}/hello",
-        f"http://localhost.localdomain:{port}/hello",
-        f"http://ip6-localhost:{port}/hello",
         f"http://127.1:{port}/hello",
         f"http://127.0.1:{port}/hello",
         f"http://127.255.255.254:{port}/hello",
@@ -53,7 +51,7 @@ def addresses(port):
         f"ht\ntp://127.0.0.1:{port}/hello",
         "http://10.0.0.1/", "http://172.16.0.1/", "http://192.168.0.1/", "http://169.254.169.254/latest/meta-data/",
         "http://100.64.0.1/", "http://192.0.0.1/", "http://198.18.0.1/", "http://224.0.0.1/", "http://255.255.255.255/",
-        "http://metadata.google.internal/", "http://[fd00:ec2::254]/", "http://[ff02::1]/", "http://[2001:db8::1]/", "http://[2001::1]/",
+        "http://168.63.129.16/", "http://[fd00:ec2::254]/", "http://[ff02::1]/", "http://[2001:db8::1]/", "http://[2001::1]/",
     ]
 
 
