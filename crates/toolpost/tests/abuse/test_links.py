@@ -212,6 +212,27 @@ class Races(AbuseCase):
                 os.write(file, b"harmless\n")
                 os.close(file)
 
+    def test_protected_folders_by_a_link_that_comes_and_goes(self):
+        """Decided while the name means a plain folder, done while it means the hooks of the repository."""
+        hooks = self.workspace / ".git/hooks"
+        hooks.mkdir(parents=True, exist_ok=True)
+        (hooks / "pre-commit").write_text("as it was\n")
+        link = self.there / "hooks"
+        link.symlink_to("../.git/hooks")
+        (self.inside / "pre-commit").write_text("as it was\n")
+        self.out = link
+        kinds = [
+            lambda number: ("write_file", {"path": self.at(f"new-{number % 7}"), "content": "mine"}),
+            lambda _: ("edit_file", {"path": self.at("pre-commit"), "old_string": "as it was", "new_string": "as it was!"}),
+            lambda _: ("edit_file", {"path": self.at("pre-commit"), "old_string": "as it was!", "new_string": "as it was"}),
+            lambda number: ("apply_patch", {"patch": PATCH.format(verb="Add", path=self.at(f"patched-{number}"), body="+mine\n")}),
+            lambda number: ("move_file", {"from": self.at(f"new-{number % 7}"), "to": self.at(f"moved-{number}")}),
+        ]
+        answers = self.race(lambda number: kinds[number % len(kinds)](number), rounds=60)
+        self.assert_some_worked(answers)
+        self.assertEqual([path.name for path in hooks.iterdir()], ["pre-commit"])
+        self.assertEqual((hooks / "pre-commit").read_text(), "as it was\n")
+
     def test_the_shell_s_directory(self):
         calls = lambda _: ("shell", {"command": "cat secret.txt; pwd -P; echo x > made-here.txt", "working_directory": self.at()})
         answers = self.race(calls, rounds=8)
