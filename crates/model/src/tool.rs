@@ -109,7 +109,8 @@ pub trait CallPort: Send + Sync {
 
     /// Calls another tool on behalf of this call.
     fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {
-        let message = format!("`{}` cannot be called from here: there is no host around this call", call.tool);
+        let message =
+            format!("`{}` cannot be called from here: there is no host around this call", call.tool);
         Box::pin(std::future::ready(Err(ToolFailure::of(ErrorClass::UnknownTool, message).untouched())))
     }
 }

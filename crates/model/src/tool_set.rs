@@ -3,8 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    BoxFuture, CallInput, Declaration, DynTool, EffectOrigin, Effects, Naming, Refusal, SessionId, SessionScope, Source,
-    SourceError, SourceSession, Tool, ToolCall, ToolFailure, ToolId, ToolOutput,
+    BoxFuture, CallInput, Declaration, DynTool, EffectOrigin, Effects, Naming, Refusal, SessionId,
+    SessionScope, Source, SourceError, SourceSession, Tool, ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 
 /// Tools compiled into the host, as a source.

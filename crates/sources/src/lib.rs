@@ -6,4 +6,7 @@
 
 mod native;
 
-pub use native::{Workspace, WorkspaceError, native_tools};
+pub use native::{
+    Credential, CredentialHeader, CredentialHeaderError, NameLookup, NetworkSettings, PrivateTarget,
+    SecretText, SystemNames, UrlPrefix, UrlPrefixError, Workspace, WorkspaceError, http_tools, native_tools,
+};

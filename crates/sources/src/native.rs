@@ -2,12 +2,17 @@
 
 mod echo;
 mod files;
+mod http;
 
 use std::{fmt, sync::Arc};
 
 use toolpost_model::DynTool;
 
 pub use files::{Workspace, WorkspaceError};
+pub use http::{
+    Credential, CredentialHeader, CredentialHeaderError, NameLookup, NetworkSettings, PrivateTarget,
+    SecretText, SystemNames, UrlPrefix, UrlPrefixError, http_tools,
+};
 
 /// Every native tool, working on `workspace`.
 pub fn native_tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {

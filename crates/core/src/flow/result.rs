@@ -3,8 +3,8 @@
 mod failures;
 
 use toolpost_model::{
-    AppliedSandbox, Content, Disposition, Effects, EventBody, LogLevel, Outcome, Recoverability, RetryGuidance, Timings,
-    ToolError, ToolFailure, ToolOutput, ToolResult, Truncation,
+    AppliedSandbox, Content, Disposition, Effects, EventBody, LogLevel, Outcome, Recoverability,
+    RetryGuidance, Timings, ToolError, ToolFailure, ToolOutput, ToolResult, Truncation,
 };
 
 pub(crate) use failures::*;

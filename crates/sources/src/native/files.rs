@@ -8,6 +8,7 @@ mod digest;
 mod entry_type;
 mod failure;
 mod file_info;
+mod incoming;
 mod list_directory;
 mod names;
 mod read_file;
@@ -25,6 +26,11 @@ use toolpost_model::{
 };
 
 pub use workspace::{Workspace, WorkspaceError};
+pub(super) use {
+    incoming::{IncomingFile, SavedFile, check_incoming, incoming_effects},
+    names::shown,
+    worker::on_worker,
+};
 
 use super::literal;
 
