@@ -29,14 +29,14 @@ const MOST_RULES: usize = 512;
 /// Returns when the command is being executed, or with the reason why it is not.
 pub(super) fn start(
     order: &Order,
-    built: Built,
+    built: &Built,
     stdin: Option<OwnedFd>,
 ) -> Result<(Pid, AppliedSandbox), Failure> {
     let (answers, speaks) =
         rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(at("make a pipe to the command"))?;
     let Some(child) = sys::fork().map_err(at("start the command"))? else {
         drop(answers);
-        become_command(order, &built, stdin, &speaks)
+        become_command(order, built, stdin, &speaks)
     };
     drop((speaks, stdin));
     match hear(&answers) {

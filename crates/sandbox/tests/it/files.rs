@@ -58,7 +58,9 @@ async fn a_read_only_profile_writes_its_temporary_directory_only() {
         let bench = Bench::at_most(tier).profile(SandboxProfile::ReadOnly);
         write(&bench.path("a"), "a");
         assert_eq!(bench.run("cat a; echo b > $TMPDIR/b; cat $TMPDIR/b").await.ok(), "ab");
-        for script in ["echo x > a", "rm a", "touch new", "mv a b", "chmod 777 a", "ln a $TMPDIR/a && echo > $TMPDIR/a"] {
+        for script in
+            ["echo x > a", "rm a", "touch new", "mv a b", "chmod 777 a", "ln a $TMPDIR/a && echo > $TMPDIR/a"]
+        {
             if tier == SandboxTier::B && script.starts_with("chmod") {
                 continue;
             }
@@ -102,7 +104,10 @@ async fn protected_paths_hold_and_git_still_reads() {
     ] {
         assert_ne!(bench.run(script).await.ended.code, Some(0), "{script}");
     }
-    assert_eq!(bench.run("echo 2 >> f && git status --porcelain && git log --format=%s").await.ok(), " M f\n?? .envrc\nfirst");
+    assert_eq!(
+        bench.run("echo 2 >> f && git status --porcelain && git log --format=%s").await.ok(),
+        " M f\n?? .envrc\nfirst"
+    );
     assert!(bench.run("git diff").await.ok().contains("+2"));
     assert_eq!(std::fs::read_to_string(bench.path(".envrc")).unwrap(), "safe");
 }
@@ -117,8 +122,13 @@ async fn masked_paths_cannot_be_read() {
     write(&library.path().join("open"), "open");
     write(&library.path().join("credentials"), "secret");
     bench.confines.readable = vec![library.path().to_owned()];
-    bench.confines.masked =
-        vec![bench.path("keys"), bench.path("plain/.env"), bench.path("deep/er/.env"), library.path().join("credentials"), bench.path("missing")];
+    bench.confines.masked = vec![
+        bench.path("keys"),
+        bench.path("plain/.env"),
+        bench.path("deep/er/.env"),
+        library.path().join("credentials"),
+        bench.path("missing"),
+    ];
     let library_path = library.path().display();
     for script in [
         "cat keys/private".to_owned(),
@@ -137,7 +147,13 @@ async fn masked_paths_cannot_be_read() {
         assert_ne!(ran.ended.code, Some(0), "{script}");
         assert!(!ran.stdout.contains("secret"));
     }
-    assert_eq!(bench.run(&format!("cat {library_path}/open; echo x > plain/new && mv plain/new deep/new")).await.ok(), "open");
+    assert_eq!(
+        bench
+            .run(&format!("cat {library_path}/open; echo x > plain/new && mv plain/new deep/new"))
+            .await
+            .ok(),
+        "open"
+    );
 }
 
 #[tokio::test]
@@ -165,7 +181,10 @@ async fn roots_may_lie_in_one_another_and_anywhere() {
     write(&bench.path("inner/deep/file"), "x");
     bench.confines.roots.push(Root { path: bench.path("inner"), access: Access::Read });
     bench.confines.roots.push(Root { path: bench.path("inner/deep"), access: Access::Write });
-    assert_eq!(bench.run("echo y > inner/deep/file && echo z > outer && cat inner/deep/file").await.ok(), "y");
+    assert_eq!(
+        bench.run("echo y > inner/deep/file && echo z > outer && cat inner/deep/file").await.ok(),
+        "y"
+    );
     bench.run("echo x > inner/file").await.refused("Read-only");
     let home = tempfile::Builder::new().prefix(".sandbox-test").tempdir_in("/var/tmp").unwrap();
     bench.confines.roots.push(Root { path: home.path().to_owned(), access: Access::Write });

@@ -29,7 +29,10 @@ fn groups() -> Vec<PathBuf> {
 
 fn groups_of(pid: u32) -> usize {
     let of_pid = format!("-{pid}-");
-    groups().iter().map(|group| count(group, |name| name.starts_with("toolpost-") && name.contains(&of_pid))).sum()
+    groups()
+        .iter()
+        .map(|group| count(group, |name| name.starts_with("toolpost-") && name.contains(&of_pid)))
+        .sum()
 }
 
 /// Control groups that hosts have left which are no longer there.
@@ -55,7 +58,8 @@ impl Holdings {
         let pid = std::process::id();
         let is_child = |name: &str| {
             let stat = std::fs::read_to_string(format!("/proc/{name}/stat")).unwrap_or_default();
-            let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+            let parent =
+                stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
             parent == Some(pid)
         };
         let of_pid = format!("-{pid}-");
@@ -83,7 +87,8 @@ async fn many_jobs_leave_nothing_behind() {
     for bench in &benches {
         bench.run("true").await.ok();
     }
-    eventually("the first jobs are cleared up", || Holdings::now().groups + Holdings::now().children == 0).await;
+    eventually("the first jobs are cleared up", || Holdings::now().groups + Holdings::now().children == 0)
+        .await;
     let before = Holdings::now();
     for round in 0..100 {
         let bench = &benches[round % benches.len()];

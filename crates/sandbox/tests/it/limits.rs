@@ -28,7 +28,8 @@ async fn a_fork_bomb_stays_small() {
 #[tokio::test]
 async fn memory_is_bounded_for_all_processes_together() {
     for tier in [SandboxTier::A, SandboxTier::B] {
-        let bench = Bench::at_most(tier).limits(ProcessLimits { memory_bytes: 96 << 20, ..ProcessLimits::default() });
+        let bench =
+            Bench::at_most(tier).limits(ProcessLimits { memory_bytes: 96 << 20, ..ProcessLimits::default() });
         assert_eq!(bench.run("python3 -c 'x = bytearray(20 << 20); print(len(x))'").await.ok(), "20971520");
         let ran = bench.run("python3 -c 'x = bytearray(300 << 20); print(len(x))'").await;
         assert_ne!(ran.ended.code, Some(0), "{tier:?} {ran:?}");
@@ -41,7 +42,8 @@ async fn memory_is_bounded_for_all_processes_together() {
 
 #[tokio::test]
 async fn files_and_the_temporary_directory_are_bounded() {
-    let limits = ProcessLimits { tmp_bytes: 8 << 20, file_bytes: 4 << 20, open_files: 64, ..ProcessLimits::default() };
+    let limits =
+        ProcessLimits { tmp_bytes: 8 << 20, file_bytes: 4 << 20, open_files: 64, ..ProcessLimits::default() };
     let bench = Bench::new().limits(limits);
     let filler = "for i in 1 2 3 4 5 6; do head -c 2000000 /dev/zero > /tmp/f$i || exit 1; done";
     bench.run(filler).await.refused("No space left");
@@ -50,12 +52,16 @@ async fn files_and_the_temporary_directory_are_bounded() {
     let ran = bench.run("head -c 5000000 /dev/zero > big; wc -c < big").await;
     assert_eq!(ran.stdout.trim(), "4194304", "{ran:?}");
     assert_eq!(bench.run("ulimit -n").await.ok(), "64");
-    bench.run("head -c 1000000 /dev/zero > /dev/shm/f && head -c 9000000 /dev/zero > /dev/shm/g").await.refused("");
+    bench
+        .run("head -c 1000000 /dev/zero > /dev/shm/f && head -c 9000000 /dev/zero > /dev/shm/g")
+        .await
+        .refused("");
 }
 
 #[tokio::test]
 async fn processor_time_is_bounded() {
-    let bench = Bench::new().limits(ProcessLimits { cpu: Some(Duration::from_secs(1)), ..ProcessLimits::default() });
+    let bench =
+        Bench::new().limits(ProcessLimits { cpu: Some(Duration::from_secs(1)), ..ProcessLimits::default() });
     let process = bench.start("while :; do :; done").await;
     let ended = finish(process).await.ended;
     assert!(matches!(ended.signal, Some(9 | 24)), "{ended:?}");

@@ -49,13 +49,28 @@ async fn ordinary_programs_work() {
             ("echo out > /dev/stdout", "out"),
             ("head -c 4 /dev/zero | wc -c", "4"),
             ("python3 -c 'print(6 * 7)'", "42"),
-            ("python3 -c 'import tempfile; f = tempfile.NamedTemporaryFile(); f.write(b\"x\"); print(len(f.name) > 0)'", "True"),
-            ("python3 -c 'import subprocess; print(subprocess.run([\"echo\", \"sub\"], capture_output=True).stdout.decode().strip())'", "sub"),
-            ("python3 -c 'import threading; t = threading.Thread(target=lambda: print(\"thread\")); t.start(); t.join()'", "thread"),
-            ("git init -q r && cd r && git config user.email a@b && git config user.name n && echo 1 > f && git add f && git commit -qm first && git log --format=%s", "first"),
+            (
+                "python3 -c 'import tempfile; f = tempfile.NamedTemporaryFile(); f.write(b\"x\"); print(len(f.name) > 0)'",
+                "True",
+            ),
+            (
+                "python3 -c 'import subprocess; print(subprocess.run([\"echo\", \"sub\"], capture_output=True).stdout.decode().strip())'",
+                "sub",
+            ),
+            (
+                "python3 -c 'import threading; t = threading.Thread(target=lambda: print(\"thread\")); t.start(); t.join()'",
+                "thread",
+            ),
+            (
+                "git init -q r && cd r && git config user.email a@b && git config user.name n && echo 1 > f && git add f && git commit -qm first && git log --format=%s",
+                "first",
+            ),
             ("perl -e 'print 3 ** 2'", "9"),
             ("tar cf t.tar a.txt && tar tf t.tar", "a.txt"),
-            ("mv a.txt b.txt && ln b.txt c.txt && ln -s b.txt d.txt && cat d.txt | head -1 && mv b.txt a.txt", "one"),
+            (
+                "mv a.txt b.txt && ln b.txt c.txt && ln -s b.txt d.txt && cat d.txt | head -1 && mv b.txt a.txt",
+                "one",
+            ),
             ("ulimit -c", "0"),
         ] {
             let ran = bench.run(script).await;
@@ -108,7 +123,10 @@ async fn what_cannot_run_says_why() {
     let error = bench.run_job(job).await.unwrap_err();
     assert!(matches!(&error, LaunchError::Directory { path, .. } if path.ends_with("missing")), "{error}");
     let error = bench.run_job(bench.job(&["no-such-program"])).await.unwrap_err();
-    assert!(matches!(&error, LaunchError::Command { program, .. } if program == "no-such-program"), "{error}");
+    assert!(
+        matches!(&error, LaunchError::Command { program, .. } if program == "no-such-program"),
+        "{error}"
+    );
     write(&bench.path("data"), "not a program");
     let error = bench.run_job(bench.job(&["./data"])).await.unwrap_err();
     assert!(error.to_string().contains("Permission denied"), "{error}");
@@ -143,7 +161,8 @@ async fn only_the_jobs_own_environment_is_there() {
         let mut names: Vec<&str> = ran.ok().lines().filter_map(|line| line.split('=').next()).collect();
         names.sort_unstable();
         assert_eq!(names, ["HOME", "LANG", "PATH", "TMPDIR"], "{tier:?}");
-        let ran = bench.run("test -w $HOME && test -w $TMPDIR && ps -o sid= -p $$ | tr -d ' '; echo $$").await;
+        let ran =
+            bench.run("test -w $HOME && test -w $TMPDIR && ps -o sid= -p $$ | tr -d ' '; echo $$").await;
         let mut lines = ran.ok().lines();
         assert_eq!(lines.next(), lines.next(), "leads its own session");
     }

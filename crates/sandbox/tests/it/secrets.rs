@@ -18,7 +18,8 @@ async fn nothing_of_the_host_can_be_seen() {
     let host = std::process::id();
     for tier in [SandboxTier::A, SandboxTier::B] {
         let bench = Bench::at_most(tier);
-        let everybody = bench.run("cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; true").await;
+        let everybody =
+            bench.run("cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; true").await;
         assert!(!everybody.stdout.contains("very-secret-value"), "{tier:?}");
         for script in [
             format!("cat /proc/{host}/environ"),
@@ -35,7 +36,14 @@ async fn nothing_of_the_host_can_be_seen() {
     }
     let bench = Bench::new();
     assert_eq!(bench.run("ls -d /proc/[0-9]* | wc -l").await.ok().parse::<u32>().unwrap_or(99).min(5), 4);
-    for script in ["cat /proc/1/environ", "readlink /proc/1/fd/3", "cat /proc/1/fd/3", "head -c 1 /proc/1/mem", "kill -9 1", "kill -0 1"] {
+    for script in [
+        "cat /proc/1/environ",
+        "readlink /proc/1/fd/3",
+        "cat /proc/1/fd/3",
+        "head -c 1 /proc/1/mem",
+        "kill -9 1",
+        "kill -0 1",
+    ] {
         assert_ne!(bench.run(script).await.ended.code, Some(0), "{script}");
     }
     assert_eq!(bench.run("ls /proc/self/fd | wc -l").await.ok(), "4", "three streams and the listing itself");

@@ -45,7 +45,10 @@ async fn not_confined_means_so_and_is_said() {
     let applied = process.applied().clone();
     crate::bench_of_jobs::finish(process).await.ok();
     assert!(file.exists());
-    assert_eq!((applied.fs_read.as_str(), applied.net.as_str(), applied.seccomp), ("everything", "host", false));
+    assert_eq!(
+        (applied.fs_read.as_str(), applied.net.as_str(), applied.seccomp),
+        ("everything", "host", false)
+    );
     assert_eq!(applied.missing, Vec::<String>::new(), "nothing was promised");
 }
 

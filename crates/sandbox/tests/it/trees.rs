@@ -79,7 +79,8 @@ async fn the_commands_end_is_the_end_of_what_it_started() {
     for bench in kinds() {
         let token = token();
         // The sleepers hold the pipes open, and must not be waited for.
-        let script = format!("sleep {token} & setsid sleep {token} & (setsid sleep {token} &); echo done; exit 5");
+        let script =
+            format!("sleep {token} & setsid sleep {token} & (setsid sleep {token} &); echo done; exit 5");
         let ran = bench.run(&script).await;
         assert_eq!((ran.ended.code, ran.stdout.as_str()), (Some(5), "done\n"));
         eventually("the sleepers are gone", || alive(&token).is_empty()).await;
@@ -89,7 +90,8 @@ async fn the_commands_end_is_the_end_of_what_it_started() {
 #[tokio::test]
 async fn being_asked_to_end_reaches_the_command() {
     for bench in kinds() {
-        let mut process = bench.start("trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done").await;
+        let mut process =
+            bench.start("trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done").await;
         let mut lines = BufReader::new(process.take_stdout().unwrap()).lines();
         assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("ready"));
         process.terminate();
@@ -132,7 +134,9 @@ async fn a_hosts_death_is_the_end_of_everything() {
     if let Some(token) = roles::role() {
         let (token, kind) = token.split_once('/').unwrap();
         let bench = kinds().remove(kind.parse().unwrap());
-        let _process = bench.start(&format!("trap '' TERM; setsid sleep {token} & (setsid sleep {token} &); wait")).await;
+        let _process = bench
+            .start(&format!("trap '' TERM; setsid sleep {token} & (setsid sleep {token} &); wait"))
+            .await;
         println!("started");
         return std::future::pending().await;
     }
