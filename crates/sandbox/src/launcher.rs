@@ -54,8 +54,9 @@ struct Means {
 }
 
 impl Launcher {
-    /// `program` is a binary whose `main` calls [`launch_if_asked`](crate::launch_if_asked), usually this one. Tries
-    /// out what this machine can confine, which takes a moment and blocks.
+    /// `program` is a binary whose `main` calls [`launch_if_asked`](crate::launch_if_asked), of the same version as
+    /// this crate. For a host's own binary give `/proc/self/exe`, which stays the same when the file is replaced by a
+    /// newer one. Tries out what this machine can confine, which takes a moment and blocks.
     pub fn new(program: PathBuf) -> Self {
         Self::with_tier_at_most(program, SandboxTier::A)
     }
