@@ -62,6 +62,9 @@ pub struct LockedDown {
     pub address_space: u64,
 }
 
+/// None can be opened anyway; but the kernel refuses to watch more than this, even if they are there.
+const MOST_DESCRIPTORS: u64 = 64;
+
 /// What an interpreter needs: memory, the descriptors it has, time, and an end.
 const WORKER_CALLS: &[c_long] = &[
     libc::SYS_read,
@@ -129,7 +132,7 @@ pub fn lock_down(memory_bytes: u64) -> Result<LockedDown, LockDownError> {
     let bounds = [
         (Resource::Core, 0),
         (Resource::Fsize, 0),
-        (Resource::Nofile, 0),
+        (Resource::Nofile, MOST_DESCRIPTORS),
         (Resource::Nproc, 0),
         (Resource::As, address_space),
     ];

@@ -3,10 +3,12 @@
 //! forbidden by name, apart from the secrets that lie inside of what is bound.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
@@ -52,6 +54,8 @@ const COVER: &str = "/run/toolpost";
 const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
     .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
     .union(MountAttrFlags::MOUNT_ATTR_NODEV);
+const CLONE: OpenTreeFlags =
+    OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC).union(OpenTreeFlags::AT_RECURSIVE);
 const WRITABLE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
 /// What became of the paths the order names.
@@ -66,7 +70,7 @@ pub(super) struct Furnished {
 pub(super) fn furnish(order: &Order, in_user_namespace: bool) -> Result<Furnished, Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).map_err(at("keep mounts private"))?;
-    let links = system_links()?;
+    let links = system_links();
     let pieces = pieces(order)?;
     let devices = if in_user_namespace { device_pieces()? } else { Vec::new() };
     // Before the old one is out of sight: a user namespace may only make what it can already see.
@@ -96,7 +100,10 @@ struct Piece {
 
 impl Piece {
     fn take(path: &Path, attributes: MountAttrFlags) -> Result<Self, Errno> {
-        let tree = open_tree(path)?;
+        Self::from_tree(open_tree(path)?, path, attributes)
+    }
+
+    fn from_tree(tree: OwnedFd, path: &Path, attributes: MountAttrFlags) -> Result<Self, Errno> {
         sys::restrict_mount(&tree, attributes, Depth::AllBeneath)?;
         let is_directory = FileType::from_raw_mode(rustix::fs::fstat(&tree)?.st_mode) == FileType::Directory;
         Ok(Self { tree, target: path.to_owned(), is_directory })
@@ -120,15 +127,15 @@ impl Piece {
     }
 }
 
-fn system_links() -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
+fn system_links() -> Vec<(PathBuf, PathBuf)> {
     let mut links = Vec::new();
     let named = SYSTEM.iter().map(|name| Path::new("/").join(name));
     for path in named.chain([PathBuf::from("/run/current-system")]) {
         if let Ok(target) = rustix::fs::readlink(&path, Vec::new()) {
-            links.push((PathBuf::from(std::ffi::OsStr::new(&*target.to_string_lossy())), path));
+            links.push((PathBuf::from(OsStr::from_bytes(target.as_bytes())), path));
         }
     }
-    Ok(links)
+    links
 }
 
 /// All that is bound, the outer before the inner.
@@ -153,7 +160,9 @@ fn pieces(order: &Order) -> Result<Vec<Piece>, Failure> {
     wanted.sort_by_key(|(path, ..)| path.components().count());
     let mut pieces = Vec::with_capacity(wanted.len());
     for (path, attributes, absence) in wanted {
-        match Piece::take(&path, attributes) {
+        let taken = open_beneath_writable(order, &path)
+            .and_then(|place| Piece::from_tree(open_tree_of(&path, place.as_ref())?, &path, attributes));
+        match taken {
             Ok(piece) => pieces.push(piece),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if absence == Absence::Fine => {}
             Err(errno) => return Err(Failure::sandbox(format!("take `{}` along", path.display()), errno)),
@@ -294,10 +303,28 @@ fn new_file_system(
     make().map_err(|errno| Failure::sandbox(format!("make a file system of type {kind}"), errno))
 }
 
+/// What lies in a writable root may have been replaced by an earlier command with a link to anywhere, so it is opened
+/// without following any. None: it lies in no such root, and nobody but the operator can have changed the way there.
+pub(super) fn open_beneath_writable(order: &Order, path: &Path) -> Result<Option<OwnedFd>, Errno> {
+    let writable = order.roots.iter().filter(|root| root.writable).map(|root| root.path.path());
+    let above = writable.filter(|root| *root != path && path.starts_with(root));
+    // The outermost: everything beneath it is in the commands' hands.
+    let Some(root) = above.min_by_key(|root| root.components().count()) else { return Ok(None) };
+    let inner = path.strip_prefix(root).map_err(|_| Errno::INVAL)?;
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    rustix::fs::openat2(open_path(root)?, inner, flags, Mode::empty(), resolve).map(Some)
+}
+
+fn open_tree_of(path: &Path, place: Option<&OwnedFd>) -> Result<OwnedFd, Errno> {
+    match place {
+        Some(place) => rustix::mount::open_tree(place, "", CLONE | OpenTreeFlags::AT_EMPTY_PATH),
+        None => open_tree(path),
+    }
+}
+
 fn open_tree(path: &Path) -> Result<OwnedFd, Errno> {
-    let recursive = OpenTreeFlags::AT_RECURSIVE;
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | recursive;
-    rustix::mount::open_tree(CWD, path, flags)
+    rustix::mount::open_tree(CWD, path, CLONE)
 }
 
 fn put(tree: &OwnedFd, target: &Path) -> Result<(), Errno> {

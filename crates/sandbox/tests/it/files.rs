@@ -193,3 +193,25 @@ async fn roots_may_lie_in_one_another_and_anywhere() {
     job.confines.roots = vec![Root { path: "/".into(), access: Access::Write }];
     assert!(matches!(bench.run_job(job).await, Err(LaunchError::Sandbox { .. })));
 }
+
+#[tokio::test]
+async fn a_root_inside_of_a_root_is_not_taken_for_what_a_link_leads_to() {
+    let secret = tempfile::tempdir().unwrap();
+    write(&secret.path().join("file"), "secret");
+    for access in [Access::Read, Access::Write] {
+        let mut bench = Bench::new();
+        write(&bench.path("inner/file"), "plain");
+        bench.run(&format!("mv inner away && ln -s {} inner", secret.path().display())).await.ok();
+        bench.confines.roots.push(Root { path: bench.path("inner"), access });
+        let error = bench.run_job(bench.shell_job("cat inner/file")).await.unwrap_err();
+        assert!(error.to_string().contains("inner"), "{error}");
+        bench.confines.roots.pop();
+        bench.confines.readable = vec![bench.path("inner")];
+        assert!(bench.run_job(bench.shell_job("cat inner/file")).await.is_err());
+        // Without mounts it is left out, and leads nowhere.
+        bench.launcher = Bench::at_most(SandboxTier::B).launcher;
+        bench.run("cat inner/file").await.refused("Permission denied");
+        bench.confines.roots.push(Root { path: bench.path("inner"), access });
+        bench.run("echo x > inner/file").await.refused("Permission denied");
+    }
+}

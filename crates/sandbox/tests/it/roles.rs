@@ -41,5 +41,5 @@ pub(crate) fn again_as_nobody(test: &str, place: &std::path::Path) -> Command {
 pub(crate) fn must_succeed(mut command: Command) {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{}\n{}\n{}", output.status, text(&output.stdout), text(&output.stderr));
 }

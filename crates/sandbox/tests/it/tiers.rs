@@ -69,7 +69,7 @@ async fn an_ordinary_user_gets_the_same_confines() {
         let place = tempfile::tempdir().unwrap();
         return roles::must_succeed(roles::again_as_nobody(TEST, place.path()));
     };
-    let launcher = Launcher::new(program.into());
+    let launcher = Launcher::new(program.clone().into());
     assert_eq!(launcher.tier(), SandboxTier::A, "{:#?}", launcher.self_test());
     let mut bench = Bench::with(launcher);
     write(&bench.path(".git/config"), "x");
@@ -99,4 +99,20 @@ async fn an_ordinary_user_gets_the_same_confines() {
     let bomb = "n=0; while [ $n -lt 100 ]; do sleep 1000 & n=$((n + 1)); done; echo unbounded";
     let ran = bench.run_job(bench.job(&["sh", "-c", bomb])).await.unwrap();
     assert!(!ran.stdout.contains("unbounded"), "{ran:?}");
+    // And where there are no namespaces to be had.
+    let bench = Bench::with(Launcher::with_tier_at_most(program.into(), SandboxTier::B));
+    assert_eq!(bench.launcher.tier(), SandboxTier::B, "{:#?}", bench.launcher.self_test());
+    let outside = tempfile::tempdir().unwrap();
+    bench.run(&format!("echo x > {}/x", outside.path().display())).await.refused("Permission denied");
+    assert_eq!(bench.run("echo x > x && cat x && echo y > $TMPDIR/y && cat $TMPDIR/y").await.ok(), "x\ny");
+    bench.run("setsid sleep 1000 & sleep 1000 & exit 3").await;
+    let mut process = bench.start("trap '' TERM; (setsid sleep 1000 &); sleep 1000").await;
+    assert_eq!(process.kill().await.signal, Some(9));
+    let of_nobody = |entry: std::fs::DirEntry| {
+        use std::os::unix::fs::MetadataExt;
+        entry.metadata().is_ok_and(|metadata| metadata.uid() == 65534)
+            && std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == b"sleep\x001000\0")
+    };
+    let sleeps = || std::fs::read_dir("/proc").unwrap().flatten().any(of_nobody);
+    crate::bench_of_jobs::eventually("nothing of it sleeps", || !sleeps()).await;
 }

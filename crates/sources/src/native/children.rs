@@ -22,8 +22,6 @@ pub struct ChildSettings {
     pub readable: Vec<PathBuf>,
     /// What they find in their environment.
     pub environment: ChildEnvironment,
-    /// Existing paths in writable roots that they may not write, such as the host's configuration.
-    pub protected: Vec<PathBuf>,
     /// Paths they may not see, such as the host's data directory.
     pub masked: Vec<PathBuf>,
 }
@@ -104,7 +102,8 @@ impl Children {
 
     /// The directories children work in.
     fn roots(&self) -> Vec<Root> {
-        vec![Root { path: self.workspace.path().to_owned(), access: Access::Write }]
+        let roots = self.workspace.roots();
+        roots.map(|(path, access)| Root { path: path.to_owned(), access }).collect()
     }
 
     /// What a child of this profile may do.
@@ -114,7 +113,7 @@ impl Children {
             profile,
             roots: self.roots(),
             readable: [&settings.readable, settings.environment.toolchains()].concat(),
-            protected: settings.protected.clone(),
+            protected: self.workspace.protected_paths(),
             masked: [&settings.masked, settings.environment.credentials()].concat(),
             limits: settings.limits,
             required: settings.required,

@@ -10,6 +10,7 @@ mod edit_file;
 mod entry_type;
 pub(super) mod failure;
 mod file_info;
+mod incoming;
 mod list_directory;
 pub(super) mod names;
 mod read_file;
@@ -27,7 +28,13 @@ use toolpost_model::{
     ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
 };
 
-pub(super) use self::{failure::PathError, names::shown, workspace::Found};
+pub(super) use self::{
+    failure::PathError,
+    incoming::{IncomingFile, SavedFile, check_incoming, incoming_effects},
+    names::shown,
+    worker::on_worker,
+    workspace::Found,
+};
 pub use workspace::{PatternError, Protection, Workspace, WorkspaceError};
 
 use super::literal;

@@ -48,8 +48,8 @@ impl Parameter {
                 return Err(CommandProblem::NoChoices { name: named() });
             }
             ParameterType::Text { pattern: None }
-            | ParameterType::Integer
-            | ParameterType::Number
+            | ParameterType::Integer { .. }
+            | ParameterType::Number { .. }
             | ParameterType::Boolean
             | ParameterType::Path
             | ParameterType::Choice(_) => None,
@@ -74,8 +74,8 @@ impl Parameter {
     /// The text of a value, or what is wrong with it.
     fn text(&self, value: &Value) -> Result<String, String> {
         let text = match (&self.declared.kind, value) {
-            (ParameterType::Integer, Value::Number(number)) if !number.is_f64() => number.to_string(),
-            (ParameterType::Number, Value::Number(number)) => number.to_string(),
+            (ParameterType::Integer { .. }, Value::Number(number)) if !number.is_f64() => number.to_string(),
+            (ParameterType::Number { .. }, Value::Number(number)) => number.to_string(),
             (ParameterType::Boolean, Value::Bool(flag)) => flag.to_string(),
             (ParameterType::Choice(values), Value::String(text)) if !values.contains(text) => {
                 return Err(format!("`{}` is none of `{}`", shown(text), values.join("`, `")));
