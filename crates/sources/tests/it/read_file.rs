@@ -60,7 +60,10 @@ fn offset_and_limit_choose_lines_and_the_rest_is_announced() {
     let desk = Desk::new();
     desk.file("n.txt", (1..=10).map(|n| format!("line {n}\n")).collect::<String>());
     let window = |offset: u64, limit: u64| {
-        desk.call("files.read_file", json!({ "path": "n.txt", "offset": offset, "limit": limit, "line_numbers": false }))
+        desk.call(
+            "files.read_file",
+            json!({ "path": "n.txt", "offset": offset, "limit": limit, "line_numbers": false }),
+        )
     };
     let output = window(3, 2).unwrap();
     assert_eq!(text(&output), "line 3\nline 4\n");
@@ -116,7 +119,11 @@ fn a_huge_file_is_not_read_whole() {
 
     // The tool looks once per chunk, so reading on would end here.
     let few_looks = Port::new(|look| look >= 2);
-    let (result, _) = desk.call_with("files.read_file", json!({ "path": "huge.txt", "limit": 3, "line_numbers": false }), few_looks);
+    let (result, _) = desk.call_with(
+        "files.read_file",
+        json!({ "path": "huge.txt", "limit": 3, "line_numbers": false }),
+        few_looks,
+    );
     let output = result.unwrap();
     assert_eq!(text(&output), "some line\n".repeat(3));
     let truncated = output.truncated.as_ref().unwrap();
@@ -138,7 +145,9 @@ fn a_line_beyond_the_scan_limit_is_an_error_that_says_so() {
     assert_eq!(failed.code, "too_large");
     assert!(failed.message.contains("line 900000 of `huge.txt` is beyond the first 64 MiB"), "{failed:?}");
 
-    let output = desk.call("files.read_file", json!({ "path": "huge.txt", "offset": 5000, "line_numbers": false })).unwrap();
+    let output = desk
+        .call("files.read_file", json!({ "path": "huge.txt", "offset": 5000, "line_numbers": false }))
+        .unwrap();
     assert!(text(&output).starts_with("x\n\0\0"));
     assert!(text(&output).ends_with("… [this line goes on beyond what is scanned]"));
     assert!(output.truncated.unwrap().hint.unwrap().contains("64 MiB"));
@@ -192,7 +201,9 @@ fn broken_text_further_down_is_replaced_and_said_so() {
     let mut content = "fine\n".repeat(3000).into_bytes();
     content.extend_from_slice(b"broken \xff\xfe here\n");
     desk.file("t.txt", &content);
-    let output = desk.call("files.read_file", json!({ "path": "t.txt", "offset": 3000, "line_numbers": false })).unwrap();
+    let output = desk
+        .call("files.read_file", json!({ "path": "t.txt", "offset": 3000, "line_numbers": false }))
+        .unwrap();
     assert_eq!(text(&output), "fine\nbroken \u{fffd}\u{fffd} here\n");
     assert_eq!(structured(&output)["lossy"], true);
     assert_eq!(structured(&output)["sha256"], sha256(&content));

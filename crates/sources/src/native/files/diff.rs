@@ -32,7 +32,8 @@ pub(crate) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Optio
         return None;
     }
     let compared = TextDiff::configure().timeout(COMPARED_FOR).diff_lines(before, after);
-    let count = |tag: ChangeTag| compared.iter_all_changes().filter(|change| change.tag() == tag).count() as u64;
+    let count =
+        |tag: ChangeTag| compared.iter_all_changes().filter(|change| change.tag() == tag).count() as u64;
     let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
     let name = |side: &str, content: Option<&str>| match content {
         Some(_) => format!("{side}/{}", escaped(path)),

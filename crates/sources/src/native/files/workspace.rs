@@ -5,7 +5,10 @@
 //!
 //! Places are named relative to the primary root where they lie beneath it, and absolutely otherwise. So
 //! `workspace.path().join(place)` is the absolute path of every place.
-#![expect(clippy::disallowed_methods, reason = "the roots themselves can only be opened by their ambient paths")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the roots themselves can only be opened by their ambient paths"
+)]
 
 mod locate;
 mod open;
@@ -22,14 +25,16 @@ use std::{
 use rustix::fs::Stat;
 use toolpost_model::{Access, Refusal};
 
+use self::path::Spelling;
 pub use self::protection::{PatternError, Protection};
 pub(super) use self::{
     locate::{Found, LastLink, Located},
-    open::{link_unnamed, open_directory, open_listing, open_regular, open_unnamed, read_link, sync_directory},
+    open::{
+        link_unnamed, open_directory, open_listing, open_regular, open_unnamed, read_link, sync_directory,
+    },
     path::{PathRefusal, RequestedPath},
     root::Root,
 };
-use self::path::Spelling;
 use super::{failure::PathError, worker::Workers};
 
 /// The directories the file tools work in. Holds them open, so that they stay the same directories whatever
@@ -137,7 +142,9 @@ impl Workspace {
     pub(super) fn caution(&self, requested: &RequestedPath, place: &Path) -> Option<String> {
         let lexical = requested.lexical();
         match (self.protected_because(place), self.protected_because(&lexical)) {
-            (Some(reason), _) if place == lexical => Some(format!("`{}` is protected: {reason}", told(place))),
+            (Some(reason), _) if place == lexical => {
+                Some(format!("`{}` is protected: {reason}", told(place)))
+            }
             (Some(reason), _) => {
                 Some(format!("`{}` leads to `{}`, which is protected: {reason}", told(&lexical), told(place)))
             }
@@ -158,6 +165,13 @@ impl Workspace {
         let absolute = self.path().join(place);
         let by_path = self.roots.iter().position(|root| root.path.starts_with(&absolute));
         by_path.or_else(|| self.root_that_is(stat)).map(|root| self.roots[root].path.as_path())
+    }
+
+    /// The root that lies at `place`.
+    pub(super) fn root_at(&self, place: &Path) -> Option<&Path> {
+        let absolute = self.path().join(place);
+        // `join` of nothing leaves a slash at the end, which paths compare without.
+        self.roots.iter().map(|root| root.path.as_path()).find(|root| *root == absolute)
     }
 
     /// The threads that do the file tools' blocking work.
@@ -200,7 +214,8 @@ impl Workspace {
     /// The root that forbids changes at an absolute path, where `stat` is what is there.
     fn forbids(&self, absolute: &Path, stat: Option<&Stat>) -> Option<PathBuf> {
         let by_stat = stat.and_then(|stat| self.root_that_is(stat));
-        let roots = [Some(self.governing(absolute)), by_stat].into_iter().flatten().map(|root| &self.roots[root]);
+        let roots =
+            [Some(self.governing(absolute)), by_stat].into_iter().flatten().map(|root| &self.roots[root]);
         roots.filter(|root| root.access == Access::Read).map(|root| root.path.clone()).next()
     }
 }

@@ -92,12 +92,7 @@ impl fmt::Display for Mismatch {
 ///
 /// A text without carriage returns matches both kinds of line ends, and the new text gets the kind that stands at
 /// its place. Who writes carriage returns means them.
-pub(super) fn replace(
-    content: &str,
-    old: &str,
-    new: &str,
-    which: Occurrences,
-) -> Result<Edited, Mismatch> {
+pub(super) fn replace(content: &str, old: &str, new: &str, which: Occurrences) -> Result<Edited, Mismatch> {
     let by_line = !old.contains('\r') && !new.contains('\r') && content.contains("\r\n");
     let found = match by_line {
         true => find_by_line(content, old, which),
@@ -226,7 +221,8 @@ mod tests {
     use super::{Mismatch, Occurrences, replace};
 
     fn check(content: &str, old: &str, new: &str, expected: &str) {
-        let edited = replace(content, old, new, Occurrences::Only).unwrap_or_else(|why| panic!("{old:?}: {why}"));
+        let edited =
+            replace(content, old, new, Occurrences::Only).unwrap_or_else(|why| panic!("{old:?}: {why}"));
         assert_eq!(edited.text, expected, "{old:?} by {new:?} in {content:?}");
     }
 
@@ -260,7 +256,10 @@ mod tests {
     #[test]
     fn several_occurrences_are_counted_and_located() {
         assert_eq!(refused("x\ny\nx\nx", "x"), "occurs 3 times (lines 1, 3, 4)");
-        assert_eq!(refused(&"x\n".repeat(200), "x"), "occurs 200 times (lines 1, 2, 3, 4, 5, 6, 7, 8 and more)");
+        assert_eq!(
+            refused(&"x\n".repeat(200), "x"),
+            "occurs 200 times (lines 1, 2, 3, 4, 5, 6, 7, 8 and more)"
+        );
         assert_eq!(refused("aXaXa", "aXa"), "occurs 2 times (lines 1, 1)");
         assert_eq!(refused("}\n}\n}\n", "}\n}"), "occurs 2 times (lines 1, 2)");
         let all = replace("x\ny\nx", "x", "xx", Occurrences::All).unwrap();
@@ -270,7 +269,9 @@ mod tests {
     #[test]
     fn near_misses_are_named() {
         let content = "fn a() {\n    one();\n\ttwo();  \n}\n";
-        assert!(refused(content, "fn a() {\n  one();").contains("lines 1 to 2 differ from it only in blanks"));
+        assert!(
+            refused(content, "fn a() {\n  one();").contains("lines 1 to 2 differ from it only in blanks")
+        );
         assert!(refused(content, "one();\n  two();\n}").contains("lines 2 to 4 differ"));
         assert!(refused("  x = 1\n", "x  = 1").contains("line 1 differs"));
         assert_eq!(refused(content, "three"), "does not occur");

@@ -7,10 +7,7 @@
 //! gives back neither the real path, which scheduling and permission need, nor the parent and the missing rest,
 //! which writing needs; and a second resolution for those could lead elsewhere than the first.
 
-use std::{
-    ffi::OsString,
-    path::PathBuf,
-};
+use std::{ffi::OsString, path::PathBuf};
 
 use cap_std::fs::Dir;
 use rustix::{
@@ -25,7 +22,10 @@ use super::{
     open::{open_directory, read_link},
     path::{MAX_DEPTH, RequestedPath, Step, beneath, names_directory, steps_of},
 };
-use crate::native::files::{failure::{FollowedLink, PathError}, workspace::PathRefusal};
+use crate::native::files::{
+    failure::{FollowedLink, PathError},
+    workspace::PathRefusal,
+};
 
 /// As many links as the kernel would follow in one lookup.
 const MAX_LINKS: usize = 40;

@@ -272,7 +272,8 @@ mod tests {
 
     fn texts() -> impl Strategy<Value = String> {
         let piece = prop::sample::select(vec![
-            "..", ".", "", "a", "b", "w", "real", "lib", "sub", "/", "//", "\0", "...", "..a", "a..", "\\", "~", "é", "\n",
+            "..", ".", "", "a", "b", "w", "real", "lib", "sub", "/", "//", "\0", "...", "..a", "a..", "\\",
+            "~", "é", "\n",
         ]);
         prop::collection::vec((piece, prop::bool::ANY), 0..12).prop_map(|pieces| {
             pieces.iter().map(|(p, slash)| format!("{p}{}", if *slash { "/" } else { "" })).collect()

@@ -114,7 +114,10 @@ impl Protection {
     }
 
     /// Adds patterns of paths relative to a root, such as `deploy/**`. `*` stays within one name.
-    pub fn with<P: AsRef<str>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, PatternError> {
+    pub fn with<P: AsRef<str>>(
+        mut self,
+        patterns: impl IntoIterator<Item = P>,
+    ) -> Result<Self, PatternError> {
         self.patterns.extend(patterns.into_iter().map(|pattern| pattern.as_ref().to_owned()));
         let mut globs = GlobSetBuilder::new();
         for pattern in &self.patterns {
@@ -157,8 +160,9 @@ impl Protection {
             })
             .collect();
         let rule = self.rules().find(|rule| rule.covers(&names));
-        rule.map(|rule| rule.reason.to_owned())
-            .or_else(|| self.globs.is_match(place).then(|| "the operator's configuration protects it".to_owned()))
+        rule.map(|rule| rule.reason.to_owned()).or_else(|| {
+            self.globs.is_match(place).then(|| "the operator's configuration protects it".to_owned())
+        })
     }
 
     /// Protected paths that exist in `root`, which lies at `path`: known names and the fixed beginnings of patterns.
@@ -229,9 +233,16 @@ mod tests {
             check(&standard, place, true);
             check(&Protection::none(), place, false);
         }
-        for place in
-            ["", "a.txt", ".gitignore", ".github/README.md", ".vscode/notes.json", "sub/toolpost.yaml", "git", ".gitx"]
-        {
+        for place in [
+            "",
+            "a.txt",
+            ".gitignore",
+            ".github/README.md",
+            ".vscode/notes.json",
+            "sub/toolpost.yaml",
+            "git",
+            ".gitx",
+        ] {
             check(&standard, place, false);
         }
     }

@@ -57,9 +57,10 @@ impl WriteError {
                 failure.code("changed").hint("read the file again before writing").untouched()
             }
             Self::TooLarge { .. } => failure.code("too_large").untouched(),
-            Self::NotText { .. } => {
-                failure.code("not_text").hint("edits need text; `write_file` can replace the whole file").untouched()
-            }
+            Self::NotText { .. } => failure
+                .code("not_text")
+                .hint("edits need text; `write_file` can replace the whole file")
+                .untouched(),
             Self::Io { source, .. } => failure.code(io_code(&source)).untouched(),
             Self::NotDurable { .. } => failure.code("not_durable"),
         }

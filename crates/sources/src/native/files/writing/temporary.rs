@@ -15,7 +15,8 @@ use std::{
 use cap_std::fs::{Dir, File};
 use rustix::{
     fs::{
-        AtFlags, FileType, Mode, OFlags, RenameFlags, fstat, openat, renameat, renameat_with, statat, unlinkat,
+        AtFlags, FileType, Mode, OFlags, RenameFlags, fstat, openat, renameat, renameat_with, statat,
+        unlinkat,
     },
     io::Errno,
 };
