@@ -8,6 +8,6 @@ mod native;
 
 pub use native::{
     ChildEnvironment, ChildSettings, CommandDeclaration, CommandError, CommandOutput, CommandParameter,
-    CommandProblem, EnvironmentRefusal, HostEnvironment, NativeParts, ParameterType, SpoolDirectory,
-    Workspace, WorkspaceError, native_source, native_tools,
+    CommandProblem, EnvironmentRefusal, HostEnvironment, NativeParts, ParameterType, PatternError,
+    Protection, SpoolDirectory, Workspace, WorkspaceError, native_source, native_tools,
 };

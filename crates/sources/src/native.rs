@@ -18,7 +18,7 @@ pub use self::{
         CommandDeclaration, CommandError, CommandOutput, CommandParameter, CommandProblem, ParameterType,
     },
     environment::{ChildEnvironment, EnvironmentRefusal, HostEnvironment},
-    files::{Workspace, WorkspaceError},
+    files::{PatternError, Protection, Workspace, WorkspaceError},
     shell::SpoolDirectory,
 };
 use self::{children::Children, shell::Processes};

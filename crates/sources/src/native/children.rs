@@ -3,7 +3,7 @@
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
-use toolpost_model::{Access, ErrorClass, Refusal, SandboxProfile, SandboxTier, ToolFailure};
+use toolpost_model::{ErrorClass, Refusal, SandboxProfile, SandboxTier, ToolFailure};
 use toolpost_sandbox::{Confines, Job, LaunchError, Launcher, Process, ProcessLimits, Root, Stderr, Stdin};
 
 use super::{environment::ChildEnvironment, files::Workspace};
@@ -22,7 +22,7 @@ pub struct ChildSettings {
     pub readable: Vec<PathBuf>,
     /// What they find in their environment.
     pub environment: ChildEnvironment,
-    /// Existing paths in writable roots that they may not write, such as the host's configuration.
+    /// Existing paths in writable roots that they may not write, beside those the workspace protects.
     pub protected: Vec<PathBuf>,
     /// Paths they may not see, such as the host's data directory.
     pub masked: Vec<PathBuf>,
@@ -104,7 +104,7 @@ impl Children {
 
     /// The directories children work in.
     fn roots(&self) -> Vec<Root> {
-        vec![Root { path: self.workspace.path().to_owned(), access: Access::Write }]
+        self.workspace.roots().map(|(path, access)| Root { path: path.to_owned(), access }).collect()
     }
 
     /// What a child of this profile may do.
@@ -114,7 +114,8 @@ impl Children {
             profile,
             roots: self.roots(),
             readable: [&settings.readable, settings.environment.toolchains()].concat(),
-            protected: settings.protected.clone(),
+            // Looked for anew each time: what is protected may have been made since.
+            protected: [&settings.protected[..], &self.workspace.protected_paths()].concat(),
             masked: [&settings.masked, settings.environment.credentials()].concat(),
             limits: settings.limits,
             required: settings.required,

@@ -4,7 +4,9 @@
 //! descriptor (`effects` and `execute`, through [`Workspace::locate`]) and works on descriptors from there on.
 //! A path string is never opened twice, so there is nothing to win by swapping what it names.
 
+mod diff;
 mod digest;
+mod edit_file;
 mod entry_type;
 mod failure;
 mod file_info;
@@ -14,6 +16,7 @@ mod read_file;
 mod worker;
 mod workspace;
 mod write_file;
+mod writing;
 
 use std::{path::Path, sync::Arc};
 
@@ -25,7 +28,7 @@ use toolpost_model::{
 };
 
 pub(super) use self::{failure::PathError, names::shown, workspace::Found};
-pub use workspace::{Workspace, WorkspaceError};
+pub use workspace::{PatternError, Protection, Workspace, WorkspaceError};
 
 use super::literal;
 
@@ -34,6 +37,7 @@ pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
     vec![
         Arc::new(read_file::ReadFile::new(workspace.clone())),
         Arc::new(write_file::WriteFile::new(workspace.clone())),
+        Arc::new(edit_file::EditFile::new(workspace.clone())),
         Arc::new(list_directory::ListDirectory::new(workspace.clone())),
         Arc::new(file_info::FileInfo::new(workspace)),
     ]
@@ -73,19 +77,61 @@ fn checked_arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, 
 }
 
 /// What a tool that only reads `path` touches: the real place, however the path spells it.
-fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects> {
+pub(super) fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects> {
     let requested = workspace.request(path).ok()?;
     let place =
         workspace.locate(&requested).map_or_else(|_| requested.lexical(), |located| located.whole_path());
     Some(Effects::of(EffectClass::Read).using(key(workspace, &place), Access::Read))
 }
 
-/// The scheduler's name of what a path names, for tools beside these that take paths.
-pub(super) fn key_of(workspace: &Workspace, path: &str) -> Option<ResourceKey> {
+/// Adds to `effects` what a tool that changes `path` touches, and whether somebody should look at it first.
+pub(super) fn change_effects(
+    workspace: &Workspace,
+    effects: Effects,
+    path: &str,
+    create_directories: bool,
+) -> Option<Effects> {
     let requested = workspace.request(path).ok()?;
-    let place =
-        workspace.locate(&requested).map_or_else(|_| requested.lexical(), |located| located.whole_path());
-    Some(key(workspace, &place))
+    let (place, used) = match workspace.locate(&requested) {
+        Ok(located) => {
+            let used = match &located.found {
+                // Making directories changes the topmost of them, and what is beneath is covered by that.
+                Found::Missing { rest, .. } if create_directories && rest.len() > 1 => {
+                    located.path.join(&rest[0])
+                }
+                Found::Missing { .. } | Found::Entry { .. } | Found::Directory(_) => located.whole_path(),
+            };
+            (located.whole_path(), used)
+        }
+        Err(_) => (requested.lexical(), requested.lexical()),
+    };
+    let caution = workspace.caution(&requested, &place);
+    Some(cautioned(effects.using(key(workspace, &used), Access::Write), caution))
+}
+
+/// Adds a reason to look, keeping the one that is already there.
+pub(super) fn cautioned(effects: Effects, reason: Option<String>) -> Effects {
+    match (reason, &effects.caution) {
+        (None, _) => effects,
+        (Some(reason), None) => effects.with_caution(reason),
+        (Some(reason), Some(first)) if first.contains(&reason) => effects,
+        (Some(reason), Some(first)) => {
+            let both = format!("{first}; {reason}");
+            effects.with_caution(both)
+        }
+    }
+}
+
+/// Refuses what cannot be a digest.
+fn check_digest(expected_sha256: Option<&str>) -> Result<(), Refusal> {
+    match expected_sha256 {
+        Some(digest) if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            let message =
+                format!("`{}` is not a SHA-256, which has 64 hexadecimal digits", names::shown(digest));
+            Err(Refusal::invalid("/expected_sha256", message))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// The scheduler's name of a place in the workspace. Two names that differ only in bytes that are no UTF-8 share

@@ -117,8 +117,9 @@ impl Desk {
         (result, events)
     }
 
+    /// Reads the text exactly as it is.
     pub(crate) fn read(&self, path: &str) -> Result<ToolOutput, Failed> {
-        self.call("files.read_file", json!({ "path": path }))
+        self.call("files.read_file", json!({ "path": path, "line_numbers": false }))
     }
 
     pub(crate) fn write(&self, path: &str, content: &str) -> Result<ToolOutput, Failed> {

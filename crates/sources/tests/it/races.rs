@@ -137,7 +137,7 @@ fn a_swap_at_every_single_moment_of_a_call_never_leads_out() {
 #[test]
 fn a_call_that_nobody_waits_for_commits_nothing() {
     let desk = Desk::new();
-    let (reached, waiting) = std::sync::mpsc::channel();
+    let (reached, waiting) = std::sync::mpsc::channel::<()>();
     let (dropped, go_on) = std::sync::mpsc::channel::<()>();
     let go_on = std::sync::Mutex::new(go_on);
     // The worker stands still at its last look until the call was dropped, as at a deadline.
@@ -161,8 +161,8 @@ fn a_call_that_nobody_waits_for_commits_nothing() {
     task.abort();
     assert!(runtime.block_on(task).unwrap_err().is_cancelled());
     dropped.send(()).unwrap();
-    // Waits for the worker to end.
-    drop(runtime);
+    // The worker lets go of the call when it has ended.
+    assert!(waiting.recv_timeout(Duration::from_secs(30)).is_err(), "one look at that moment");
     assert!(fs::read_dir(desk.path("")).unwrap().next().is_none(), "{:?}", desk.snapshot());
 }
 
