@@ -102,7 +102,7 @@ pub(super) fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects>
 
 /// A path that a call will change.
 #[derive(Clone, Copy)]
-struct Touch<'a> {
+pub(super) struct Touch<'a> {
     path: &'a str,
     /// Directories above it are made where they are missing.
     create_directories: bool,
@@ -111,13 +111,13 @@ struct Touch<'a> {
 
 impl<'a> Touch<'a> {
     /// The content of a file is changed.
-    fn content(path: &'a str) -> Self {
+    pub(super) fn content(path: &'a str) -> Self {
         Self { path, create_directories: false, last_link: LastLink::Follow }
     }
 }
 
 /// Adds to `effects` what a change of one path touches, and whether somebody should look at it first.
-fn change_effects(workspace: &Workspace, effects: Effects, touch: Touch<'_>) -> Option<Effects> {
+pub(super) fn change_effects(workspace: &Workspace, effects: Effects, touch: Touch<'_>) -> Option<Effects> {
     let Touch { path, create_directories, last_link } = touch;
     let requested = workspace.request(path).ok()?;
     let located = match last_link {
@@ -142,7 +142,7 @@ fn change_effects(workspace: &Workspace, effects: Effects, touch: Touch<'_>) -> 
 }
 
 /// Adds a reason to look, keeping the one that is already there.
-fn cautioned(effects: Effects, reason: Option<String>) -> Effects {
+pub(super) fn cautioned(effects: Effects, reason: Option<String>) -> Effects {
     match (reason, &effects.caution) {
         (None, _) => effects,
         (Some(reason), None) => effects.with_caution(reason),
@@ -164,14 +164,6 @@ fn check_digest(expected_sha256: Option<&str>) -> Result<(), Refusal> {
         }
         Some(_) | None => Ok(()),
     }
-}
-
-/// The scheduler's name of what a path names, for tools beside these that take paths.
-pub(super) fn key_of(workspace: &Workspace, path: &str) -> Option<ResourceKey> {
-    let requested = workspace.request(path).ok()?;
-    let place =
-        workspace.locate(&requested).map_or_else(|_| requested.lexical(), |located| located.whole_path());
-    Some(key(workspace, &place))
 }
 
 /// The scheduler's name of a place in the workspace. Two names that differ only in bytes that are no UTF-8 share
