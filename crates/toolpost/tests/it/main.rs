@@ -10,6 +10,7 @@ mod a2e;
 mod a2e_crash;
 mod calls;
 mod configuration;
+mod confines;
 mod crash_soak;
 mod explaining;
 mod journal;
