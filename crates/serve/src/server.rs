@@ -94,6 +94,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Adds values that must never be written or shown, with their kind.
+    #[must_use]
+    pub fn secrets(mut self, secrets: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.parts.secrets.extend(secrets);
+        self
+    }
+
     /// Opens the host and starts to listen on the network, and on the unix socket where there is a data directory.
     pub async fn start(mut self) -> Result<Server, StartError> {
         let listen = self.config.http.listen;

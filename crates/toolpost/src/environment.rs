@@ -1,6 +1,9 @@
 //! The one module that looks at the environment and at files of the user's.
 #![expect(clippy::disallowed_methods, reason = "the one module that reads the environment and files")]
 
+mod children;
+mod credentials;
+
 use std::{
     io::Read,
     path::{Path, PathBuf},
@@ -11,6 +14,9 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use sha2::{Digest, Sha256};
 
 use crate::exit::UsageError;
+
+pub(crate) use children::child_variables;
+pub(crate) use credentials::credentials;
 
 /// The largest token file or argument text that is read.
 const MAX_INPUT: u64 = 16 << 20;
