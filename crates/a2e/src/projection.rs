@@ -295,6 +295,18 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
             };
             ("artifact", object(json!({ "name": name, "mime": mime, "chunk": chunk, "final": true })))
         }
+        // The protocol's clients know no kind of its own for output; a log line they show. The counters are extra.
+        EventBody::Output(chunk) => (
+            "log",
+            object(json!({
+                "level": level_word(LogLevel::Info),
+                "message": chunk.text,
+                "stream": chunk.stream.as_str(),
+                "bytes": chunk.bytes,
+                "lines": chunk.lines,
+                "skipped": chunk.skipped,
+            })),
+        ),
     };
     Some(ToolEvent { kind: kind.to_owned(), req_id: req_id.to_owned(), data, seq: event.seq })
 }

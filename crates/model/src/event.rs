@@ -51,6 +51,51 @@ pub enum EventBody {
         /// The piece.
         content: Content,
     },
+    /// A running process wrote something.
+    Output(OutputChunk),
+}
+
+/// What a process wrote since the last chunk, for whoever watches; the result has what the model is given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OutputChunk {
+    /// Where it was written.
+    pub stream: OutputStream,
+    /// The text, made valid and without terminal sequences.
+    pub text: String,
+    /// Bytes written so far, this chunk included.
+    pub bytes: u64,
+    /// Lines written so far, this chunk included.
+    pub lines: u64,
+    /// Bytes before this chunk that no event shows: more came than events may carry.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub skipped: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Where a process writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// Both, in the order they were written.
+    Combined,
+}
+
+impl OutputStream {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+            Self::Combined => "combined",
+        }
+    }
 }
 
 /// How far the work got. All of it optional: say what is known.

@@ -30,7 +30,7 @@ pub use declaration::{
 };
 pub use effects::{Access, EffectClass, EffectOrigin, Effects, ResourceKey, ResourceUse};
 pub use error::{ErrorClass, Recoverability, RetryGuidance, ToolError, ToolFailure};
-pub use event::{Event, EventBody, LogLevel, Progress};
+pub use event::{Event, EventBody, LogLevel, OutputChunk, OutputStream, Progress};
 pub use fn_tool::{FnTool, FnToolBuilder, schema_of};
 pub use id::{InvocationId, PrincipalName, RequestId, SessionId, SurfaceId, ToolId, ToolIdError};
 pub use input::{Arguments, ArgumentsError, CallInput, ModelInput, ObservableInput, PermissionInput};

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     BoxFuture, CallInput, Content, Declaration, Effects, ErrorClass, EventBody, InvocationId, LogLevel,
-    Principal, Progress, Refusal, SessionId, ToolFailure, ToolId, ToolOutput, ToolResult,
+    OutputChunk, Principal, Progress, Refusal, SessionId, ToolFailure, ToolId, ToolOutput, ToolResult,
 };
 
 /// One tool.
@@ -199,6 +199,11 @@ impl CallContext {
     /// Writes a log line.
     pub fn log(&self, level: LogLevel, message: impl Into<String>) {
         self.0.emit(EventBody::Log { level, message: message.into() });
+    }
+
+    /// Passes on what a process wrote.
+    pub fn output(&self, chunk: OutputChunk) {
+        self.0.emit(EventBody::Output(chunk));
     }
 
     /// Hands over a named piece of the result before the end.

@@ -6,4 +6,8 @@
 
 mod native;
 
-pub use native::{CodeSettings, CodeTools, Workspace, WorkspaceError, code_worker_if_asked, native_tools};
+pub use native::{
+    ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
+    CommandParameter, CommandProblem, EnvironmentRefusal, HostEnvironment, NativeParts, ParameterType,
+    SpoolDirectory, Workspace, WorkspaceError, code_worker_if_asked, native_source, native_tools,
+};

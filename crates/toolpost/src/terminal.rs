@@ -163,6 +163,7 @@ impl LiveCall {
             EventBody::Status { message } => self.bar.set_message(printable(message)),
             EventBody::Log { message, .. } => self.bar.println(printable(message)),
             EventBody::Artifact { name, .. } => self.bar.println(format!("artifact {}", printable(name))),
+            EventBody::Output(chunk) => chunk.text.lines().for_each(|line| self.bar.println(printable(line))),
         }
     }
 

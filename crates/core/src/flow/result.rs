@@ -189,7 +189,14 @@ pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending
     let shown = Shown::of(&mut failure);
     let untouched = failure.untouched.unwrap_or_else(|| effects.may_run_again());
     let arguments = matches!(failure.class, ErrorClass::InvalidArguments | ErrorClass::SandboxViolation);
-    let outcome = if failure.class == ErrorClass::Canceled { Outcome::Canceled } else { Outcome::Failed };
+    let outcome = if failure.class == ErrorClass::Canceled {
+        Outcome::Canceled
+    } else if failure.class == ErrorClass::Timeout {
+        // A time the caller set in the arguments, within the host's own deadline.
+        Outcome::TimedOut
+    } else {
+        Outcome::Failed
+    };
     let error = ToolError {
         class: failure.class,
         code: failure.code.unwrap_or_else(|| failure.class.as_str().into()),

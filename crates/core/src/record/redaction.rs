@@ -148,6 +148,9 @@ impl CallRedactor<'_> {
                 self.in_place(name);
                 self.content(content);
             }
+            EventBody::Output(chunk) => {
+                self.in_place(&mut chunk.text);
+            }
         }
     }
 }

@@ -74,7 +74,7 @@ fn with_problems(mut responses: Value) -> Value {
 fn call_responses() -> Value {
     let mut ok = answer("The tool ran; `outcome` says what came of it.", "ToolResult");
     ok["content"]["text/event-stream"] = json!({
-        "schema": { "type": "string", "description": "Events `stage`, `progress`, `status`, `log`, `artifact`, then one `result`." }
+        "schema": { "type": "string", "description": "Events `stage`, `progress`, `status`, `log`, `artifact`, `output`, then one `result`." }
     });
     with_problems(json!({
         "200": ok,

@@ -83,6 +83,7 @@ fn frame(event: &Event) -> Bytes {
         EventBody::Status { .. } => "status",
         EventBody::Log { .. } => "log",
         EventBody::Artifact { .. } => "artifact",
+        EventBody::Output(_) => "output",
     };
     // JSON never holds a raw line break, so one data line is enough.
     let data = serde_json::to_string(event).unwrap_or_default();

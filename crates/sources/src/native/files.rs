@@ -24,6 +24,7 @@ use toolpost_model::{
     ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
 };
 
+pub(super) use self::{failure::PathError, names::shown, workspace::Found};
 pub use workspace::{Workspace, WorkspaceError};
 
 use super::literal;
@@ -77,6 +78,14 @@ fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects> {
     let place =
         workspace.locate(&requested).map_or_else(|_| requested.lexical(), |located| located.whole_path());
     Some(Effects::of(EffectClass::Read).using(key(workspace, &place), Access::Read))
+}
+
+/// The scheduler's name of what a path names, for tools beside these that take paths.
+pub(super) fn key_of(workspace: &Workspace, path: &str) -> Option<ResourceKey> {
+    let requested = workspace.request(path).ok()?;
+    let place =
+        workspace.locate(&requested).map_or_else(|_| requested.lexical(), |located| located.whole_path());
+    Some(key(workspace, &place))
 }
 
 /// The scheduler's name of a place in the workspace. Two names that differ only in bytes that are no UTF-8 share

@@ -15,7 +15,7 @@ use std::{
 
 use cap_std::{ambient_authority, fs::Dir};
 
-pub(super) use self::{
+pub(crate) use self::{
     locate::{Found, Located},
     open::{open_directory, open_regular, read_link, sync_directory},
     path::{PathRefusal, RequestedPath},
@@ -62,12 +62,12 @@ impl Workspace {
     }
 
     /// Reads a path as a caller sent it. No I/O.
-    pub(super) fn request(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
+    pub(crate) fn request(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
         RequestedPath::parse(given, &[&self.path, &self.given])
     }
 
     /// Finds what a path names, without ever leaving the root.
-    pub(super) fn locate(&self, requested: &RequestedPath) -> Result<Located, PathError> {
+    pub(crate) fn locate(&self, requested: &RequestedPath) -> Result<Located, PathError> {
         locate::locate(&self.root, &[&self.path, &self.given], requested)
     }
 }

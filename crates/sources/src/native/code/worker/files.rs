@@ -224,7 +224,8 @@ impl Run<'_> {
                     return Ok(Some("directory".to_owned()));
                 }
                 self.entries(above).map(|entries| {
-                    let entry = entries.iter().find(|entry| text(entry, "path").is_some_and(|p| last(&p) == name));
+                    let entry =
+                        entries.iter().find(|entry| text(entry, "path").is_some_and(|p| last(&p) == name));
                     entry.and_then(|entry| text(entry, "type"))
                 })
             }

@@ -1,0 +1,160 @@
+//! What a declared command wrote, made into a result: text, one JSON value, or lines.
+
+use std::io;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use toolpost_model::{CallContext, Content, ToolFailure, ToolOutput, schema_of};
+
+use super::declaration::{CommandDeclaration, CommandOutput};
+use crate::native::shell::{
+    Origin, OutputLog, Processes, Ran, Report, ShownLimits, Told, add_line, clean, ending, shown,
+};
+
+/// Most bytes taken where the operator does not say.
+const USUAL_BYTES: usize = 256 * 1024;
+/// Most bytes of text shown where the operator does not say.
+const USUAL_TEXT: usize = 24 * 1024;
+/// How much of an output that cannot be read is shown.
+const HEAD: ShownLimits = ShownLimits { head_bytes: 2048, tail_bytes: 1024, head_lines: 40, tail_lines: 20 };
+
+/// Lines of an output.
+#[derive(Serialize, JsonSchema)]
+struct Lines {
+    /// Without their ends.
+    lines: Vec<String>,
+    /// How many lines were written.
+    total_lines: u64,
+    /// There were more.
+    truncated: bool,
+}
+
+/// What the structured content of such a command looks like, where that is known.
+pub(super) fn schema(output: CommandOutput) -> Option<Value> {
+    match output {
+        CommandOutput::Text => Some(schema_of::<Report>()),
+        CommandOutput::Lines => Some(schema_of::<Lines>()),
+        CommandOutput::Json => None,
+    }
+}
+
+/// A run that is over, with both its streams.
+pub(super) struct Written<'w> {
+    pub(super) ran: &'w Ran<'w>,
+    pub(super) errors: &'w OutputLog,
+    pub(super) kept_for: (&'w CallContext, &'w Processes, Origin),
+}
+
+impl Written<'_> {
+    pub(super) async fn output(self, declared: &CommandDeclaration) -> Result<ToolOutput, ToolFailure> {
+        let end = &self.ran.end;
+        let limits = ShownLimits::of_bytes(declared.max_output.unwrap_or(USUAL_TEXT));
+        let succeeded = end.ended.code.is_some_and(|code| declared.success_codes.contains(&code));
+        if let Some(stopped) = end.stopped {
+            let told = self.ran.report(limits, self.kept_for).await?;
+            let mut failure = self.ran.stopped(stopped, &told);
+            add_errors(&mut failure, self.errors).await?;
+            return Err(failure);
+        }
+        if !succeeded {
+            let told = self.ran.report(limits, self.kept_for).await?;
+            return Err(failed(&declared.name, self.ran, &told, self.errors).await?);
+        }
+        let most = declared.max_output.unwrap_or(USUAL_BYTES);
+        match declared.output {
+            CommandOutput::Text => {
+                let told = self.ran.report(limits, self.kept_for).await?;
+                let text = if end.ended.code == Some(0) { told.text.clone() } else { told.whole() };
+                Ok(self.ran.output(text, &told.report)?)
+            }
+            CommandOutput::Json => self.json(&declared.name, most).await,
+            CommandOutput::Lines => self.lines(most).await,
+        }
+    }
+
+    async fn json(&self, name: &str, most: usize) -> Result<ToolOutput, ToolFailure> {
+        let log = &self.ran.log;
+        if log.total() > most as u64 {
+            let message = format!("`{name}` wrote {} bytes of JSON, the limit is {most}", log.total());
+            let failure = ToolFailure::new(message).code("output_too_large");
+            return Err(self
+                .unreadable(failure.hint("the operator's setting is `max_output` of the command"))
+                .await?);
+        }
+        match serde_json::from_slice::<Value>(&log.read(0, most).await?.bytes) {
+            Ok(value) => Ok(ToolOutput {
+                structured: Some(value),
+                exit_code: self.ran.end.ended.code,
+                sandbox: Some(Box::new(self.ran.process.applied().clone())),
+                ..ToolOutput::default()
+            }),
+            Err(error) => {
+                let failure = ToolFailure::new(format!("`{name}` did not write JSON: {error}"));
+                Err(self.unreadable(failure.code("not_json")).await?)
+            }
+        }
+    }
+
+    async fn lines(&self, most: usize) -> Result<ToolOutput, ToolFailure> {
+        let log = &self.ran.log;
+        let page = log.read(0, most).await?;
+        let truncated = page.end() < page.total;
+        let mut text = clean(&page.bytes).text;
+        if truncated {
+            // The last line is cut in two, unless it is all there is.
+            text.truncate(text.rfind('\n').map_or(text.len(), |at| at + 1));
+        }
+        let lines =
+            Lines { lines: text.lines().map(str::to_owned).collect(), total_lines: log.lines(), truncated };
+        let structured = serde_json::to_value(&lines)?;
+        if truncated {
+            let (shown, all) = (lines.lines.len(), lines.total_lines);
+            add_line(&mut text, &format!("[… {shown} of {all} lines are shown …]"));
+        }
+        Ok(ToolOutput {
+            content: vec![Content::text(text)],
+            structured: Some(structured),
+            exit_code: self.ran.end.ended.code,
+            sandbox: Some(Box::new(self.ran.process.applied().clone())),
+            ..ToolOutput::default()
+        })
+    }
+
+    /// Shows the head of what could not be read.
+    async fn unreadable(&self, failure: ToolFailure) -> io::Result<ToolFailure> {
+        let output = shown(&self.ran.log, HEAD).await?;
+        let mut failure = failure.confined(self.ran.process.applied().clone());
+        failure.exit_code = self.ran.end.ended.code;
+        failure.content =
+            vec![Content::text(output.text(|cut| format!("[… {} bytes not shown …]", cut.bytes)))];
+        add_errors(&mut failure, self.errors).await?;
+        Ok(failure)
+    }
+}
+
+/// It ended by itself, but not well.
+async fn failed(name: &str, ran: &Ran<'_>, told: &Told, errors: &OutputLog) -> io::Result<ToolFailure> {
+    let failure =
+        ToolFailure::new(format!("`{name}` failed: {}", ending(ran.end.ended))).code("command_failed");
+    let mut failure = failure.confined(ran.process.applied().clone());
+    failure.exit_code = ran.end.ended.code;
+    failure.content = vec![Content::text(told.whole())];
+    failure.details = serde_json::to_value(&told.report).ok();
+    if let Some(refusal) = &told.report.sandbox_refusal {
+        failure.hint = Some(refusal.message.clone());
+    }
+    add_errors(&mut failure, errors).await?;
+    Ok(failure)
+}
+
+/// Adds what the command complained of, where that has its own stream.
+async fn add_errors(failure: &mut ToolFailure, errors: &OutputLog) -> io::Result<()> {
+    if errors.total() > 0 {
+        let output = shown(errors, HEAD).await?;
+        failure
+            .content
+            .push(Content::text(output.text(|cut| format!("[… {} bytes not shown …]", cut.bytes))));
+    }
+    Ok(())
+}

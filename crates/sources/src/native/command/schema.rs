@@ -1,0 +1,48 @@
+//! The arguments of a declared command as JSON Schema.
+
+use serde_json::{Map, Value, json};
+
+use super::declaration::{CommandDeclaration, CommandParameter, ParameterType};
+
+/// What a caller may give.
+pub(super) fn of(declaration: &CommandDeclaration) -> Value {
+    let properties: Map<String, Value> =
+        declaration.parameters.iter().map(|(name, parameter)| (name.clone(), property(parameter))).collect();
+    let required: Vec<&String> = declaration
+        .parameters
+        .iter()
+        .filter(|(_, parameter)| parameter.required)
+        .map(|(name, _)| name)
+        .collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn property(parameter: &CommandParameter) -> Value {
+    let mut schema = match &parameter.kind {
+        ParameterType::Text { pattern: None } => json!({ "type": "string" }),
+        ParameterType::Text { pattern: Some(pattern) } => {
+            json!({ "type": "string", "pattern": format!("^(?:{pattern})$") })
+        }
+        ParameterType::Integer => json!({ "type": "integer" }),
+        ParameterType::Number => json!({ "type": "number" }),
+        ParameterType::Boolean => json!({ "type": "boolean" }),
+        ParameterType::Path => json!({ "type": "string", "minLength": 1 }),
+        ParameterType::Choice(values) => json!({ "type": "string", "enum": values }),
+    };
+    let mut description = parameter.description.clone();
+    if matches!(parameter.kind, ParameterType::Path) {
+        let note = "a path, relative to the workspace";
+        description =
+            if description.is_empty() { note.to_owned() } else { format!("{description} ({note})") };
+    }
+    schema["description"] = Value::String(description);
+    if let Some(default) = &parameter.default {
+        schema["default"] = default.clone();
+    }
+    schema
+}

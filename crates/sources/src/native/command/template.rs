@@ -1,0 +1,158 @@
+//! Templates of arguments: read once, filled for every call.
+
+use super::error::CommandProblem;
+
+/// One argument of a command, or the text it reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Template {
+    /// Left out unless this flag is set or this parameter given.
+    pub(super) condition: Option<String>,
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// A part of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(String),
+    Value(String),
+}
+
+impl Template {
+    /// Reads a template as an operator wrote it.
+    pub(super) fn parse(written: &str) -> Result<Self, CommandProblem> {
+        let problem =
+            |reason| CommandProblem::Template { template: written.escape_debug().to_string(), reason };
+        if written.contains('\0') {
+            return Err(problem("it holds a NUL character"));
+        }
+        if let Some((name, text)) = conditional(written) {
+            if text.contains(['{', '}']) {
+                return Err(problem("what stands after the `?` is fixed and has no braces"));
+            }
+            return Ok(Self { condition: Some(name.to_owned()), pieces: vec![Piece::Text(text.to_owned())] });
+        }
+        let mut pieces = Vec::new();
+        let mut text = String::new();
+        let mut rest = written;
+        while let Some(at) = rest.find(['{', '}']) {
+            text.push_str(&rest[..at]);
+            rest = &rest[at..];
+            if let Some(after) = rest.strip_prefix("{{").or_else(|| rest.strip_prefix("}}")) {
+                text.push_str(&rest[..1]);
+                rest = after;
+                continue;
+            }
+            let inside =
+                rest.strip_prefix('{').ok_or_else(|| problem("a `}` without its `{`; `}}` is a brace"))?;
+            let (name, after) =
+                inside.split_once('}').ok_or_else(|| problem("a `{` without its `}`; `{{` is a brace"))?;
+            if name.contains('?') {
+                return Err(problem("`{name?text}` is an argument of its own"));
+            }
+            if !is_name(name) {
+                return Err(problem("between braces stands the name of a parameter"));
+            }
+            if !text.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut text)));
+            }
+            pieces.push(Piece::Value(name.to_owned()));
+            rest = after;
+        }
+        text.push_str(rest);
+        if !text.is_empty() || pieces.is_empty() {
+            pieces.push(Piece::Text(text));
+        }
+        Ok(Self { condition: None, pieces })
+    }
+
+    /// The parameters it names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let values = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Value(name) => Some(name.as_str()),
+            Piece::Text(_) => None,
+        });
+        self.condition.as_deref().into_iter().chain(values)
+    }
+
+    /// The text of a template without parameters.
+    pub(super) fn fixed(&self) -> Option<&str> {
+        match (self.pieces.as_slice(), &self.condition) {
+            ([Piece::Text(text)], None) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The parameter whose value comes first, so that it decides whether a program takes the argument for an option.
+    pub(super) fn leads_with(&self) -> Option<&str> {
+        match self.pieces.first() {
+            Some(Piece::Value(name)) => Some(name),
+            Some(Piece::Text(_)) | None => None,
+        }
+    }
+
+    /// Fills it. `None`: a parameter was not given, so there is no such argument.
+    pub(super) fn fill<'v>(&self, value: impl Fn(&str) -> Option<&'v str>) -> Option<String> {
+        let parts = self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => Some(text.as_str()),
+            Piece::Value(name) => value(name),
+        });
+        parts.collect()
+    }
+}
+
+/// The two halves of `{name?text}`.
+fn conditional(written: &str) -> Option<(&str, &str)> {
+    let (name, text) = written.strip_prefix('{')?.strip_suffix('}')?.split_once('?')?;
+    is_name(name).then_some((name, text))
+}
+
+/// Whether a text can name a parameter.
+pub(super) fn is_name(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Template;
+
+    fn filled(written: &str) -> Result<Option<String>, String> {
+        let template = Template::parse(written).map_err(|problem| problem.to_string())?;
+        Ok(template.fill(|name| match name {
+            "a" => Some("A{b}"),
+            "b" => Some("-B"),
+            _ => None,
+        }))
+    }
+
+    #[test]
+    fn templates_are_filled_once_and_never_read_again() {
+        let check = |written: &str, expected: Option<&str>| {
+            assert_eq!(filled(written).unwrap().as_deref(), expected, "{written}");
+        };
+        check("", Some(""));
+        check("plain $x `y`", Some("plain $x `y`"));
+        check("{a}", Some("A{b}"));
+        check("--x={a},{b}!", Some("--x=A{b},-B!"));
+        check("{none}", None);
+        check("--x={none}", None);
+        check("{{a}} {{}}", Some("{a} {}"));
+        check("{a?--verbose}", Some("--verbose"));
+    }
+
+    #[test]
+    fn templates_that_cannot_be_meant_are_refused() {
+        for written in ["{", "}", "{a", "a}", "{a b}", "{}", "x{a?y}", "{a?{b}}", "{1}", "a\0"] {
+            assert!(filled(written).is_err(), "{written}");
+        }
+    }
+
+    #[test]
+    fn the_value_that_leads_an_argument_is_known() {
+        let leads = |written: &str| Template::parse(written).unwrap().leads_with().map(str::to_owned);
+        assert_eq!(leads("{a}"), Some("a".to_owned()));
+        assert_eq!(leads("{a}/x"), Some("a".to_owned()));
+        assert_eq!(leads("--x={a}"), None);
+        assert_eq!(leads("{a?-v}"), None);
+    }
+}

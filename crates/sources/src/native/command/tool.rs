@@ -1,0 +1,252 @@
+//! A declared command as a tool.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use toolpost_model::{
+    Access, AccessKind, CallInput, CancelSupport, ClassFact, Declaration, EffectClass, Effects,
+    ExecutionKind, Lifecycle, OutputStream, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolId,
+    ToolKind, ToolOutput,
+};
+use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
+
+use super::{
+    declaration::{CommandDeclaration, CommandOutput},
+    error::{CommandError, CommandProblem},
+    output::{self, Written},
+    schema,
+    template::Template,
+    values::{Parameter, Values},
+};
+use crate::native::{
+    children::{Child, Children},
+    files::{PathError, key_of},
+    shell::{Origin, OutputEvents, Processes, Ran, Stream, run_to_end},
+};
+
+/// The end of time for a command without a limit of its own: the host's deadline comes first.
+const NO_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(super) struct CommandTool {
+    declaration: CommandDeclaration,
+    id: ToolId,
+    argv: Vec<Template>,
+    stdin: Option<Template>,
+    parameters: BTreeMap<String, Parameter>,
+    children: Arc<Children>,
+    processes: Arc<Processes>,
+}
+
+impl CommandTool {
+    pub(super) fn new(
+        declaration: CommandDeclaration,
+        children: Arc<Children>,
+        processes: Arc<Processes>,
+    ) -> Result<Self, CommandError> {
+        let name = declaration.name.clone();
+        Self::read(declaration, children, processes)
+            .map_err(|problem| CommandError { command: name, problem })
+    }
+
+    fn read(
+        mut declaration: CommandDeclaration,
+        children: Arc<Children>,
+        processes: Arc<Processes>,
+    ) -> Result<Self, CommandProblem> {
+        let name = &declaration.name;
+        let callable = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        if name.is_empty() || name.len() > 64 || !name.bytes().all(callable) {
+            return Err(CommandProblem::NameForm);
+        }
+        let id = ToolId::new("commands", name).map_err(CommandProblem::Name)?;
+        let argv: Vec<Template> =
+            declaration.argv.iter().map(|one| Template::parse(one)).collect::<Result<_, _>>()?;
+        match argv.first().map(Template::fixed) {
+            None | Some(Some("")) => return Err(CommandProblem::NoProgram),
+            Some(Some(_)) => {}
+            Some(None) => {
+                return Err(CommandProblem::ProgramFromParameter { program: declaration.argv[0].clone() });
+            }
+        }
+        let stdin = declaration.stdin.as_deref().map(Template::parse).transpose()?;
+        let parameters = std::mem::take(&mut declaration.parameters);
+        check_names(&declaration, &argv, stdin.as_ref(), &parameters.keys().cloned().collect::<Vec<_>>())?;
+        declaration.parameters = parameters.clone();
+        let parameters = parameters
+            .into_iter()
+            .map(|(name, declared)| Ok((name.clone(), Parameter::new(&name, declared)?)))
+            .collect::<Result<_, CommandProblem>>()?;
+        let variables = declaration.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        children.settings().environment.with(variables).map_err(CommandProblem::Environment)?;
+        if declaration.success_codes.is_empty() {
+            return Err(CommandProblem::NoSuccess);
+        }
+        if let Some(given) = &declaration.working_directory {
+            let refused = children.workspace().request(given).err();
+            refused.map_or(Ok(()), |refusal| Err(CommandProblem::Directory(refusal.to_string())))?;
+        }
+        Ok(Self { declaration, id, argv, stdin, parameters, children, processes })
+    }
+
+    fn values(&self, input: &CallInput) -> Result<Values<'_>, Refusal> {
+        let values = Values::read(&self.parameters, input.arguments().value())?;
+        values.check_dashes(&self.argv)?;
+        values.check_paths(self.children.workspace())?;
+        Ok(values)
+    }
+
+    fn profile(&self) -> toolpost_model::SandboxProfile {
+        self.declaration.profile(self.children.settings().profile)
+    }
+
+    fn directory(&self) -> Result<PathBuf, ToolFailure> {
+        let workspace = self.children.workspace();
+        let Some(given) = &self.declaration.working_directory else { return Ok(workspace.path().to_owned()) };
+        let requested =
+            workspace.request(given).map_err(|refusal| PathError::from(refusal).into_failure())?;
+        let located = workspace.locate(&requested).map_err(PathError::into_failure)?;
+        Ok(workspace.path().join(located.whole_path()))
+    }
+
+    async fn start(
+        &self,
+        values: &Values<'_>,
+        directory: PathBuf,
+    ) -> Result<(Process, Confines), ToolFailure> {
+        let variables =
+            self.declaration.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let environment = self
+            .children
+            .settings()
+            .environment
+            .with(variables)
+            .map_err(|refusal| ToolFailure::invalid(refusal.to_string()))?;
+        let confines = self.children.confines(self.profile());
+        let stderr = match self.declaration.output {
+            CommandOutput::Text => Stderr::WithStdout,
+            CommandOutput::Json | CommandOutput::Lines => Stderr::Piped,
+        };
+        let child = Child {
+            argv: values.fill(&self.argv).into_iter().map(Into::into).collect(),
+            environment,
+            directory,
+            stdin: if self.stdin.is_some() { Stdin::Piped } else { Stdin::Null },
+            stderr,
+            confines: confines.clone(),
+        };
+        Ok((self.children.start(child).await?, confines))
+    }
+}
+
+/// Every name in a template is declared, and every parameter is used.
+fn check_names(
+    declaration: &CommandDeclaration,
+    argv: &[Template],
+    stdin: Option<&Template>,
+    declared: &[String],
+) -> Result<(), CommandProblem> {
+    let written = declaration.argv.iter().chain(&declaration.stdin);
+    let templates: Vec<(&Template, &String)> = argv.iter().chain(stdin).zip(written).collect();
+    for (template, text) in &templates {
+        if let Some(name) = template.names().find(|name| !declared.iter().any(|known| known == name)) {
+            let template = (*text).clone();
+            return Err(CommandProblem::UnknownParameter { template, name: name.to_owned() });
+        }
+    }
+    let is_used =
+        |name: &&String| !templates.iter().any(|(template, _)| template.names().any(|used| used == *name));
+    match declared.iter().find(is_used) {
+        Some(name) => Err(CommandProblem::UnusedParameter { name: name.clone() }),
+        None => Ok(()),
+    }
+}
+
+impl Tool for CommandTool {
+    fn declaration(&self) -> Declaration {
+        let declared = &self.declaration;
+        let mut declaration = Declaration::new(self.id.clone(), declared.description.clone());
+        declaration.kind = ToolKind::Shell;
+        declaration.toolkit = "commands".to_owned();
+        declaration.tags = vec!["command".to_owned(), declared.class.as_str().to_owned()];
+        declaration.search_hint = declared.argv.first().cloned().unwrap_or_default();
+        declaration.input.schema = Arc::new(schema::of(declared));
+        declaration.output.schema = output::schema(declared.output).map(Arc::new);
+        if let Some(setup) = self.children.missing_setup() {
+            declaration.lifecycle = Lifecycle::RequiresSetup(setup);
+        }
+        let interface = &mut declaration.interface;
+        interface.safety.class = ClassFact::Always(declared.class);
+        interface.permission.risk = match declared.class {
+            EffectClass::Read => RiskLevel::Low,
+            EffectClass::Write | EffectClass::Network => RiskLevel::Medium,
+            EffectClass::Execute | EffectClass::Unknown => RiskLevel::High,
+        };
+        interface.permission.access = vec![AccessKind::CodeExecution];
+        interface.execution.kind = ExecutionKind::LocalProcess;
+        interface.execution.streaming = true;
+        interface.execution.cancel = CancelSupport::Cooperative;
+        interface.execution.idempotent = declared.idempotent;
+        interface.execution.timeout_ms =
+            declared.timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok());
+        interface.rendering.subject_argument = declared.parameters.keys().next().cloned();
+        declaration
+    }
+
+    fn check(&self, input: &CallInput) -> Result<(), Refusal> {
+        self.values(input)?;
+        self.children.check(self.profile())
+    }
+
+    /// The operator says what kind of effect it has; the paths among the arguments say on what.
+    fn effects(&self, input: &CallInput) -> Option<Effects> {
+        let mut effects = Effects::of(self.declaration.class);
+        effects.idempotent |= self.declaration.idempotent;
+        let access = match self.declaration.class {
+            EffectClass::Read => Access::Read,
+            EffectClass::Write | EffectClass::Network | EffectClass::Execute | EffectClass::Unknown => {
+                Access::Write
+            }
+        };
+        let workspace = self.children.workspace();
+        let values = self.values(input).ok()?;
+        for (_, given) in values.paths() {
+            effects = effects.using(key_of(workspace, given)?, access);
+        }
+        // What it writes beside its paths nobody knows, so without any it runs alone in its session.
+        effects.concurrency_safe &= access == Access::Read || !effects.uses.is_empty();
+        Some(match self.children.caution(self.profile()) {
+            Some(lack) => effects.with_caution(format!("the command would run unconfined: {lack}")),
+            None => effects,
+        })
+    }
+
+    async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
+        let mut values =
+            self.values(&call.input).map_err(|refusal| ToolFailure::of(refusal.class, refusal.message))?;
+        values.locate(self.children.workspace())?;
+        let directory = self.directory()?;
+        let (mut process, confines) = self.start(&values, directory.clone()).await?;
+        let (log, errors) = (self.processes.new_log(), self.processes.new_log());
+        let input = self.stdin.as_ref().and_then(|template| values.fill_one(template));
+        let input = process.take_stdin().map(|pipe| (pipe, input.unwrap_or_default().into_bytes()));
+        let combined = self.declaration.output == CommandOutput::Text;
+        let events = |stream| Some(OutputEvents::new(call.context.clone(), stream));
+        let first = if combined { OutputStream::Combined } else { OutputStream::Stdout };
+        let streams = vec![
+            Stream { pipe: process.take_stdout(), log: &log, events: events(first) },
+            Stream { pipe: process.take_stderr(), log: &errors, events: events(OutputStream::Stderr) },
+        ];
+        let until = Instant::now() + self.declaration.timeout.unwrap_or(NO_LIMIT);
+        let end = run_to_end(&mut process, streams, input, until, &call.context).await;
+        let ran = Ran { process: &process, confines: &confines, directory: &directory, end, log };
+        let command = values.fill(&self.argv).join(" ");
+        let origin = Origin { command, description: Some(self.declaration.name.clone()) };
+        let written =
+            Written { ran: &ran, errors: &errors, kept_for: (&call.context, &self.processes, origin) };
+        written.output(&self.declaration).await
+    }
+}

@@ -1,0 +1,261 @@
+//! What a process wrote, kept so that any part of it can be read again.
+//!
+//! The first bytes stay in memory, which is all that most commands need. Beyond that everything goes to a spool file,
+//! up to a limit; beyond the limit only the latest bytes are kept, and the rest is counted. Appending never waits for
+//! a reader.
+
+use std::{
+    collections::VecDeque,
+    io,
+    os::fd::OwnedFd,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::watch;
+
+use super::spool::SpoolDirectory;
+
+/// Kept in memory before a file is used.
+const IN_MEMORY: usize = 256 * 1024;
+/// The latest bytes that are kept beyond the limit.
+const RECENT: usize = 64 * 1024;
+
+/// The output of one process.
+pub(crate) struct OutputLog {
+    kept: Mutex<Kept>,
+    spool: SpoolDirectory,
+    limit: u64,
+    total: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// The first bytes, until there is a file.
+    memory: Vec<u8>,
+    file: Option<Arc<OwnedFd>>,
+    in_file: u64,
+    /// No more is kept: the limit is reached, or the disk is full.
+    full: bool,
+    /// The latest of what was not kept.
+    recent: VecDeque<u8>,
+    total: u64,
+    lines: u64,
+    ends_in_line: bool,
+}
+
+/// A part of the output.
+pub(crate) struct Page {
+    pub(crate) bytes: Vec<u8>,
+    /// Where it begins. Later than asked for when what lies before is not kept any more.
+    pub(crate) offset: u64,
+    /// How many bytes have been written in all.
+    pub(crate) total: u64,
+}
+
+impl Page {
+    /// Where the next page begins.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset + self.bytes.len() as u64
+    }
+}
+
+/// What goes to the file next.
+struct Spill {
+    file: Option<Arc<OwnedFd>>,
+    at: u64,
+    data: Vec<u8>,
+}
+
+impl Spill {
+    /// The file, how many bytes fitted, and how many there were.
+    fn write(self, spool: &SpoolDirectory, room: u64) -> io::Result<(Arc<OwnedFd>, usize, usize)> {
+        let file = self.file.map_or_else(|| spool.create().map(Arc::new), Ok)?;
+        let fits = self.data.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        write_at(&file, &self.data[..fits], self.at)?;
+        Ok((file, fits, self.data.len()))
+    }
+}
+
+/// Where a part is to be found.
+enum Place {
+    Here(Vec<u8>, u64),
+    InFile(Arc<OwnedFd>, u64, usize),
+}
+
+impl OutputLog {
+    pub(crate) fn new(spool: SpoolDirectory, limit: u64) -> Self {
+        Self { kept: Mutex::default(), spool, limit, total: watch::Sender::new(0) }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn total(&self) -> u64 {
+        self.kept().total
+    }
+
+    /// Lines written so far; one that has no end yet counts too.
+    pub(crate) fn lines(&self) -> u64 {
+        let kept = self.kept();
+        kept.lines + u64::from(kept.ends_in_line)
+    }
+
+    /// Bytes that are kept nowhere.
+    pub(crate) fn dropped(&self) -> u64 {
+        let kept = self.kept();
+        kept.total - kept.whole() - kept.recent.len() as u64
+    }
+
+    /// Bytes of the spool file.
+    pub(crate) fn spooled(&self) -> u64 {
+        self.kept().in_file
+    }
+
+    /// Whether what comes now is not kept for long.
+    pub(crate) fn is_full(&self) -> bool {
+        self.kept().full
+    }
+
+    /// Tells of every growth.
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.total.subscribe()
+    }
+
+    /// Adds what came next. Only one task may add.
+    pub(crate) async fn append(&self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let spill = {
+            let mut kept = self.kept();
+            if kept.full {
+                kept.remember(bytes);
+                kept.count(bytes);
+                None
+            } else if kept.file.is_none() && kept.memory.len() + bytes.len() <= IN_MEMORY {
+                kept.memory.extend_from_slice(bytes);
+                kept.count(bytes);
+                None
+            } else {
+                // Copied, not taken: whoever reads meanwhile still finds it.
+                Some(Spill {
+                    file: kept.file.clone(),
+                    at: kept.in_file,
+                    data: [&kept.memory, bytes].concat(),
+                })
+            }
+        };
+        if let Some(spill) = spill {
+            self.spill(spill, bytes).await;
+        }
+        let total = self.kept().total;
+        self.total.send_replace(total);
+    }
+
+    /// Writes to the file what fits there. What is on its way is not counted yet.
+    async fn spill(&self, spill: Spill, bytes: &[u8]) {
+        let (spool, room) = (self.spool.clone(), self.limit.saturating_sub(spill.at));
+        let written = tokio::task::spawn_blocking(move || spill.write(&spool, room)).await;
+        let mut kept = self.kept();
+        match written {
+            Ok(Ok((file, fits, length))) => {
+                kept.file = Some(file);
+                kept.memory = Vec::new();
+                kept.in_file += fits as u64;
+                kept.full = fits < length;
+                kept.remember(&bytes[bytes.len() - (length - fits).min(bytes.len())..]);
+            }
+            // A full disk must not stop the command: its output is kept as far as memory allows.
+            Ok(Err(_)) | Err(_) => {
+                kept.full = true;
+                kept.remember(bytes);
+            }
+        }
+        kept.count(bytes);
+    }
+
+    /// Reads up to `limit` bytes from `offset` on.
+    pub(crate) async fn read(&self, offset: u64, limit: usize) -> io::Result<Page> {
+        let (place, total) = {
+            let kept = self.kept();
+            (kept.place(offset.min(kept.total), limit), kept.total)
+        };
+        match place {
+            Place::Here(bytes, offset) => Ok(Page { bytes, offset, total }),
+            Place::InFile(file, offset, length) => {
+                let read = tokio::task::spawn_blocking(move || read_at(&file, offset, length)).await;
+                Ok(Page { bytes: read.map_err(io::Error::other)??, offset, total })
+            }
+        }
+    }
+}
+
+impl Kept {
+    /// How far the output is kept without a hole.
+    fn whole(&self) -> u64 {
+        if self.file.is_some() { self.in_file } else { self.memory.len() as u64 }
+    }
+
+    fn count(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        self.lines += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.ends_in_line = bytes.last() != Some(&b'\n');
+    }
+
+    fn remember(&mut self, bytes: &[u8]) {
+        self.recent.extend(&bytes[bytes.len().saturating_sub(RECENT)..]);
+        let over = self.recent.len().saturating_sub(RECENT);
+        self.recent.drain(..over);
+    }
+
+    fn place(&self, offset: u64, limit: usize) -> Place {
+        let whole = self.whole();
+        if offset < whole {
+            let length = limit.min(usize::try_from(whole - offset).unwrap_or(usize::MAX));
+            return match &self.file {
+                Some(file) => Place::InFile(Arc::clone(file), offset, length),
+                None => {
+                    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.memory.len());
+                    Place::Here(self.memory[start..start + length].to_vec(), offset)
+                }
+            };
+        }
+        let recent_from = self.total - self.recent.len() as u64;
+        let offset = offset.max(recent_from);
+        let skip = usize::try_from(offset - recent_from).unwrap_or(usize::MAX);
+        Place::Here(self.recent.iter().skip(skip).take(limit).copied().collect(), offset)
+    }
+}
+
+fn write_at(file: &OwnedFd, mut data: &[u8], mut at: u64) -> io::Result<()> {
+    while !data.is_empty() {
+        let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(file, data, at))?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        data = &data[written..];
+        at += written as u64;
+    }
+    Ok(())
+}
+
+fn read_at(file: &OwnedFd, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        let read = rustix::io::retry_on_intr(|| {
+            rustix::io::pread(file, &mut bytes[filled..], offset + filled as u64)
+        })?;
+        if read == 0 {
+            break;
+        }
+        filled += read;
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! The processes of all sessions: what runs in the background, and what ended and can still be read.
+//!
+//! A session finds only its own. Everything of a session ends with it, and everything ends with the host.
+
+mod entry;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use toolpost_model::{CallContext, ErrorClass, SessionId, ToolFailure};
+
+pub(crate) use entry::{Entry, Origin, State};
+
+use super::{log::OutputLog, spool::SpoolDirectory};
+use crate::native::files::shown;
+
+/// Processes of one session that run at a time.
+const RUNNING_IN_SESSION: usize = 16;
+/// Processes of all sessions that run at a time.
+const RUNNING_IN_ALL: usize = 64;
+/// Ended processes of one session that can still be read.
+const ENDED_IN_SESSION: usize = 32;
+/// Bytes on disk that the ended processes of one session may hold.
+const ENDED_BYTES: u64 = 256 << 20;
+/// Bytes kept of one process.
+const OUTPUT_BYTES: u64 = 64 << 20;
+
+/// Keeps processes by session.
+pub(crate) struct Processes {
+    spool: SpoolDirectory,
+    sessions: Mutex<HashMap<SessionId, Vec<Arc<Entry>>>>,
+}
+
+impl Processes {
+    pub(crate) fn new(spool: SpoolDirectory) -> Self {
+        Self { spool, sessions: Mutex::default() }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Vec<Arc<Entry>>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for the output of a new process.
+    pub(crate) fn new_log(&self) -> Arc<OutputLog> {
+        Arc::new(OutputLog::new(self.spool.clone(), OUTPUT_BYTES))
+    }
+
+    /// Whether the session may start one more in the background.
+    pub(crate) fn check_room(&self, session: &SessionId) -> Result<(), ToolFailure> {
+        let sessions = self.sessions();
+        let running = |entries: &Vec<Arc<Entry>>| entries.iter().filter(|entry| entry.is_alive()).count();
+        let own = sessions.get(session).map_or(0, running);
+        let all: usize = sessions.values().map(running).sum();
+        let (count, limit, whose) = match (own, all) {
+            (own, _) if own >= RUNNING_IN_SESSION => (own, RUNNING_IN_SESSION, "of this session"),
+            (_, all) if all >= RUNNING_IN_ALL => (all, RUNNING_IN_ALL, "of this host"),
+            _ => return Ok(()),
+        };
+        let message =
+            format!("{count} processes {whose} run in the background already, the limit is {limit}");
+        Err(ToolFailure::of(ErrorClass::RateLimited, message)
+            .code("too_many_processes")
+            .hint("end one with `process_kill`; `process_status` lists them")
+            .untouched())
+    }
+
+    /// Keeps a process, and lets go of ended ones that are too many.
+    pub(crate) fn keep(&self, session: &SessionId, entry: Arc<Entry>) {
+        let mut sessions = self.sessions();
+        let entries = sessions.entry(session.clone()).or_default();
+        entries.push(entry);
+        let (mut ended, mut bytes) = (0, 0);
+        // From the latest back: what is over a limit goes.
+        let mut stays: Vec<bool> = entries
+            .iter()
+            .rev()
+            .map(|entry| {
+                if entry.is_alive() {
+                    return true;
+                }
+                ended += 1;
+                bytes += entry.log.spooled();
+                ended == 1 || (ended <= ENDED_IN_SESSION && bytes <= ENDED_BYTES)
+            })
+            .collect();
+        entries.retain(|_| stays.pop().unwrap_or(true));
+    }
+
+    /// The session's process of that id.
+    pub(crate) fn find(&self, context: &CallContext, id: &str) -> Result<Arc<Entry>, ToolFailure> {
+        let sessions = self.sessions();
+        let entries = sessions.get(context.session_id()).map_or(&[][..], Vec::as_slice);
+        entries.iter().find(|entry| entry.id == id).cloned().ok_or_else(|| {
+            ToolFailure::invalid(format!("this session has no process `{}`", shown(id)))
+                .code("not_found")
+                .hint("`process_status` without arguments lists the processes of this session")
+        })
+    }
+
+    /// All processes of a session, the oldest first.
+    pub(crate) fn of(&self, session: &SessionId) -> Vec<Arc<Entry>> {
+        self.sessions().get(session).cloned().unwrap_or_default()
+    }
+
+    /// Ends one and forgets it.
+    pub(crate) fn forget(&self, session: &SessionId, id: &str) {
+        if let Some(entries) = self.sessions().get_mut(session) {
+            entries.iter().filter(|entry| entry.id == id).for_each(|entry| entry.abandon());
+            entries.retain(|entry| entry.id != id);
+        }
+    }
+
+    /// Ends everything of a session.
+    pub(crate) fn close(&self, session: &SessionId) {
+        let entries = self.sessions().remove(session).unwrap_or_default();
+        entries.iter().for_each(|entry| entry.abandon());
+    }
+}

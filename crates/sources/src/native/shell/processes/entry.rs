@@ -1,0 +1,192 @@
+//! One process that outlives the call that started it, or what is left of one that ended.
+
+use std::{
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    net::unix::pipe::{Receiver, Sender},
+    sync::{Mutex, Notify, watch},
+    task::AbortHandle,
+    time::timeout,
+};
+use toolpost_model::{AppliedSandbox, CallContext};
+use toolpost_sandbox::{Ended, Process};
+
+use crate::native::shell::{log::OutputLog, run::pump};
+
+/// How long a process that was told to stop may tidy up.
+const GRACE: Duration = Duration::from_secs(3);
+/// How long output is awaited after the last process is gone.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// A process that can be asked about.
+pub(crate) struct Entry {
+    pub(crate) id: String,
+    pub(crate) origin: Origin,
+    pub(crate) log: Arc<OutputLog>,
+    pub(crate) sandbox: AppliedSandbox,
+    began: Instant,
+    state: watch::Receiver<State>,
+    stdin: Mutex<Option<Sender>>,
+    stop: Arc<Stop>,
+    /// Ends the task that holds the process, and with it the whole tree.
+    task: Option<AbortHandle>,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) command: String,
+    pub(crate) description: Option<String>,
+}
+
+/// How far a process got.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum State {
+    Running,
+    /// Nothing of it is left: what a command started ends with it.
+    Ended(Ended, Duration),
+}
+
+#[derive(Default)]
+struct Stop {
+    gently: Notify,
+    at_once: Notify,
+}
+
+impl Entry {
+    /// Takes a process over: a task tends it until it ends, or until this entry is dropped.
+    pub(crate) fn tend(
+        context: &CallContext,
+        origin: Origin,
+        mut process: Process,
+        log: Arc<OutputLog>,
+    ) -> Arc<Self> {
+        let (state, watched) = watch::channel(State::Running);
+        let (stop, began, sandbox) = (Arc::<Stop>::default(), Instant::now(), process.applied().clone());
+        let stdin = Mutex::new(process.take_stdin());
+        let output = process.take_stdout();
+        let tending = tend(process, output, Arc::clone(&log), Arc::clone(&stop), state, began);
+        let task = Some(tokio::spawn(tending).abort_handle());
+        Arc::new(Self { id: new_id(context), origin, log, sandbox, began, state: watched, stdin, stop, task })
+    }
+
+    /// What is left of a run that is over.
+    pub(crate) fn ended(
+        context: &CallContext,
+        origin: Origin,
+        log: Arc<OutputLog>,
+        sandbox: AppliedSandbox,
+        (ended, duration): (Ended, Duration),
+    ) -> Arc<Self> {
+        let (_, state) = watch::channel(State::Ended(ended, duration));
+        let (stdin, stop) = (Mutex::new(None), Arc::default());
+        Arc::new(Self {
+            id: new_id(context),
+            origin,
+            log,
+            sandbox,
+            began: Instant::now(),
+            state,
+            stdin,
+            stop,
+            task: None,
+        })
+    }
+
+    pub(crate) fn state(&self) -> State {
+        *self.state.borrow()
+    }
+
+    /// Whether anything of it may still run.
+    pub(crate) fn is_alive(&self) -> bool {
+        matches!(self.state(), State::Running)
+    }
+
+    /// How long it has run, or ran.
+    pub(crate) fn duration(&self) -> Duration {
+        match self.state() {
+            State::Running => self.began.elapsed(),
+            State::Ended(_, duration) => duration,
+        }
+    }
+
+    /// Waits until nothing of it is left.
+    pub(crate) async fn gone(&self) {
+        // The sender goes after the last state is told, or with the host.
+        let _ = self.state.clone().wait_for(|state| matches!(state, State::Ended(..))).await;
+    }
+
+    /// Asks it to end, and ends it if it does not.
+    pub(crate) fn terminate(&self) {
+        self.stop.gently.notify_one();
+    }
+
+    /// Ends it, whatever it does.
+    pub(crate) fn kill(&self) {
+        self.stop.at_once.notify_one();
+    }
+
+    /// Lets go of it, whoever still looks at it: the tree ends with the task that holds it.
+    pub(crate) fn abandon(&self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+
+    /// Its input, until that is closed.
+    pub(crate) fn stdin(&self) -> &Mutex<Option<Sender>> {
+        &self.stdin
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+/// From the random half of the call's id: unique, and short enough for a model to copy.
+fn new_id(context: &CallContext) -> String {
+    format!("p{}", &context.invocation_id().to_hex()[20..])
+}
+
+/// Holds the process until nothing of it is left.
+async fn tend(
+    mut process: Process,
+    output: Option<Receiver>,
+    log: Arc<OutputLog>,
+    stop: Arc<Stop>,
+    state: watch::Sender<State>,
+    began: Instant,
+) {
+    let flow = async {
+        if let Some(output) = output {
+            pump(output, &log, None).await;
+        }
+    };
+    let mut flow = pin!(flow);
+    let (mut flowing, mut told_gently) = (true, false);
+    let mut patience = pin!(tokio::time::sleep(GRACE));
+    loop {
+        tokio::select! {
+            _ = process.wait() => break,
+            () = &mut flow, if flowing => flowing = false,
+            () = stop.gently.notified() => {
+                process.terminate();
+                told_gently = true;
+                patience.set(tokio::time::sleep(GRACE));
+            }
+            () = stop.at_once.notified() => break,
+            () = &mut patience, if told_gently => break,
+        }
+    }
+    let ended = process.kill().await;
+    if flowing {
+        let _ = timeout(DRAIN, flow).await;
+    }
+    state.send_replace(State::Ended(ended, began.elapsed()));
+}

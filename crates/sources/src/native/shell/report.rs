@@ -1,0 +1,194 @@
+//! What is told of a run that is over, by the shell and by declared commands.
+
+use std::{io, path::Path, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolpost_model::{CallContext, Content, ErrorClass, ToolFailure, ToolOutput, Truncation};
+use toolpost_sandbox::{Confines, Process};
+
+use super::{
+    log::OutputLog,
+    processes::{Entry, Origin, Processes},
+    refusal::{SandboxRefusal, Scene, guess},
+    run::{RunEnd, Stopped},
+    shown::{Shown, ShownLimits, shown},
+    told::{add_line, count, ending},
+};
+
+/// A run that is over, with its output.
+pub(crate) struct Ran<'r> {
+    pub(crate) process: &'r Process,
+    pub(crate) confines: &'r Confines,
+    pub(crate) directory: &'r Path,
+    pub(crate) end: RunEnd,
+    pub(crate) log: Arc<OutputLog>,
+}
+
+/// How a command ended and how much it wrote.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Report {
+    /// `exited`; `running` for a command in the background; `stopped` where its time was over or it was canceled.
+    pub(crate) state: &'static str,
+    /// For `process_read` and its relatives: a command in the background, or one with more output than is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) process_id: Option<String>,
+    /// What the command said itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) exit_code: Option<i32>,
+    /// The signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) signal: Option<i32>,
+    /// Something of it was ended because the memory limit was reached.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) out_of_memory: bool,
+    /// Bytes it wrote.
+    pub(crate) output_bytes: u64,
+    /// Lines it wrote.
+    pub(crate) output_lines: u64,
+    /// Only the head and the tail of its output are shown.
+    pub(crate) truncated: bool,
+    /// Bytes that were not even kept: the output is larger than that.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) dropped_bytes: u64,
+    /// Bytes that are no UTF-8 were replaced in what is shown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) lossy: bool,
+    /// How long it ran.
+    pub(crate) duration_ms: u64,
+    /// A guess that the sandbox refused it something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sandbox_refusal: Option<SandboxRefusal>,
+}
+
+/// What a model is told of a run.
+pub(crate) struct Told {
+    /// The output, or its head and tail.
+    pub(crate) text: String,
+    /// How it ended, and what the sandbox may have to do with it.
+    pub(crate) closing: Vec<String>,
+    pub(crate) report: Report,
+}
+
+impl Told {
+    /// The output and how it ended.
+    pub(crate) fn whole(&self) -> String {
+        let mut text = self.text.clone();
+        self.closing.iter().for_each(|line| add_line(&mut text, line));
+        text
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Report {
+    /// Of a process in the background.
+    pub(crate) fn of_running(entry: &Entry) -> Self {
+        Self {
+            state: "running",
+            process_id: Some(entry.id.clone()),
+            exit_code: None,
+            signal: None,
+            out_of_memory: false,
+            output_bytes: entry.log.total(),
+            output_lines: entry.log.lines(),
+            truncated: false,
+            dropped_bytes: 0,
+            lossy: false,
+            duration_ms: millis(entry.duration()),
+            sandbox_refusal: None,
+        }
+    }
+}
+
+pub(crate) fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Ran<'_> {
+    /// Output and facts of the run. What is not shown stays readable for the session.
+    pub(crate) async fn report(
+        &self,
+        limits: ShownLimits,
+        (context, processes, origin): (&CallContext, &Processes, Origin),
+    ) -> io::Result<Told> {
+        let output = shown(&self.log, limits).await?;
+        let RunEnd { ended, stopped, duration } = self.end;
+        let scene =
+            Scene { confines: self.confines, applied: self.process.applied(), directory: self.directory };
+        let refusal = if stopped.is_none() { guess(&output, ended, &scene) } else { None };
+        let process_id = output.cut.is_some().then(|| {
+            let (log, sandbox) = (Arc::clone(&self.log), self.process.applied().clone());
+            let entry = Entry::ended(context, origin, log, sandbox, (ended, duration));
+            processes.keep(context.session_id(), Arc::clone(&entry));
+            entry.id.clone()
+        });
+        let text = output.text(|cut| {
+            let id = process_id.as_deref().unwrap_or_default();
+            let (bytes, lines) = (count(cut.bytes, "byte"), count(cut.lines, "line"));
+            let read = format!("process_read {{\"process_id\": \"{id}\", \"offset\": {}}}", cut.offset);
+            format!("[… {bytes} in {lines} not shown; `{read}` reads on here …]")
+        });
+        let how = if stopped.is_some() { "[stopped]".to_owned() } else { format!("[{}]", ending(ended)) };
+        let closing = std::iter::once(how).chain(refusal.as_ref().map(SandboxRefusal::told)).collect();
+        Ok(Told { text, closing, report: self.facts(&output, process_id, refusal) })
+    }
+
+    fn facts(&self, output: &Shown, process_id: Option<String>, refusal: Option<SandboxRefusal>) -> Report {
+        let ended = self.end.ended;
+        let by_itself = self.end.stopped.is_none();
+        Report {
+            state: if by_itself { "exited" } else { "stopped" },
+            process_id,
+            exit_code: ended.code.filter(|_| by_itself),
+            signal: ended.signal.filter(|_| by_itself),
+            out_of_memory: ended.out_of_memory,
+            output_bytes: self.log.total(),
+            output_lines: self.log.lines(),
+            truncated: output.cut.is_some(),
+            dropped_bytes: self.log.dropped(),
+            lossy: output.lossy,
+            duration_ms: millis(self.end.duration),
+            sandbox_refusal: refusal,
+        }
+    }
+
+    /// As the call's result, where the command came to its own end.
+    pub(crate) fn output(&self, text: String, report: &Report) -> Result<ToolOutput, serde_json::Error> {
+        let shown = text.len() as u64;
+        let truncated = report.process_id.as_ref().map(|id| Truncation {
+            shown,
+            total: Some(report.output_bytes),
+            unit: "bytes".to_owned(),
+            hint: Some(format!("`process_read` with `process_id` `{id}` reads any part of the output")),
+        });
+        Ok(ToolOutput {
+            content: vec![Content::text(text)],
+            structured: Some(serde_json::to_value(report)?),
+            exit_code: report.exit_code,
+            truncated,
+            sandbox: Some(Box::new(self.process.applied().clone())),
+            ..ToolOutput::default()
+        })
+    }
+
+    /// As the call's result, where it was stopped.
+    pub(crate) fn stopped(&self, stopped: Stopped, told: &Told) -> ToolFailure {
+        let seconds = self.end.duration.as_secs_f64();
+        let failure = match stopped {
+            Stopped::OutOfTime => {
+                ToolFailure::of(ErrorClass::Timeout, format!("the command was stopped after {seconds:.1} s"))
+                    .code("command_timeout")
+            }
+            Stopped::ByHost => {
+                ToolFailure::of(ErrorClass::Canceled, format!("the command was stopped after {seconds:.1} s"))
+            }
+        };
+        let mut failure = failure.confined(self.process.applied().clone());
+        failure.content = vec![Content::text(told.whole())];
+        failure.details = serde_json::to_value(&told.report).ok();
+        failure
+    }
+}

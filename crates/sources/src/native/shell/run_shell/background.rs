@@ -1,0 +1,68 @@
+//! A command that goes on after its call.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+use toolpost_model::{CallContext, Content, ErrorClass, ToolFailure, ToolOutput};
+use toolpost_sandbox::Stdin;
+
+use super::{Arguments, Shell};
+use crate::native::shell::{
+    processes::{Entry, State},
+    report::Report,
+    shown::{ShownLimits, shown},
+    told::{add_line, ending},
+};
+
+/// How long the call waits for a command that fails at once: its caller wants to know.
+const FIRST_LOOK: Duration = Duration::from_millis(200);
+
+impl Shell {
+    pub(super) async fn run_in_background(
+        &self,
+        arguments: &Arguments,
+        context: &CallContext,
+    ) -> Result<ToolOutput, ToolFailure> {
+        self.processes.check_room(context.session_id())?;
+        let directory = self.directory(arguments.working_directory.as_deref())?;
+        let (process, _) = self.start(arguments, directory, Stdin::Piped).await?;
+        let entry = Entry::tend(context, arguments.origin(), process, self.processes.new_log());
+        self.processes.keep(context.session_id(), Arc::clone(&entry));
+        let _ = timeout(FIRST_LOOK, entry.gone()).await;
+        // A session that was closed meanwhile did not find the process yet when it ended the others.
+        if context.is_canceled() {
+            self.processes.forget(context.session_id(), &entry.id);
+            let message = "the call was canceled, and its process ended with it";
+            return Err(ToolFailure::of(ErrorClass::Canceled, message));
+        }
+        let output = shown(&entry.log, ShownLimits::default()).await?;
+        let mut text = output.text(|cut| format!("[… {} bytes not shown …]", cut.bytes));
+        let mut report = Report::of_running(&entry);
+        let id = &entry.id;
+        let state = match entry.state() {
+            State::Running => {
+                format!("runs in the background; `process_read` with `process_id` `{id}` shows its output")
+            }
+            State::Ended(ended, _) => {
+                (report.exit_code, report.signal) = (ended.code, ended.signal);
+                report.state = "exited";
+                format!("it is over already: {}; `process_id` `{id}`", ending(ended))
+            }
+        };
+        (report.truncated, report.lossy) = (output.cut.is_some(), output.lossy);
+        add_line(&mut text, &format!("[{state}]"));
+        let summary = format!(
+            "{}: {}",
+            arguments.subject(),
+            if report.exit_code.is_some() { "over" } else { "running" }
+        );
+        Ok(ToolOutput {
+            content: vec![Content::text(text)],
+            structured: Some(serde_json::to_value(&report)?),
+            summary: Some(summary),
+            exit_code: report.exit_code,
+            sandbox: Some(Box::new(entry.sandbox.clone())),
+            ..ToolOutput::default()
+        })
+    }
+}
