@@ -22,7 +22,7 @@ use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_crea
 use crate::{
     a2e::{self, Capability, ToolsEntry},
     auth::{Access, Door, KnownToken},
-    compose::{HostParts, StartError, host_on, open_data_dir},
+    compose::{HostParts, NativeHandover, StartError, host_on, open_data_dir},
     http::{About, Gate, Shared},
     listen::{self, Listener},
 };
@@ -94,10 +94,10 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds values that must never be written or shown, with their kind.
+    /// What the native tools need beside the configuration. Without it they start no process.
     #[must_use]
-    pub fn secrets(mut self, secrets: impl IntoIterator<Item = (String, String)>) -> Self {
-        self.parts.secrets.extend(secrets);
+    pub fn native(mut self, handover: NativeHandover) -> Self {
+        self.parts.native = handover;
         self
     }
 

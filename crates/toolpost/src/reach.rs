@@ -57,17 +57,11 @@ pub(crate) async fn reach(
         return Ok(Reached::Running(client));
     }
     settings.notices.iter().for_each(terminal::warn);
-    // What only looks sends nothing, so it should not fail for a credential that is not there.
-    let credentials = match purpose {
-        Purpose::Call => settings.credentials()?,
-        Purpose::Look => Vec::new(),
+    let (config, native) = match purpose {
+        Purpose::Call => (settings.config.clone(), settings.handover()?),
+        Purpose::Look => settings.to_look_at(),
     };
-    let parts = HostParts { secrets: settings::to_redact(&credentials), ..HostParts::default() };
-    let mut config = settings.config.clone();
-    if purpose == Purpose::Look {
-        config.data_dir = None;
-    }
-    match open_host(&config, parts).await {
+    match open_host(&config, HostParts { native, ..HostParts::default() }).await {
         Ok(opened) => {
             opened.host.notices().iter().for_each(terminal::warn);
             let session = opened.host.default_session(&Principal::operator("local"));

@@ -6,9 +6,10 @@ use anyhow::Context;
 use sha2::{Digest, Sha256};
 use toolpost_config::{
     A2eHostFile, ConfigError, ConfigFile, HostConfig, Layer, NetworkSection, Notice, RootAccess, RootEntry,
-    RuleEntry, SandboxSection, Secret, Standing, read_config,
+    RuleEntry, SandboxSection, Standing, read_config,
 };
 use toolpost_model::RuleOrigin;
+use toolpost_serve::NativeHandover;
 use toolpost_store::{DataDir, DataDirError, TrustStore};
 
 use crate::{
@@ -33,22 +34,36 @@ pub(crate) struct Settings {
     pub(crate) notices: Vec<Notice>,
     /// The workspace's file and whether it is trusted, where there is one.
     pub(crate) project: Option<Project>,
-    /// A trusted file was given.
-    pub(crate) from_file: bool,
+    /// The trusted file that was given.
+    pub(crate) file: Option<PathBuf>,
 }
 
 impl Settings {
-    /// The values of the credentials by their names, for whoever opens a host. Only then: a credential that cannot
-    /// be read is no reason not to look at the record or to be told by `doctor`.
-    pub(crate) fn credentials(&self) -> anyhow::Result<Vec<(String, Secret)>> {
-        environment::credentials(&self.config.network.credentials)
+    /// What the native tools of a host need beside the configuration. Credentials are looked up here and not before:
+    /// one that cannot be read is no reason not to look at the record or to be told by `doctor`.
+    pub(crate) fn handover(&self) -> anyhow::Result<NativeHandover> {
+        Ok(NativeHandover {
+            program: environment::this_program(),
+            credentials: environment::credentials(&self.config.network.credentials)?,
+            own_files: self.file.iter().cloned().collect(),
+        })
     }
-}
 
-/// Credentials as the redactor wants them: the kind that is shown in a value's place, and the value.
-pub(crate) fn to_redact(credentials: &[(String, Secret)]) -> Vec<(String, String)> {
-    let pair = |(name, value): &(String, Secret)| (format!("credential_{name}"), value.reveal().to_owned());
-    credentials.iter().map(pair).collect()
+    /// The same for a host that only shows its tools and never calls one.
+    pub(crate) fn to_look_at(&self) -> (HostConfig, NativeHandover) {
+        let mut config = self.config.clone();
+        config.data_dir = None;
+        config.network.credentials.clear();
+        let program = environment::this_program();
+        (
+            config,
+            NativeHandover {
+                program,
+                own_files: self.file.iter().cloned().collect(),
+                ..NativeHandover::default()
+            },
+        )
+    }
 }
 
 /// The configuration file found in a workspace.
@@ -118,7 +133,9 @@ pub(crate) fn resolve_over(
     config.workspace = Some(place_found.workspace.clone());
     config.data_dir = Some(place_found.data_dir.clone());
     config.environment = environment::child_variables(&config);
-    Ok(Settings { place: place_found, config, notices, project, from_file: place.config.is_some() })
+    // The workspace's own file is protected by its name.
+    let file = place.config.as_deref().map(environment::real_path);
+    Ok(Settings { place: place_found, config, notices, project, file })
 }
 
 /// The workspace's own file: untrusted, so it may only restrict, until its very bytes were trusted.
