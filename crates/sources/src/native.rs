@@ -76,7 +76,7 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     let children = Arc::new(Children::new(launcher, children, workspace));
     let processes = Arc::new(Processes::new(spool));
     tools.extend(shell::tools(&children, &processes));
-    let code = program.map(|program| CodeTools::new(code, program));
+    let code = program.map(|program| CodeTools::new(code, program, Arc::clone(&children)));
     tools.extend(code.iter().flat_map(CodeTools::tools));
     tools.extend(command::tools(&children, &processes, commands)?);
     tools.push(Arc::new(echo::tool()));

@@ -30,8 +30,7 @@ pub struct CommandConfig {
     pub class: EffectClass,
     /// Whether running it twice is the same as running it once.
     pub idempotent: bool,
-    /// Names of variables it gets beside the common ones; values in
-    /// [`ChildVariables::named`](crate::ChildVariables::named).
+    /// Names of variables it gets beside those of the sandbox.
     pub environment: Vec<String>,
     /// How its output is read.
     pub output: CommandOutput,

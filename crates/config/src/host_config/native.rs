@@ -40,7 +40,7 @@ pub struct SandboxConfig {
     /// What they may read outside of the roots, beside the system and the usual toolchains.
     pub readable: Vec<PathBuf>,
     /// Names of variables they get beside the harmless ones. Their values are in
-    /// [`ChildVariables::common`], where somebody looked them up.
+    /// [`ChildVariables::variables`], where somebody looked them up.
     pub environment: Vec<String>,
     /// The memory of one run, in bytes.
     pub memory: u64,
@@ -144,8 +144,7 @@ impl Default for CodeConfig {
 pub struct ChildVariables {
     /// The user's home directory, where toolchains lie.
     pub home: Option<PathBuf>,
-    /// What every child may get: `PATH`, `LANG` and the like, and what `sandbox.environment` names.
-    pub common: BTreeMap<String, String>,
-    /// What single commands name in their `environment`. Others do not get it.
-    pub named: BTreeMap<String, String>,
+    /// `PATH`, `LANG` and the like, where toolchains lie, and what `sandbox.environment` and commands name. A child
+    /// gets a named one only by its own command or by the sandbox's list.
+    pub variables: BTreeMap<String, String>,
 }

@@ -166,9 +166,9 @@ fn sandbox() {
 #[test]
 fn variables_that_no_child_gets() {
     let code = "it changes what code a program runs";
-    let secret = "by its name it holds a secret";
+    let secret = "by its name it holds a secret or the way to one";
     let git = "git would run or read something else by it";
-    let own = "the host sets it itself";
+    let own = "it is the host's own to set";
     for (name, why) in [
         ("LD_PRELOAD", code),
         ("DYLD_INSERT_LIBRARIES", code),
@@ -192,6 +192,11 @@ fn variables_that_no_child_gets() {
         ("GCP_PROJECT", secret),
         ("PATH", own),
         ("HOME", own),
+        ("TOOLPOST_LOG", own),
+        ("SSH_AUTH_SOCK", secret),
+        ("DOCKER_HOST", secret),
+        ("RUSTC_WRAPPER", code),
+        ("IFS", code),
     ] {
         let message = format!("`{name}` in `sandbox.environment` is never handed to a process: {why}");
         check(&format!("sandbox: {{ environment: [{name}] }}"), "1:26", &message, None);

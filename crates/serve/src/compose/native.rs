@@ -114,7 +114,7 @@ fn workspace(config: &HostConfig, root: &Path, own_files: Vec<PathBuf>) -> Resul
 fn children(config: &HostConfig, workspace: &Workspace, data_dir: Option<&DataDir>) -> ChildSettings {
     let sandbox = &config.sandbox;
     let host = HostEnvironment {
-        variables: config.environment.common.clone(),
+        variables: config.environment.variables.clone(),
         home: config.environment.home.clone(),
     };
     let written = workspace.roots().filter(|(_, access)| *access == Access::Write);
@@ -160,7 +160,7 @@ fn network(network: &NetworkConfig, values: Vec<(String, Secret)>) -> Result<Net
 }
 
 fn declared(command: &CommandConfig, config: &HostConfig) -> CommandDeclaration {
-    let named = &config.environment.named;
+    let named = &config.environment.variables;
     let variables = command.environment.iter().filter_map(|name| named.get_key_value(name));
     CommandDeclaration {
         name: command.name.clone(),

@@ -3,7 +3,7 @@
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
-use toolpost_model::{Access, ErrorClass, Refusal, SandboxProfile, SandboxTier, ToolFailure};
+use toolpost_model::{ErrorClass, Refusal, SandboxProfile, SandboxTier, ToolFailure};
 use toolpost_sandbox::{Confines, Job, LaunchError, Launcher, Process, ProcessLimits, Root, Stderr, Stdin};
 
 use super::{environment::ChildEnvironment, files::Workspace};
@@ -102,8 +102,7 @@ impl Children {
 
     /// The directories children work in.
     fn roots(&self) -> Vec<Root> {
-        let roots = self.workspace.roots();
-        roots.map(|(path, access)| Root { path: path.to_owned(), access }).collect()
+        self.workspace.roots().map(|(path, access)| Root { path: path.to_owned(), access }).collect()
     }
 
     /// What a child of this profile may do.
@@ -113,6 +112,7 @@ impl Children {
             profile,
             roots: self.roots(),
             readable: [&settings.readable, settings.environment.toolchains()].concat(),
+            // Looked for anew each time: what is protected may have been made since.
             protected: self.workspace.protected_paths(),
             masked: [&settings.masked, settings.environment.credentials()].concat(),
             limits: settings.limits,

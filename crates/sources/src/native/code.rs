@@ -10,6 +10,7 @@ mod frame;
 mod grants;
 mod inner_calls;
 mod pool;
+mod python3;
 mod report;
 mod run_code;
 mod worker;
@@ -19,8 +20,12 @@ use std::{path::PathBuf, sync::Arc};
 
 use toolpost_model::{DynTool, SessionId};
 
-use self::{pool::Pool, run_code::RunCode};
-pub use worker::code_worker_if_asked;
+pub use self::worker::code_worker_if_asked;
+use self::{
+    pool::{Pool, Spare},
+    run_code::RunCode,
+};
+use super::children::Children;
 
 /// What the operator says of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,41 +37,39 @@ pub struct CodeSettings {
     pub memory_bytes: u64,
     /// Most tool calls of one run.
     pub calls: usize,
+    /// Keep a process ready for the next session's first run. Not worth it for a host that lives for one call.
+    pub spare: bool,
 }
 
 impl Default for CodeSettings {
     fn default() -> Self {
-        Self { tools: vec!["*".to_owned()], memory_bytes: 256 << 20, calls: 200 }
+        Self { tools: vec!["*".to_owned()], memory_bytes: 256 << 20, calls: 200, spare: true }
     }
 }
 
 /// The tool, and the processes it keeps.
 #[derive(Clone)]
-pub struct CodeTools {
+pub(super) struct CodeTools {
     settings: Arc<CodeSettings>,
     pool: Pool,
+    children: Arc<Children>,
 }
 
 impl CodeTools {
-    /// `program`: a binary whose `main` calls [`code_worker_if_asked`] first, usually this one.
-    pub fn new(settings: CodeSettings, program: PathBuf) -> Self {
-        let pool = Pool::new(program, settings.memory_bytes);
-        Self { settings: Arc::new(settings), pool }
+    /// `program`: a binary whose `main` calls [`code_worker_if_asked`] first. `children`: what starts `python3`.
+    pub(super) fn new(settings: CodeSettings, program: PathBuf, children: Arc<Children>) -> Self {
+        let spare = if settings.spare { Spare::Ready } else { Spare::None };
+        let pool = Pool::new(program, settings.memory_bytes, spare);
+        Self { settings: Arc::new(settings), pool, children }
     }
 
     /// The tools.
-    pub fn tools(&self) -> Vec<Arc<dyn DynTool>> {
+    pub(super) fn tools(&self) -> Vec<Arc<dyn DynTool>> {
         vec![Arc::new(RunCode::new(self.clone()))]
     }
 
-    /// Starts a process ahead of the first run, inside of a runtime. A host that only lives for one call spares
-    /// itself that.
-    pub fn warm_up(&self) {
-        self.pool.refill();
-    }
-
     /// Ends what a session has. To be called when it closes.
-    pub fn session_closed(&self, session: &SessionId) {
+    pub(super) fn session_closed(&self, session: &SessionId) {
         self.pool.close(session);
     }
 }

@@ -4,6 +4,8 @@
 //! descriptor (`effects` and `execute`, through [`Workspace::locate`]) and works on descriptors from there on.
 //! A path string is never opened twice, so there is nothing to win by swapping what it names.
 
+mod apply_patch;
+mod delete_file;
 mod diff;
 mod digest;
 mod edit_file;
@@ -11,7 +13,10 @@ mod entry_type;
 pub(super) mod failure;
 mod file_info;
 mod incoming;
+mod lines;
 mod list_directory;
+mod move_file;
+mod named;
 pub(super) mod names;
 mod read_file;
 pub(super) mod worker;
@@ -37,6 +42,7 @@ pub(super) use self::{
 };
 pub use workspace::{PatternError, Protection, Workspace, WorkspaceError};
 
+use self::workspace::LastLink;
 use super::literal;
 
 /// The file tools, all on one workspace.
@@ -45,6 +51,9 @@ pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
         Arc::new(read_file::ReadFile::new(workspace.clone())),
         Arc::new(write_file::WriteFile::new(workspace.clone())),
         Arc::new(edit_file::EditFile::new(workspace.clone())),
+        Arc::new(apply_patch::ApplyPatch::new(workspace.clone())),
+        Arc::new(move_file::MoveFile::new(workspace.clone())),
+        Arc::new(delete_file::DeleteFile::new(workspace.clone())),
         Arc::new(list_directory::ListDirectory::new(workspace.clone())),
         Arc::new(file_info::FileInfo::new(workspace)),
     ]
@@ -91,15 +100,31 @@ pub(super) fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects>
     Some(Effects::of(EffectClass::Read).using(key(workspace, &place), Access::Read))
 }
 
-/// Adds to `effects` what a tool that changes `path` touches, and whether somebody should look at it first.
-fn change_effects(
-    workspace: &Workspace,
-    effects: Effects,
-    path: &str,
+/// A path that a call will change.
+#[derive(Clone, Copy)]
+pub(super) struct Touch<'a> {
+    path: &'a str,
+    /// Directories above it are made where they are missing.
     create_directories: bool,
-) -> Option<Effects> {
+    last_link: LastLink,
+}
+
+impl<'a> Touch<'a> {
+    /// The content of a file is changed.
+    pub(super) fn content(path: &'a str) -> Self {
+        Self { path, create_directories: false, last_link: LastLink::Follow }
+    }
+}
+
+/// Adds to `effects` what a change of one path touches, and whether somebody should look at it first.
+pub(super) fn change_effects(workspace: &Workspace, effects: Effects, touch: Touch<'_>) -> Option<Effects> {
+    let Touch { path, create_directories, last_link } = touch;
     let requested = workspace.request(path).ok()?;
-    let (place, used) = match workspace.locate(&requested) {
+    let located = match last_link {
+        LastLink::Follow => workspace.locate(&requested),
+        LastLink::Keep => workspace.locate_name(&requested),
+    };
+    let (place, used) = match located {
         Ok(located) => {
             let used = match &located.found {
                 // Making directories changes the topmost of them, and what is beneath is covered by that.
@@ -117,7 +142,7 @@ fn change_effects(
 }
 
 /// Adds a reason to look, keeping the one that is already there.
-fn cautioned(effects: Effects, reason: Option<String>) -> Effects {
+pub(super) fn cautioned(effects: Effects, reason: Option<String>) -> Effects {
     match (reason, &effects.caution) {
         (None, _) => effects,
         (Some(reason), None) => effects.with_caution(reason),
@@ -133,20 +158,11 @@ fn cautioned(effects: Effects, reason: Option<String>) -> Effects {
 fn check_digest(expected_sha256: Option<&str>) -> Result<(), Refusal> {
     match expected_sha256 {
         Some(digest) if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-            let message =
-                format!("`{}` is not a SHA-256, which has 64 hexadecimal digits", names::shown(digest));
+            let message = format!("`{}` is not a SHA-256, which has 64 hexadecimal digits", shown(digest));
             Err(Refusal::invalid("/expected_sha256", message))
         }
         Some(_) | None => Ok(()),
     }
-}
-
-/// The scheduler's name of what a path names, for tools beside these that take paths.
-pub(super) fn key_of(workspace: &Workspace, path: &str) -> Option<ResourceKey> {
-    let requested = workspace.request(path).ok()?;
-    let place =
-        workspace.locate(&requested).map_or_else(|_| requested.lexical(), |located| located.whole_path());
-    Some(key(workspace, &place))
 }
 
 /// The scheduler's name of a place in the workspace. Two names that differ only in bytes that are no UTF-8 share

@@ -13,6 +13,7 @@ mod abuse;
 mod calls;
 mod commands;
 mod configuration;
+mod confines;
 mod crash_soak;
 mod explaining;
 mod journal;

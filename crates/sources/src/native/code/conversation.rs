@@ -21,8 +21,8 @@ pub(super) struct Wire {
     stream: UnixStream,
     incoming: BytesMut,
     outgoing: BytesMut,
-    /// What the process said of its confinement when it began; `None` until then.
-    missing: Option<Vec<String>>,
+    /// The process has said that it is ready.
+    greeted: bool,
 }
 
 /// Why a conversation ended before the code did.
@@ -51,24 +51,22 @@ pub(super) struct Talk {
 
 impl Wire {
     pub(super) fn new(stream: UnixStream) -> Self {
-        Self { stream, incoming: BytesMut::new(), outgoing: BytesMut::new(), missing: None }
+        Self { stream, incoming: BytesMut::new(), outgoing: BytesMut::new(), greeted: false }
     }
 
     /// Waits until the process says that it is locked down. At once where it has said so before.
-    pub(super) async fn ready(&mut self) -> Result<&[String], Broken> {
-        if self.missing.is_none() {
-            match self.next().await? {
-                Report::Ready { missing } => self.missing = Some(missing),
-                Report::Unfit { reason } => return Err(Broken::Unfit(reason)),
-                Report::Printed { .. }
-                | Report::Lookup { .. }
-                | Report::Call { .. }
-                | Report::Ended { .. } => {
-                    return Err(Broken::Nonsense("something else before it said that it is ready"));
-                }
+    pub(super) async fn ready(&mut self) -> Result<(), Broken> {
+        if self.greeted {
+            return Ok(());
+        }
+        match self.next().await? {
+            Report::Ready => self.greeted = true,
+            Report::Unfit { reason } => return Err(Broken::Unfit(reason)),
+            Report::Printed { .. } | Report::Lookup { .. } | Report::Call { .. } | Report::Ended { .. } => {
+                return Err(Broken::Nonsense("something else before it said that it is ready"));
             }
         }
-        Ok(self.missing.as_deref().unwrap_or_default())
+        Ok(())
     }
 
     /// Puts a frame where [`Self::next`] sends it from.
@@ -131,7 +129,7 @@ impl Talk {
                     self.unprinted = unprinted;
                     return Ok(ending);
                 }
-                Report::Ready { .. } | Report::Unfit { .. } => {
+                Report::Ready | Report::Unfit { .. } => {
                     return Err(Broken::Nonsense("its greeting a second time"));
                 }
             };

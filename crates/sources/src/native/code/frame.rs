@@ -87,10 +87,7 @@ pub(super) enum Exception {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {
     /// It is locked down and waits for code. The first frame of every process, once.
-    Ready {
-        /// What should confine it and does not, because this machine cannot.
-        missing: Vec<String>,
-    },
+    Ready,
     /// It cannot be locked down.
     Unfit { reason: String },
     /// The code printed.

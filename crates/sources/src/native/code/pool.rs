@@ -9,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
 use toolpost_model::SessionId;
 
 use super::worker_process::WorkerProcess;
@@ -21,6 +24,13 @@ const IDLE: Duration = Duration::from_secs(120);
 /// How often is looked for workers that wait in vain.
 const SWEEP: Duration = Duration::from_secs(30);
 
+/// Whether a worker waits for the next session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spare {
+    Ready,
+    None,
+}
+
 /// The workers of a host.
 #[derive(Clone)]
 pub(super) struct Pool(Arc<Inner>);
@@ -28,6 +38,7 @@ pub(super) struct Pool(Arc<Inner>);
 struct Inner {
     program: PathBuf,
     memory: u64,
+    wanted: Spare,
     state: Mutex<State>,
     permits: Arc<Semaphore>,
 }
@@ -56,9 +67,11 @@ pub(super) struct Lease {
 }
 
 impl Pool {
-    pub(super) fn new(program: PathBuf, memory: u64) -> Self {
+    pub(super) fn new(program: PathBuf, memory: u64, wanted: Spare) -> Self {
         let permits = Arc::new(Semaphore::new(AT_ONCE));
-        Self(Arc::new(Inner { program, memory, state: Mutex::default(), permits }))
+        let pool = Self(Arc::new(Inner { program, memory, wanted, state: Mutex::default(), permits }));
+        pool.refill();
+        pool
     }
 
     /// A worker for a run of this session: the one it had, the spare one, or a new one.
@@ -72,8 +85,13 @@ impl Pool {
         Ok(Lease { worker, session: session.clone(), pool: self.clone(), _permit: permit })
     }
 
-    /// Starts the spare worker, where there is none, so that the next session's first run begins at once.
-    pub(super) fn refill(&self) {
+    /// Starts the spare worker, where there is none, so that the next session's first run begins at once. Outside of
+    /// a runtime there is nothing to wait for it with; the first run does this again.
+    fn refill(&self) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if self.0.wanted == Spare::None {
+            return;
+        }
         {
             let mut state = self.0.state();
             if state.refilling || state.spare.is_some() {
@@ -82,7 +100,7 @@ impl Pool {
             state.refilling = true;
         }
         let pool = Arc::downgrade(&self.0);
-        tokio::spawn(async move {
+        runtime.spawn(async move {
             let Some((program, memory)) = pool.upgrade().map(|pool| (pool.program.clone(), pool.memory))
             else {
                 return;

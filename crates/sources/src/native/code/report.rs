@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use toolpost_model::{Content, ErrorClass, ToolFailure, ToolOutput, Truncation};
+use toolpost_sandbox::Ended;
 
 use super::{
     conversation::{Broken, Talk},
@@ -41,10 +42,14 @@ pub(super) struct RunResult {
 #[derive(Debug)]
 pub(super) enum Stop {
     NotStarted(std::io::Error),
-    TimedOut { seconds: f64 },
+    TimedOut {
+        seconds: f64,
+    },
     Canceled,
     Died(Death),
     Broken(Broken),
+    /// CPython ended in the middle of the code.
+    Exited(Ended),
 }
 
 /// A run that came to its end.
@@ -177,6 +182,14 @@ pub(super) fn failed(stop: Stop, talk: &Talk) -> ToolFailure {
             .hint(MEMORY_HINT),
         Stop::Died(Death::StackOverflow) => {
             ToolFailure::new("the code nested too deeply, and was ended").code("stack_overflow")
+        }
+        Stop::Exited(Ended { code: Some(code), .. }) => {
+            let failure = ToolFailure::new(format!("the code ended its process with exit code {code}"));
+            ToolFailure { exit_code: Some(*code), ..failure.code("exited") }
+        }
+        Stop::Exited(Ended { signal, .. }) => {
+            let signal = signal.map(|signal| format!(" {signal}")).unwrap_or_default();
+            ToolFailure::new(format!("the process of the code was ended by signal{signal}")).code("killed")
         }
         Stop::Died(Death::Other) => ToolFailure::new(Broken::Gone.to_string()).code("worker_failed"),
         Stop::Broken(broken @ Broken::Unfit(_)) => {

@@ -17,6 +17,7 @@ use super::{
     grants::is_identifier,
     inner_calls::{Asked, InnerCalls},
     pool::Lease,
+    python3,
     report::{self, RunResult, Stop},
 };
 use crate::native::literal;
@@ -85,26 +86,19 @@ impl RunCode {
 
     /// Runs in the embedded interpreter.
     async fn embedded(&self, order: RunOrder, mut talk: Talk, run: Run) -> Result<ToolOutput, ToolFailure> {
-        let seconds = run.limit.as_secs_f64();
         let taken = tokio::select! {
             taken = self.code.pool.take(run.context.session_id()) => taken,
-            () = run.context.canceled() => return Err(report::failed(Stop::Canceled, &talk)),
-            () = tokio::time::sleep_until(run.until.into()) => {
-                return Err(report::failed(Stop::TimedOut { seconds }, &talk));
-            }
+            stop = run.over() => return Err(report::failed(stop, &talk)),
         };
         let mut lease = taken.map_err(|error| report::failed(Stop::NotStarted(error), &talk))?;
         let ended = tokio::select! {
             ended = talk.run(&mut lease.worker.wire, order) => ended,
-            () = run.context.canceled() => return Err(report::failed(Stop::Canceled, &talk)),
-            () = tokio::time::sleep_until(run.until.into()) => {
-                return Err(report::failed(Stop::TimedOut { seconds }, &talk));
-            }
+            stop = run.over() => return Err(report::failed(stop, &talk)),
         };
         match ended {
             Ok(ending) => {
                 lease.give_back();
-                report::ended(ending, talk, seconds)
+                report::ended(ending, talk, run.seconds())
             }
             Err(broken) => Err(report::failed(corpse(lease, broken).await, &talk)),
         }
@@ -112,10 +106,25 @@ impl RunCode {
 }
 
 /// Who called, and until when.
-struct Run {
-    context: CallContext,
+pub(super) struct Run {
+    pub(super) context: CallContext,
     until: Instant,
     limit: Duration,
+}
+
+impl Run {
+    /// Resolves when the run has to be ended, and says why.
+    pub(super) async fn over(&self) -> Stop {
+        tokio::select! {
+            () = self.context.canceled() => Stop::Canceled,
+            () = tokio::time::sleep_until(self.until.into()) => Stop::TimedOut { seconds: self.seconds() },
+        }
+    }
+
+    /// The limit, for messages.
+    pub(super) fn seconds(&self) -> f64 {
+        self.limit.as_millis() as f64 / 1000.0
+    }
 }
 
 /// What became of a worker that no longer talks sense.
@@ -184,6 +193,9 @@ impl Tool for RunCode {
         if size > INPUT_BYTES {
             return Err(Refusal::invalid("/inputs", format!("{size} bytes, the limit is {INPUT_BYTES}")));
         }
+        if arguments.language == Language::Python3 {
+            python3::check(&self.code.children)?;
+        }
         match arguments.timeout_seconds {
             1..=MOST_SECONDS => Ok(()),
             other => {
@@ -197,7 +209,7 @@ impl Tool for RunCode {
         Some(match arguments(input).ok()?.language {
             // The code can do nothing by itself; but a second run would make its calls a second time.
             Language::Python => Effects { idempotent: false, ..Effects::of(EffectClass::Read) },
-            Language::Python3 => Effects::of(EffectClass::Execute),
+            Language::Python3 => python3::effects(&self.code.children),
         })
     }
 
@@ -226,7 +238,7 @@ impl Tool for RunCode {
         let run = Run { context: call.context, until, limit };
         match arguments.language {
             Language::Python => self.embedded(order, talk, run).await,
-            Language::Python3 => Err(ToolFailure::invalid("`python3` is not there yet")),
+            Language::Python3 => python3::run(&self.code.children, order, talk, run).await,
         }
     }
 }

@@ -11,13 +11,12 @@ mod outlet;
 mod run;
 mod value;
 
-use std::{
-    ffi::OsString,
-    os::{fd::BorrowedFd, unix::net::UnixStream},
-    process,
-};
+use std::{ffi::OsString, os::unix::net::UnixStream, process};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::{
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+    stdio::stdin,
+};
 
 use self::{gauge::Gauge, outlet::Outlet};
 use super::frame::{Order, Report};
@@ -26,6 +25,9 @@ use super::frame::{Order, Report};
 pub(super) const ARGUMENT: &str = "__code-worker";
 /// Room for deeply nested code; pages that are not used cost nothing.
 const STACK_BYTES: u64 = 64 << 20;
+/// How much more than the run's own limit the process may have, so that a run meets its own first: that one ends with
+/// a traceback, the process's with a corpse.
+const HEADROOM_BYTES: u64 = STACK_BYTES + (32 << 20);
 
 /// Becomes a worker, and never returns, where this process was started as one. To be called first in `main`, before
 /// there are threads.
@@ -45,8 +47,9 @@ fn work(memory: u64) -> ! {
     let Ok(socket) = stdin().try_clone_to_owned() else { process::exit(1) };
     let mut outlet = Outlet::new(UnixStream::from(socket), Gauge::new());
     raise_stack_limit();
-    match toolpost_sandbox::lock_down(memory) {
-        Ok(_) => outlet.send(&Report::Ready { missing: Vec::new() }),
+    match toolpost_sandbox::lock_down(memory.saturating_add(HEADROOM_BYTES)) {
+        // Without Landlock the filter alone keeps files closed, which it does.
+        Ok(_) => outlet.send(&Report::Ready),
         Err(error) => {
             outlet.send(&Report::Unfit { reason: error.to_string() });
             process::exit(1);
@@ -63,10 +66,6 @@ fn work(memory: u64) -> ! {
             Order::Answer { .. } => {}
         }
     }
-}
-
-fn stdin() -> BorrowedFd<'static> {
-    rustix::stdio::stdin()
 }
 
 /// Where this fails, deep recursion ends the worker instead of the run.

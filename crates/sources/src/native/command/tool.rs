@@ -8,9 +8,8 @@ use std::{
 };
 
 use toolpost_model::{
-    Access, AccessKind, CallInput, CancelSupport, ClassFact, Declaration, EffectClass, Effects,
-    ExecutionKind, Lifecycle, OutputStream, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolId,
-    ToolKind, ToolOutput,
+    AccessKind, CallInput, CancelSupport, ClassFact, Declaration, EffectClass, Effects, ExecutionKind,
+    Lifecycle, OutputStream, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput,
 };
 use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
 
@@ -24,7 +23,7 @@ use super::{
 };
 use crate::native::{
     children::{Child, Children},
-    files::{PathError, key_of},
+    files::{PathError, Touch, cautioned, change_effects, read_effects},
     shell::{Origin, OutputEvents, Processes, Ran, Stream, run_to_end},
 };
 
@@ -205,23 +204,21 @@ impl Tool for CommandTool {
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let mut effects = Effects::of(self.declaration.class);
         effects.idempotent |= self.declaration.idempotent;
-        let access = match self.declaration.class {
-            EffectClass::Read => Access::Read,
-            EffectClass::Write | EffectClass::Network | EffectClass::Execute | EffectClass::Unknown => {
-                Access::Write
-            }
-        };
+        let reads = self.declaration.class == EffectClass::Read;
         let workspace = self.children.workspace();
         let values = self.values(input).ok()?;
         for (_, given) in values.paths() {
-            effects = effects.using(key_of(workspace, given)?, access);
+            effects = match reads {
+                true => {
+                    Effects { uses: [effects.uses, read_effects(workspace, given)?.uses].concat(), ..effects }
+                }
+                false => change_effects(workspace, effects, Touch::content(given))?,
+            };
         }
         // What it writes beside its paths nobody knows, so without any it runs alone in its session.
-        effects.concurrency_safe &= access == Access::Read || !effects.uses.is_empty();
-        Some(match self.children.caution(self.profile()) {
-            Some(lack) => effects.with_caution(format!("the command would run unconfined: {lack}")),
-            None => effects,
-        })
+        effects.concurrency_safe &= reads || !effects.uses.is_empty();
+        let lack = self.children.caution(self.profile());
+        Some(cautioned(effects, lack.map(|lack| format!("the command would run unconfined: {lack}"))))
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use toolpost_model::{Effects, Refusal, ToolFailure};
 
 use super::{
-    change_effects,
+    Touch, change_effects,
     digest::{hex, read_some},
     failure::{PathError, io_code, special},
     names::{relative, shown},
@@ -96,7 +96,7 @@ pub(crate) fn check_incoming(workspace: &Workspace, given: &str, at: &str) -> Re
 
 /// Adds to `effects` what saving to a path touches.
 pub(crate) fn incoming_effects(workspace: &Workspace, effects: Effects, given: &str) -> Option<Effects> {
-    change_effects(workspace, effects, given, false)
+    change_effects(workspace, effects, Touch::content(given))
 }
 
 impl IncomingFile {

@@ -167,6 +167,13 @@ impl Workspace {
         by_path.or_else(|| self.root_that_is(stat)).map(|root| self.roots[root].path.as_path())
     }
 
+    /// The root that lies at `place`.
+    pub(super) fn root_at(&self, place: &Path) -> Option<&Path> {
+        let absolute = self.path().join(place);
+        // `join` of nothing leaves a slash at the end, which paths compare without.
+        self.roots.iter().map(|root| root.path.as_path()).find(|root| *root == absolute)
+    }
+
     /// The threads that do the file tools' blocking work.
     pub(super) fn workers(&self) -> &Workers {
         self.workers.get_or_init(|| Workers::new(self.roots.clone()))
