@@ -16,6 +16,7 @@ fn as_ordinary_user(test: impl FnOnce(Desk) + Send) {
             let overriding =
                 CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH | CapabilitySet::FOWNER;
             sets.effective -= overriding;
+            sets.permitted -= overriding;
             set_capabilities(None, sets).unwrap();
             test(Desk::new());
         });
