@@ -73,9 +73,7 @@ impl OldFile {
             // A file that is written while it is read may have been read half old and half new.
             Ok(old) if !fstat(&file).is_ok_and(|now| old.is_still(&now)) => match wish {
                 Wish::IfCheap => Ok(nothing),
-                Wish::Digest | Wish::Content => {
-                    Err(WriteError::ChangedMeanwhile { path: given.to_owned() })
-                }
+                Wish::Digest | Wish::Content => Err(WriteError::ChangedMeanwhile { path: given.to_owned() }),
             },
             Ok(Self { content: None, .. }) if wish == Wish::Content => {
                 Err(WriteError::TooLarge { path: given.to_owned(), size: size_of(&stat) })
