@@ -110,12 +110,15 @@ impl Children {
     /// What a child of this profile may do.
     pub(crate) fn confines(&self, profile: SandboxProfile) -> Confines {
         let settings = &self.settings;
+        // Looked for anew each time: what is protected may have been made since.
+        let mut protected = [&settings.protected[..], &self.workspace.protected_paths()].concat();
+        protected.sort();
+        protected.dedup();
         Confines {
             profile,
             roots: self.roots(),
             readable: [&settings.readable, settings.environment.toolchains()].concat(),
-            // Looked for anew each time: what is protected may have been made since.
-            protected: [&settings.protected[..], &self.workspace.protected_paths()].concat(),
+            protected,
             masked: [&settings.masked, settings.environment.credentials()].concat(),
             limits: settings.limits,
             required: settings.required,

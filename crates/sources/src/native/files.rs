@@ -126,8 +126,7 @@ pub(super) fn cautioned(effects: Effects, reason: Option<String>) -> Effects {
 fn check_digest(expected_sha256: Option<&str>) -> Result<(), Refusal> {
     match expected_sha256 {
         Some(digest) if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-            let message =
-                format!("`{}` is not a SHA-256, which has 64 hexadecimal digits", names::shown(digest));
+            let message = format!("`{}` is not a SHA-256, which has 64 hexadecimal digits", shown(digest));
             Err(Refusal::invalid("/expected_sha256", message))
         }
         Some(_) | None => Ok(()),

@@ -133,9 +133,9 @@ async fn json_and_lines_are_read_from_standard_output_alone() {
         change(&mut declared);
         call(&shop(declared).await, json!({})).await
     };
-    let json = run(CommandOutput::Json, "echo noise >&2; echo '{\"a\": [1, 2]}'", |_| {}).await;
+    let json = run(CommandOutput::Json, "echo noise >&2; echo '{{\"a\": [1, 2]}}'", |_| {}).await;
     assert_eq!(json.structured_content, Some(json!({ "a": [1, 2] })), "{json:#?}");
-    let broken = run(CommandOutput::Json, "echo noise >&2; echo 'oops {'", |_| {}).await;
+    let broken = run(CommandOutput::Json, "echo noise >&2; echo 'oops {{'", |_| {}).await;
     let error = broken.error.clone().unwrap();
     assert_eq!((error.class, error.code.as_ref()), (ErrorClass::ExecutionFailed, "not_json"));
     assert!(error.message.contains("`try` did not write JSON"), "{}", error.message);
