@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toolpost_model::{
-    Content, ErrorClass, Event, EventBody, InvocationId, LogLevel, Outcome, ToolError,
+    AppliedSandbox, Content, ErrorClass, Event, EventBody, InvocationId, LogLevel, Outcome, ToolError,
     ToolResult as HostResult,
 };
 
@@ -50,6 +50,8 @@ struct ResultView<'a> {
     hint: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_safe: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<&'a AppliedSandbox>,
 }
 
 /// What the tool gave: its value where that is all, otherwise its text with everything else beside it.
@@ -159,6 +161,7 @@ impl<'a> CallResponseView<'a> {
                 error_class: result.error_class(),
                 hint: error.and_then(|error| error.hint.as_deref()),
                 retry_safe: error.map(|error| error.retry.safe),
+                sandbox: result.sandbox.as_deref(),
             },
             created_at: ended_at(result),
         }
@@ -191,6 +194,7 @@ impl<'a> CallResponseView<'a> {
                 error_class: data.error_class,
                 hint: data.hint.map(str::to_owned),
                 retry_safe: data.retry_safe,
+                sandbox: data.sandbox.cloned().map(Box::new),
             },
         }
     }

@@ -2,9 +2,13 @@
 //! at once.
 
 pub(crate) mod a2e;
+mod commands;
 mod http;
 pub(crate) mod limits;
+mod network;
+mod roots;
 mod rules;
+mod sandbox;
 mod tokens;
 mod tools;
 
@@ -13,7 +17,7 @@ use std::net::SocketAddr;
 use toolpost_model::Rule;
 
 use crate::{
-    ConfigFile, Located, TokenConfig,
+    CommandConfig, ConfigFile, Located, TokenConfig,
     error::{Complaint, Source},
     snippet::shown,
 };
@@ -25,6 +29,8 @@ pub(crate) struct Checked {
     pub(crate) rules: Vec<Located<Rule>>,
     pub(crate) listen: Option<Located<SocketAddr>>,
     pub(crate) tokens: Vec<Located<TokenConfig>>,
+    pub(crate) network: network::Network,
+    pub(crate) commands: Vec<Located<CommandConfig>>,
 }
 
 pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Complaint>) {
@@ -33,7 +39,12 @@ pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Comp
         rules: rules::check(&file.rules, source, &mut complaints),
         listen: http::check(&file.http, &mut complaints),
         tokens: tokens::check(&file.tokens, &mut complaints),
+        network: network::check(&file.network, source, &mut complaints),
+        commands: commands::check(&file.commands, source, &mut complaints),
     };
+    roots::check(&file.roots, &file.protect, &mut complaints);
+    sandbox::check(&file.sandbox, &mut complaints);
+    sandbox::check_code(&file.code, &mut complaints);
     tools::check(&file.tools, &mut complaints);
     limits::check(&file.limits, &mut complaints);
     a2e::check(&file.a2e, &mut complaints);

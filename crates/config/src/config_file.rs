@@ -1,6 +1,12 @@
 //! The file as written. The doc comments here become the schema's descriptions and the reference, so they
 //! speak to whoever writes the file.
 
+mod code;
+mod commands;
+mod network;
+mod roots;
+mod sandbox;
+
 use std::{collections::BTreeMap, path::PathBuf};
 
 use schemars::JsonSchema;
@@ -8,6 +14,12 @@ use serde::Deserialize;
 use toolpost_model::{EffectClass, Mode, Requirements, Role};
 
 use crate::{ByteSize, ConfigDuration, Located, RuleEntry};
+
+pub use code::CodeSection;
+pub use commands::{CommandEntry, CommandOutput, ParameterEntry, ParameterType};
+pub use network::{CredentialEntry, NetworkSection};
+pub use roots::{ProtectSection, RootAccess, RootEntry};
+pub use sandbox::SandboxSection;
 
 /// `toolpost.yaml`. Every key may be left out.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -21,6 +33,18 @@ pub struct ConfigFile {
     pub workspace: Option<Located<PathBuf>>,
     /// Where the journal and the results are kept, relative to this file. It must lie outside of the workspace.
     pub data_dir: Option<Located<PathBuf>>,
+    /// Folders beside the workspace that tools may work in.
+    pub roots: Vec<Located<RootEntry>>,
+    /// Paths whose change asks even where writing is allowed.
+    pub protect: ProtectSection,
+    /// What confines the processes that tools start.
+    pub sandbox: SandboxSection,
+    /// Where tools that talk HTTP may go.
+    pub network: NetworkSection,
+    /// Programs that a model writes.
+    pub code: CodeSection,
+    /// Tools made of a command line, by their names.
+    pub commands: BTreeMap<String, Located<CommandEntry>>,
     /// Settings of single tools, by name (`write_file`) or id (`files.write_file`).
     pub tools: BTreeMap<String, Located<ToolEntry>>,
     /// The HTTP listener.

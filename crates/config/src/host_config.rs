@@ -1,5 +1,8 @@
 //! The settings as used: resolved, checked, with every default filled in.
 
+mod commands;
+mod native;
+
 use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
@@ -8,6 +11,12 @@ use std::{
 };
 
 use toolpost_model::{EffectClass, Mode, Requirements, Role, Rule, ToolId};
+
+pub use commands::{CommandConfig, ParameterConfig, ParameterKind, Piece, Template};
+pub use native::{
+    ChildVariables, CodeConfig, CredentialConfig, CredentialSource, NetworkConfig, ProtectConfig, RootConfig,
+    SandboxConfig,
+};
 
 /// What a host runs with. `Default` holds the documented defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +29,20 @@ pub struct HostConfig {
     pub workspace: Option<PathBuf>,
     /// Where the journal and the results are kept; the caller decides where there is none.
     pub data_dir: Option<PathBuf>,
+    /// Folders beside the workspace that tools may work in.
+    pub roots: Vec<RootConfig>,
+    /// Paths whose change asks even where writing is allowed.
+    pub protect: ProtectConfig,
+    /// What confines the processes that tools start.
+    pub sandbox: SandboxConfig,
+    /// Where tools that talk HTTP may go.
+    pub network: NetworkConfig,
+    /// Programs that a model writes.
+    pub code: CodeConfig,
+    /// Tools made of a command line.
+    pub commands: Vec<CommandConfig>,
+    /// What of the host's environment its children may see.
+    pub environment: ChildVariables,
     /// Settings of single tools by name or id. Ask [`settings_for`](Self::settings_for), which knows both.
     pub tools: BTreeMap<String, ToolSettings>,
     /// The HTTP listener.

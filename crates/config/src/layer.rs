@@ -1,6 +1,9 @@
 //! A file's place among the others: who vouches for it, and what it was not allowed to say.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use toolpost_model::RuleOrigin;
 
@@ -43,6 +46,11 @@ impl Layer {
     /// A path as written, from where the layer's paths begin.
     pub(crate) fn path(&self, written: &Option<Located<PathBuf>>) -> Option<Located<Option<PathBuf>>> {
         written.as_ref().map(|path| Located { value: Some(self.base.join(&path.value)), at: path.at })
+    }
+
+    /// The same of a path that must be there.
+    pub(crate) fn beneath(&self, written: &Path) -> PathBuf {
+        self.base.join(written)
     }
 }
 

@@ -38,6 +38,7 @@ mod parsed;
 mod reference;
 mod resolve;
 mod rule_entry;
+mod scalar;
 mod schema;
 mod secret;
 mod size;
@@ -46,19 +47,24 @@ mod yaml;
 
 pub use a2e_host::{A2eCapability, A2eFace, A2eHostFile, A2ePlugin};
 pub use config_file::{
-    A2eSection, AuditSection, ConfigFile, DiscoverySection, HttpSection, LimitsSection, TokenEntry, ToolEntry,
+    A2eSection, AuditSection, CodeSection, CommandEntry, CommandOutput, ConfigFile, CredentialEntry,
+    DiscoverySection, HttpSection, LimitsSection, NetworkSection, ParameterEntry, ParameterType,
+    ProtectSection, RootAccess, RootEntry, SandboxSection, TokenEntry, ToolEntry,
 };
 pub use duration::{ConfigDuration, DurationError};
 pub use error::{ConfigError, ConfigErrors};
 pub use file::read_config;
 pub use host_config::{
-    A2eConfig, AuditConfig, Discovery, HostConfig, HttpConfig, Limits, TokenConfig, ToolSettings,
+    A2eConfig, AuditConfig, ChildVariables, CodeConfig, CommandConfig, CredentialConfig, CredentialSource,
+    Discovery, HostConfig, HttpConfig, Limits, NetworkConfig, ParameterConfig, ParameterKind, Piece,
+    ProtectConfig, RootConfig, SandboxConfig, Template, TokenConfig, ToolSettings,
 };
 pub use layer::{Layer, Notice, Standing};
 pub use located::{Located, Position};
 pub use parsed::Parsed;
 pub use reference::{config_example, config_reference};
 pub use rule_entry::{RuleEntry, RuleTable};
+pub use scalar::Scalar;
 pub use schema::config_schema;
 pub use secret::Secret;
 pub use size::{ByteSize, SizeError};

@@ -1,6 +1,10 @@
 //! Every key once, with the direction in which it is stricter. What a trusted and what an untrusted file may
 //! do both follow from that, so a new key cannot be forgotten for one of them.
 
+mod native;
+
+pub(crate) use native::power;
+
 use toolpost_model::{Behavior, EffectClass, Mode, Rule, Selector};
 
 use crate::{
@@ -24,6 +28,7 @@ impl Merge<'_> {
         self.rules(&mut config.rules, &checked.rules);
         self.put("workspace", &mut config.workspace, layer.path(&file.workspace), never);
         self.put("data_dir", &mut config.data_dir, layer.path(&file.data_dir), never);
+        self.native(config);
         self.put("http.listen", &mut config.http.listen, checked.listen, never);
         self.http(&mut config.http, &file.http);
         self.tokens(&mut config.tokens, &checked.tokens);

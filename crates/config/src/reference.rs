@@ -5,9 +5,17 @@ use serde_json::{Map, Value};
 use crate::config_schema;
 
 /// Headings of the tables, with the schema each is made of and where its keys stand.
-const TABLES: [(&str, &str, &str); 10] = [
+const TABLES: [(&str, &str, &str); 18] = [
     ("Top level", "", ""),
     ("`rules`", "RuleTable", "Each entry is a line such as `ask class:write`, or a table of these keys."),
+    ("`roots`", "RootEntry", "Each entry is a table of these keys."),
+    ("`protect`", "ProtectSection", ""),
+    ("`sandbox`", "SandboxSection", ""),
+    ("`network`", "NetworkSection", ""),
+    ("`network.credentials`", "CredentialEntry", "Under the credential's name, with a `file` or an `env`."),
+    ("`code`", "CodeSection", ""),
+    ("`commands`", "CommandEntry", "Under the name that the tool gets."),
+    ("`commands.….parameters`", "ParameterEntry", "Under the parameter's name."),
     ("`tools`", "ToolEntry", "Under the name or id of a tool."),
     ("`tools.….requires`", "Requirements", ""),
     ("`http`", "HttpSection", ""),
@@ -19,8 +27,16 @@ const TABLES: [(&str, &str, &str); 10] = [
 ];
 
 /// Headings of the lists of words.
-const WORDS: [(&str, &str); 4] =
-    [("Modes", "Mode"), ("Effects of rules", "Behavior"), ("Classes", "EffectClass"), ("Roles", "Role")];
+const WORDS: [(&str, &str); 8] = [
+    ("Modes", "Mode"),
+    ("Effects of rules", "Behavior"),
+    ("Classes", "EffectClass"),
+    ("Roles", "Role"),
+    ("Access to roots", "RootAccess"),
+    ("Sandbox profiles", "SandboxProfile"),
+    ("Types of parameters", "ParameterType"),
+    ("Outputs of commands", "CommandOutput"),
+];
 
 /// Headings of the ways to write a value.
 const FORMS: [(&str, &str); 3] =
@@ -125,6 +141,11 @@ fn named(name: &str) -> String {
     let known = match name {
         "EffectClass" => "class",
         "Behavior" => "effect",
+        "RootAccess" => "access",
+        "SandboxProfile" => "profile",
+        "ParameterType" => "type",
+        "CommandOutput" => "output",
+        "Scalar" => "single value",
         "Mode" | "Role" | "Rule" | "Duration" | "Size" => return name.to_lowercase(),
         _ => "table",
     };

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     ConfigDuration, ConfigError, ConfigErrors, HostConfig, Layer, Located, Notice, Standing,
-    error::Complaint, merge::Merge,
+    error::Complaint,
+    merge::{Merge, power},
 };
 
 impl HostConfig {
@@ -26,10 +27,14 @@ impl HostConfig {
             return Err(ConfigErrors::of(errors));
         }
         let trusted_mode = config.mode;
+        let trusted_profile = config.sandbox.profile;
         for layer in untrusted {
             Merge { layer, trusted_mode, notices: &mut notices }.apply(&mut config);
         }
         config.stay_below_ceiling();
+        if config.sandbox.profile != trusted_profile {
+            config.stay_within_profile();
+        }
         Ok((config, notices))
     }
 
@@ -47,6 +52,17 @@ impl HostConfig {
         for tool in self.tools.values_mut() {
             tool.timeout = tool.timeout.map(|timeout| timeout.min(ceiling));
         }
+        for command in &mut self.commands {
+            command.timeout = command.timeout.map(|timeout| timeout.min(ceiling));
+        }
+    }
+
+    /// A profile that an untrusted file tightened holds for commands with one of their own, too.
+    fn stay_within_profile(&mut self) {
+        let limit = self.sandbox.profile;
+        for command in &mut self.commands {
+            command.profile = command.profile.map(|own| if power(own) > power(limit) { limit } else { own });
+        }
     }
 
     /// What trusted files say that cannot all be meant.
@@ -57,6 +73,13 @@ impl HostConfig {
         for name in self.tools.keys() {
             let timeout = last(trusted, |layer| layer.parsed.file().tools.get(name)?.value.timeout);
             let key = format!("tools.{name}.timeout");
+            errors.extend(timeout.and_then(|(layer, at)| self.over_ceiling(layer, &key, at)));
+        }
+        for name in self.commands.iter().map(|command| &command.name) {
+            // A later entry takes the place of an earlier one as a whole.
+            let entry = last(trusted, |layer| Some(layer.parsed.file().commands.get(name)?.value.timeout));
+            let key = format!("commands.{name}.timeout");
+            let timeout = entry.and_then(|(layer, timeout)| timeout.map(|timeout| (layer, timeout)));
             errors.extend(timeout.and_then(|(layer, at)| self.over_ceiling(layer, &key, at)));
         }
         errors.extend(self.shared_hashes(trusted));

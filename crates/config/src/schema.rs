@@ -3,14 +3,18 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use crate::{ByteSize, ConfigDuration, ConfigFile, HostConfig, ToolSettings};
+use crate::{
+    ByteSize, CommandConfig, CommandOutput, ConfigDuration, ConfigFile, CredentialConfig, HostConfig,
+    ParameterType, RootAccess, ToolSettings,
+};
 
 /// JSON Schema 2020-12 of `toolpost.yaml`, with the defaults in force.
 pub fn config_schema() -> Value {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<ConfigFile>();
     let mut schema = schema.to_value();
     schema["title"] = json!("toolpost.yaml");
-    for (pointer, default) in defaults(&HostConfig::default()) {
+    let config = HostConfig::default();
+    for (pointer, default) in defaults(&config).into_iter().chain(native_defaults(&config)) {
         let property = schema.pointer_mut(&pointer).and_then(Value::as_object_mut);
         if let Some(property) = property {
             property.insert("default".to_owned(), default);
@@ -49,6 +53,47 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("AuditSection", "max_bytes", json!(ByteSize::new(a2e.audit.max_bytes).to_string())),
         ("AuditSection", "backup_count", json!(a2e.audit.backup_count)),
     ];
+    placed(rows)
+}
+
+/// The same of the native tools' sections.
+fn native_defaults(config: &HostConfig) -> Vec<(String, Value)> {
+    let HostConfig { protect, sandbox, network, code, .. } = config;
+    let size = |bytes| json!(ByteSize::new(bytes).to_string());
+    let rows = [
+        ("RootEntry", "access", json!(RootAccess::default().as_str())),
+        ("ProtectSection", "defaults", json!(protect.defaults)),
+        ("ProtectSection", "git", json!(protect.git)),
+        ("ProtectSection", "paths", json!(protect.paths)),
+        ("SandboxSection", "profile", json!(sandbox.profile)),
+        ("SandboxSection", "require", json!(sandbox.require)),
+        ("SandboxSection", "readable", json!(sandbox.readable)),
+        ("SandboxSection", "environment", json!(sandbox.environment)),
+        ("SandboxSection", "memory", size(sandbox.memory)),
+        ("SandboxSection", "processes", json!(sandbox.processes)),
+        ("SandboxSection", "tmp", size(sandbox.tmp)),
+        ("SandboxSection", "file_size", size(sandbox.file_size)),
+        ("SandboxSection", "open_files", json!(sandbox.open_files)),
+        ("NetworkSection", "private", json!(network.private)),
+        ("NetworkSection", "max_body", size(network.max_body)),
+        ("CredentialEntry", "header", json!(CredentialConfig::HEADER)),
+        ("CodeSection", "tools", json!(code.tools)),
+        ("CodeSection", "memory", size(code.memory)),
+        ("CodeSection", "calls", json!(code.calls)),
+        ("CodeSection", "python3", json!(code.python3)),
+        ("CommandEntry", "class", json!(CommandConfig::CLASS)),
+        ("CommandEntry", "idempotent", json!(false)),
+        ("CommandEntry", "environment", json!([])),
+        ("CommandEntry", "output", json!(CommandOutput::default().as_str())),
+        ("CommandEntry", "success_codes", json!(CommandConfig::SUCCESS)),
+        ("CommandEntry", "deferred", json!(false)),
+        ("ParameterEntry", "type", json!(ParameterType::default().as_str())),
+    ];
+    placed(rows)
+}
+
+/// Rows of table, key and default, by the place of the property.
+fn placed<const N: usize>(rows: [(&str, &str, Value); N]) -> Vec<(String, Value)> {
     let pointer = |table: &str, key: &str| match table {
         "" => format!("/properties/{key}"),
         table => format!("/$defs/{table}/properties/{key}"),

@@ -7,7 +7,8 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    pub(crate) fn new(text: String) -> Self {
+    /// Wraps a text.
+    pub fn new(text: String) -> Self {
         Self(text)
     }
 

@@ -49,13 +49,13 @@ fn holds_secrets(text: &str, index: usize) -> bool {
     own || section_of(text, index).is_some_and(suspicious) || follows_plain_token(text, index)
 }
 
-/// Whether an A2E file's token begins on the line or above it. It may stand inside of a section, in quotes,
-/// or go on over lines; so whatever follows its key in the section counts, and the next line in any case.
+/// Whether an A2E file's token, or the credentials of `network`, begin on the line or above it. A secret may stand
+/// inside of a section, in quotes, or go on over lines; so whatever follows its key in the section counts, and the next line in any case.
 fn follows_plain_token(text: &str, index: usize) -> bool {
     let mut in_section = false;
     let mut before = false;
     for line in text.lines().take(index + 1) {
-        let mentioned = line.contains("auth_token");
+        let mentioned = line.contains("auth_token") || line.contains("credentials");
         in_section = mentioned || before || (in_section && !starts_section(line));
         before = mentioned;
     }
@@ -73,7 +73,24 @@ pub(crate) fn starts_section(line: &str) -> bool {
 }
 
 /// Keys whose names are no secret. A word that merely looks like a key may be part of a token.
-const OPEN_KEYS: [&str; 7] = ["tokens", "name", "role", "sha256", "token", "secret", "auth_token"];
+const OPEN_KEYS: [&str; 16] = [
+    "tokens",
+    "name",
+    "role",
+    "sha256",
+    "token",
+    "secret",
+    "auth_token",
+    "network",
+    "private",
+    "max_body",
+    "credentials",
+    "file",
+    "env",
+    "header",
+    "scheme",
+    "urls",
+];
 
 /// The line with everything covered but keys and punctuation, so that the caret keeps its place.
 fn without_values(line: &str) -> String {
@@ -111,6 +128,8 @@ mod tests {
         check("tokens:\n  - hunter2\nmode: x\n", 2, 5, ("  - *******", 4));
         check("tokens: []\nmode: x\n", 2, 7, ("mode: x", 6));
         check("server:\n  auth_token:\n    abc\nhost_id: x\n", 3, 5, ("    ***", 4));
+        check("network:\n  credentials:\n    x: { value: abc }\n", 3, 10, ("    *: { *****: *** }", 9));
+        check("network:\n  credentials: {}\n\nmode: x\n", 4, 7, ("mode: x", 6));
         check("auth_token: a\n\nhost_id: x\n", 3, 10, ("host_id: x", 9));
         check("{\"auth_token\":\n\"abc\", \"x\": y}\n", 2, 8, ("\"***\", \"*\": *}", 7));
         let long = "x".repeat(4000);

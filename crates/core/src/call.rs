@@ -6,6 +6,7 @@
 
 mod answer;
 pub(crate) mod explain;
+mod nested;
 pub(crate) mod recovery;
 mod waiting;
 
@@ -23,10 +24,9 @@ use toolpost_model::{
 };
 
 pub use answer::{Answer, CallHandle, Standing};
-use waiting::{out_of_patience, patiently};
+use waiting::{out_of_patience, patiently, time_left};
 
 use crate::{
-    catalog::Entry,
     flow::{
         execution::{self, Finished},
         hooks::{HookCall, HookVerdict, InputMutation, changed_fields},
@@ -65,7 +65,7 @@ const QUICK: Duration = Duration::from_millis(2);
 const MAX_DECISIONS: usize = 3;
 
 /// Drives a call from the stage it is at to its end.
-pub(crate) async fn drive(host: &Inner, call: &mut Call, way: Way) -> Arc<Answer> {
+pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<Answer> {
     let travelled = AssertUnwindSafe(travel(host, call, way)).catch_unwind().await;
     if let Err(panic) = travelled {
         let safe = call.on_record != OnRecord::Started;
@@ -89,12 +89,12 @@ pub(crate) async fn drive(host: &Inner, call: &mut Call, way: Way) -> Arc<Answer
 }
 
 /// The same way for `explain`: stops before anything happens, records nothing.
-pub(crate) async fn rehearse(host: &Inner, call: &mut Call) {
+pub(crate) async fn rehearse(host: &Arc<Inner>, call: &mut Call) {
     travel(host, call, Way::Dry).await;
 }
 
 /// Steps from stage to stage until the call has an ending, or, dry, until it would be admitted.
-async fn travel(host: &Inner, call: &mut Call, way: Way) {
+async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
     while call.stage < Stage::Map {
         call.enter();
         let step = match call.stage {
@@ -341,7 +341,8 @@ async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
         return lost_its_way();
     };
     let (began, live, session) = (Instant::now(), Arc::clone(&call.live), Arc::clone(&call.session));
-    let admission = host.scheduler.admit(session.id(), &effects, || live.say_queued());
+    let held_above = call.parent.as_ref().map(|parent| parent.held.clone());
+    let admission = host.scheduler.admit(session.id(), &effects, held_above.as_deref(), || live.say_queued());
     let mut admission = std::pin::pin!(admission);
     let admitted = loop {
         let owes = owes_acknowledgement(call, way);
@@ -366,12 +367,12 @@ async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
             call.permit = Some(permit);
             Step::Next(Stage::Execute)
         }
-        Err(full) => Step::End(result::queue_full(full)),
+        Err(full) => Step::End(result::queue_full(&full)),
     }
 }
 
 /// Runs the tool. The only place that does.
-async fn execute(host: &Inner, call: &mut Call, way: Way) -> Step {
+async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Step {
     let (Some(effects), Some(resolved), Some(input)) = (effects(call), &call.resolved, &call.inputs.call)
     else {
         return lost_its_way();
@@ -386,13 +387,10 @@ async fn execute(host: &Inner, call: &mut Call, way: Way) -> Step {
         return Step::End(result::restarted("it had not started, and its caller is gone"));
     }
     let interface = &resolved.entry.declaration().interface;
-    let mut limit = deadline(host, call.timeout, &resolved.entry);
-    if let Some(patience) = call.patience {
-        limit = limit.min(patience.saturating_duration_since(Instant::now()));
-        if limit.is_zero() {
-            return Step::End(result::still_queued());
-        }
-    }
+    let limit = match time_left(host, call, &resolved.entry) {
+        Ok(limit) => limit,
+        Err(ending) => return Step::End(ending),
+    };
     let (entry, source, input) = (Arc::clone(&resolved.entry), Arc::clone(&resolved.source), input.clone());
     let support = interface.execution.cancel;
     if !effects.is_harmless() && call.on_record != OnRecord::Started {
@@ -404,8 +402,7 @@ async fn execute(host: &Inner, call: &mut Call, way: Way) -> Step {
         call.live.accepted();
     }
     let (began, live) = (Instant::now(), Arc::clone(&call.live));
-    live.set_deadline(began + limit);
-    let context = CallContext::new(live.clone());
+    let context = CallContext::new(Arc::new(nested::Port::of(host, call, &effects, began + limit)));
     let work = source.execute(entry.id(), ToolCall { input, context });
     let mut work = std::pin::pin!(execution::supervise(work, began + limit, live.token(), support));
     let finished = if owes_acknowledgement(call, way) {
@@ -447,14 +444,6 @@ fn decide_again(call: &mut Call) -> Step {
         return Step::Next(Stage::Decide);
     }
     Step::End(result::internal("what the call touches kept changing while it waited"))
-}
-
-/// The caller's wish, else the operator's or the tool's own, else the host's; never beyond what the operator
-/// set for the tool or the host's ceiling.
-fn deadline(host: &Inner, wished: Option<Duration>, entry: &Entry) -> Duration {
-    let own = entry.declaration().interface.execution.timeout_ms.map(Duration::from_millis);
-    let most = entry.timeout.unwrap_or(host.limits.deadline_ceiling).min(host.limits.deadline_ceiling);
-    wished.or(entry.timeout).or(own).unwrap_or(host.limits.deadline).min(most)
 }
 
 async fn post_hooks(host: &Inner, call: &Call, result: &ToolResult) {

@@ -136,7 +136,7 @@ pub struct ToolOutput {
     /// Only part of the work was done.
     pub partial: bool,
     /// What confined the process, where one ran.
-    pub sandbox: Option<AppliedSandbox>,
+    pub sandbox: Option<Box<AppliedSandbox>>,
 }
 
 impl ToolOutput {
@@ -154,6 +154,13 @@ impl ToolOutput {
     #[must_use]
     pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
         self.summary = Some(summary.into());
+        self
+    }
+
+    /// Adds what confined the process.
+    #[must_use]
+    pub fn confined(mut self, sandbox: AppliedSandbox) -> Self {
+        self.sandbox = Some(Box::new(sandbox));
         self
     }
 
@@ -233,7 +240,7 @@ pub struct ToolResult {
     pub error: Option<ToolError>,
     /// What confined the process, where one ran.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub sandbox: Option<AppliedSandbox>,
+    pub sandbox: Option<Box<AppliedSandbox>>,
     /// Where the time went.
     pub timings: Timings,
 }

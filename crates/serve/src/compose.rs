@@ -2,6 +2,8 @@
 //!
 //! `Server` and the command line's own short-lived host both come through here.
 
+mod native;
+
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -11,18 +13,19 @@ use toolpost_config::HostConfig;
 use toolpost_core::{
     Host, HostError, KnownSecrets, Limits, OperatorSettings, Policy, SchedulerLimits, ToolSettings,
 };
-use toolpost_model::{Source, ToolId, ToolSet};
-use toolpost_sources::{Workspace, WorkspaceError, native_tools};
+use toolpost_model::{Source, ToolId};
 use toolpost_store::{
     AuditLogError, DataDir, DataDirError, JournalOptions, OpenError, SqliteJournal, TokenError, load_token,
 };
 
+pub use native::{NativeError, NativeHandover};
+
 /// Why a host or server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The workspace cannot be opened.
+    /// The native tools cannot be made.
     #[error(transparent)]
-    Workspace(#[from] WorkspaceError),
+    Native(#[from] NativeError),
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
@@ -76,6 +79,8 @@ pub struct HostParts {
     pub sources: Vec<Box<dyn FnOnce(toolpost_core::HostBuilder) -> toolpost_core::HostBuilder + Send>>,
     /// Values that must never be written or shown, with their kind.
     pub secrets: Vec<(String, String)>,
+    /// What the native tools need beside the configuration.
+    pub native: NativeHandover,
 }
 
 impl HostParts {
@@ -138,6 +143,9 @@ pub(crate) async fn host_on(
     if let Some(token) = data_dir.map(load_token).transpose()?.flatten() {
         parts.secrets.push(("host_token".to_owned(), token));
     }
+    for (name, value) in &parts.native.credentials {
+        parts.secrets.push((format!("credential_{name}"), value.reveal().to_owned()));
+    }
     let mut builder = Host::builder()
         .policy(Policy { mode: config.mode, rules: config.rules.clone() })
         .limits(limits(config))
@@ -155,8 +163,7 @@ pub(crate) async fn host_on(
         builder = add(builder);
     }
     if let Some(workspace) = &config.workspace {
-        let workspace = Arc::new(Workspace::open(workspace)?);
-        builder = builder.source(ToolSet::new("native", native_tools(workspace)));
+        builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);
     }
     Ok(builder.build().await?)
 }

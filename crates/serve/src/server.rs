@@ -22,7 +22,7 @@ use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_crea
 use crate::{
     a2e::{self, Capability, ToolsEntry},
     auth::{Access, Door, KnownToken},
-    compose::{HostParts, StartError, host_on, open_data_dir},
+    compose::{HostParts, NativeHandover, StartError, host_on, open_data_dir},
     http::{About, Gate, Shared},
     listen::{self, Listener},
 };
@@ -91,6 +91,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn tools_capability(mut self, plugin: impl Into<String>, priority: i32, exclusive: bool) -> Self {
         self.tools = ToolsEntry { plugin: plugin.into(), priority, exclusive };
+        self
+    }
+
+    /// What the native tools need beside the configuration. Without it they start no process.
+    #[must_use]
+    pub fn native(mut self, handover: NativeHandover) -> Self {
+        self.parts.native = handover;
         self
     }
 

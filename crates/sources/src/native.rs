@@ -1,27 +1,35 @@
 //! The native tools: code of this host, so what they say of their effects is taken at its word.
 
 mod children;
+mod code;
 mod command;
 mod echo;
 mod environment;
 mod files;
+mod http;
+mod search;
 mod shell;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
-use toolpost_model::{DynTool, ToolSet};
+use toolpost_model::ToolSet;
 use toolpost_sandbox::Launcher;
 
 pub use self::{
     children::ChildSettings,
+    code::{CodeSettings, code_worker_if_asked},
     command::{
         CommandDeclaration, CommandError, CommandOutput, CommandParameter, CommandProblem, ParameterType,
     },
     environment::{ChildEnvironment, EnvironmentRefusal, HostEnvironment},
     files::{PatternError, Protection, Workspace, WorkspaceError},
+    http::{
+        Credential, CredentialHeader, CredentialHeaderError, NameLookup, NetworkSettings, PrivateTarget,
+        SecretText, SystemNames, UrlPrefix, UrlPrefixError,
+    },
     shell::SpoolDirectory,
 };
-use self::{children::Children, shell::Processes};
+use self::{children::Children, code::CodeTools, shell::Processes};
 
 /// What the native tools are made of.
 pub struct NativeParts {
@@ -33,25 +41,51 @@ pub struct NativeParts {
     pub children: ChildSettings,
     /// Where their output is kept.
     pub spool: SpoolDirectory,
+    /// Where they may go on the network.
+    pub network: NetworkSettings,
+    /// What code may do.
+    pub code: CodeSettings,
     /// Commands of the operator's own.
     pub commands: Vec<CommandDeclaration>,
+    /// A binary whose `main` calls [`code_worker_if_asked`] first, usually this one. Without it code does not run.
+    pub program: Option<PathBuf>,
+}
+
+impl NativeParts {
+    /// Tools on a workspace and nothing else: no process can be started, no private address reached.
+    pub fn on(workspace: Arc<Workspace>) -> Self {
+        Self {
+            workspace,
+            launcher: None,
+            children: ChildSettings::default(),
+            spool: SpoolDirectory::in_memory(),
+            network: NetworkSettings::default(),
+            code: CodeSettings::default(),
+            commands: Vec::new(),
+            program: None,
+        }
+    }
 }
 
 /// The native tools, as one source.
 pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
-    let mut tools = native_tools(Arc::clone(&parts.workspace));
-    let children = Arc::new(Children::new(parts.launcher, parts.children, parts.workspace));
-    let processes = Arc::new(Processes::new(parts.spool));
+    let NativeParts { workspace, launcher, children, spool, network, code, commands, program } = parts;
+    let mut tools = files::tools(Arc::clone(&workspace));
+    tools.extend(search::tools(Arc::clone(&workspace)));
+    tools.extend(http::tools(Arc::clone(&workspace), network));
+    let children = Arc::new(Children::new(launcher, children, workspace));
+    let processes = Arc::new(Processes::new(spool));
     tools.extend(shell::tools(&children, &processes));
-    tools.extend(command::tools(&children, &processes, parts.commands)?);
-    Ok(ToolSet::new("native", tools).when_session_closes(move |session| processes.close(session)))
-}
-
-/// Every native tool, working on `workspace`.
-pub fn native_tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
-    let mut tools = files::tools(workspace);
+    let code = program.map(|program| CodeTools::new(code, program, Arc::clone(&children)));
+    tools.extend(code.iter().flat_map(CodeTools::tools));
+    tools.extend(command::tools(&children, &processes, commands)?);
     tools.push(Arc::new(echo::tool()));
-    tools
+    Ok(ToolSet::new("native", tools).when_session_closes(move |session| {
+        processes.close(session);
+        if let Some(code) = &code {
+            code.session_closed(session);
+        }
+    }))
 }
 
 /// Unwraps what was parsed from a literal in this crate. A bad literal is a mistake of ours that the first test

@@ -6,6 +6,7 @@
 
 use std::{
     io,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -182,6 +183,11 @@ impl DataDir {
     /// The file with the token of the network faces.
     pub fn token_path(&self) -> PathBuf {
         self.root.join("token")
+    }
+
+    /// The directory itself, for files without a name: what is kept in them is gone with its holder.
+    pub fn spool(&self) -> io::Result<OwnedFd> {
+        self.directory.handle()
     }
 
     /// The list of trusted files.

@@ -7,7 +7,7 @@ use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{self, Read, Seek, Write},
     os::{
-        fd::AsRawFd,
+        fd::{AsRawFd, OwnedFd},
         unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     },
     path::{Path, PathBuf},
@@ -105,6 +105,11 @@ impl Directory {
 
     pub(crate) fn privacy(&self) -> io::Result<Privacy> {
         Ok(privacy(&self.0.metadata()?))
+    }
+
+    /// Another handle on it.
+    pub(crate) fn handle(&self) -> io::Result<OwnedFd> {
+        Ok(self.0.try_clone()?.into())
     }
 
     /// A short path to the same directory, good in this process while the handle lives.

@@ -1,9 +1,9 @@
 //! The command line as typed.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{fmt, net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use toolpost_model::Mode;
+use toolpost_model::{Mode, SandboxProfile};
 
 use crate::commands::{
     call::CallArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs,
@@ -77,13 +77,72 @@ pub(crate) struct PolicyArgs {
     /// Deny a tool or class; may be repeated
     #[arg(long, value_name = "TOOL")]
     pub(crate) deny: Vec<String>,
+    #[command(flatten)]
+    pub(crate) confines: ConfineArgs,
 }
 
 impl PolicyArgs {
     pub(crate) fn is_empty(&self) -> bool {
-        self.mode.is_none() && self.allow.is_empty() && self.ask.is_empty() && self.deny.is_empty()
+        self.mode.is_none()
+            && self.allow.is_empty()
+            && self.ask.is_empty()
+            && self.deny.is_empty()
+            && self.confines.is_empty()
     }
 }
+
+/// How far tools and the processes they start may reach.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ConfineArgs {
+    /// A further folder tools may read and change; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Vec<PathBuf>,
+    /// A further folder tools may only read; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) read_root: Vec<PathBuf>,
+    /// What processes may do: read-only, workspace-write, network, none
+    #[arg(long, value_name = "PROFILE", value_parser = profile)]
+    pub(crate) sandbox: Option<SandboxProfile>,
+    /// Start no process where this machine cannot give the whole sandbox
+    #[arg(long)]
+    pub(crate) require_sandbox: bool,
+    /// Let tools reach URLs that begin so, though the address is private: `http://127.0.0.1:8080/`; may be repeated
+    #[arg(long, value_name = "URL")]
+    pub(crate) allow_private: Vec<String>,
+}
+
+impl ConfineArgs {
+    fn is_empty(&self) -> bool {
+        self.root.is_empty()
+            && self.read_root.is_empty()
+            && self.sandbox.is_none()
+            && !self.require_sandbox
+            && self.allow_private.is_empty()
+    }
+}
+
+/// A profile by its word.
+fn profile(text: &str) -> Result<SandboxProfile, UnknownProfile> {
+    let all = [
+        SandboxProfile::ReadOnly,
+        SandboxProfile::WorkspaceWrite,
+        SandboxProfile::Network,
+        SandboxProfile::None,
+    ];
+    all.into_iter().find(|profile| profile.as_str() == text).ok_or(UnknownProfile)
+}
+
+/// The word after `--sandbox` is no profile.
+#[derive(Debug)]
+struct UnknownProfile;
+
+impl fmt::Display for UnknownProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the profiles are read-only, workspace-write, network and none")
+    }
+}
+
+impl std::error::Error for UnknownProfile {}
 
 /// A protocol that can be spoken over standard input and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

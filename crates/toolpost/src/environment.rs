@@ -1,6 +1,9 @@
 //! The one module that looks at the environment and at files of the user's.
 #![expect(clippy::disallowed_methods, reason = "the one module that reads the environment and files")]
 
+mod children;
+mod credentials;
+
 use std::{
     io::Read,
     path::{Path, PathBuf},
@@ -11,6 +14,9 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use sha2::{Digest, Sha256};
 
 use crate::exit::UsageError;
+
+pub(crate) use children::child_variables;
+pub(crate) use credentials::credentials;
 
 /// The largest token file or argument text that is read.
 const MAX_INPUT: u64 = 16 << 20;
@@ -29,6 +35,11 @@ pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     Ok(real)
 }
 
+/// Where a file really lies, as far as that can be told.
+pub(crate) fn real_path(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// Where a workspace's record is kept unless somebody says otherwise.
 pub(crate) fn default_data_dir(workspace: &Path) -> anyhow::Result<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -38,6 +49,13 @@ pub(crate) fn default_data_dir(workspace: &Path) -> anyhow::Result<PathBuf> {
     let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
     let short: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(state.join("toolpost").join(short))
+}
+
+/// This binary, for processes that it is to be started again as. By way of the kernel's own link: the file may be
+/// replaced while the host runs, and its processes must be of the same make.
+pub(crate) fn this_program() -> Option<PathBuf> {
+    let link = PathBuf::from("/proc/self/exe");
+    if link.exists() { Some(link) } else { std::env::current_exe().ok() }
 }
 
 /// Every stream of events is an open file, and the usual limit is a thousand. What the system grants is taken.

@@ -15,8 +15,7 @@ use crate::{
     cli::{PlaceArgs, PolicyArgs},
     client::{Client, HostFacts},
     exit::UsageError,
-    settings::{self, Settings},
-    terminal,
+    settings, terminal,
 };
 
 /// A host a command can use.
@@ -46,7 +45,8 @@ pub(crate) async fn reach(
     policy: &PolicyArgs,
     purpose: Purpose,
 ) -> anyhow::Result<Reached> {
-    let Settings { mut config, notices, place, .. } = settings::resolve(place, policy)?;
+    let settings = settings::resolve(place, policy)?;
+    let place = &settings.place;
     if let Some((client, facts)) = running(&place.data_dir).await? {
         same_workspace(&place.workspace, &facts)?;
         if !policy.is_empty() {
@@ -56,11 +56,12 @@ pub(crate) async fn reach(
         }
         return Ok(Reached::Running(client));
     }
-    notices.iter().for_each(terminal::warn);
-    if purpose == Purpose::Look {
-        config.data_dir = None;
-    }
-    match open_host(&config, HostParts::default()).await {
+    settings.notices.iter().for_each(terminal::warn);
+    let (config, native) = match purpose {
+        Purpose::Call => (settings.config.clone(), settings.handover()?),
+        Purpose::Look => settings.to_look_at(),
+    };
+    match open_host(&config, HostParts { native, ..HostParts::default() }).await {
         Ok(opened) => {
             opened.host.notices().iter().for_each(terminal::warn);
             let session = opened.host.default_session(&Principal::operator("local"));

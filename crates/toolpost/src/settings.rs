@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use sha2::{Digest, Sha256};
 use toolpost_config::{
-    A2eHostFile, ConfigError, ConfigFile, HostConfig, Layer, Notice, RuleEntry, Standing, read_config,
+    A2eHostFile, ConfigError, ConfigFile, HostConfig, Layer, NetworkSection, Notice, RootAccess, RootEntry,
+    RuleEntry, SandboxSection, Standing, read_config,
 };
 use toolpost_model::RuleOrigin;
+use toolpost_serve::NativeHandover;
 use toolpost_store::{DataDir, DataDirError, TrustStore};
 
 use crate::{
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{ConfineArgs, PlaceArgs, PolicyArgs},
     environment,
 };
 
@@ -32,8 +34,36 @@ pub(crate) struct Settings {
     pub(crate) notices: Vec<Notice>,
     /// The workspace's file and whether it is trusted, where there is one.
     pub(crate) project: Option<Project>,
-    /// A trusted file was given.
-    pub(crate) from_file: bool,
+    /// The trusted file that was given.
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl Settings {
+    /// What the native tools of a host need beside the configuration. Credentials are looked up here and not before:
+    /// one that cannot be read is no reason not to look at the record or to be told by `doctor`.
+    pub(crate) fn handover(&self) -> anyhow::Result<NativeHandover> {
+        Ok(NativeHandover {
+            program: environment::this_program(),
+            credentials: environment::credentials(&self.config.network.credentials)?,
+            own_files: self.file.iter().cloned().collect(),
+        })
+    }
+
+    /// The same for a host that only shows its tools and never calls one.
+    pub(crate) fn to_look_at(&self) -> (HostConfig, NativeHandover) {
+        let mut config = self.config.clone();
+        config.data_dir = None;
+        config.network.credentials.clear();
+        let program = environment::this_program();
+        (
+            config,
+            NativeHandover {
+                program,
+                own_files: self.file.iter().cloned().collect(),
+                ..NativeHandover::default()
+            },
+        )
+    }
 }
 
 /// The configuration file found in a workspace.
@@ -102,7 +132,10 @@ pub(crate) fn resolve_over(
     let (mut config, notices) = HostConfig::resolve(&layers)?;
     config.workspace = Some(place_found.workspace.clone());
     config.data_dir = Some(place_found.data_dir.clone());
-    Ok(Settings { place: place_found, config, notices, project, from_file: place.config.is_some() })
+    config.environment = environment::child_variables(&config);
+    // The workspace's own file is protected by its name.
+    let file = place.config.as_deref().map(environment::real_path);
+    Ok(Settings { place: place_found, config, notices, project, file })
 }
 
 /// The workspace's own file: untrusted, so it may only restrict, until its very bytes were trusted.
@@ -137,7 +170,66 @@ fn flags(policy: &PolicyArgs) -> anyhow::Result<Layer> {
     let file = ConfigFile {
         mode: policy.mode.map(Into::into),
         rules: lines.map(|line| RuleEntry::Line(line).into()).collect(),
-        ..ConfigFile::default()
+        ..confines(&policy.confines)
     };
     Ok(Layer::new(file.check("command line")?, Standing::Trusted, RuleOrigin::Cli))
+}
+
+fn confines(flags: &ConfineArgs) -> ConfigFile {
+    let root = |path: &PathBuf, access| RootEntry { path: path.clone().into(), access }.into();
+    let read = flags.read_root.iter().map(|path| root(path, RootAccess::Read));
+    let write = flags.root.iter().map(|path| root(path, RootAccess::Write));
+    ConfigFile {
+        roots: read.chain(write).collect(),
+        sandbox: SandboxSection {
+            profile: flags.sandbox.map(Into::into),
+            require: flags.require_sandbox.then(|| true.into()),
+            ..SandboxSection::default()
+        },
+        network: NetworkSection {
+            private: flags.allow_private.iter().cloned().map(Into::into).collect(),
+            ..NetworkSection::default()
+        },
+        ..ConfigFile::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use toolpost_config::{ConfigErrors, RootConfig};
+    use toolpost_model::{Access, SandboxProfile};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        policy: PolicyArgs,
+    }
+
+    fn resolved(words: &[&str]) -> anyhow::Result<HostConfig> {
+        let line = Line::try_parse_from(["x"].iter().chain(words))?;
+        assert_eq!(line.policy.is_empty(), words.is_empty(), "{words:?}");
+        Ok(HostConfig::resolve(&[flags(&line.policy)?])?.0)
+    }
+
+    #[test]
+    fn each_flag_reaches_its_own_setting() {
+        assert_eq!(resolved(&[]).unwrap(), HostConfig::default());
+        let roots = resolved(&["--root", "a", "--read-root", "b", "--root", "c"]).unwrap().roots;
+        let root = |path: &str, access| RootConfig { path: path.into(), access };
+        assert_eq!(roots, [root("b", Access::Read), root("a", Access::Write), root("c", Access::Write)]);
+        assert_eq!(resolved(&["--sandbox", "none"]).unwrap().sandbox.profile, SandboxProfile::None);
+        assert!(resolved(&["--require-sandbox"]).unwrap().sandbox.require);
+        let network =
+            resolved(&["--allow-private", "http://127.0.0.1:1", "--allow-private", "http://a/b"]).unwrap();
+        assert_eq!(network.network.private, ["http://127.0.0.1:1/", "http://a/b"]);
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused_like_in_a_file() {
+        let error = resolved(&["--allow-private", "127.0.0.1:80"]).unwrap_err();
+        assert!(error.is::<ConfigErrors>() && error.to_string().contains("--> command line"), "{error}");
+    }
 }

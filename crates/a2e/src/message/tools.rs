@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, value::RawValue};
-use toolpost_model::{ErrorClass, InvocationId, ModelInput, Outcome};
+use toolpost_model::{AppliedSandbox, ErrorClass, InvocationId, ModelInput, Outcome};
 
 use super::InvokeEvent;
 use crate::{ToolDefinition, lax};
@@ -174,6 +174,9 @@ pub struct ToolResult {
     /// Whether sending the call again cannot do harm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_safe: Option<bool>,
+    /// What confined the process, where one ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Box<AppliedSandbox>>,
 }
 
 /// `tool/cancel/req`.

@@ -128,6 +128,7 @@ fn result() -> impl Strategy<Value = ToolResult> {
                 error_class: ids.1.map(|place| ErrorClass::ALL[place]),
                 hint: words.2,
                 retry_safe: words.3,
+                sandbox: None,
             }
         },
     )

@@ -45,7 +45,7 @@ fn origin_complaint(origin: &Located<String>) -> Complaint {
 }
 
 /// A host name or address, with or without a port. No wildcard: a list that admits everything is no list.
-fn is_host(text: &str) -> bool {
+pub(super) fn is_host(text: &str) -> bool {
     if let Some(rest) = text.strip_prefix('[') {
         let Some((address, port)) = rest.split_once(']') else {
             return false;

@@ -45,7 +45,7 @@ fn hash_complaint(sha256: &Located<String>) -> Complaint {
 }
 
 /// The name ends up in records and metrics.
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     !text.is_empty() && text.len() <= 64 && text.bytes().all(legal)
 }

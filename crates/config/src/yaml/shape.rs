@@ -98,6 +98,7 @@ fn words(error: &Error) -> Words {
         Error::SerdeMissingField { field, .. } => Words::of(format!("the key `{field}` is missing")),
         Error::SerdeInvalidType { unexpected, expected, .. }
         | Error::SerdeInvalidValue { unexpected, expected, .. } => {
+            let expected = if expected == "a JSON number" { "a number" } else { expected };
             Words::of(format!("expected {expected}, found {}", kind_of(unexpected)))
         }
         Error::DuplicateMappingKey { key, .. } => {
@@ -134,6 +135,12 @@ fn unknown_key(key: &str, known: &[&str]) -> Words {
     if in_token && PLAIN_TOKEN_KEYS.contains(&key) {
         let hint = format!("give the hash as `sha256`; `{HASH_COMMAND}` makes it");
         return Words::of(format!("`{key}` is refused: a token itself never stands in the file")).hint(hint);
+    }
+    let in_credential = known.contains(&"urls");
+    if in_credential && PLAIN_TOKEN_KEYS.contains(&key) {
+        let hint = "write it into a file that only you can read, and name that under `file`";
+        return Words::of(format!("`{key}` is refused: a credential itself never stands in the file"))
+            .hint(hint);
     }
     let message = format!("unknown key `{}`", shown(key));
     // `- ask class: write` is a table to YAML, because of the space.

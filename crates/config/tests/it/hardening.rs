@@ -28,6 +28,22 @@ fn depth_nodes_aliases_and_size_are_bounded() {
 }
 
 #[test]
+fn patterns_are_bounded() {
+    let paths = |count: usize| format!("protect: {{ paths: [{}] }}", "a, ".repeat(count));
+    ConfigFile::parse(&paths(200), "t.yaml").unwrap();
+    check(&paths(201), "`protect.paths` has 201 patterns; it can have up to 200");
+    let long = format!("protect: {{ paths: [{}] }}", "a".repeat(5000));
+    check(&long, "a pattern in `protect.paths` is longer than 4096 bytes");
+    let command = |pattern: &str| {
+        let parameters = format!("parameters: {{ p: {{ pattern: '{pattern}' }} }}");
+        format!("commands: {{ x: {{ description: d, argv: [a, '{{p}}'], {parameters} }} }}")
+    };
+    ConfigFile::parse(&command("(\\w{1000}){1000}"), "t.yaml").unwrap();
+    check(&command(&"a".repeat(1001)), "`commands.x.parameters.p.pattern` is longer than 1000 bytes");
+    check(&command(&"(".repeat(1000)), "is not a regular expression");
+}
+
+#[test]
 fn nested_aliases_do_not_grow() {
     let mut laughs = "rules:\n  - &l0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..9 {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use toolpost_config::{ConfigFile, HostConfig, Layer, Notice, Standing};
-use toolpost_model::{Mode, RuleOrigin};
+use toolpost_config::{ConfigFile, CredentialSource, HostConfig, Layer, Notice, Standing};
+use toolpost_model::{Access, Mode, RuleOrigin, SandboxProfile};
 
 fn trusted(text: &str) -> Layer {
     let parsed = ConfigFile::parse(text, "host.yaml").unwrap();
@@ -151,6 +151,145 @@ fn untrusted_files_say_nothing_of_the_outside() {
     check("a2e: { audit: { path: y } }", "a2e: { audit: { path: x } }", Word::Ignored("a2e.audit.path"));
     check("", "a2e: { audit: { max_bytes: 1KiB } }", Word::Ignored("a2e.audit.max_bytes"));
     check("", "a2e: { audit: { backup_count: 0 } }", Word::Ignored("a2e.audit.backup_count"));
+}
+
+#[test]
+fn untrusted_files_add_no_folders_and_protect_more() {
+    check("", "roots: [{ path: / }]", Word::Ignored("roots"));
+    check("", "roots: [{ path: /lib, access: write }]", Word::Ignored("roots"));
+    check("roots: [{ path: /lib }]", "roots: [{ path: /lib }]", Word::Same);
+    check("roots: [{ path: /lib }]", "roots: [{ path: /lib, access: write }]", Word::Ignored("roots"));
+    check("", "protect: { defaults: false }", Word::Ignored("protect.defaults"));
+    check("", "protect: { git: false }", Word::Ignored("protect.git"));
+    check("protect: { defaults: false }", "protect: { defaults: true }", Word::Counts);
+    check("protect: { git: false }", "protect: { git: true }", Word::Counts);
+    check("", "protect: { paths: ['deploy/**'] }", Word::Counts);
+    check("protect: { paths: [a] }", "protect: { paths: [a] }", Word::Same);
+}
+
+#[test]
+fn an_untrusted_sandbox_may_only_be_tighter() {
+    let order = ["read-only", "workspace-write", "network", "none"];
+    for (theirs, host) in order.iter().enumerate() {
+        for (ours, project) in order.iter().enumerate() {
+            let expected = match ours.cmp(&theirs) {
+                std::cmp::Ordering::Less => Word::Counts,
+                std::cmp::Ordering::Equal => Word::Same,
+                std::cmp::Ordering::Greater => Word::Ignored("sandbox.profile"),
+            };
+            let profile = |word: &str| format!("sandbox: {{ profile: {word} }}");
+            check(&profile(host), &profile(project), expected);
+        }
+    }
+    check("", "sandbox: { require: true }", Word::Counts);
+    check("sandbox: { require: true }", "sandbox: { require: false }", Word::Ignored("sandbox.require"));
+    check("", "sandbox: { readable: [/etc] }", Word::Ignored("sandbox.readable"));
+    check("", "sandbox: { environment: [JAVA_HOME] }", Word::Ignored("sandbox.environment"));
+    check("sandbox: { environment: [X] }", "sandbox: { environment: [X] }", Word::Same);
+    for (key, lower, higher) in [
+        ("memory", "1GiB", "3GiB"),
+        ("processes", "16", "257"),
+        ("tmp", "1MiB", "1GiB"),
+        ("file_size", "1MiB", "2GiB"),
+        ("open_files", "64", "1025"),
+    ] {
+        check("", &format!("sandbox: {{ {key}: {lower} }}"), Word::Counts);
+        let ignored: &'static str = format!("sandbox.{key}").leak();
+        check("", &format!("sandbox: {{ {key}: {higher} }}"), Word::Ignored(ignored));
+    }
+}
+
+#[test]
+fn untrusted_files_open_no_way_out() {
+    check("", "network: { private: ['http://127.0.0.1/'] }", Word::Ignored("network.private"));
+    check("", "network: { max_body: 1MiB }", Word::Counts);
+    check("", "network: { max_body: 6MiB }", Word::Ignored("network.max_body"));
+    let credential = "network: { credentials: { x: { env: X, urls: ['https://evil.example/'] } } }";
+    check("", credential, Word::Ignored("network.credentials"));
+    let host = "network: { credentials: { x: { env: X, urls: ['https://good.example/'] } } }";
+    check(host, credential, Word::Ignored("network.credentials"));
+    check("", "commands: { x: { description: d, argv: [sh] } }", Word::Ignored("commands"));
+    let host = "commands: { x: { description: d, argv: [ls] } }";
+    check(host, "commands: { x: { description: d, argv: [sh] } }", Word::Ignored("commands"));
+}
+
+#[test]
+fn untrusted_files_may_narrow_what_code_can_do() {
+    for (host, project, expected) in [
+        ("", "tools: [read_file]", Word::Counts),
+        ("", "tools: []", Word::Counts),
+        ("", "tools: ['*']", Word::Same),
+        ("tools: ['files.*']", "tools: [files.read_file, 'files.w*']", Word::Counts),
+        ("tools: ['files.*']", "tools: [files.read_file, shell]", Word::Ignored("code.tools")),
+        ("tools: ['files.*']", "tools: ['f*']", Word::Ignored("code.tools")),
+        ("tools: [read_file]", "tools: ['read_file*']", Word::Ignored("code.tools")),
+        ("tools: []", "tools: [echo]", Word::Ignored("code.tools")),
+        ("", "memory: 64MiB", Word::Counts),
+        ("", "memory: 1GiB", Word::Ignored("code.memory")),
+        ("", "calls: 0", Word::Counts),
+        ("", "calls: 201", Word::Ignored("code.calls")),
+        ("", "python3: false", Word::Counts),
+        ("python3: false", "python3: true", Word::Ignored("code.python3")),
+    ] {
+        check(&format!("code: {{ {host} }}"), &format!("code: {{ {project} }}"), expected);
+    }
+}
+
+#[test]
+fn a_tightened_profile_and_ceiling_hold_for_commands() {
+    let host = "commands:\n  a: { description: d, argv: [a], profile: none, timeout: 5m }\n  \
+                b: { description: d, argv: [b], profile: read-only }\n  c: { description: d, argv: [c] }\n";
+    let profiles = |config: &HostConfig| -> Vec<_> { config.commands.iter().map(|c| c.profile).collect() };
+    let (config, _) = resolve(&[trusted(host), untrusted("mode: plan")]);
+    assert_eq!(profiles(&config), [Some(SandboxProfile::None), Some(SandboxProfile::ReadOnly), None]);
+    let project = "sandbox: { profile: read-only }\nlimits: { deadline_ceiling: 1m }\n";
+    let (config, notices) = resolve(&[trusted(host), untrusted(project)]);
+    assert_eq!(profiles(&config), [Some(SandboxProfile::ReadOnly), Some(SandboxProfile::ReadOnly), None]);
+    assert_eq!(config.commands[0].timeout, Some(Duration::from_secs(60)));
+    assert!(notices.is_empty());
+}
+
+#[test]
+fn an_untrusted_command_waits_for_trust() {
+    let (_, notices) = resolve(&[untrusted("commands:\n  x:\n    description: d\n    argv: [sh]\n")]);
+    let shown: Vec<String> = notices.iter().map(ToString::to_string).collect();
+    let expected = "toolpost.yaml:3: `commands: x` is ignored: this file is not trusted and may only restrict; \
+                    `toolpost trust` would change that";
+    assert_eq!(shown, [expected]);
+    let (_, notices) = resolve(&[untrusted("roots: [{ path: \"/\\e[31m\" }]")]);
+    assert!(!notices[0].message.contains('\u{1b}'), "{}", notices[0]);
+}
+
+#[test]
+fn grants_of_trusted_files_add_up_and_names_replace() {
+    let first = "roots: [{ path: a }, { path: b }]\nprotect: { paths: [x] }\n\
+                 sandbox: { readable: [/opt/a], environment: [A], memory: 1GiB }\n\
+                 network:\n  private: ['http://10.0.0.1']\n  credentials:\n    \
+                 k: { env: K, urls: ['https://k/'] }\n    l: { env: L, urls: ['https://l/'] }\n\
+                 code: { tools: [a] }\n\
+                 commands:\n  one: { description: first, argv: [a] }\n  two: { description: first, argv: [b] }\n";
+    let second = "roots: [{ path: a, access: write }]\nprotect: { paths: [y, x] }\n\
+                  sandbox: { readable: [/opt/b], environment: [B, A] }\n\
+                  network:\n  private: ['http://10.0.0.2/']\n  credentials: { k: { file: k, urls: ['https://k/'] } }\n\
+                  code: { tools: [b] }\n\
+                  commands: { one: { description: second, argv: [c] } }\n";
+    let (config, notices) = resolve(&[trusted(first), trusted(second)]);
+    let roots: Vec<_> = config.roots.iter().map(|root| (root.path.to_str().unwrap(), root.access)).collect();
+    assert_eq!(roots, [("b", Access::Read), ("a", Access::Write)]);
+    assert_eq!(config.protect.paths, ["x", "y"]);
+    let readable: Vec<_> = config.sandbox.readable.iter().map(|path| path.to_str().unwrap()).collect();
+    assert_eq!((readable, config.sandbox.memory), (vec!["/opt/a", "/opt/b"], 1 << 30));
+    assert_eq!(config.sandbox.environment, ["A", "B"]);
+    assert_eq!(config.network.private, ["http://10.0.0.1/", "http://10.0.0.2/"]);
+    let kept: Vec<_> =
+        config.network.credentials.iter().map(|known| (known.name.as_str(), &known.source)).collect();
+    let variable = CredentialSource::Variable("L".to_owned());
+    assert_eq!(kept, [("l", &variable), ("k", &CredentialSource::File("k".into()))]);
+    assert_eq!(config.code.tools, ["b"]);
+    let commands: Vec<_> =
+        config.commands.iter().map(|command| (command.name.as_str(), command.description.as_str())).collect();
+    assert_eq!(commands, [("two", "first"), ("one", "second")]);
+    assert!(notices.is_empty());
 }
 
 #[test]

@@ -2,9 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a check that panics has failed, which is what it is for")]
 
 mod a2e_host;
+mod commands;
 mod errors;
 mod file;
 mod hardening;
 mod layers;
+mod native;
 mod reference;
 mod values;

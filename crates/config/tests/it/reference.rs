@@ -36,6 +36,17 @@ fn the_schema_refuses_what_the_parser_refuses() {
         "tokens: [{ name: ci, sha256: short }]",
         "tokens: [{ name: ci, token: x }]",
         "tools: { x: { clas: read } }",
+        "roots: [{ path: x, access: rw }]",
+        "roots: [x]",
+        "sandbox: { profile: workspace }",
+        "sandbox: { processes: 0 }",
+        "network: { credentials: { x: { env: X } } }",
+        "network: { credentials: { x: { env: abc, urls: ['https://a/'] } } }",
+        "network: { credentials: { x: { env: X, urls: [] } } }",
+        "commands: { x: { description: d, argv: [] } }",
+        "commands: { x: { argv: [ls] } }",
+        "commands: { x: { description: d, argv: [ls], output: xml } }",
+        "commands: { x: { description: d, argv: ['a', '{p}'], parameters: { p: { type: text } } } }",
         "a2e: { host_id: '' }",
         "a2e: { audit: { backup_count: 1001 } }",
         "a2e: { audit: { max_bytes: 4MB } }",
@@ -66,7 +77,14 @@ fn the_schema_carries_defaults_and_descriptions() {
     assert_eq!(limits["concurrency"]["default"], json!(64));
     assert_eq!(limits["journal"]["default"], json!("10GiB"));
     assert_eq!(schema["properties"]["mode"]["default"], json!("default"));
-    for section in ["LimitsSection", "HttpSection", "DiscoverySection"] {
+    for section in [
+        "LimitsSection",
+        "HttpSection",
+        "DiscoverySection",
+        "ProtectSection",
+        "SandboxSection",
+        "CodeSection",
+    ] {
         for (key, property) in schema["$defs"][section]["properties"].as_object().unwrap() {
             assert!(!property["default"].is_null(), "{section}.{key} has no default");
             assert!(property["description"].is_string(), "{section}.{key} has no description");

@@ -9,10 +9,11 @@ use std::{
 };
 
 use toolpost_config::{
-    A2eConfig, AuditConfig, ByteSize, ConfigDuration, ConfigFile, Discovery, HostConfig, HttpConfig, Layer,
-    Limits, Located, Standing, TokenConfig, ToolSettings, config_example,
+    A2eConfig, AuditConfig, ByteSize, ChildVariables, CodeConfig, ConfigDuration, ConfigFile, Discovery,
+    HostConfig, HttpConfig, Layer, Limits, Located, NetworkConfig, ProtectConfig, SandboxConfig, Standing,
+    TokenConfig, ToolSettings, config_example,
 };
-use toolpost_model::{Behavior, EffectClass, Mode, Requirements, Role, RuleOrigin, Selector};
+use toolpost_model::{Behavior, EffectClass, Mode, Requirements, Role, RuleOrigin, SandboxProfile, Selector};
 
 fn resolved(text: &str) -> HostConfig {
     let parsed = ConfigFile::parse(text, "toolpost.yaml").unwrap();
@@ -76,6 +77,23 @@ fn defaults_are_the_documented_ones() {
         rules: Vec::new(),
         workspace: None,
         data_dir: None,
+        roots: Vec::new(),
+        protect: ProtectConfig { defaults: true, git: true, paths: Vec::new() },
+        sandbox: SandboxConfig {
+            profile: SandboxProfile::WorkspaceWrite,
+            require: false,
+            readable: Vec::new(),
+            environment: Vec::new(),
+            memory: 2_147_483_648,
+            processes: 256,
+            tmp: 536_870_912,
+            file_size: 1_073_741_824,
+            open_files: 1024,
+        },
+        network: NetworkConfig { private: Vec::new(), max_body: 5_242_880, credentials: Vec::new() },
+        code: CodeConfig { tools: vec!["*".to_owned()], memory: 268_435_456, calls: 200, python3: true },
+        commands: Vec::new(),
+        environment: ChildVariables { home: None, variables: [].into() },
         tools: [].into(),
         http: HttpConfig {
             listen: "127.0.0.1:8765".parse().unwrap(),

@@ -49,6 +49,8 @@ impl OpenCall {
         // Not even an idempotent write is run again: what it would write over may have changed since.
         if self.started {
             Plan::End(result::outcome_unknown())
+        } else if self.call.parent.is_some() {
+            Plan::End(result::restarted("the call that made it is gone"))
         } else if self.call.redacted {
             Plan::End(result::restarted(
                 "a sensitive argument was kept out of the record, so it cannot be run",

@@ -1,6 +1,9 @@
 //! How long a call waits for others, and when its caller stops waiting.
 
+use std::time::{Duration, Instant};
+
 use crate::{
+    catalog::Entry,
     flow::{
         invocation::{Call, CancelReason},
         result::{self, Ending},
@@ -34,4 +37,26 @@ pub(super) async fn out_of_patience(call: &Call) {
         Some(end) => tokio::time::sleep_until(end.into()).await,
         None => std::future::pending().await,
     }
+}
+
+/// How long the call may run: the caller's wish, else the operator's or the tool's own, else the host's; never
+/// beyond what the operator set for the tool, the host's ceiling, the caller's patience or the calling call's end.
+pub(super) fn time_left(host: &Inner, call: &Call, entry: &Entry) -> Result<Duration, Ending> {
+    let own = entry.declaration().interface.execution.timeout_ms.map(Duration::from_millis);
+    let most = entry.timeout.unwrap_or(host.limits.deadline_ceiling).min(host.limits.deadline_ceiling);
+    let mut limit = call.timeout.or(entry.timeout).or(own).unwrap_or(host.limits.deadline).min(most);
+    let until = |end: Instant| end.saturating_duration_since(Instant::now());
+    if let Some(parent) = &call.parent {
+        limit = limit.min(until(parent.deadline));
+        if limit.is_zero() {
+            return Err(result::canceled_before_start(CancelReason::ParentStopped));
+        }
+    }
+    if let Some(patience) = call.patience {
+        limit = limit.min(until(patience));
+        if limit.is_zero() {
+            return Err(result::still_queued());
+        }
+    }
+    Ok(limit)
 }

@@ -11,8 +11,8 @@ use std::{
 use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    BoxFuture, CallInput, CallPort, Decision, Effects, Event, EventBody, InvocationId, ModelInput,
-    ObservableInput, PermissionInput, Principal, RequestId, SessionId, SourceSession, Stage, SurfaceId,
+    CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
+    PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
     Transition,
 };
 
@@ -137,6 +137,8 @@ pub enum CancelReason {
     Shutdown,
     /// The session was closed.
     SessionClosed,
+    /// The call that made it was stopped.
+    ParentStopped,
 }
 
 impl CancelReason {
@@ -146,6 +148,7 @@ impl CancelReason {
             Self::CallerGone => "the caller went away",
             Self::Shutdown => "the host is shutting down",
             Self::SessionClosed => "its session was closed",
+            Self::ParentStopped => "the call that made it was stopped",
         }
     }
 }
@@ -157,9 +160,10 @@ pub(crate) struct LiveCall {
     pub(crate) began: Instant,
     session: SessionId,
     principal: Principal,
-    deadline: OnceLock<Instant>,
     cancel: CancellationToken,
     cancel_reason: OnceLock<CancelReason>,
+    /// Stopping the call that made this one stops this one.
+    is_nested: bool,
     /// Let go of at the end, so that a reader sees the end even while somebody holds the call.
     listener: Mutex<Option<Arc<dyn Listener>>>,
     wants: Wants,
@@ -180,9 +184,9 @@ impl LiveCall {
             began: Instant::now(),
             session: request.session.id().clone(),
             principal: request.session.principal().clone(),
-            deadline: OnceLock::new(),
             cancel: CancellationToken::new(),
             cancel_reason: OnceLock::new(),
+            is_nested: false,
             listener: Mutex::new(request.listener.clone()),
             wants: request.listener.as_ref().map_or(Wants::Nothing, |listener| listener.wants()),
             seq: AtomicU64::new(0),
@@ -192,6 +196,13 @@ impl LiveCall {
             secrets: Mutex::default(),
             accepted: SetOnce::new(),
         }
+    }
+
+    /// Makes it a call of the call that `parent` stops.
+    pub(crate) fn nested_in(mut self, parent: &CancellationToken) -> Self {
+        self.cancel = parent.child_token();
+        self.is_nested = true;
+        self
     }
 
     /// The call is on record, or has ended: it may be acknowledged.
@@ -225,15 +236,12 @@ impl LiveCall {
     }
 
     pub(crate) fn cancel_reason(&self) -> Option<CancelReason> {
-        self.cancel_reason.get().copied()
+        let from_above = self.is_nested && self.cancel.is_cancelled();
+        self.cancel_reason.get().copied().or(from_above.then_some(CancelReason::ParentStopped))
     }
 
     pub(crate) fn token(&self) -> &CancellationToken {
         &self.cancel
-    }
-
-    pub(crate) fn set_deadline(&self, deadline: Instant) {
-        let _ = self.deadline.set(deadline);
     }
 
     pub(crate) fn add_secrets(&self, secrets: Vec<String>) {
@@ -279,25 +287,17 @@ const STAGES: [Stage; 13] = [
     Stage::Emit,
 ];
 
-impl CallPort for LiveCall {
-    fn invocation_id(&self) -> InvocationId {
-        self.id
-    }
-
-    fn session_id(&self) -> &SessionId {
+impl LiveCall {
+    pub(crate) fn session_id(&self) -> &SessionId {
         &self.session
     }
 
-    fn principal(&self) -> &Principal {
+    pub(crate) fn principal(&self) -> &Principal {
         &self.principal
     }
 
-    fn deadline(&self) -> Instant {
-        // Set before any tool runs; the fallback only keeps the type honest.
-        self.deadline.get().copied().unwrap_or_else(Instant::now)
-    }
-
-    fn emit(&self, mut body: EventBody) {
+    /// Passes an event on. Never blocks.
+    pub(crate) fn emit(&self, mut body: EventBody) {
         if self.wants == Wants::Nothing {
             self.seq.fetch_add(1, Ordering::Relaxed);
             return;
@@ -310,14 +310,6 @@ impl CallPort for LiveCall {
         if listener.as_ref().is_none_or(|listener| listener.hear(event) == Heard::Lost) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
-    }
-
-    fn is_canceled(&self) -> bool {
-        self.cancel.is_cancelled()
-    }
-
-    fn canceled(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.cancel.cancelled())
     }
 }
 
@@ -347,9 +339,22 @@ pub(crate) enum OnRecord {
     Started,
 }
 
+/// The call that made a call.
+#[derive(Clone)]
+pub(crate) struct Parent {
+    pub(crate) id: InvocationId,
+    /// How many calls stand above.
+    pub(crate) depth: usize,
+    /// Nothing it makes outlasts it.
+    pub(crate) deadline: Instant,
+    /// What it and the calls above it hold.
+    pub(crate) held: Vec<ResourceUse>,
+}
+
 /// One call on its way. Owned by the loop in `call.rs`.
 pub(crate) struct Call {
     pub(crate) live: Arc<LiveCall>,
+    pub(crate) parent: Option<Parent>,
     pub(crate) session: Arc<Session>,
     pub(crate) face: String,
     pub(crate) request: Option<RequestKey>,
@@ -375,6 +380,7 @@ impl Call {
         Self {
             patience: request.patience.map(|patience| live.began + patience),
             live,
+            parent: None,
             session: request.session,
             face: request.face.to_owned(),
             request: key,

@@ -197,6 +197,25 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_deserves_caution_asks_whatever_allows_it_and_stays_denied_where_it_was() {
+        let declaration = Declaration::new("files.write_file".parse().unwrap(), "");
+        let effects = Effects::of(EffectClass::Write).with_caution("`.git/config` is protected");
+        let principal = Principal::agent("a");
+        let facts =
+            Facts { declaration: &declaration, input: None, effects: &effects, principal: &principal };
+        for (mode, rule, expected) in [
+            (Mode::Bypass, None, Ask),
+            (Mode::Bypass, Some("allow write_file"), Ask),
+            (Mode::Plan, None, Deny),
+            (Mode::Edits, Some("deny files.*"), Deny),
+        ] {
+            let rules = rule.iter().map(|line| Rule::parse(line, RuleOrigin::Cli, "test").unwrap()).collect();
+            let decision = Policy { mode, rules }.decide(&facts);
+            assert_eq!(decision.behavior, expected, "{mode} {rule:?}");
+        }
+    }
+
+    #[test]
     fn a_tool_that_wants_a_person_asks_in_every_mode() {
         let mut declaration = Declaration::new("a.b".parse().unwrap(), "");
         declaration.interface.permission.approval_required = true;

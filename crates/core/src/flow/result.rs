@@ -3,8 +3,8 @@
 mod failures;
 
 use toolpost_model::{
-    AppliedSandbox, Content, Disposition, Effects, EventBody, LogLevel, Outcome, Recoverability, RetryGuidance, Timings,
-    ToolError, ToolFailure, ToolOutput, ToolResult, Truncation,
+    AppliedSandbox, Content, Disposition, Effects, EventBody, LogLevel, Outcome, Recoverability,
+    RetryGuidance, Timings, ToolError, ToolFailure, ToolOutput, ToolResult, Truncation,
 };
 
 pub(crate) use failures::*;
@@ -90,7 +90,7 @@ pub(crate) fn map(call: &mut Call, default_inline_chars: usize) -> ToolResult {
             result.content = output.content;
             result.truncated = output.truncated;
             result.exit_code = shown.exit_code;
-            result.sandbox = shown.sandbox.map(|sandbox| *sandbox);
+            result.sandbox = shown.sandbox;
             if by == EndedBy::Tool {
                 result.disposition = Disposition::Inline;
             }
@@ -179,7 +179,6 @@ fn check_promise(call: &Call, output: &ToolOutput) {
         },
     };
     if let Some(message) = broken {
-        use toolpost_model::CallPort as _;
         call.live.emit(EventBody::Log { level: LogLevel::Warn, message });
     }
 }

@@ -31,12 +31,15 @@ pub struct SchedulerLimits {
 const LOOK_AHEAD: usize = 1_024;
 
 /// The queue is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueueFull {
     #[error("{limit} calls are waiting already")]
     Host { limit: usize },
     #[error("{share} calls of this session are waiting already, which is its share")]
     Session { share: usize },
+    /// Waiting would be for ever: the holder waits for this very call.
+    #[error("the call that made it holds `{key}`, which it would need alone")]
+    HeldAbove { key: String },
 }
 
 pub(crate) struct Scheduler {
@@ -70,12 +73,30 @@ struct Waiting {
 /// What a call needs to run.
 struct Need {
     session: SessionId,
+    /// Made by a call that runs: it has that call's slot and place in the session, and needs only resources.
+    nested: bool,
     /// It is not safe beside other calls of its session.
     alone: bool,
     uses: Vec<ResourceUse>,
 }
 
 impl Need {
+    /// What a call needs beside what the calls above it hold.
+    fn new(
+        session: &SessionId,
+        effects: &Effects,
+        held_above: Option<&[ResourceUse]>,
+    ) -> Result<Self, QueueFull> {
+        let (session, nested) = (session.clone(), held_above.is_some());
+        let held = held_above.unwrap_or_default();
+        let missing = |wanted: &&ResourceUse| !held.iter().any(|one| locks::covers(one, wanted));
+        let uses: Vec<ResourceUse> = effects.uses.iter().filter(missing).cloned().collect();
+        if let Some(one) = held.iter().find(|one| uses.iter().any(|wanted| locks::collide(one, wanted))) {
+            return Err(QueueFull::HeldAbove { key: one.key.as_str().to_owned() });
+        }
+        Ok(Self { session, nested, alone: !effects.concurrency_safe && !nested, uses })
+    }
+
     fn conflicts_with(&self, other: &Self) -> bool {
         ((self.alone || other.alone) && self.session == other.session)
             || locks::conflict(&self.uses, &other.uses)
@@ -111,19 +132,21 @@ impl Scheduler {
         (table.running, table.queue.len())
     }
 
-    /// Waits for a slot and the resources. `waiting` is called when the call has to queue.
+    /// Waits for a slot and the resources. `waiting` is called when the call has to queue. A call made by another
+    /// comes with what is `held_above` it.
     pub(crate) async fn admit(
         self: &Arc<Self>,
         session: &SessionId,
         effects: &Effects,
+        held_above: Option<&[ResourceUse]>,
         waiting: impl FnOnce(),
     ) -> Result<Permit, QueueFull> {
-        let alone = !effects.concurrency_safe;
-        let need = Arc::new(Need { session: session.clone(), alone, uses: effects.uses.clone() });
+        let need = Arc::new(Need::new(session, effects, held_above)?);
         let (ticket, admitted) = {
             let mut table = self.table();
             // Whoever waits goes first, unless the newcomer is in nobody's way: `ready` sees to both.
-            if table.ready(&need, &self.limits) && !table.would_overtake(&need) {
+            // A nested call overtakes everybody: those who wait may be waiting for the call that made it.
+            if table.ready(&need, &self.limits) && (need.nested || !table.would_overtake(&need)) {
                 table.take(&need);
                 return Ok(Permit { scheduler: Arc::clone(self), need });
             }
@@ -131,7 +154,12 @@ impl Scheduler {
             let (admit, admitted) = oneshot::channel();
             let ticket = table.next_ticket;
             table.next_ticket += 1;
-            table.queue.push_back(Waiting { ticket, need: Arc::clone(&need), admit });
+            let waiting = Waiting { ticket, need: Arc::clone(&need), admit };
+            if need.nested {
+                table.queue.push_front(waiting);
+            } else {
+                table.queue.push_back(waiting);
+            }
             (ticket, admitted)
         };
         waiting();
@@ -173,6 +201,9 @@ impl Drop for Place<'_> {
 
 impl Table {
     fn ready(&self, need: &Need, limits: &SchedulerLimits) -> bool {
+        if need.nested {
+            return self.locks.free(&need.uses);
+        }
         let beside_others =
             |load: &SessionLoad| !load.alone && !need.alone && load.running < limits.session_concurrency;
         self.running < limits.concurrency
@@ -196,14 +227,21 @@ impl Table {
     }
 
     fn take(&mut self, need: &Need) {
+        self.locks.take(&need.uses);
+        if need.nested {
+            return;
+        }
         self.running += 1;
         let load = self.sessions.entry(need.session.clone()).or_default();
         load.running += 1;
         load.alone = need.alone;
-        self.locks.take(&need.uses);
     }
 
     fn release(&mut self, need: &Need) {
+        self.locks.release(&need.uses);
+        if need.nested {
+            return;
+        }
         self.running -= 1;
         if let Some(load) = self.sessions.get_mut(&need.session) {
             load.running -= 1;
@@ -212,15 +250,18 @@ impl Table {
                 self.sessions.remove(&need.session);
             }
         }
-        self.locks.release(&need.uses);
     }
 
     fn admit_waiting(&mut self, limits: &SchedulerLimits) {
         let mut place = 0;
         // What earlier calls in the queue need: a later one may pass them only where it is in nobody's way.
         let mut passed: Vec<Arc<Need>> = Vec::new();
-        while place < self.queue.len().min(LOOK_AHEAD) && self.running < limits.concurrency {
+        while place < self.queue.len().min(LOOK_AHEAD) {
             let need = Arc::clone(&self.queue[place].need);
+            // Nested calls stand in front and need no slot.
+            if self.running >= limits.concurrency && !need.nested {
+                break;
+            }
             if !self.ready(&need, limits) || passed.iter().any(|earlier| earlier.conflicts_with(&need)) {
                 passed.push(need);
                 place += 1;

@@ -121,6 +121,17 @@ impl Inner {
         }
     }
 
+    /// Runs a call in the caller's task. Should the caller stop waiting, it finishes in one of its own.
+    pub(crate) fn in_callers_task(
+        self: &Arc<Self>,
+        call: Call,
+        way: Way,
+    ) -> impl Future<Output = Arc<Answer>> + Send + 'static {
+        let (live, tasks) = (Arc::clone(&call.live), self.state.tasks.clone());
+        let work = self.work(call, way, None);
+        InCallersTask { work: Some(Box::pin(tasks.track_future(work))), live, tasks }
+    }
+
     /// A request id that is a secret, or holds one, is known by its hash: the same id still finds the same call.
     fn recordable(&self, id: RequestId) -> RequestId {
         match self.redactor.text(id.as_str()) {
@@ -270,9 +281,7 @@ impl Host {
         request.session.touch();
         let live = Arc::new(LiveCall::new(InvocationId::new(), &request, Arc::clone(&inner.redactor)));
         let way = Way::Live(request.acknowledged);
-        let work = inner.work(Call::new(Arc::clone(&live), request, None), way, None);
-        let tasks = inner.state.tasks.clone();
-        InCallersTask { work: Some(Box::pin(tasks.track_future(work))), live, tasks }.await
+        inner.in_callers_task(Call::new(live, request, None), way).await
     }
 
     /// A call that ends before it begins still passes the end of the way and is on record.
@@ -447,12 +456,10 @@ enum Repeat {
 
 impl LiveCall {
     fn is_visible_to(&self, principal: &Principal) -> bool {
-        use toolpost_model::CallPort as _;
         principal.role == Role::Operator || self.principal() == principal
     }
 
     pub(super) fn is_of(&self, session: &SessionId) -> bool {
-        use toolpost_model::CallPort as _;
         self.session_id() == session
     }
 }

@@ -26,6 +26,9 @@ struct CallBody<'a> {
     unread_bytes: Option<usize>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     redacted: bool,
+    /// The call that made this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<InvocationId>,
     principal: &'a PrincipalName,
     role: Role,
     face: &'a str,
@@ -81,6 +84,7 @@ fn call_body(call: &Call) -> CallBody<'_> {
         arguments: observable,
         unread_bytes,
         redacted: call.inputs.redacted,
+        parent: call.parent.as_ref().map(|parent| parent.id),
         principal: &call.session.principal().name,
         role: call.session.principal().role,
         face: &call.face,
@@ -145,6 +149,8 @@ pub(crate) struct RecordedCall {
     pub(crate) arguments: Option<Box<RawValue>>,
     #[serde(default)]
     pub(crate) redacted: bool,
+    #[serde(default)]
+    pub(crate) parent: Option<InvocationId>,
     pub(crate) principal: PrincipalName,
     pub(crate) role: Role,
     pub(crate) face: String,

@@ -5,6 +5,7 @@ mod acknowledging;
 mod discovery;
 mod failing_journal;
 mod hooks;
+mod nested;
 mod pipeline;
 mod recovery;
 mod redaction;

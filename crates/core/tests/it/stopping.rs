@@ -74,6 +74,29 @@ async fn a_tool_that_listens_may_finish_and_then_the_truth_is_told() {
     assert_eq!(answer.result().outcome, Outcome::Succeeded);
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_a_stopped_tool_still_has_to_say_is_shown() {
+    let tool = FnTool::named("demo.talk")
+        .unwrap()
+        .class(EffectClass::Execute)
+        .declare(|d| d.interface.execution.cancel = CancelSupport::Cooperative)
+        .run(|_: Nothing, context| async move {
+            context.canceled().await;
+            let mut failure = ToolFailure::new("stopped").hint("ask for less");
+            failure.content = vec![toolpost_model::Content::text("so far")];
+            failure.exit_code = Some(137);
+            Err::<ToolOutput, _>(failure)
+        });
+    let host = TestHost::with(tool).await;
+    let mut request = host.request("talk", json!({}));
+    request.timeout = Some(Duration::from_millis(50));
+    let answer = host.host.call(request).await;
+    let result = answer.result();
+    assert_eq!((result.outcome, result.error_class()), (Outcome::TimedOut, Some(ErrorClass::Timeout)));
+    assert_eq!(result.exit_code, Some(137));
+    assert!(result.model_text().ends_with("so far"), "{}", result.model_text());
+}
+
 #[tokio::test]
 async fn dropping_the_handle_cancels_unless_it_was_let_go() {
     let gate = Gate::new();

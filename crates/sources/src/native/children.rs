@@ -22,8 +22,6 @@ pub struct ChildSettings {
     pub readable: Vec<PathBuf>,
     /// What they find in their environment.
     pub environment: ChildEnvironment,
-    /// Existing paths in writable roots that they may not write, beside those the workspace protects.
-    pub protected: Vec<PathBuf>,
     /// Paths they may not see, such as the host's data directory.
     pub masked: Vec<PathBuf>,
 }
@@ -110,15 +108,12 @@ impl Children {
     /// What a child of this profile may do.
     pub(crate) fn confines(&self, profile: SandboxProfile) -> Confines {
         let settings = &self.settings;
-        // Looked for anew each time: what is protected may have been made since.
-        let mut protected = [&settings.protected[..], &self.workspace.protected_paths()].concat();
-        protected.sort();
-        protected.dedup();
         Confines {
             profile,
             roots: self.roots(),
             readable: [&settings.readable, settings.environment.toolchains()].concat(),
-            protected,
+            // Looked for anew each time: what is protected may have been made since.
+            protected: self.workspace.protected_paths(),
             masked: [&settings.masked, settings.environment.credentials()].concat(),
             limits: settings.limits,
             required: settings.required,

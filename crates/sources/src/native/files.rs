@@ -4,17 +4,23 @@
 //! descriptor (`effects` and `execute`, through [`Workspace::locate`]) and works on descriptors from there on.
 //! A path string is never opened twice, so there is nothing to win by swapping what it names.
 
+mod apply_patch;
+mod delete_file;
 mod diff;
 mod digest;
 mod edit_file;
 mod entry_type;
-mod failure;
+pub(super) mod failure;
 mod file_info;
+mod incoming;
+mod lines;
 mod list_directory;
-mod names;
+mod move_file;
+mod named;
+pub(super) mod names;
 mod read_file;
-mod worker;
-mod workspace;
+pub(super) mod worker;
+pub(super) mod workspace;
 mod write_file;
 mod writing;
 
@@ -27,9 +33,16 @@ use toolpost_model::{
     ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
 };
 
-pub(super) use self::{failure::PathError, names::shown, workspace::Found};
+pub(super) use self::{
+    failure::PathError,
+    incoming::{IncomingFile, SavedFile, check_incoming, incoming_effects},
+    names::shown,
+    worker::on_worker,
+    workspace::Found,
+};
 pub use workspace::{PatternError, Protection, Workspace, WorkspaceError};
 
+use self::workspace::LastLink;
 use super::literal;
 
 /// The file tools, all on one workspace.
@@ -38,6 +51,9 @@ pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
         Arc::new(read_file::ReadFile::new(workspace.clone())),
         Arc::new(write_file::WriteFile::new(workspace.clone())),
         Arc::new(edit_file::EditFile::new(workspace.clone())),
+        Arc::new(apply_patch::ApplyPatch::new(workspace.clone())),
+        Arc::new(move_file::MoveFile::new(workspace.clone())),
+        Arc::new(delete_file::DeleteFile::new(workspace.clone())),
         Arc::new(list_directory::ListDirectory::new(workspace.clone())),
         Arc::new(file_info::FileInfo::new(workspace)),
     ]
@@ -67,12 +83,12 @@ fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str, acces
 }
 
 /// Reads the arguments without copying them: content may be megabytes, and three stages look at it.
-fn arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, serde_json::Error> {
+pub(super) fn arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, serde_json::Error> {
     A::deserialize(input.arguments().value())
 }
 
 /// The same for `check`, where a misfit is a refusal.
-fn checked_arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, Refusal> {
+pub(super) fn checked_arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, Refusal> {
     arguments(input).map_err(|error| Refusal::invalid("", error.to_string()))
 }
 
@@ -84,15 +100,31 @@ pub(super) fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects>
     Some(Effects::of(EffectClass::Read).using(key(workspace, &place), Access::Read))
 }
 
-/// Adds to `effects` what a tool that changes `path` touches, and whether somebody should look at it first.
-pub(super) fn change_effects(
-    workspace: &Workspace,
-    effects: Effects,
-    path: &str,
+/// A path that a call will change.
+#[derive(Clone, Copy)]
+pub(super) struct Touch<'a> {
+    path: &'a str,
+    /// Directories above it are made where they are missing.
     create_directories: bool,
-) -> Option<Effects> {
+    last_link: LastLink,
+}
+
+impl<'a> Touch<'a> {
+    /// The content of a file is changed.
+    pub(super) fn content(path: &'a str) -> Self {
+        Self { path, create_directories: false, last_link: LastLink::Follow }
+    }
+}
+
+/// Adds to `effects` what a change of one path touches, and whether somebody should look at it first.
+pub(super) fn change_effects(workspace: &Workspace, effects: Effects, touch: Touch<'_>) -> Option<Effects> {
+    let Touch { path, create_directories, last_link } = touch;
     let requested = workspace.request(path).ok()?;
-    let (place, used) = match workspace.locate(&requested) {
+    let located = match last_link {
+        LastLink::Follow => workspace.locate(&requested),
+        LastLink::Keep => workspace.locate_name(&requested),
+    };
+    let (place, used) = match located {
         Ok(located) => {
             let used = match &located.found {
                 // Making directories changes the topmost of them, and what is beneath is covered by that.

@@ -84,7 +84,7 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
     let place = &settings.place;
     let mut findings = vec![Finding::good("workspace", place.workspace.display().to_string())];
     findings.push(match &settings.project {
-        None if settings.from_file => Finding::good("configuration", "the file you gave"),
+        None if settings.file.is_some() => Finding::good("configuration", "the file you gave"),
         None => Finding::good("configuration", "defaults; no `toolpost.yaml` in the workspace"),
         Some(project) => match project.standing {
             Standing::Trusted => {
@@ -163,9 +163,8 @@ fn journal(settings: &Settings) -> Finding {
 
 /// Opens everything a host opens, on a journal in memory, and counts the tools.
 async fn dry_start(settings: &Settings) -> Finding {
-    let mut config = settings.config.clone();
-    config.data_dir = None;
-    match open_host(&config, HostParts::default()).await {
+    let (config, native) = settings.to_look_at();
+    match open_host(&config, HostParts { native, ..HostParts::default() }).await {
         Ok(opened) => {
             let notices = opened.host.notices();
             let tools = opened.host.catalog().entries().len();

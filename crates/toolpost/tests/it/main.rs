@@ -12,6 +12,7 @@ mod a2e_crash;
 mod calls;
 mod commands;
 mod configuration;
+mod confines;
 mod crash_soak;
 mod explaining;
 mod journal;

@@ -216,8 +216,19 @@ pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> Ending {
         .ends()
 }
 
-pub(crate) fn queue_full(full: QueueFull) -> Ending {
-    Failure::new(ErrorClass::RateLimited, format!("the queue is full: {full} (setting `limits.queue`)"))
+pub(crate) fn queue_full(full: &QueueFull) -> Ending {
+    let message = match full {
+        QueueFull::Host { .. } | QueueFull::Session { .. } => {
+            format!("the queue is full: {full} (setting `limits.queue`)")
+        }
+        // No retry from the same place can help.
+        QueueFull::HeldAbove { .. } => {
+            return Failure::new(ErrorClass::RateLimited, format!("the call cannot run here: {full}"))
+                .outcome(Outcome::Rejected)
+                .ends();
+        }
+    };
+    Failure::new(ErrorClass::RateLimited, message)
         .outcome(Outcome::Rejected)
         .recoverable(Recoverability::Retry)
         .retry(|retry| retry.after_ms = Some(500))

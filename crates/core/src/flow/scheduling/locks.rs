@@ -81,20 +81,27 @@ impl LockTable {
     }
 }
 
+/// Whether holding `held` is enough for whoever wants `wanted`.
+pub(super) fn covers(held: &ResourceUse, wanted: &ResourceUse) -> bool {
+    (held.access == Access::Write || wanted.access == Access::Read)
+        && is_beneath(wanted.key.as_str(), held.key.as_str())
+}
+
 /// Whether two calls cannot run at the same time.
 pub(super) fn conflict(left: &[ResourceUse], right: &[ResourceUse]) -> bool {
     left.iter().any(|a| right.iter().any(|b| collide(a, b)))
 }
 
-fn collide(a: &ResourceUse, b: &ResourceUse) -> bool {
+pub(super) fn collide(a: &ResourceUse, b: &ResourceUse) -> bool {
     if a.access == Access::Read && b.access == Access::Read {
         return false;
     }
     let (a, b) = (a.key.as_str(), b.key.as_str());
-    let beneath = |inner: &str, outer: &str| {
-        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    beneath(a, b) || beneath(b, a)
+    is_beneath(a, b) || is_beneath(b, a)
+}
+
+fn is_beneath(inner: &str, outer: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ fn scheduler(concurrency: usize, session_concurrency: usize, queue: usize) -> Ar
 /// Admits at once, or says that it would have to wait.
 fn try_admit(scheduler: &Arc<Scheduler>, who: &str, effects: &Effects) -> Option<Result<Permit, QueueFull>> {
     use futures_util::FutureExt as _;
-    scheduler.admit(&session(who), effects, || ()).now_or_never()
+    scheduler.admit(&session(who), effects, None, || ()).now_or_never()
 }
 
 fn runs(scheduler: &Arc<Scheduler>, who: &str, effects: &Effects) -> Permit {
@@ -66,7 +66,7 @@ fn limits_hold_for_the_host_the_session_and_the_queue() {
     let _second = runs(&scheduler, "b", &read("/3"));
     waits(&scheduler, "c", &read("/4"));
     let queued = scheduler.clone();
-    let mut waiting = Box::pin(async move { queued.admit(&session("c"), &read("/4"), || ()).await });
+    let mut waiting = Box::pin(async move { queued.admit(&session("c"), &read("/4"), None, || ()).await });
     assert!(futures_util::FutureExt::now_or_never(waiting.as_mut()).is_none());
     let refused = try_admit(&scheduler, "d", &read("/5")).unwrap();
     assert_eq!(refused.err(), Some(QueueFull::Host { limit: 1 }));
@@ -79,7 +79,7 @@ fn a_waiting_writer_is_not_overtaken_and_one_who_leaves_frees_the_way() {
     let scheduler = scheduler(10, 10, 10);
     let reader = runs(&scheduler, "a", &read("/w/x"));
     let queued = scheduler.clone();
-    let mut writer = Box::pin(async move { queued.admit(&session("b"), &write("/w/x"), || ()).await });
+    let mut writer = Box::pin(async move { queued.admit(&session("b"), &write("/w/x"), None, || ()).await });
     assert!(futures_util::FutureExt::now_or_never(writer.as_mut()).is_none());
     waits(&scheduler, "c", &read("/w/x"));
     drop(writer);
@@ -115,7 +115,7 @@ fn one_session_cannot_keep_the_others_out_of_the_queue() {
     let mut waiting: Vec<_> = (0..2)
         .map(|_| {
             let queued = scheduler.clone();
-            Box::pin(async move { queued.admit(&session("a"), &read("/1"), || ()).await })
+            Box::pin(async move { queued.admit(&session("a"), &read("/1"), None, || ()).await })
         })
         .collect();
     for one in &mut waiting {

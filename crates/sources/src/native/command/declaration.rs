@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 use toolpost_model::{EffectClass, SandboxProfile};
 
 /// A program that is to be a tool.
@@ -36,6 +36,8 @@ pub struct CommandDeclaration {
     pub output: CommandOutput,
     /// Exit codes that mean success.
     pub success_codes: Vec<i32>,
+    /// It stays out of lists until a search shows it.
+    pub deferred: bool,
     /// Most bytes of output that are shown, or, for JSON and lines, taken.
     pub max_output: Option<usize>,
 }
@@ -57,6 +59,7 @@ impl CommandDeclaration {
             environment: BTreeMap::new(),
             output: CommandOutput::Text,
             success_codes: vec![0],
+            deferred: false,
             max_output: None,
         }
     }
@@ -95,9 +98,19 @@ pub enum ParameterType {
         pattern: Option<String>,
     },
     /// A whole number.
-    Integer,
+    Integer {
+        /// The smallest.
+        minimum: Option<i64>,
+        /// The largest.
+        maximum: Option<i64>,
+    },
     /// A number.
-    Number,
+    Number {
+        /// The smallest.
+        minimum: Option<Number>,
+        /// The largest.
+        maximum: Option<Number>,
+    },
     /// A flag.
     Boolean,
     /// A path inside the workspace's roots. The command is given it as an absolute path without links.

@@ -86,7 +86,7 @@ impl Written<'_> {
             Ok(value) => Ok(ToolOutput {
                 structured: Some(value),
                 exit_code: self.ran.end.ended.code,
-                sandbox: Some(self.ran.process.applied().clone()),
+                sandbox: Some(Box::new(self.ran.process.applied().clone())),
                 ..ToolOutput::default()
             }),
             Err(error) => {
@@ -116,7 +116,7 @@ impl Written<'_> {
             content: vec![Content::text(text)],
             structured: Some(structured),
             exit_code: self.ran.end.ended.code,
-            sandbox: Some(self.ran.process.applied().clone()),
+            sandbox: Some(Box::new(self.ran.process.applied().clone())),
             ..ToolOutput::default()
         })
     }

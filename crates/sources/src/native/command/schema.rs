@@ -28,8 +28,12 @@ fn property(parameter: &CommandParameter) -> Value {
         ParameterType::Text { pattern: Some(pattern) } => {
             json!({ "type": "string", "pattern": format!("^(?:{pattern})$") })
         }
-        ParameterType::Integer => json!({ "type": "integer" }),
-        ParameterType::Number => json!({ "type": "number" }),
+        ParameterType::Integer { minimum, maximum } => {
+            bounded("integer", minimum.map(Value::from), maximum.map(Value::from))
+        }
+        ParameterType::Number { minimum, maximum } => {
+            bounded("number", minimum.clone().map(Value::Number), maximum.clone().map(Value::Number))
+        }
         ParameterType::Boolean => json!({ "type": "boolean" }),
         ParameterType::Path => json!({ "type": "string", "minLength": 1 }),
         ParameterType::Choice(values) => json!({ "type": "string", "enum": values }),
@@ -43,6 +47,16 @@ fn property(parameter: &CommandParameter) -> Value {
     schema["description"] = Value::String(description);
     if let Some(default) = &parameter.default {
         schema["default"] = default.clone();
+    }
+    schema
+}
+
+fn bounded(kind: &str, minimum: Option<Value>, maximum: Option<Value>) -> Value {
+    let mut schema = json!({ "type": kind });
+    for (bound, value) in [("minimum", minimum), ("maximum", maximum)] {
+        if let Some(value) = value {
+            schema[bound] = value;
+        }
     }
     schema
 }

@@ -13,7 +13,7 @@ use toolpost_model::{
 
 use self::replacement::{Edited, Mismatch, Occurrences};
 use super::{
-    arguments, change_effects, check_digest, checked_arguments, declare, diff,
+    Touch, arguments, change_effects, check_digest, checked_arguments, declare, diff,
     names::shown,
     worker::{StopSign, on_worker},
     workspace::{LastLink, Workspace},
@@ -128,7 +128,7 @@ impl Tool for EditFile {
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let path = input.arguments().str("path")?;
-        change_effects(&self.workspace, Effects::of(EffectClass::Write), path, false)
+        change_effects(&self.workspace, Effects::of(EffectClass::Write), Touch::content(path))
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

@@ -27,7 +27,7 @@ use toolpost_model::{Access, Refusal};
 
 use self::path::Spelling;
 pub use self::protection::{PatternError, Protection};
-pub(crate) use self::{
+pub(in crate::native) use self::{
     locate::{Found, LastLink, Located},
     open::{
         link_unnamed, open_directory, open_listing, open_regular, open_unnamed, read_link, sync_directory,
@@ -110,7 +110,7 @@ impl Workspace {
     }
 
     /// Reads a path as a caller sent it. No I/O.
-    pub(crate) fn request(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
+    pub(in crate::native) fn request(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
         RequestedPath::parse(given, &self.spellings())
     }
 
@@ -129,7 +129,7 @@ impl Workspace {
     }
 
     /// Finds what a path names, without ever leaving the roots.
-    pub(crate) fn locate(&self, requested: &RequestedPath) -> Result<Located, PathError> {
+    pub(in crate::native) fn locate(&self, requested: &RequestedPath) -> Result<Located, PathError> {
         locate::locate(self, requested, LastLink::Follow)
     }
 
@@ -165,6 +165,13 @@ impl Workspace {
         let absolute = self.path().join(place);
         let by_path = self.roots.iter().position(|root| root.path.starts_with(&absolute));
         by_path.or_else(|| self.root_that_is(stat)).map(|root| self.roots[root].path.as_path())
+    }
+
+    /// The root that lies at `place`.
+    pub(super) fn root_at(&self, place: &Path) -> Option<&Path> {
+        let absolute = self.path().join(place);
+        // `join` of nothing leaves a slash at the end, which paths compare without.
+        self.roots.iter().map(|root| root.path.as_path()).find(|root| *root == absolute)
     }
 
     /// The threads that do the file tools' blocking work.

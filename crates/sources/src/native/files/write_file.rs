@@ -10,7 +10,7 @@ use toolpost_model::{
 };
 
 use super::{
-    arguments, change_effects, check_digest, checked_arguments, declare, diff,
+    Touch, arguments, change_effects, check_digest, checked_arguments, declare, diff,
     names::shown,
     worker::{StopSign, on_worker},
     workspace::{LastLink, Workspace},
@@ -101,8 +101,9 @@ impl Tool for WriteFile {
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let arguments: Arguments<'_> = arguments(input).ok()?;
-        let effects = Effects::of(EffectClass::Write);
-        let effects = change_effects(&self.workspace, effects, arguments.path, arguments.create_directories)?;
+        let create_directories = arguments.create_directories;
+        let touch = Touch { create_directories, ..Touch::content(arguments.path) };
+        let effects = change_effects(&self.workspace, Effects::of(EffectClass::Write), touch)?;
         // A second run with `expected_sha256` meets its own content and fails.
         Some(if arguments.expected_sha256.is_none() { effects.idempotent() } else { effects })
     }

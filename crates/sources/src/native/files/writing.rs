@@ -11,11 +11,12 @@ mod temporary;
 
 use std::{ffi::OsString, io, sync::Arc};
 
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, File};
 use rustix::{
-    fs::{AtFlags, FileType, Gid, Mode, Uid, fchmod, fchown, fstat, statat, unlinkat},
+    fs::{AtFlags, FileType, Gid, Mode, Stat, Uid, fchmod, fchown, fstat, statat, unlinkat},
     io::Errno,
 };
+use sha2::{Digest, Sha256};
 
 use self::temporary::Temporary;
 pub(super) use self::{
@@ -34,6 +35,8 @@ use super::{
 
 /// Most content taken or changed in one call.
 pub(super) const CONTENT_BYTES: usize = 8 * 1024 * 1024;
+/// How much is copied between two looks at the stop sign.
+const COPIED_BYTES: usize = 256 * 1024;
 
 /// What may have the name at the last moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +74,8 @@ pub(super) struct Target {
     /// For messages and the result.
     pub(super) path: String,
     pub(super) new_mode: NewMode,
+    /// The file whose mode and owner a new one gets.
+    pub(super) like: Option<Stat>,
     /// Directories made for the file, removed again unless it is written.
     made: MadeDirectories,
 }
@@ -133,7 +138,7 @@ impl Target {
                 (parent, name, None)
             }
         };
-        Ok(Self { parent: Arc::new(parent), name, old, path, new_mode: NewMode::Plain, made })
+        Ok(Self { parent: Arc::new(parent), name, old, path, new_mode: NewMode::Plain, like: None, made })
     }
 
     /// Compares the digest the caller has seen with the one the file has.
@@ -156,13 +161,38 @@ impl Target {
         self.stage_now(content)
     }
 
+    /// The same with what `source` still holds, whatever its size.
+    pub(super) fn copy(self, mut source: File, stop: &StopSign) -> Result<Staged, WriteError> {
+        let temporary = self.temporary()?;
+        let mut hasher = Sha256::new();
+        let mut chunk = vec![0; COPIED_BYTES];
+        loop {
+            stop.check()?;
+            let count = digest::read_some(&mut source, &mut chunk).map_err(|error| self.failed(error))?;
+            if count == 0 {
+                break;
+            }
+            hasher.update(&chunk[..count]);
+            temporary.write(&chunk[..count]).map_err(|error| self.failed(error))?;
+        }
+        self.finish(temporary, digest::hex(hasher))
+    }
+
     fn stage_now(self, content: &[u8]) -> Result<Staged, WriteError> {
-        let mode = Mode::from_raw_mode(self.new_mode.bits() | 0o022);
-        let temporary = Temporary::new(&self.parent, &self.name, mode).map_err(|error| self.failed(error))?;
+        let temporary = self.temporary()?;
         temporary.write(content).map_err(|error| self.failed(error))?;
+        self.finish(temporary, digest::of_bytes(content))
+    }
+
+    fn temporary(&self) -> Result<Temporary, WriteError> {
+        let mode = Mode::from_raw_mode(self.new_mode.bits() | 0o022);
+        Temporary::new(&self.parent, &self.name, mode).map_err(|error| self.failed(error))
+    }
+
+    fn finish(self, temporary: Temporary, sha256: String) -> Result<Staged, WriteError> {
         self.dress(&temporary).map_err(|error| self.failed(error))?;
         temporary.sync().map_err(|error| self.failed(error))?;
-        Ok(Staged { temporary, sha256: digest::of_bytes(content), target: self })
+        Ok(Staged { temporary, sha256, target: self })
     }
 
     fn failed(&self, source: impl Into<io::Error>) -> WriteError {
@@ -174,14 +204,14 @@ impl Target {
     fn dress(&self, temporary: &Temporary) -> Result<(), Errno> {
         let file = temporary.file();
         let fresh = fstat(file)?;
-        let mode = match &self.old {
+        let mode = match self.old.as_ref().map(|old| old.stat).or(self.like) {
             Some(old) => {
-                if (old.stat.st_uid, old.stat.st_gid) != (fresh.st_uid, fresh.st_gid) {
-                    let (owner, group) = (Uid::from_raw(old.stat.st_uid), Gid::from_raw(old.stat.st_gid));
+                if (old.st_uid, old.st_gid) != (fresh.st_uid, fresh.st_gid) {
+                    let (owner, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
                     // Only the superuser can give files away; others keep what they write.
                     let _ = fchown(file, Some(owner), Some(group));
                 }
-                old.stat.st_mode & 0o777
+                old.st_mode & 0o777
             }
             None => fresh.st_mode & self.new_mode.bits(),
         };
@@ -205,8 +235,9 @@ impl Target {
 
 /// New content that only has to take the name over.
 pub(super) struct Staged {
-    pub(super) target: Target,
+    /// Goes before the directories that were made for it.
     temporary: Temporary,
+    pub(super) target: Target,
     pub(super) sha256: String,
 }
 
@@ -232,11 +263,10 @@ impl Staged {
             Err(error) => return Err(target.failed(error)),
         }
         let stat = fstat(self.temporary.file()).ok();
-        let identity = stat.map(|stat| (stat.st_dev, stat.st_ino));
         let path = self.target.path.clone();
         let synced = sync_directory(&self.target.parent).and_then(|()| self.target.made.keep());
         let durable = synced.map_err(|source| WriteError::NotDurable { path, source });
-        Ok(Written { target: self.target, sha256: self.sha256, identity, durable })
+        Ok(Written { target: self.target, sha256: self.sha256, stat, durable })
     }
 }
 
@@ -244,7 +274,8 @@ impl Staged {
 pub(super) struct Written {
     pub(super) target: Target,
     pub(super) sha256: String,
-    identity: Option<(u64, u64)>,
+    /// The file as it was right after it took the name.
+    stat: Option<Stat>,
     /// Whether it also survives the loss of power.
     pub(super) durable: Result<(), WriteError>,
 }
@@ -257,9 +288,9 @@ impl Written {
 
     /// Puts things back as they were, as far as nobody else has changed them since.
     pub(super) fn undo(self) -> Result<(), WriteError> {
-        let Self { target, identity, .. } = self;
+        let Self { target, stat, .. } = self;
         let now = statat(&*target.parent, &target.name, AtFlags::SYMLINK_NOFOLLOW);
-        let is_ours = now.is_ok_and(|now| Some((now.st_dev, now.st_ino)) == identity);
+        let is_ours = now.ok().zip(stat).is_some_and(|(now, then)| old_file::same(&now, &then));
         if !is_ours {
             return Err(WriteError::ChangedMeanwhile { path: target.path });
         }

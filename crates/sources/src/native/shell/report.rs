@@ -169,7 +169,7 @@ impl Ran<'_> {
             structured: Some(serde_json::to_value(report)?),
             exit_code: report.exit_code,
             truncated,
-            sandbox: Some(self.process.applied().clone()),
+            sandbox: Some(Box::new(self.process.applied().clone())),
             ..ToolOutput::default()
         })
     }

@@ -3,7 +3,7 @@
 use std::{io, os::fd::OwnedFd, sync::Arc};
 
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, openat, unlinkat},
+    fs::{AtFlags, MemfdFlags, Mode, OFlags, memfd_create, openat, unlinkat},
     io::Errno,
 };
 use toolpost_model::InvocationId;
@@ -11,24 +11,39 @@ use toolpost_model::InvocationId;
 /// The directory in which such files are made, held open. The host chooses it: its data directory, or one for
 /// temporary files. Agents cannot reach it.
 #[derive(Clone, Debug)]
-pub struct SpoolDirectory(Arc<OwnedFd>);
+pub struct SpoolDirectory(Place);
+
+#[derive(Clone, Debug)]
+enum Place {
+    Directory(Arc<OwnedFd>),
+    Memory,
+}
 
 impl From<OwnedFd> for SpoolDirectory {
     fn from(directory: OwnedFd) -> Self {
-        Self(Arc::new(directory))
+        Self(Place::Directory(Arc::new(directory)))
     }
 }
 
 impl SpoolDirectory {
+    /// For a host that keeps nothing on disk.
+    pub fn in_memory() -> Self {
+        Self(Place::Memory)
+    }
+
     /// A new file that nobody else can open.
     pub(super) fn create(&self) -> io::Result<OwnedFd> {
+        let directory = match &self.0 {
+            Place::Directory(directory) => directory,
+            Place::Memory => return Ok(memfd_create("spool", MemfdFlags::CLOEXEC)?),
+        };
         let (mode, flags) = (Mode::RUSR | Mode::WUSR, OFlags::RDWR | OFlags::CLOEXEC);
-        match openat(&*self.0, ".", flags | OFlags::TMPFILE, mode) {
+        match openat(&**directory, ".", flags | OFlags::TMPFILE, mode) {
             // Not every file system has files without a name; there one has a name for a moment.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
                 let name = format!(".spool-{}", InvocationId::new().to_hex());
-                let file = openat(&*self.0, &name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
-                unlinkat(&*self.0, &name, AtFlags::empty())?;
+                let file = openat(&**directory, &name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
+                unlinkat(&**directory, &name, AtFlags::empty())?;
                 Ok(file)
             }
             file => Ok(file?),

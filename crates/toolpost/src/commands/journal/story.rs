@@ -59,6 +59,9 @@ fn tell(id: InvocationId, rows: &[StoredRecord]) {
             text("/call/face").unwrap_or_default()
         ),
     );
+    if let Some(parent) = text("/call/parent") {
+        line("made by", parent);
+    }
     for mutation in part("/mutations").and_then(Value::as_array).into_iter().flatten() {
         line("rewritten", printable(&mutation.to_string()));
     }
@@ -132,6 +135,9 @@ fn end<'a>(part: &dyn Fn(&str) -> Option<&'a Value>) {
         time("queued_us"),
         time("execute_us"),
     );
+    if let Some(sandbox) = part("/result/sandbox") {
+        say!("{}  {}", styled(BOLD, "sandbox  "), shortened(&confined(sandbox)));
+    }
     for (name, pointer) in
         [("summary", "/result/summary"), ("error", "/result/error/message"), ("hint", "/result/error/hint")]
     {
@@ -139,6 +145,17 @@ fn end<'a>(part: &dyn Fn(&str) -> Option<&'a Value>) {
             say!("{}  {}", styled(BOLD, format!("{name:<9}")), shortened(&text));
         }
     }
+}
+
+fn confined(sandbox: &Value) -> String {
+    let text = |name: &str| printable(sandbox[name].as_str().unwrap_or_default());
+    let missing: Vec<&str> =
+        sandbox["missing"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let missing = match missing.as_slice() {
+        [] => String::new(),
+        some => format!("; without {}", printable(&some.join(", "))),
+    };
+    format!("{} on tier {}, network {}{missing}", text("requested"), text("tier"), text("net"))
 }
 
 fn shortened(text: &str) -> String {

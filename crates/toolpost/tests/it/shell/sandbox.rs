@@ -11,7 +11,6 @@ use crate::workshop::{Workshop, facts, program, text};
 async fn a_refusal_of_the_sandbox_is_guessed_with_its_path() {
     let shop = Workshop::planned(|plan| {
         std::fs::create_dir(plan.workspace.join(".git")).unwrap();
-        plan.children.protected = vec![plan.workspace.join(".git")];
     })
     .await;
     let check = async |command: &str, kind: &str, path: Value, setting: &str| {

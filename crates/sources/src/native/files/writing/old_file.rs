@@ -6,7 +6,7 @@ use std::{
 };
 
 use cap_std::fs::{Dir, File};
-use rustix::fs::{Access, AtFlags, Stat, accessat};
+use rustix::fs::{Access, AtFlags, Stat, accessat, fstat};
 
 use super::{CONTENT_BYTES, error::WriteError};
 use crate::native::files::{
@@ -68,19 +68,25 @@ impl OldFile {
             }
             Err(error) => return Err(error.into()),
         };
-        match Self::read(file, stat, stop) {
+        let nothing = Self { stat, sha256: None, content: None };
+        match Self::read(&file, stat, stop) {
+            // A file that is written while it is read may have been read half old and half new.
+            Ok(old) if !fstat(&file).is_ok_and(|now| old.is_still(&now)) => match wish {
+                Wish::IfCheap => Ok(nothing),
+                Wish::Digest | Wish::Content => Err(WriteError::ChangedMeanwhile { path: given.to_owned() }),
+            },
             Ok(Self { content: None, .. }) if wish == Wish::Content => {
                 Err(WriteError::TooLarge { path: given.to_owned(), size: size_of(&stat) })
             }
             Ok(old) => Ok(old),
             Err(Unfinished::Stopped(stopped)) => Err(stopped.into()),
-            Err(Unfinished::Io(_)) if wish == Wish::IfCheap => Ok(Self { stat, sha256: None, content: None }),
+            Err(Unfinished::Io(_)) if wish == Wish::IfCheap => Ok(nothing),
             Err(Unfinished::Io(source)) => Err(failed(source).into()),
         }
     }
 
     /// Reads a file whole where it is small, and only for its digest where not.
-    fn read(mut file: File, stat: Stat, stop: &StopSign) -> Result<Self, Unfinished> {
+    fn read(mut file: &File, stat: Stat, stop: &StopSign) -> Result<Self, Unfinished> {
         if size_of(&stat) > CONTENT_BYTES as u64 {
             let sha256 = digest::of_file(&mut file, u64::MAX, stop, |_| {})?;
             return Ok(Self { stat, sha256, content: None });
@@ -88,7 +94,7 @@ impl OldFile {
         let mut content = Vec::with_capacity(usize::try_from(size_of(&stat)).unwrap_or(0));
         loop {
             stop.check()?;
-            if (&mut file).take(CHUNK_BYTES).read_to_end(&mut content)? == 0 {
+            if file.take(CHUNK_BYTES).read_to_end(&mut content)? == 0 {
                 let sha256 = Some(digest::of_bytes(&content));
                 return Ok(Self { stat, sha256, content: Some(content) });
             }
@@ -106,9 +112,15 @@ impl OldFile {
 
     /// Whether `now` is still the file that was examined.
     pub(super) fn is_still(&self, now: &Stat) -> bool {
-        let id = |stat: &Stat| (stat.st_dev, stat.st_ino, stat.st_size, stat.st_ctime, stat.st_ctime_nsec);
-        id(&self.stat) == id(now)
+        same(&self.stat, now)
     }
+}
+
+/// Whether two looks saw the same file, unchanged. A number alone does not tell: a new file gets that of one that is
+/// gone.
+pub(super) fn same(before: &Stat, now: &Stat) -> bool {
+    let id = |stat: &Stat| (stat.st_dev, stat.st_ino, stat.st_size, stat.st_ctime, stat.st_ctime_nsec);
+    id(before) == id(now)
 }
 
 fn size_of(stat: &Stat) -> u64 {

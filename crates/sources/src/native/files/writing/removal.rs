@@ -30,6 +30,10 @@ pub(in crate::native::files) struct Removed {
 }
 
 impl Removed {
+    pub(in crate::native::files) fn path(&self) -> &str {
+        &self.target.path
+    }
+
     /// Puts the file back, unless its name was taken since.
     pub(in crate::native::files) fn undo(mut self) -> Result<(), WriteError> {
         let content = self.target.old.as_mut().and_then(|old| old.content.take());

@@ -61,7 +61,7 @@ impl Shell {
             structured: Some(serde_json::to_value(&report)?),
             summary: Some(summary),
             exit_code: report.exit_code,
-            sandbox: Some(entry.sandbox.clone()),
+            sandbox: Some(Box::new(entry.sandbox.clone())),
             ..ToolOutput::default()
         })
     }

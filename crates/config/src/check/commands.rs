@@ -1,0 +1,200 @@
+//! `commands`: from entries to [`CommandConfig`]s that a tool can be made of.
+
+mod parameter;
+mod template;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    CommandConfig, CommandEntry, Located, Template,
+    error::{Complaint, Source},
+    nearest::nearest,
+    snippet::shown,
+};
+
+use super::{
+    limits::{check_deadline, check_range, size},
+    path_complaint,
+    sandbox::check_variables,
+};
+
+pub(super) fn check(
+    commands: &BTreeMap<String, Located<CommandEntry>>,
+    source: Source<'_>,
+    complaints: &mut Vec<Complaint>,
+) -> Vec<Located<CommandConfig>> {
+    let mut checked = Vec::with_capacity(commands.len());
+    for (name, entry) in commands {
+        if !is_name(name) {
+            let message = format!("`{}` is not a name for a command", shown(name));
+            let hint = "use up to 64 letters, digits and `_`, beginning with a letter".to_owned();
+            complaints.push(Complaint::new(entry.at, message).hint(Some(hint)));
+        }
+        let command = Checking { name: shown(name), entry: &entry.value, complaints }.command(name);
+        checked.push(Located {
+            value: CommandConfig { place: source.place(entry.at), ..command },
+            at: entry.at,
+        });
+    }
+    checked
+}
+
+/// A name that every model provider takes, for tools and for arguments.
+fn is_name(text: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    text.len() <= 64 && text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(legal)
+}
+
+/// One command on its way.
+struct Checking<'a> {
+    /// Fit to be shown.
+    name: String,
+    entry: &'a CommandEntry,
+    complaints: &'a mut Vec<Complaint>,
+}
+
+impl Checking<'_> {
+    fn command(mut self, name: &str) -> CommandConfig {
+        let entry = self.entry;
+        self.values();
+        let argv = self.argv();
+        let stdin = entry.stdin.as_ref().map(|text| self.template("stdin", text));
+        self.unused(argv.iter().chain(&stdin));
+        let key = self.key("parameters");
+        let parameters =
+            entry.parameters.iter().map(|(name, entry)| parameter::check(&key, name, entry, self.complaints));
+        let codes = entry.success_codes.as_ref().map(|codes| &codes.value);
+        CommandConfig {
+            name: name.to_owned(),
+            description: entry.description.value.trim().to_owned(),
+            argv,
+            parameters: parameters.collect(),
+            stdin,
+            working_directory: entry.working_directory.as_ref().map(|folder| folder.value.clone()),
+            timeout: entry.timeout.map(|timeout| timeout.value.into()),
+            profile: entry.profile.map(|profile| profile.value),
+            class: entry.class.map_or(CommandConfig::CLASS, |class| class.value),
+            idempotent: entry.idempotent.is_some_and(|idempotent| idempotent.value),
+            environment: entry.environment.iter().map(|name| name.value.clone()).collect(),
+            output: entry.output.map(|output| output.value).unwrap_or_default(),
+            success_codes: codes.map_or(CommandConfig::SUCCESS.to_vec(), |codes| {
+                codes.iter().map(|code| code.value).collect()
+            }),
+            deferred: entry.deferred.is_some_and(|deferred| deferred.value),
+            max_output: entry.max_output.map(|size| size.value.into()),
+            place: String::new(),
+        }
+    }
+
+    fn key(&self, part: &str) -> String {
+        format!("commands.{}.{part}", self.name)
+    }
+
+    fn complain(&mut self, at: crate::Position, message: String, hint: Option<String>) {
+        self.complaints.push(Complaint::new(at, message).hint(hint));
+    }
+
+    /// Everything that stands for itself.
+    fn values(&mut self) {
+        let entry = self.entry;
+        if entry.description.value.trim().is_empty() {
+            let hint = "say what it does and when to use it: the model chooses by this".to_owned();
+            let message = format!("`{}` is empty", self.key("description"));
+            self.complain(entry.description.at, message, Some(hint));
+        }
+        check_deadline(&self.key("timeout"), entry.timeout, self.complaints);
+        check_range(
+            &self.key("max_output"),
+            entry.max_output,
+            size(1 << 10)..=size(1 << 30),
+            self.complaints,
+        );
+        check_variables(&self.key("environment"), &entry.environment, self.complaints);
+        if let Some(folder) = &entry.working_directory {
+            let key = self.key("working_directory");
+            self.complaints.extend(path_complaint(&key, folder));
+            if folder.value.to_string_lossy().contains('{') {
+                let message = format!("`{key}` takes no parameters");
+                let hint = "give the path as an argument; a parameter of type `path` stays in the workspace";
+                self.complain(folder.at, message, Some(hint.to_owned()));
+            }
+        }
+        if let Some(codes) = &entry.success_codes {
+            let key = self.key("success_codes");
+            if codes.value.is_empty() {
+                self.complain(codes.at, format!("`{key}` is empty, so no run could go well"), None);
+            }
+            for code in &codes.value {
+                check_range(&key, Some(*code), 0..=255, self.complaints);
+            }
+        }
+    }
+
+    fn argv(&mut self) -> Vec<Template> {
+        let argv = &self.entry.argv;
+        let Some(program) = argv.value.first() else {
+            let hint = "write the program and its arguments, such as `[wc, -w, \"{path}\"]`".to_owned();
+            self.complain(argv.at, format!("`{}` is empty", self.key("argv")), Some(hint));
+            return Vec::new();
+        };
+        let templates: Vec<Template> = argv.value.iter().map(|text| self.template("argv", text)).collect();
+        let chosen = templates.first().is_some_and(|program| program.parameters().next().is_some());
+        if chosen {
+            let message = format!("the program `{}` would be the model's to choose", shown(&program.value));
+            let hint = "name the program; parameters stand in its arguments".to_owned();
+            self.complain(program.at, message, Some(hint));
+        } else if program.value.trim().is_empty() {
+            self.complain(program.at, format!("`{}` names no program", self.key("argv")), None);
+        } else if !program.value.starts_with('/') && program.value.contains('/') {
+            // It would depend on the folder the program starts in, where agents can write.
+            let message =
+                format!("the program `{}` is neither a name nor a whole path", shown(&program.value));
+            let hint = "write a name that is found in PATH, or a path that begins with `/`".to_owned();
+            self.complain(program.at, message, Some(hint));
+        }
+        templates
+    }
+
+    fn template(&mut self, part: &str, text: &Located<String>) -> Template {
+        let key = self.key(part);
+        if text.value.contains('\0') {
+            self.complain(text.at, format!("`{key}` holds a NUL character"), None);
+        }
+        let template = match template::parse(&text.value) {
+            Ok(template) => template,
+            Err(error) => {
+                let message = format!("`{}` in `{key}`: {error}", shown(&text.value));
+                let hint = "a parameter is written `{name}`, and a brace itself `{{` or `}}`".to_owned();
+                self.complain(text.at, message, Some(hint));
+                return Template::default();
+            }
+        };
+        let known = &self.entry.parameters;
+        let unknown: BTreeSet<&str> =
+            template.parameters().filter(|name| !known.contains_key(*name)).collect();
+        for name in unknown {
+            let message = format!("`{{{}}}` in `{key}` is no parameter of this command", shown(name));
+            let near = nearest(name, known.keys().map(String::as_str));
+            let hint = near.map_or_else(
+                || format!("declare `{}` under `parameters`, or write `{{{{` for a brace", shown(name)),
+                |near| format!("did you mean `{{{near}}}`?"),
+            );
+            self.complain(text.at, message, Some(hint));
+        }
+        template
+    }
+
+    /// A parameter without use is a slip: the model would fill it in, and nothing would come of it.
+    fn unused<'t>(&mut self, templates: impl Iterator<Item = &'t Template>) {
+        let used: BTreeSet<&str> = templates.flat_map(Template::parameters).collect();
+        for (name, parameter) in &self.entry.parameters {
+            if !used.contains(name.as_str()) {
+                let name = shown(name);
+                let message = format!("the parameter `{name}` of `commands.{}` is never used", self.name);
+                let hint =
+                    format!("write `{{{name}}}` where it belongs in `argv` or `stdin`, or leave it out");
+                self.complain(parameter.at, message, Some(hint));
+            }
+        }
+    }
+}

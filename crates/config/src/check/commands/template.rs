@@ -1,0 +1,87 @@
+//! Texts with `{name}` for parameters.
+
+use crate::{Piece, Template};
+
+use super::is_name;
+
+/// Why a text is not a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TemplateError {
+    #[error("a `{{` without a parameter's name and a `}}` behind it")]
+    Open,
+    #[error("a `}}` without a `{{` before it")]
+    Close,
+}
+
+/// Reads a template. A single brace that makes no parameter is refused, not taken for itself: `{print}` may be
+/// meant for awk, and `{path }` may be a slip.
+pub(super) fn parse(text: &str) -> Result<Template, TemplateError> {
+    let mut pieces = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}']) {
+        literal.push_str(&rest[..at]);
+        let brace = &rest[at..];
+        if let Some(after) = brace.strip_prefix("{{").or_else(|| brace.strip_prefix("}}")) {
+            literal.push_str(&brace[..1]);
+            rest = after;
+            continue;
+        }
+        let inner = brace.strip_prefix('{').ok_or(TemplateError::Close)?;
+        let (name, after) = inner.split_once('}').ok_or(TemplateError::Open)?;
+        if !is_name(name) {
+            return Err(TemplateError::Open);
+        }
+        if !literal.is_empty() {
+            pieces.push(Piece::Text(std::mem::take(&mut literal)));
+        }
+        pieces.push(Piece::Parameter(name.to_owned()));
+        rest = after;
+    }
+    literal.push_str(rest);
+    // A text of nothing is an argument all the same.
+    if !literal.is_empty() || pieces.is_empty() {
+        pieces.push(Piece::Text(literal));
+    }
+    Ok(Template(pieces))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_prints_as_it_was_written() {
+        let text = |text: &str| Piece::Text(text.to_owned());
+        let parameter = |name: &str| Piece::Parameter(name.to_owned());
+        for (written, expected) in [
+            ("", vec![text("")]),
+            ("-w", vec![text("-w")]),
+            ("{path}", vec![parameter("path")]),
+            ("--n={n}", vec![text("--n="), parameter("n")]),
+            ("{a}{b}.{c}x", vec![parameter("a"), parameter("b"), text("."), parameter("c"), text("x")]),
+            ("{{print $1}}", vec![text("{print $1}")]),
+            ("{{{a}}}", vec![text("{"), parameter("a"), text("}")]),
+            ("ü{{}}", vec![text("ü{}")]),
+        ] {
+            let template = parse(written).unwrap();
+            assert_eq!(template.0, expected, "{written}");
+            assert_eq!(template.to_string(), written);
+        }
+    }
+
+    #[test]
+    fn stray_braces_are_refused() {
+        for (written, expected) in [
+            ("{", TemplateError::Open),
+            ("{print $1}", TemplateError::Open),
+            ("{}", TemplateError::Open),
+            ("{path", TemplateError::Open),
+            ("{1st}", TemplateError::Open),
+            ("x}", TemplateError::Close),
+            ("{a}}", TemplateError::Close),
+        ] {
+            assert_eq!(parse(written), Err(expected), "{written}");
+        }
+    }
+}

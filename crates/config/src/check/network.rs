@@ -1,0 +1,179 @@
+//! `network`: beginnings of URLs, and credentials. No message here quotes what stands under `env` or `scheme`,
+//! since somebody may have put the credential itself there.
+
+use crate::{
+    CredentialConfig, CredentialEntry, CredentialSource, Located, NetworkSection,
+    error::{Complaint, Source},
+    snippet::shown,
+};
+
+use super::{
+    http::is_host,
+    limits::{check_range, size},
+    path_complaint,
+    tokens::is_name,
+};
+
+/// Headers that carry the request itself; with one of them a request could be made to mean something else.
+const FRAMING: [&str; 10] = [
+    "host",
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+    "connection",
+    "upgrade",
+    "te",
+    "trailer",
+    "expect",
+    "keep-alive",
+];
+
+/// What checking the section yields.
+#[derive(Clone, Debug)]
+pub(crate) struct Network {
+    pub(crate) private: Vec<Located<String>>,
+    /// Their files are as written.
+    pub(crate) credentials: Vec<Located<CredentialConfig>>,
+}
+
+pub(super) fn check(
+    network: &NetworkSection,
+    source: Source<'_>,
+    complaints: &mut Vec<Complaint>,
+) -> Network {
+    check_range("network.max_body", network.max_body, size(1 << 10)..=size(1 << 30), complaints);
+    let private = check_prefixes("network.private", &network.private, complaints);
+    let mut credentials = Vec::with_capacity(network.credentials.len());
+    for (name, entry) in &network.credentials {
+        let at = entry.at;
+        if !is_name(name) {
+            let message = format!("`{}` is not a name for a credential", shown(name));
+            let hint = "use up to 64 letters, digits, `_`, `-` and `.`".to_owned();
+            complaints.push(Complaint::new(at, message).hint(Some(hint)));
+        }
+        if let Some(value) = credential(name, entry, source, complaints) {
+            credentials.push(Located { value, at });
+        }
+    }
+    Network { private, credentials }
+}
+
+fn credential(
+    name: &str,
+    entry: &Located<CredentialEntry>,
+    source: Source<'_>,
+    complaints: &mut Vec<Complaint>,
+) -> Option<CredentialConfig> {
+    let Located { value: CredentialEntry { file, env, header, scheme, urls }, at } = entry;
+    let key = |part: &str| format!("network.credentials.{}.{part}", shown(name));
+    complaints.extend(file.as_ref().and_then(|file| path_complaint(&key("file"), file)));
+    complaints.extend(env.as_ref().and_then(|env| variable_complaint(&key("env"), env)));
+    complaints.extend(header.as_ref().and_then(|header| header_complaint(&key("header"), header)));
+    complaints.extend(scheme.as_ref().and_then(|scheme| scheme_complaint(&key("scheme"), scheme)));
+    if urls.value.is_empty() {
+        let hint = "name the beginnings of the URLs it is for, such as `https://api.example.org/`";
+        let message = format!("`{}` is empty, so the credential could never be sent", key("urls"));
+        complaints.push(Complaint::new(urls.at, message).hint(Some(hint.to_owned())));
+    }
+    let urls = check_prefixes(&key("urls"), &urls.value, complaints);
+    let kept = match (file, env) {
+        (Some(file), None) => Some(CredentialSource::File(file.value.clone())),
+        (None, Some(env)) => Some(CredentialSource::Variable(env.value.clone())),
+        (Some(_), Some(_)) => {
+            complaints
+                .push(Complaint::new(*at, "the credential has a `file` and an `env`; it can only have one"));
+            None
+        }
+        (None, None) => {
+            let hint = "write it into a file that only you can read, and name that under `file`";
+            let complaint = Complaint::new(*at, "the credential has neither a `file` nor an `env`");
+            complaints.push(complaint.hint(Some(hint.to_owned())));
+            None
+        }
+    };
+    let header = header.as_ref().map_or(CredentialConfig::HEADER, |header| header.value.as_str());
+    let usual = header.eq_ignore_ascii_case(CredentialConfig::HEADER).then(|| "Bearer".to_owned());
+    let scheme = scheme.as_ref().map_or(usual, |scheme| Some(scheme.value.clone()));
+    Some(CredentialConfig {
+        name: name.to_owned(),
+        source: kept?,
+        header: header.to_owned(),
+        scheme: scheme.filter(|scheme| !scheme.is_empty()),
+        urls: urls.into_iter().map(|url| url.value).collect(),
+        place: source.place(*at),
+    })
+}
+
+/// In capitals, as variables are. A token that was pasted here has small letters nearly always.
+fn variable_complaint(key: &str, env: &Located<String>) -> Option<Complaint> {
+    let legal = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    let text = &env.value;
+    let good = text.len() <= 64 && text.bytes().all(legal) && text.starts_with(|c: char| !c.is_ascii_digit());
+    (!good || text.is_empty()).then(|| {
+        let hint =
+            "write the name in capitals, such as `API_TOKEN`; the value itself never stands in the file";
+        Complaint::new(env.at, format!("`{key}` is not the name of a variable")).hint(Some(hint.to_owned()))
+    })
+}
+
+fn header_complaint(key: &str, header: &Located<String>) -> Option<Complaint> {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let text = &header.value;
+    let lower = text.to_ascii_lowercase();
+    let message = if text.is_empty() || text.len() > 64 || !text.bytes().all(legal) {
+        format!("`{key}` is not the name of a header")
+    } else if FRAMING.contains(&lower.as_str()) || lower.starts_with("proxy-") {
+        format!("`{key}` is `{text}`, which carries no credential")
+    } else {
+        return None;
+    };
+    let hint = "such as `Authorization` or `X-Api-Key`".to_owned();
+    Some(Complaint::new(header.at, message).hint(Some(hint)))
+}
+
+fn scheme_complaint(key: &str, scheme: &Located<String>) -> Option<Complaint> {
+    let legal = scheme.value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    (!legal || scheme.value.len() > 32).then(|| {
+        let hint = "one word, such as `Bearer` or `token`; the value itself never stands in the file";
+        Complaint::new(scheme.at, format!("`{key}` is not a word")).hint(Some(hint.to_owned()))
+    })
+}
+
+/// The texts with a path behind the host, so that no longer host name begins with one of them.
+fn check_prefixes(
+    key: &str,
+    written: &[Located<String>],
+    complaints: &mut Vec<Complaint>,
+) -> Vec<Located<String>> {
+    let mut prefixes = Vec::with_capacity(written.len());
+    for Located { value, at } in written {
+        match prefix(value) {
+            Some(value) => prefixes.push(Located { value, at: *at }),
+            None => {
+                // Before an `@` there may be a password.
+                let quoted = if value.contains('@') {
+                    "a text with `@`".to_owned()
+                } else {
+                    format!("`{}`", shown(value))
+                };
+                let message = format!("{quoted} in `{key}` is not the beginning of a URL");
+                let hint =
+                    "write scheme and host, with or without a path, such as `http://127.0.0.1:8080/api/`";
+                complaints.push(Complaint::new(*at, message).hint(Some(hint.to_owned())));
+            }
+        }
+    }
+    prefixes
+}
+
+/// No user, no query, no fragment, no wildcard: those who compare look at scheme, host, port and path.
+fn prefix(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    let (host, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
+    let clean = |c: char| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '*' | '\\' | '"' | '<' | '>');
+    let climbs = path.split('/').any(|part| matches!(part, "." | ".."));
+    let good =
+        matches!(scheme.as_str(), "http" | "https") && is_host(host) && path.chars().all(clean) && !climbs;
+    good.then(|| format!("{scheme}://{}{path}", host.to_ascii_lowercase()))
+}

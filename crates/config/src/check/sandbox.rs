@@ -1,0 +1,116 @@
+//! `sandbox` and `code`: limits within which something can run, and variables that may be handed on.
+
+use crate::{CodeSection, Located, SandboxSection, error::Complaint, snippet::shown};
+
+use super::{
+    limits::{check_range, size},
+    path_complaint,
+};
+
+pub(super) fn check(sandbox: &SandboxSection, complaints: &mut Vec<Complaint>) {
+    let readable = sandbox.readable.iter();
+    complaints.extend(readable.filter_map(|path| path_complaint("sandbox.readable", path)));
+    check_variables("sandbox.environment", &sandbox.environment, complaints);
+    check_range("sandbox.memory", sandbox.memory, size(16 << 20)..=size(1 << 40), complaints);
+    check_range("sandbox.processes", sandbox.processes, 1..=1_000_000, complaints);
+    check_range("sandbox.tmp", sandbox.tmp, size(1 << 20)..=size(1 << 40), complaints);
+    check_range("sandbox.file_size", sandbox.file_size, size(1 << 10)..=size(1 << 50), complaints);
+    check_range("sandbox.open_files", sandbox.open_files, 16..=1_000_000, complaints);
+}
+
+pub(super) fn check_code(code: &CodeSection, complaints: &mut Vec<Complaint>) {
+    let patterns = code.tools.iter().flat_map(|tools| &tools.value);
+    for pattern in patterns.filter(|pattern| !is_pattern(&pattern.value)) {
+        let message = format!("`{}` in `code.tools` is not the name of a tool", shown(&pattern.value));
+        let hint = "names hold letters, digits and `_-./:`, with `*` only at the end";
+        complaints.push(Complaint::new(pattern.at, message).hint(Some(hint.to_owned())));
+    }
+    check_range("code.memory", code.memory, size(16 << 20)..=size(1 << 36), complaints);
+    check_range("code.calls", code.calls, 0..=1_000_000, complaints);
+}
+
+/// What a rule takes for a tool; a class is none, since code calls by name.
+fn is_pattern(text: &str) -> bool {
+    let stem = text.strip_suffix('*').unwrap_or(text);
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
+    !text.is_empty() && text.len() <= 256 && stem.chars().all(legal) && !text.starts_with("class:")
+}
+
+/// Complains of names that are none, and of variables that no child may get.
+pub(super) fn check_variables(key: &str, names: &[Located<String>], complaints: &mut Vec<Complaint>) {
+    for name in names {
+        let quoted = shown(&name.value);
+        if !is_variable(&name.value) {
+            let message = format!("`{quoted}` in `{key}` is not the name of a variable");
+            let hint = name
+                .value
+                .contains('=')
+                .then(|| "only the name stands here; the value comes from the host's environment".to_owned());
+            complaints.push(Complaint::new(name.at, message).hint(hint));
+        } else if let Some(why) = never_inherited(&name.value) {
+            let message = format!("`{quoted}` in `{key}` is never handed to a process: {why}");
+            complaints.push(Complaint::new(name.at, message));
+        }
+    }
+}
+
+pub(super) fn is_variable(text: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
+    text.len() <= 256 && text.starts_with(begins) && text.bytes().all(legal)
+}
+
+/// Beginnings of names by which a variable changes what code a program loads or runs.
+const LOADERS: [&str; 7] = ["LD_", "DYLD_", "BASH_FUNC_", "PYTHON", "PERL5", "GLIBC_", "MALLOC_"];
+/// The same, whole.
+const LOADED: [&str; 22] = [
+    "BASHOPTS",
+    "BASH_ENV",
+    "CLASSPATH",
+    "ENV",
+    "GCONV_PATH",
+    "IFS",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "LOCPATH",
+    "NLSPATH",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PROMPT_COMMAND",
+    "PS4",
+    "RUBYLIB",
+    "RUBYOPT",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTC_WRAPPER",
+    "SHELLOPTS",
+    "_JAVA_OPTIONS",
+];
+/// Words in names of variables that hold secrets.
+const SECRETS: [&str; 6] = ["KEY", "SECRET", "TOKEN", "PASSW", "CREDENTIAL", "COOKIE"];
+/// Beginnings of names in which clouds, agents and the host itself keep secrets or the way to them.
+const KEEPERS: [&str; 10] =
+    ["AWS_", "AZURE_", "DBUS_", "DOCKER_", "GCLOUD_", "GCP_", "GOOGLE_", "GPG_", "KUBE", "SSH_"];
+/// The few of git's variables that only name people.
+const NAMES_OF_PEOPLE: [&str; 2] = ["GIT_AUTHOR_", "GIT_COMMITTER_"];
+/// What the host sets itself.
+const OWN: [&str; 6] = ["PATH", "HOME", "TMPDIR", "TERM", "NO_COLOR", "XDG_RUNTIME_DIR"];
+
+/// Why a variable is not handed on whatever is configured. Case does not matter: some programs look at both.
+fn never_inherited(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_uppercase();
+    let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
+    let is_one_of = |list: &[&str]| list.contains(&name.as_str());
+    if begins(&LOADERS) || is_one_of(&LOADED) {
+        Some("it changes what code a program runs")
+    } else if name.starts_with("GIT_") && !begins(&NAMES_OF_PEOPLE) {
+        Some("git would run or read something else by it")
+    } else if SECRETS.iter().any(|word| name.contains(word)) || begins(&KEEPERS) {
+        Some("by its name it holds a secret or the way to one")
+    } else if is_one_of(&OWN) || name.starts_with("TOOLPOST_") {
+        Some("it is the host's own to set")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,21 @@
+//! `code`: what programs that a model writes may use.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{ByteSize, Located};
+
+/// Programs that a model writes, run by `run_code`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CodeSection {
+    /// Tools that code may call, by name or id; a `*` at the end stands for any rest. Each such call is decided
+    /// like any other.
+    pub tools: Option<Located<Vec<Located<String>>>>,
+    /// The memory of the embedded interpreter.
+    pub memory: Option<Located<ByteSize>>,
+    /// Calls of tools that one run may make.
+    pub calls: Option<Located<u32>>,
+    /// Whether code may also ask for this machine's own Python, which runs in the sandbox.
+    pub python3: Option<Located<bool>>,
+}

@@ -1,0 +1,132 @@
+//! Tools made of a command line, checked and with every default filled in.
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+use serde_json::{Number, Value};
+use toolpost_model::{EffectClass, SandboxProfile};
+
+use crate::CommandOutput;
+
+/// A tool made of a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandConfig {
+    /// The tool's name.
+    pub name: String,
+    /// What the model reads.
+    pub description: String,
+    /// The program, which holds no parameter, and its arguments. Never empty.
+    pub argv: Vec<Template>,
+    /// What the model may give, in the order of their names. Each is used in `argv` or `stdin`.
+    pub parameters: Vec<ParameterConfig>,
+    /// What the program reads from standard input.
+    pub stdin: Option<Template>,
+    /// The folder it starts in, from the workspace.
+    pub working_directory: Option<PathBuf>,
+    /// How long one run may take.
+    pub timeout: Option<Duration>,
+    /// What it may do, where that is not what the sandbox's own profile says.
+    pub profile: Option<SandboxProfile>,
+    /// What its calls count as.
+    pub class: EffectClass,
+    /// Whether running it twice is the same as running it once.
+    pub idempotent: bool,
+    /// Names of variables it gets beside those of the sandbox.
+    pub environment: Vec<String>,
+    /// How its output is read.
+    pub output: CommandOutput,
+    /// Exit codes that mean that it went well. Never empty.
+    pub success_codes: Vec<i32>,
+    /// Whether it stays out of lists until a search shows it.
+    pub deferred: bool,
+    /// The most output that is read, in bytes.
+    pub max_output: Option<u64>,
+    /// File and line of its entry.
+    pub place: String,
+}
+
+impl CommandConfig {
+    /// What calls count as where the file does not say: a program can do anything the sandbox lets it.
+    pub(crate) const CLASS: EffectClass = EffectClass::Execute;
+    /// The exit code that usually means that it went well.
+    pub(crate) const SUCCESS: [i32; 1] = [0];
+}
+
+/// Something the model gives to a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterConfig {
+    /// Its name.
+    pub name: String,
+    /// What the model reads.
+    pub description: Option<String>,
+    /// What values it takes.
+    pub kind: ParameterKind,
+    /// What is taken where the model gives nothing. Of the right kind.
+    pub default: Option<Value>,
+    /// Whether the model must give it. Never together with a default.
+    pub required: bool,
+}
+
+/// What values a parameter takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParameterKind {
+    /// A text.
+    String {
+        /// A regular expression that must be found in it. Its syntax is right.
+        pattern: Option<String>,
+    },
+    /// A whole number.
+    Integer {
+        /// The smallest.
+        minimum: Option<i64>,
+        /// The largest.
+        maximum: Option<i64>,
+    },
+    /// A number.
+    Number {
+        /// The smallest.
+        minimum: Option<Number>,
+        /// The largest.
+        maximum: Option<Number>,
+    },
+    /// True or false.
+    Boolean,
+    /// A path in one of the roots.
+    Path,
+    /// One of these texts. Never empty.
+    Enum(Vec<String>),
+}
+
+/// A text with places for parameters. It prints as it is written in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template(pub Vec<Piece>);
+
+/// A part of a [`Template`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Taken as it is.
+    Text(String),
+    /// The value of the parameter of this name.
+    Parameter(String),
+}
+
+impl Template {
+    /// The names of the parameters in it.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Parameter(name) => Some(name.as_str()),
+            Piece::Text(_) => None,
+        })
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}"))?,
+                Piece::Parameter(name) => write!(f, "{{{name}}}")?,
+            }
+        }
+        Ok(())
+    }
+}

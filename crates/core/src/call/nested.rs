@@ -1,0 +1,153 @@
+//! Calls made by a running call: the host's side of a tool's context.
+//!
+//! A nested call is a call like any other, with its own decision, record and end. What it has of the call above it:
+//! the slot, the resources, a deadline that is not later, and the word to stop.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+
+use toolpost_model::{
+    BoxFuture, CallPort, CallableTool, Effects, ErrorClass, EventBody, InvocationId, ModelInput, NestedCall,
+    Principal, SessionId, ToolFailure, ToolId, ToolResult, Visibility,
+};
+
+use super::Way;
+use crate::{
+    flow::invocation::{Acknowledged, Call, CallRequest, LiveCall, Parent},
+    host::Inner,
+    session::Session,
+};
+
+/// How many calls may stand above one another. Tools that call tools that call tools are rare, and a circle of them
+/// must end.
+const MAX_DEPTH: usize = 4;
+
+/// What a running call is given of its host.
+pub(super) struct Port {
+    host: Arc<Inner>,
+    live: Arc<LiveCall>,
+    session: Arc<Session>,
+    face: String,
+    correlation_id: Option<String>,
+    tool: Option<ToolId>,
+    /// What its nested calls are told of it.
+    as_parent: Parent,
+    under_way: AtomicUsize,
+}
+
+impl Port {
+    pub(super) fn of(host: &Arc<Inner>, call: &Call, effects: &Effects, deadline: Instant) -> Self {
+        let above = call.parent.as_ref();
+        let mut held = above.map(|parent| parent.held.clone()).unwrap_or_default();
+        held.extend_from_slice(&effects.uses);
+        let depth = above.map_or(0, |parent| parent.depth) + 1;
+        Self {
+            host: Arc::clone(host),
+            live: Arc::clone(&call.live),
+            session: Arc::clone(&call.session),
+            face: call.face.clone(),
+            correlation_id: call.correlation_id.clone(),
+            tool: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
+            as_parent: Parent { id: call.live.id, depth, deadline, held },
+            under_way: AtomicUsize::new(0),
+        }
+    }
+
+    async fn call(&self, nested: NestedCall) -> Result<ToolResult, ToolFailure> {
+        if self.as_parent.depth >= MAX_DEPTH {
+            let message = format!("calls may make calls {} deep, and no deeper", MAX_DEPTH - 1);
+            return Err(ToolFailure::of(ErrorClass::RateLimited, message).code("too_deep").untouched());
+        }
+        let limit = self.host.limits.scheduler.session_concurrency;
+        let _place = Place::take(&self.under_way, limit)?;
+        let mut request = CallRequest::new(
+            Arc::clone(&self.session),
+            nested.tool,
+            ModelInput::Value(Arc::new(nested.arguments)),
+        );
+        request.correlation_id = self.correlation_id.clone();
+        let live = LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.host.redactor));
+        let live = Arc::new(live.nested_in(self.live.token()));
+        let mut call = Call::new(Arc::clone(&live), request, None);
+        call.face.clone_from(&self.face);
+        call.parent = Some(self.as_parent.clone());
+        Ok(self.host.in_callers_task(call, Way::Live(Acknowledged::AtTheEnd)).await.result().clone())
+    }
+}
+
+/// A call cannot make more calls at once than its session may.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(under_way: &'a AtomicUsize, limit: usize) -> Result<Self, ToolFailure> {
+        if under_way.fetch_add(1, Ordering::Relaxed) >= limit {
+            under_way.fetch_sub(1, Ordering::Relaxed);
+            let message = format!("one call can make {limit} calls at the same time");
+            let failure = ToolFailure::of(ErrorClass::RateLimited, message).untouched();
+            return Err(failure.hint("wait for one of them to end"));
+        }
+        Ok(Self(under_way))
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl CallPort for Port {
+    fn invocation_id(&self) -> InvocationId {
+        self.live.id
+    }
+
+    fn session_id(&self) -> &SessionId {
+        self.session.id()
+    }
+
+    fn principal(&self) -> &Principal {
+        self.session.principal()
+    }
+
+    fn deadline(&self) -> Instant {
+        self.as_parent.deadline
+    }
+
+    fn emit(&self, body: EventBody) {
+        self.live.emit(body);
+    }
+
+    fn is_canceled(&self) -> bool {
+        self.live.token().is_cancelled()
+    }
+
+    fn canceled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.live.token().cancelled())
+    }
+
+    fn callable(&self) -> Vec<CallableTool> {
+        let surface = self.host.surface(&self.session);
+        let visible = surface.all().filter(|(entry, visibility)| match visibility {
+            Visibility::Loaded => true,
+            Visibility::Deferred => self.host.is_shown(&self.session, entry),
+            Visibility::Blocked(_) => false,
+        });
+        let others = visible.filter(|(entry, _)| Some(entry.id()) != self.tool.as_ref());
+        others
+            .map(|(entry, _)| CallableTool {
+                name: entry.name().to_owned(),
+                id: entry.id().clone(),
+                schema: Arc::clone(&entry.declaration().input.schema),
+            })
+            .collect()
+    }
+
+    fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {
+        Box::pin(self.call(call))
+    }
+}

@@ -1,0 +1,209 @@
+//! The native tools of a configuration: the file's words in the tools' own types.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use toolpost_config::{
+    CommandConfig, CredentialConfig, HostConfig, NetworkConfig, ParameterConfig, ParameterKind, Secret,
+};
+use toolpost_model::{Access, ToolSet};
+use toolpost_sandbox::{Launcher, ProcessLimits};
+use toolpost_sources::{
+    ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
+    CommandParameter, Credential, CredentialHeader, CredentialHeaderError, HostEnvironment, NativeParts,
+    NetworkSettings, ParameterType, PatternError, PrivateTarget, Protection, SecretText, SpoolDirectory,
+    UrlPrefix, UrlPrefixError, Workspace, WorkspaceError, native_source,
+};
+use toolpost_store::DataDir;
+
+/// Why the native tools of a configuration cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum NativeError {
+    /// A root cannot be opened.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// A protected path is no pattern.
+    #[error(transparent)]
+    Protect(#[from] PatternError),
+    /// A URL of the network section cannot be one.
+    #[error(transparent)]
+    Url(#[from] UrlPrefixError),
+    /// A credential's header cannot be one.
+    #[error(transparent)]
+    Header(#[from] CredentialHeaderError),
+    /// Nobody looked the value up.
+    #[error("the credential `{0}` has no value: whoever starts the host must hand it over")]
+    CredentialWithoutValue(String),
+    /// A declared command cannot work.
+    #[error("{place}: {source}")]
+    Command {
+        /// File and line of its entry.
+        place: String,
+        /// What is wrong with it.
+        #[source]
+        source: CommandError,
+    },
+    /// Output of commands cannot be kept.
+    #[error("output of commands cannot be kept in the data directory: {0}")]
+    Spool(#[source] io::Error),
+}
+
+/// What the native tools get beside the configuration.
+#[derive(Default)]
+pub struct NativeHandover {
+    /// A binary whose `main` calls `toolpost_sandbox::launch_if_asked` and `toolpost_sources::code_worker_if_asked`
+    /// first, usually this one. Without it no process is started.
+    pub program: Option<PathBuf>,
+    /// The values of the credentials that the configuration names.
+    pub credentials: Vec<(String, Secret)>,
+    /// Files that tell this host what is allowed. Tools ask before they change one.
+    pub own_files: Vec<PathBuf>,
+}
+
+/// The tools, working in `root`.
+pub(super) fn tools(
+    config: &HostConfig,
+    root: &Path,
+    data_dir: Option<&DataDir>,
+    handover: NativeHandover,
+) -> Result<ToolSet, NativeError> {
+    let workspace = Arc::new(workspace(config, root, handover.own_files)?);
+    let launcher = handover.program.clone().map(Launcher::new);
+    let spool = data_dir.map(DataDir::spool).transpose().map_err(NativeError::Spool)?;
+    let parts = NativeParts {
+        launcher,
+        children: children(config, &workspace, data_dir),
+        spool: spool.map_or_else(SpoolDirectory::in_memory, SpoolDirectory::from),
+        network: network(&config.network, handover.credentials)?,
+        code: CodeSettings {
+            tools: config.code.tools.clone(),
+            memory_bytes: config.code.memory,
+            calls: usize::try_from(config.code.calls).unwrap_or(usize::MAX),
+            ..CodeSettings::default()
+        },
+        commands: config.commands.iter().map(|command| declared(command, config)).collect(),
+        program: handover.program,
+        workspace,
+    };
+    native_source(parts).map_err(|source| {
+        let of = config.commands.iter().find(|command| command.name == source.command);
+        NativeError::Command { place: of.map(|command| command.place.clone()).unwrap_or_default(), source }
+    })
+}
+
+fn workspace(config: &HostConfig, root: &Path, own_files: Vec<PathBuf>) -> Result<Workspace, NativeError> {
+    let mut workspace = Workspace::open(root)?;
+    for root in &config.roots {
+        workspace = workspace.with_root(&root.path, root.access)?;
+    }
+    let protect = &config.protect;
+    let mut protection = if protect.defaults { Protection::standard() } else { Protection::none() };
+    if !protect.git {
+        protection = protection.without_repositories();
+    }
+    protection = protection.with(&protect.paths)?;
+    for file in own_files {
+        protection = protection.with_file(file);
+    }
+    Ok(workspace.with_protection(protection))
+}
+
+fn children(config: &HostConfig, workspace: &Workspace, data_dir: Option<&DataDir>) -> ChildSettings {
+    let sandbox = &config.sandbox;
+    let host = HostEnvironment {
+        variables: config.environment.variables.clone(),
+        home: config.environment.home.clone(),
+    };
+    let written = workspace.roots().filter(|(_, access)| *access == Access::Write);
+    let writable: Vec<PathBuf> = written.map(|(path, _)| path.to_owned()).collect();
+    ChildSettings {
+        profile: sandbox.profile,
+        limits: ProcessLimits {
+            memory_bytes: sandbox.memory,
+            processes: sandbox.processes,
+            file_bytes: sandbox.file_size,
+            open_files: sandbox.open_files,
+            tmp_bytes: sandbox.tmp,
+            cpu: None,
+        },
+        required: sandbox.require,
+        readable: sandbox.readable.clone(),
+        environment: ChildEnvironment::new(&host, &sandbox.environment, &writable),
+        masked: data_dir.map(|data| data.path().to_owned()).into_iter().collect(),
+    }
+}
+
+fn network(network: &NetworkConfig, values: Vec<(String, Secret)>) -> Result<NetworkSettings, NativeError> {
+    let credential = |credential: &CredentialConfig| {
+        let value = values.iter().find(|(name, _)| *name == credential.name);
+        let (_, value) = value.ok_or_else(|| NativeError::CredentialWithoutValue(credential.name.clone()))?;
+        let header = match &credential.scheme {
+            Some(scheme) => format!("{}: {scheme}", credential.header),
+            None => credential.header.clone(),
+        };
+        Ok::<_, NativeError>(Credential {
+            name: credential.name.clone(),
+            value: SecretText::new(value.reveal()),
+            header: CredentialHeader::parse(&header)?,
+            urls: credential.urls.iter().map(|url| UrlPrefix::parse(url)).collect::<Result<_, _>>()?,
+        })
+    };
+    Ok(NetworkSettings {
+        private: network.private.iter().map(|url| PrivateTarget::parse(url)).collect::<Result<_, _>>()?,
+        credentials: network.credentials.iter().map(credential).collect::<Result<_, _>>()?,
+        max_body_bytes: network.max_body,
+        ..NetworkSettings::default()
+    })
+}
+
+fn declared(command: &CommandConfig, config: &HostConfig) -> CommandDeclaration {
+    let named = &config.environment.variables;
+    let variables = command.environment.iter().filter_map(|name| named.get_key_value(name));
+    CommandDeclaration {
+        name: command.name.clone(),
+        description: command.description.clone(),
+        argv: command.argv.iter().map(ToString::to_string).collect(),
+        parameters: command.parameters.iter().map(parameter).collect(),
+        stdin: command.stdin.as_ref().map(ToString::to_string),
+        working_directory: command.working_directory.as_ref().map(|folder| folder.display().to_string()),
+        timeout: command.timeout,
+        profile: command.profile,
+        class: command.class,
+        idempotent: command.idempotent,
+        environment: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        output: match command.output {
+            toolpost_config::CommandOutput::Text => CommandOutput::Text,
+            toolpost_config::CommandOutput::Json => CommandOutput::Json,
+            toolpost_config::CommandOutput::Lines => CommandOutput::Lines,
+        },
+        success_codes: command.success_codes.clone(),
+        deferred: command.deferred,
+        max_output: command.max_output.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+    }
+}
+
+fn parameter(parameter: &ParameterConfig) -> (String, CommandParameter) {
+    let kind = match &parameter.kind {
+        ParameterKind::String { pattern } => ParameterType::Text { pattern: pattern.clone() },
+        ParameterKind::Integer { minimum, maximum } => {
+            ParameterType::Integer { minimum: *minimum, maximum: *maximum }
+        }
+        ParameterKind::Number { minimum, maximum } => {
+            ParameterType::Number { minimum: minimum.clone(), maximum: maximum.clone() }
+        }
+        ParameterKind::Boolean => ParameterType::Boolean,
+        ParameterKind::Path => ParameterType::Path,
+        ParameterKind::Enum(values) => ParameterType::Choice(values.clone()),
+    };
+    let made = CommandParameter {
+        kind,
+        description: parameter.description.clone().unwrap_or_default(),
+        required: parameter.required,
+        default: parameter.default.clone(),
+        allow_dash: false,
+    };
+    (parameter.name.clone(), made)
+}

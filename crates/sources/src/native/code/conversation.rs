@@ -1,0 +1,149 @@
+//! The host's side of one run: sends the code, answers what it asks, hears its end.
+//!
+//! The other end is hostile once it ran code. Whatever it sends is bounded and checked; what does not fit ends the
+//! run, and whoever called here ends the process.
+
+use std::io;
+
+use bytes::BytesMut;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::UnixStream,
+};
+
+use super::{
+    frame::{Ending, FrameError, ORDER_BYTES, Order, REPORT_BYTES, Report, RunOrder, decode, encode},
+    inner_calls::InnerCalls,
+};
+
+/// One end of a socket, with what came and what is to go.
+pub(super) struct Wire {
+    stream: UnixStream,
+    incoming: BytesMut,
+    outgoing: BytesMut,
+    /// The process has said that it is ready.
+    greeted: bool,
+}
+
+/// Why a conversation ended before the code did.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Broken {
+    #[error("the process that ran the code ended")]
+    Gone,
+    #[error("the wire to the process that ran the code broke")]
+    Io(#[source] io::Error),
+    #[error("the process that ran the code sent {0}")]
+    Frame(#[source] FrameError),
+    #[error("the process that ran the code sent {0}")]
+    Nonsense(&'static str),
+    #[error("the process that should run the code cannot be confined: {0}")]
+    Unfit(String),
+}
+
+/// One run as the host sees it.
+pub(super) struct Talk {
+    pub(super) calls: InnerCalls,
+    pub(super) printed: String,
+    /// Printed bytes that were not kept.
+    pub(super) unprinted: u64,
+    printed_bytes: usize,
+}
+
+impl Wire {
+    pub(super) fn new(stream: UnixStream) -> Self {
+        Self { stream, incoming: BytesMut::new(), outgoing: BytesMut::new(), greeted: false }
+    }
+
+    /// Waits until the process says that it is locked down. At once where it has said so before.
+    pub(super) async fn ready(&mut self) -> Result<(), Broken> {
+        if self.greeted {
+            return Ok(());
+        }
+        match self.next().await? {
+            Report::Ready => self.greeted = true,
+            Report::Unfit { reason } => return Err(Broken::Unfit(reason)),
+            Report::Printed { .. } | Report::Lookup { .. } | Report::Call { .. } | Report::Ended { .. } => {
+                return Err(Broken::Nonsense("something else before it said that it is ready"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a frame where [`Self::next`] sends it from.
+    fn queue(&mut self, order: &Order) -> Result<(), FrameError> {
+        self.outgoing.extend_from_slice(&encode(order, ORDER_BYTES)?);
+        Ok(())
+    }
+
+    /// The next frame. Sends meanwhile: were it to send first, two ends that both have much to say would wait for
+    /// one another. Can be dropped and called again without a loss.
+    async fn next(&mut self) -> Result<Report, Broken> {
+        loop {
+            if let Some((report, taken)) = decode(&self.incoming, REPORT_BYTES).map_err(Broken::Frame)? {
+                let _ = self.incoming.split_to(taken);
+                return Ok(report);
+            }
+            let (mut reader, mut writer) = self.stream.split();
+            let moved = tokio::select! {
+                read = reader.read_buf(&mut self.incoming) => match read {
+                    Ok(0) => return Err(Broken::Gone),
+                    other => other,
+                },
+                written = writer.write_buf(&mut self.outgoing), if !self.outgoing.is_empty() => written,
+            };
+            moved.map_err(|error| match error.kind() {
+                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Broken::Gone,
+                _ => Broken::Io(error),
+            })?;
+        }
+    }
+}
+
+impl Talk {
+    pub(super) fn new(calls: InnerCalls, printed_bytes: usize) -> Self {
+        Self { calls, printed: String::new(), unprinted: 0, printed_bytes }
+    }
+
+    /// Runs the code to its end. What it printed and called until then stays here if this is dropped.
+    pub(super) async fn run(&mut self, wire: &mut Wire, order: RunOrder) -> Result<Ending, Broken> {
+        wire.ready().await?;
+        wire.queue(&Order::Run(Box::new(order))).map_err(Broken::Frame)?;
+        loop {
+            let report = tokio::select! {
+                report = wire.next() => report?,
+                (id, answer) = self.calls.done() => {
+                    wire.queue(&Order::Answer { id, answer }).map_err(Broken::Frame)?;
+                    continue;
+                }
+            };
+            let answered = match report {
+                Report::Printed { text } => {
+                    self.print(&text)?;
+                    None
+                }
+                Report::Lookup { id, name } => Some((id, self.calls.look_up(name))),
+                Report::Call { id, function, positional, keywords } => {
+                    self.calls.begin(id, &function, positional, keywords).map(|answer| (id, answer))
+                }
+                Report::Ended { ending, unprinted } => {
+                    self.unprinted = unprinted;
+                    return Ok(ending);
+                }
+                Report::Ready | Report::Unfit { .. } => {
+                    return Err(Broken::Nonsense("its greeting a second time"));
+                }
+            };
+            if let Some((id, answer)) = answered {
+                wire.queue(&Order::Answer { id, answer }).map_err(Broken::Frame)?;
+            }
+        }
+    }
+
+    fn print(&mut self, text: &str) -> Result<(), Broken> {
+        if self.printed.len() + text.len() > self.printed_bytes {
+            return Err(Broken::Nonsense("more printed text than it may"));
+        }
+        self.printed.push_str(text);
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! What the host and a process that runs code say to one another: a length of four bytes, then JSON.
+//!
+//! The other end of the wire ran somebody's code and may say anything, so the host bounds every frame before it
+//! takes a byte of it. JSON and not a denser form: values are JSON on both sides of the wire anyway, and the
+//! prelude of `python3` speaks the same.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+/// Most a process may say at once: arguments of a call, or a final value.
+pub(super) const REPORT_BYTES: usize = 5 << 20;
+/// Most the host says at once: code with its inputs, or the result of a call.
+pub(super) const ORDER_BYTES: usize = 24 << 20;
+/// The length in front of every frame.
+const HEADER: usize = 4;
+
+/// What the host says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Order {
+    /// Run this, from a clean start.
+    Run(Box<RunOrder>),
+    /// The answer to a request of the running code.
+    Answer {
+        /// The request.
+        id: u32,
+        /// What came of it.
+        answer: Answer,
+    },
+}
+
+/// A piece of code to run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RunOrder {
+    pub(super) code: String,
+    /// Variables bound before the code begins.
+    pub(super) inputs: Map<String, Value>,
+    /// Names of functions there are. Only `python3` is told beforehand; the interpreter asks as it goes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) functions: Vec<String>,
+    pub(super) limits: RunLimits,
+}
+
+/// What a run may use up before its own side stops it. The host watches time and memory a second time.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct RunLimits {
+    pub(super) time_ms: u64,
+    pub(super) memory_bytes: u64,
+    pub(super) printed_bytes: usize,
+}
+
+/// The answer to a request.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Answer {
+    /// The call's result.
+    Value(Value),
+    /// The call failed; the code may catch it.
+    Raise {
+        /// The exception's Python name.
+        kind: Exception,
+        message: String,
+    },
+    /// The call goes on beside the code; its answer comes later under the same id.
+    Pending,
+    /// There is a function of that name.
+    Known,
+    /// There is none.
+    Unknown,
+    /// The run ends here, and the code may not catch it.
+    Abort { message: String },
+}
+
+/// The exceptions that a failed call can raise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Exception {
+    PermissionError,
+    FileNotFoundError,
+    TimeoutError,
+    TypeError,
+    ValueError,
+    RuntimeError,
+}
+
+/// What the process says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Report {
+    /// It is locked down and waits for code. The first frame of every process, once.
+    Ready,
+    /// It cannot be locked down.
+    Unfit { reason: String },
+    /// The code printed.
+    Printed { text: String },
+    /// The code uses a name that is not its own.
+    Lookup { id: u32, name: String },
+    /// The code calls a function that is not its own.
+    Call { id: u32, function: Function, positional: Vec<Value>, keywords: Map<String, Value> },
+    /// The code ran to its end, good or bad. Nothing comes after it until the next run.
+    Ended {
+        ending: Ending,
+        /// Printed bytes that were not sent because there were too many.
+        unprinted: u64,
+    },
+}
+
+/// What is called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Function {
+    /// A function by the name it has in the code.
+    Named(String),
+    /// A file tool, for `open` and `pathlib`.
+    File(FileTool),
+}
+
+/// The tools behind `open` and `pathlib`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FileTool {
+    Read,
+    Write,
+    List,
+    Info,
+}
+
+impl FileTool {
+    /// The tool's id.
+    pub(super) fn id(self) -> &'static str {
+        match self {
+            Self::Read => "files.read_file",
+            Self::Write => "files.write_file",
+            Self::List => "files.list_directory",
+            Self::Info => "files.file_info",
+        }
+    }
+}
+
+/// How the code ended.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Ending {
+    /// The value of its last expression.
+    Value {
+        /// As JSON, where it has such a form and is not too large.
+        json: Option<Value>,
+        /// As Python shows it, cut to a size.
+        repr: String,
+        /// Why there is no JSON.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        not_json: Option<String>,
+    },
+    /// An exception nobody caught.
+    Raised(Raised),
+}
+
+/// An exception nobody caught.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Raised {
+    /// The exception's Python name.
+    pub(super) kind: String,
+    pub(super) message: String,
+    /// The traceback as Python writes it, cut to a size.
+    pub(super) traceback: String,
+    /// The line of the code where it was raised.
+    pub(super) line: Option<u32>,
+}
+
+/// Why bytes are not a frame.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FrameError {
+    #[error("a frame of {size} bytes, and the limit is {limit}")]
+    TooLong { size: usize, limit: usize },
+    #[error("a frame that is not what was agreed on")]
+    Unreadable(#[source] serde_json::Error),
+}
+
+/// Writes a frame.
+pub(super) fn encode(frame: &impl Serialize, limit: usize) -> Result<Vec<u8>, FrameError> {
+    let mut bytes = vec![0; HEADER];
+    serde_json::to_writer(&mut bytes, frame).map_err(FrameError::Unreadable)?;
+    let size = bytes.len() - HEADER;
+    match u32::try_from(size) {
+        Ok(length) if size <= limit => {
+            bytes[..HEADER].copy_from_slice(&length.to_be_bytes());
+            Ok(bytes)
+        }
+        Ok(_) | Err(_) => Err(FrameError::TooLong { size, limit }),
+    }
+}
+
+/// Reads the first frame of `bytes` and says how many bytes it took. `None`: it is not there whole yet.
+pub(super) fn decode<T: DeserializeOwned>(
+    bytes: &[u8],
+    limit: usize,
+) -> Result<Option<(T, usize)>, FrameError> {
+    let Some(header) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
+    let size = u32::from_be_bytes(*header) as usize;
+    if size > limit {
+        return Err(FrameError::TooLong { size, limit });
+    }
+    let Some(body) = bytes.get(HEADER..HEADER + size) else { return Ok(None) };
+    let frame = serde_json::from_slice(body).map_err(FrameError::Unreadable)?;
+    Ok(Some((frame, HEADER + size)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, FrameError, Order, decode, encode};
+
+    #[test]
+    fn a_frame_is_read_when_it_is_whole_and_refused_before_it_is_when_it_is_too_long() {
+        let order = Order::Answer { id: 7, answer: Answer::Value("x".into()) };
+        let mut bytes = encode(&order, 1024).unwrap();
+        let whole = bytes.len();
+        bytes.extend_from_slice(b"\0\0");
+        for end in 0..whole {
+            assert!(decode::<Order>(&bytes[..end], 1024).unwrap().is_none());
+        }
+        let (read, taken) = decode::<Order>(&bytes, 1024).unwrap().unwrap();
+        assert!(matches!(read, Order::Answer { id: 7, answer: Answer::Value(_) }));
+        assert_eq!(taken, whole);
+        assert!(matches!(decode::<Order>(&bytes[..4], 8), Err(FrameError::TooLong { limit: 8, .. })));
+        assert!(matches!(encode(&order, 8), Err(FrameError::TooLong { limit: 8, .. })));
+        assert!(matches!(decode::<Order>(b"\0\0\0\x01x", 8), Err(FrameError::Unreadable(_))));
+    }
+}

@@ -1,0 +1,251 @@
+//! The tool calls that a run makes. Each is a call like any other, decided and recorded by the host; here it is only
+//! bound, counted, and its end made into what Python understands.
+
+use std::{cell::OnceCell, collections::VecDeque, future::pending};
+
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use toolpost_model::{
+    BoxFuture, CallContext, Content, ErrorClass, InvocationId, NestedCall, Outcome, ToolFailure, ToolResult,
+};
+
+use super::{
+    frame::{Answer, Exception, Function},
+    grants::{Grants, When},
+};
+
+/// How many calls of one run are under way at once at most.
+const AT_ONCE: usize = 8;
+/// Largest result that code is given.
+const RESULT_BYTES: usize = 8 << 20;
+
+/// The calls of one run.
+pub(super) struct InnerCalls {
+    context: CallContext,
+    asked: Asked,
+    grants: OnceCell<Grants>,
+    records: Vec<CallRecord>,
+    running: FuturesUnordered<BoxFuture<'static, Done>>,
+    waiting: VecDeque<BoxFuture<'static, Done>>,
+}
+
+/// What narrows the session's tools down to those of the run.
+pub(super) struct Asked {
+    /// Patterns of the operator's.
+    pub(super) granted: Vec<String>,
+    /// Names in the request; `None` for all.
+    pub(super) wanted: Option<Vec<String>>,
+    /// How many calls there may be.
+    pub(super) most: usize,
+}
+
+/// A call that code made.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct CallRecord {
+    /// The tool, by its name on the wire.
+    tool: String,
+    /// The call's own id, under which the journal has it. Missing where it was never made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    invocation_id: Option<InvocationId>,
+    /// How it ended. Missing where the run ended first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
+    /// The class of its error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorClass>,
+    /// The host or the tool cut its result.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    truncated: bool,
+}
+
+struct Done {
+    id: u32,
+    record: usize,
+    result: Result<ToolResult, ToolFailure>,
+}
+
+impl InnerCalls {
+    pub(super) fn new(context: CallContext, asked: Asked) -> Self {
+        Self {
+            context,
+            asked,
+            grants: OnceCell::new(),
+            records: Vec::new(),
+            running: FuturesUnordered::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// The functions there are. Gathered at the first question: most code asks none, and a session may see
+    /// thousands of tools.
+    pub(super) fn grants(&self) -> &Grants {
+        self.grants.get_or_init(|| {
+            Grants::new(self.context.callable(), &self.asked.granted, self.asked.wanted.as_deref())
+        })
+    }
+
+    /// A tool that the request names and the code may not call is refused aloud: the code would only meet a
+    /// `NameError` far into its work.
+    pub(super) fn refuse_unknown(&self) -> Result<(), ToolFailure> {
+        let wanted = self.asked.wanted.iter().flatten();
+        match wanted.into_iter().find(|name| !self.grants().has(name)) {
+            Some(name) => {
+                let message = format!("`{}` is not a tool that code may call here", name.escape_debug());
+                Err(ToolFailure::invalid(message)
+                    .hint("leave `tools` out to see what there is, or name others"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The calls so far.
+    pub(super) fn records(&self) -> &[CallRecord] {
+        &self.records
+    }
+
+    pub(super) fn look_up(&self, name: String) -> Answer {
+        match self.grants().find(&Function::Named(name)) {
+            Some(_) => Answer::Known,
+            None => Answer::Unknown,
+        }
+    }
+
+    /// Begins a call. `None`: the answer comes from [`Self::done`].
+    pub(super) fn begin(
+        &mut self,
+        id: u32,
+        function: &Function,
+        positional: Vec<Value>,
+        keywords: Map<String, Value>,
+    ) -> Option<Answer> {
+        let Some((granted, when)) = self.grants().find(function) else { return Some(Answer::Unknown) };
+        let tool = granted.tool.clone();
+        if self.records.len() >= self.asked.most {
+            let message = format!("more than {} tool calls in one run", self.asked.most);
+            return Some(Answer::Abort { message });
+        }
+        let arguments = match granted.bind(positional, keywords) {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                return Some(Answer::Raise { kind: Exception::TypeError, message: error.to_string() });
+            }
+        };
+        let record = self.records.len();
+        self.records.push(CallRecord {
+            tool: tool.clone(),
+            invocation_id: None,
+            outcome: None,
+            error: None,
+            truncated: false,
+        });
+        let context = self.context.clone();
+        self.waiting.push_back(Box::pin(async move {
+            Done { id, record, result: context.call_tool(NestedCall { tool, arguments }).await }
+        }));
+        self.fill_up();
+        (when == When::Later).then_some(Answer::Pending)
+    }
+
+    fn fill_up(&mut self) {
+        while self.running.len() < AT_ONCE {
+            let Some(call) = self.waiting.pop_front() else { return };
+            self.running.push(call);
+        }
+    }
+
+    /// The next call that ends, and the request it answers. Waits for ever while there is none.
+    pub(super) async fn done(&mut self) -> (u32, Answer) {
+        let Some(Done { id, record, result }) = self.running.next().await else { return pending().await };
+        self.fill_up();
+        let Some(record) = self.records.get_mut(record) else { return (id, Answer::Unknown) };
+        let answer = match result {
+            Ok(result) => {
+                record.invocation_id = Some(result.invocation_id);
+                record.outcome = Some(result.outcome);
+                record.error = result.error_class();
+                record.truncated = result.truncated.is_some();
+                answer_of(&record.tool, result)
+            }
+            Err(failure) => {
+                record.outcome = Some(Outcome::Failed);
+                record.error = Some(failure.class);
+                raise(
+                    &record.tool,
+                    failure.class,
+                    failure.code.as_deref(),
+                    &failure.message,
+                    failure.hint.as_deref(),
+                )
+            }
+        };
+        (id, answer)
+    }
+}
+
+fn answer_of(tool: &str, result: ToolResult) -> Answer {
+    if let Some(error) = &result.error {
+        return raise(tool, error.class, Some(&error.code), &error.message, error.hint.as_deref());
+    }
+    let value = value_of(result);
+    let size = serde_json::to_vec(&value).map_or(usize::MAX, |bytes| bytes.len());
+    if size > RESULT_BYTES {
+        let message =
+            format!("the result of {tool} has {size} bytes, and code is given {RESULT_BYTES} at most");
+        return Answer::Raise { kind: Exception::ValueError, message };
+    }
+    Answer::Value(value)
+}
+
+/// A result as a value: the structured content, with the text beside it under `text` where it has none of that name;
+/// or the text alone.
+fn value_of(result: ToolResult) -> Value {
+    let texts: Vec<String> = result
+        .content
+        .into_iter()
+        .filter_map(|piece| match piece {
+            Content::Text { text } => Some(text),
+            Content::Image { .. } | Content::Binary { .. } => None,
+        })
+        .collect();
+    let text = (!texts.is_empty()).then(|| Value::String(texts.join("\n")));
+    match (result.structured_content, text) {
+        (Some(Value::Object(mut map)), Some(text)) => {
+            map.entry("text").or_insert(text);
+            Value::Object(map)
+        }
+        (Some(value), _) => value,
+        (None, text) => text.unwrap_or(Value::Null),
+    }
+}
+
+fn raise(tool: &str, class: ErrorClass, code: Option<&str>, message: &str, hint: Option<&str>) -> Answer {
+    let kind = match class {
+        ErrorClass::PermissionDenied
+        | ErrorClass::PolicyBlocked
+        | ErrorClass::ApprovalRejected
+        | ErrorClass::SandboxViolation
+        | ErrorClass::HookBlocked
+        | ErrorClass::HookFailed => Exception::PermissionError,
+        ErrorClass::InvalidArguments | ErrorClass::SchemaValidationFailed => Exception::ValueError,
+        ErrorClass::Timeout => Exception::TimeoutError,
+        ErrorClass::ExecutionFailed if code == Some("not_found") => Exception::FileNotFoundError,
+        ErrorClass::ExecutionFailed
+        | ErrorClass::UnknownTool
+        | ErrorClass::SchemaNotLoaded
+        | ErrorClass::SetupRequired
+        | ErrorClass::RateLimited
+        | ErrorClass::Queued
+        | ErrorClass::Canceled
+        | ErrorClass::DependencyUnavailable
+        | ErrorClass::ResultTooLarge
+        | ErrorClass::OutcomeUnknown
+        | ErrorClass::RequestConflict
+        | ErrorClass::JournalUnavailable => Exception::RuntimeError,
+    };
+    let hint = hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
+    Answer::Raise { kind, message: format!("{tool}: {class}: {message}{hint}") }
+}

@@ -1,0 +1,185 @@
+//! The worker processes. Each belongs to one session from its first run on, because it is no longer to be trusted
+//! then; what is left of it for the session is only that its next run begins at once.
+
+use std::{
+    collections::HashMap,
+    io,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
+use toolpost_model::SessionId;
+
+use super::worker_process::WorkerProcess;
+
+/// Most workers that run code at once.
+const AT_ONCE: usize = 32;
+/// How long a session's worker waits for its next run.
+const IDLE: Duration = Duration::from_secs(120);
+/// How often is looked for workers that wait in vain.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// Whether a worker waits for the next session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spare {
+    Ready,
+    None,
+}
+
+/// The workers of a host.
+#[derive(Clone)]
+pub(super) struct Pool(Arc<Inner>);
+
+struct Inner {
+    program: PathBuf,
+    memory: u64,
+    wanted: Spare,
+    state: Mutex<State>,
+    permits: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Started and locked down, and nobody's yet.
+    spare: Option<WorkerProcess>,
+    /// One for the next run of each session.
+    idle: HashMap<SessionId, Idle>,
+    refilling: bool,
+    sweeping: bool,
+}
+
+struct Idle {
+    worker: WorkerProcess,
+    since: Instant,
+}
+
+/// A worker for one run. Dropped, it is killed; [`Lease::give_back`] keeps it for the session.
+pub(super) struct Lease {
+    pub(super) worker: WorkerProcess,
+    session: SessionId,
+    pool: Pool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Pool {
+    pub(super) fn new(program: PathBuf, memory: u64, wanted: Spare) -> Self {
+        let permits = Arc::new(Semaphore::new(AT_ONCE));
+        let pool = Self(Arc::new(Inner { program, memory, wanted, state: Mutex::default(), permits }));
+        pool.refill();
+        pool
+    }
+
+    /// A worker for a run of this session: the one it had, the spare one, or a new one.
+    pub(super) async fn take(&self, session: &SessionId) -> io::Result<Lease> {
+        let permit = Arc::clone(&self.0.permits).acquire_owned().await.map_err(io::Error::other)?;
+        let found = self.0.found(session);
+        let worker = match found {
+            Some(worker) => worker,
+            None => WorkerProcess::start(&self.0.program, self.0.memory)?,
+        };
+        Ok(Lease { worker, session: session.clone(), pool: self.clone(), _permit: permit })
+    }
+
+    /// Starts the spare worker, where there is none, so that the next session's first run begins at once. Outside of
+    /// a runtime there is nothing to wait for it with; the first run does this again.
+    fn refill(&self) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if self.0.wanted == Spare::None {
+            return;
+        }
+        {
+            let mut state = self.0.state();
+            if state.refilling || state.spare.is_some() {
+                return;
+            }
+            state.refilling = true;
+        }
+        let pool = Arc::downgrade(&self.0);
+        runtime.spawn(async move {
+            let Some((program, memory)) = pool.upgrade().map(|pool| (pool.program.clone(), pool.memory))
+            else {
+                return;
+            };
+            let mut started = WorkerProcess::start(&program, memory).ok();
+            if let Some(worker) = &mut started
+                && worker.wire.ready().await.is_err()
+            {
+                started = None;
+            }
+            if let Some(pool) = pool.upgrade() {
+                let mut state = pool.state();
+                state.refilling = false;
+                state.spare = started;
+            }
+        });
+    }
+
+    /// Ends what a session has.
+    pub(super) fn close(&self, session: &SessionId) {
+        let closed = self.0.state().idle.remove(session);
+        drop(closed);
+    }
+
+    fn keep(&self, session: SessionId, worker: WorkerProcess) {
+        let surplus = {
+            let mut state = self.0.state();
+            if !state.sweeping {
+                state.sweeping = true;
+                tokio::spawn(sweep(Arc::downgrade(&self.0)));
+            }
+            state.idle.insert(session, Idle { worker, since: Instant::now() })
+        };
+        drop(surplus);
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing is left half done under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn found(&self, session: &SessionId) -> Option<WorkerProcess> {
+        let (own, spare) = {
+            let mut state = self.state();
+            let own = state.idle.remove(session).map(|idle| idle.worker);
+            let spare = if own.is_none() { state.spare.take() } else { None };
+            (own, spare)
+        };
+        own.or(spare).and_then(|mut worker| worker.is_alive().then_some(worker))
+    }
+}
+
+impl Lease {
+    /// The run is over and the worker well: the session's next run finds it.
+    pub(super) fn give_back(self) {
+        let Self { worker, session, pool, .. } = self;
+        pool.keep(session, worker);
+        pool.refill();
+    }
+
+    /// The worker is not to be used again.
+    pub(super) fn into_worker(self) -> WorkerProcess {
+        let Self { worker, pool, .. } = self;
+        pool.refill();
+        worker
+    }
+}
+
+async fn sweep(pool: Weak<Inner>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let Some(pool) = pool.upgrade() else { return };
+        let mut state = pool.state();
+        state.idle.retain(|_, idle| idle.since.elapsed() < IDLE);
+        if state.idle.is_empty() {
+            state.sweeping = false;
+            return;
+        }
+    }
+}

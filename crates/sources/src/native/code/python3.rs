@@ -1,0 +1,159 @@
+//! `language: "python3"`: CPython as it is, in the sandbox that commands run in, one process a run.
+//!
+//! The [prelude](PRELUDE) speaks the worker's frames over the socket that is the process's standard input, so tools
+//! can be called from there too. What code prints goes another way and cannot pass for a frame. The code can of
+//! course find the socket and speak itself; it then says what it could have said anyway.
+
+use std::os::unix::net::UnixStream as StdStream;
+
+use tokio::{
+    io::AsyncReadExt as _,
+    net::{UnixStream, unix::pipe::Receiver},
+};
+use toolpost_model::{EffectClass, Effects, Refusal, ToolFailure, ToolOutput};
+use toolpost_sandbox::{Process, Stderr, Stdin};
+
+use super::{
+    conversation::{Broken, Talk, Wire},
+    frame::{Ending, RunOrder},
+    report::{self, Stop},
+    run_code::Run,
+};
+use crate::native::children::{Child, Children};
+
+/// Looked at first: a shim that chooses between versions costs more than the whole run.
+const USUAL_PLACE: &str = "/usr/bin/python3";
+const PRELUDE: &str = include_str!("python3/prelude.py");
+
+/// What a run may touch: the profile's business, so anything.
+pub(super) fn effects(children: &Children) -> Effects {
+    let effects = Effects::of(EffectClass::Execute);
+    match children.caution(children.settings().profile) {
+        Some(reason) => effects.with_caution(reason),
+        None => effects,
+    }
+}
+
+/// Refuses before anybody decides about it what could not run anyway.
+pub(super) fn check(children: &Children) -> Result<(), Refusal> {
+    children.check(children.settings().profile)
+}
+
+/// Runs code in a process of its own.
+pub(super) async fn run(
+    children: &Children,
+    mut order: RunOrder,
+    mut talk: Talk,
+    run: Run,
+) -> Result<ToolOutput, ToolFailure> {
+    order.functions = talk.calls.grants().names().map(str::to_owned).collect();
+    let (mut process, mut wire) = tokio::select! {
+        started = start(children) => started?,
+        stop = run.over() => return Err(report::failed(stop, &talk)),
+    };
+    let applied = process.applied().clone();
+    let mut output = Output::new(process.take_stdout(), order.limits.printed_bytes);
+    let ended = tokio::select! {
+        ended = talk.run(&mut wire, order) => ended.map_err(Unfinished::Broken),
+        () = output.collect_for_ever() => Err(Unfinished::Stopped(Stop::Canceled)),
+        stop = run.over() => Err(Unfinished::Stopped(stop)),
+    };
+    let ended = match ended {
+        Ok(ending) => {
+            process.kill().await;
+            Ok(ending)
+        }
+        Err(unfinished) => Err(stop_of(unfinished, &mut process).await),
+    };
+    // Everything that could write is gone now, so this comes to an end.
+    output.collect().await;
+    output.into_talk(&mut talk);
+    finish(ended, talk, run.seconds())
+        .map(|done| ToolOutput { sandbox: Some(Box::new(applied.clone())), ..done })
+        .map_err(|failure| failure.confined(applied))
+}
+
+/// Why a run did not come to its end.
+enum Unfinished {
+    Broken(Broken),
+    Stopped(Stop),
+}
+
+async fn stop_of(unfinished: Unfinished, process: &mut Process) -> Stop {
+    match unfinished {
+        Unfinished::Broken(Broken::Gone) => Stop::Exited(process.wait().await),
+        Unfinished::Broken(broken) => {
+            process.kill().await;
+            Stop::Broken(broken)
+        }
+        Unfinished::Stopped(stop) => {
+            process.kill().await;
+            stop
+        }
+    }
+}
+
+fn finish(ended: Result<Ending, Stop>, talk: Talk, seconds: f64) -> Result<ToolOutput, ToolFailure> {
+    match ended {
+        Ok(ending) => report::ended(ending, talk, seconds),
+        Err(stop) => Err(report::failed(stop, &talk)),
+    }
+}
+
+async fn start(children: &Children) -> Result<(Process, Wire), ToolFailure> {
+    let (ours, theirs) = StdStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let settings = children.settings();
+    let python = if std::path::Path::new(USUAL_PLACE).exists() { USUAL_PLACE } else { "python3" };
+    let process = children
+        .start(Child {
+            // Isolated: nothing of the environment or the current directory decides which code runs.
+            argv: [python, "-I", "-S", "-c", PRELUDE].map(Into::into).to_vec(),
+            environment: settings.environment.with([])?,
+            directory: children.workspace().path().to_owned(),
+            stdin: Stdin::Socket(theirs.into()),
+            stderr: Stderr::WithStdout,
+            confines: children.confines(settings.profile),
+        })
+        .await?;
+    Ok((process, Wire::new(UnixStream::from_std(ours)?)))
+}
+
+/// What the process writes.
+struct Output {
+    stream: Option<Receiver>,
+    kept: Vec<u8>,
+    most: usize,
+    dropped: u64,
+}
+
+impl Output {
+    fn new(stream: Option<Receiver>, most: usize) -> Self {
+        Self { stream, kept: Vec::new(), most, dropped: 0 }
+    }
+
+    /// Takes what comes until nobody is left to write. Can be dropped and called again without a loss.
+    async fn collect(&mut self) {
+        let mut chunk = [0; 16 << 10];
+        while let Some(stream) = &mut self.stream {
+            match stream.read(&mut chunk).await {
+                Ok(0) | Err(_) => self.stream = None,
+                Ok(count) => {
+                    let fits = count.min(self.most - self.kept.len());
+                    self.kept.extend_from_slice(&chunk[..fits]);
+                    self.dropped += (count - fits) as u64;
+                }
+            }
+        }
+    }
+
+    async fn collect_for_ever(&mut self) {
+        self.collect().await;
+        std::future::pending().await
+    }
+
+    fn into_talk(self, talk: &mut Talk) {
+        talk.printed = String::from_utf8_lossy(&self.kept).into_owned();
+        talk.unprinted = self.dropped;
+    }
+}

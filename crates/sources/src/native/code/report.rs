@@ -1,0 +1,212 @@
+//! What a run answers: its value, what it printed, which calls it made; or how it failed.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+use toolpost_model::{Content, ErrorClass, ToolFailure, ToolOutput, Truncation};
+use toolpost_sandbox::Ended;
+
+use super::{
+    conversation::{Broken, Talk},
+    frame::{Ending, Raised},
+    inner_calls::CallRecord,
+    worker_process::Death,
+};
+
+/// How many names of functions a hint lists.
+const NAMES: usize = 30;
+
+/// What a run gave.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct RunResult {
+    /// The value of the last expression. Missing where JSON cannot say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    value: Option<Value>,
+    /// The value as Python shows it, where there is no JSON for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repr: Option<String>,
+    /// Why there is no JSON for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_json: Option<String>,
+    /// What was printed.
+    printed: String,
+    /// How many printed bytes are missing, because there were too many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unprinted_bytes: Option<u64>,
+    /// The tool calls that the code made, in order.
+    calls: Vec<CallRecord>,
+}
+
+/// Why a run has no end of its own.
+#[derive(Debug)]
+pub(super) enum Stop {
+    NotStarted(std::io::Error),
+    TimedOut {
+        seconds: f64,
+    },
+    Canceled,
+    Died(Death),
+    Broken(Broken),
+    /// CPython ended in the middle of the code.
+    Exited(Ended),
+}
+
+/// A run that came to its end.
+pub(super) fn ended(ending: Ending, talk: Talk, seconds: f64) -> Result<ToolOutput, ToolFailure> {
+    let (json, repr, not_json) = match ending {
+        Ending::Raised(raised) => return Err(raise(raised, &talk, seconds)),
+        Ending::Value { json, repr, not_json } => (json, repr, not_json),
+    };
+    let text = text_of(&talk, json.as_ref(), &repr);
+    let truncated = (talk.unprinted > 0).then(|| Truncation {
+        shown: talk.printed.len() as u64,
+        total: Some(talk.printed.len() as u64 + talk.unprinted),
+        unit: "bytes".to_owned(),
+        hint: Some("print less, or give back a value".to_owned()),
+    });
+    let calls = talk.calls.records().to_vec();
+    let summary = match calls.len() {
+        0 => "ran".to_owned(),
+        1 => "ran, with 1 tool call".to_owned(),
+        count => format!("ran, with {count} tool calls"),
+    };
+    let result = RunResult {
+        repr: json.is_none().then_some(repr),
+        value: json,
+        not_json,
+        printed: talk.printed,
+        unprinted_bytes: (talk.unprinted > 0).then_some(talk.unprinted),
+        calls,
+    };
+    Ok(ToolOutput {
+        content: vec![Content::text(text)],
+        structured: Some(serde_json::to_value(&result)?),
+        summary: Some(summary),
+        truncated,
+        ..ToolOutput::default()
+    })
+}
+
+/// For the model: what was printed, then the value.
+fn text_of(talk: &Talk, json: Option<&Value>, repr: &str) -> String {
+    let mut text = printed_of(talk);
+    match json {
+        Some(Value::Null) if text.is_empty() => text.push_str("the code ran and gave nothing back"),
+        Some(Value::Null) => {}
+        // Text over several lines is read best as it is.
+        Some(Value::String(value)) if value.contains('\n') => {
+            text.push_str("=>\n");
+            text.push_str(value);
+        }
+        Some(_) | None => {
+            text.push_str("=> ");
+            text.push_str(repr);
+        }
+    }
+    text
+}
+
+/// What was printed, ending in a line's end, with a word about what is missing.
+fn printed_of(talk: &Talk) -> String {
+    let mut text = talk.printed.clone();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    if talk.unprinted > 0 {
+        text.push_str(&format!("[{} more bytes were printed and are not shown]\n", talk.unprinted));
+    }
+    text
+}
+
+fn raise(raised: Raised, talk: &Talk, seconds: f64) -> ToolFailure {
+    // The interpreter's own words for its limits, which code could also say. It would only fool itself.
+    let failure = if raised.kind == "TimeoutError" && raised.message.starts_with("time limit exceeded") {
+        ToolFailure::of(
+            ErrorClass::Timeout,
+            format!("the code was stopped at its limit of {seconds} s\n{}", raised.traceback),
+        )
+        .code("time_limit")
+        .hint("do less in one run, or give a larger `timeout_seconds`")
+    } else if raised.kind == "MemoryError" && raised.message.starts_with("memory limit exceeded") {
+        ToolFailure::new(raised.traceback.clone()).code("out_of_memory").hint(MEMORY_HINT)
+    } else {
+        let failure = ToolFailure::new(raised.traceback.clone()).code("python_error");
+        match hint_of(&raised, talk) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    };
+    let details = json!({
+        "exception": raised.kind,
+        "line": raised.line,
+        "calls": talk.calls.records(),
+    });
+    shown(failure, details, talk)
+}
+
+const MEMORY_HINT: &str = "keep less at once: filter and count as you go, and drop what is done with";
+const SUBSET_HINT: &str = "the embedded interpreter has no generators, no class inheritance and few modules; \
+    `language: \"python3\"` is full Python in the sandbox";
+
+fn hint_of(raised: &Raised, talk: &Talk) -> Option<String> {
+    match raised.kind.as_str() {
+        "NameError" => {
+            let names: Vec<&str> = talk.calls.grants().names().take(NAMES + 1).collect();
+            let more = if names.len() > NAMES { " and others" } else { "" };
+            Some(match names.len().min(NAMES) {
+                0 => "no tools are granted to this code".to_owned(),
+                count => format!("tools of this code: {}{more}", names[..count].join(", ")),
+            })
+        }
+        "ModuleNotFoundError" | "ImportError" | "NotImplementedError" => Some(SUBSET_HINT.to_owned()),
+        _ => None,
+    }
+}
+
+/// A run that had to be ended.
+pub(super) fn failed(stop: Stop, talk: &Talk) -> ToolFailure {
+    let failure = match &stop {
+        Stop::NotStarted(error) => {
+            ToolFailure::new(format!("the process for the code cannot be started: {error}"))
+                .code("worker_failed")
+        }
+        Stop::TimedOut { seconds } => {
+            ToolFailure::of(ErrorClass::Timeout, format!("the code was stopped at its limit of {seconds} s"))
+                .code("time_limit")
+                .hint("do less in one run, or give a larger `timeout_seconds`")
+        }
+        Stop::Canceled => ToolFailure::of(ErrorClass::Canceled, "the code was stopped before its end"),
+        Stop::Died(Death::OutOfMemory) => ToolFailure::new("the code used up its memory, and was ended")
+            .code("out_of_memory")
+            .hint(MEMORY_HINT),
+        Stop::Died(Death::StackOverflow) => {
+            ToolFailure::new("the code nested too deeply, and was ended").code("stack_overflow")
+        }
+        Stop::Exited(Ended { code: Some(code), .. }) => {
+            let failure = ToolFailure::new(format!("the code ended its process with exit code {code}"));
+            ToolFailure { exit_code: Some(*code), ..failure.code("exited") }
+        }
+        Stop::Exited(Ended { signal, .. }) => {
+            let signal = signal.map(|signal| format!(" {signal}")).unwrap_or_default();
+            ToolFailure::new(format!("the process of the code was ended by signal{signal}")).code("killed")
+        }
+        Stop::Died(Death::Other) => ToolFailure::new(Broken::Gone.to_string()).code("worker_failed"),
+        Stop::Broken(broken @ Broken::Unfit(_)) => {
+            ToolFailure::of(ErrorClass::SetupRequired, broken.to_string()).code("cannot_confine")
+        }
+        Stop::Broken(broken) => ToolFailure::new(broken.to_string()).code("worker_failed"),
+    };
+    shown(failure, json!({ "calls": talk.calls.records() }), talk)
+}
+
+/// Adds what there is to show all the same. A run that called nothing left nothing behind.
+fn shown(failure: ToolFailure, details: Value, talk: &Talk) -> ToolFailure {
+    let printed = printed_of(talk);
+    ToolFailure {
+        content: if printed.is_empty() { Vec::new() } else { vec![Content::text(printed)] },
+        details: Some(details),
+        untouched: Some(talk.calls.records().is_empty()),
+        ..failure
+    }
+}

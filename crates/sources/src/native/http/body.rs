@@ -1,0 +1,92 @@
+//! The body of an answer, as it comes in: counted after decompression, bounded, within the deadline.
+
+use bytes::Bytes;
+use reqwest::Response;
+use toolpost_model::{CallContext, Progress};
+
+use super::{error::HttpError, exchange::Deadline};
+
+/// How many bytes lie between two reports of progress.
+const REPORT_EVERY: u64 = 1024 * 1024;
+
+/// A body that is being read.
+pub(super) struct Incoming<'a> {
+    response: Response,
+    host: String,
+    deadline: Deadline,
+    context: &'a CallContext,
+    received: u64,
+    reported: u64,
+    expected: Option<u64>,
+}
+
+/// A body that was read, whole or up to a limit.
+pub(super) struct Body {
+    pub(super) bytes: Vec<u8>,
+    /// The end was reached.
+    pub(super) whole: bool,
+    /// The size the answer announced, where it is not compressed.
+    pub(super) announced: Option<u64>,
+}
+
+impl<'a> Incoming<'a> {
+    pub(super) fn new(response: Response, deadline: Deadline, context: &'a CallContext) -> Self {
+        let host = response.url().host_str().unwrap_or_default().to_owned();
+        let expected = response.content_length();
+        Self { response, host, deadline, context, received: 0, reported: 0, expected }
+    }
+
+    /// The next piece; `None` at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
+        let chunk = tokio::time::timeout_at(self.deadline.at, self.response.chunk()).await;
+        let chunk = chunk.map_err(|_| self.deadline.missed(self.host.clone(), self.received))?;
+        let chunk = chunk.map_err(|error| HttpError::CutOff {
+            host: self.host.clone(),
+            received: self.received,
+            source: error.without_url(),
+        })?;
+        if let Some(chunk) = &chunk {
+            self.received += chunk.len() as u64;
+            self.report();
+        }
+        Ok(chunk)
+    }
+
+    /// How many bytes have come.
+    pub(super) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Where it comes from.
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Reads up to `limit` bytes into memory.
+    pub(super) async fn read(mut self, limit: u64) -> Result<Body, HttpError> {
+        let announced = self.expected;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = self.next().await? {
+            let room = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(bytes.len());
+            if chunk.len() > room {
+                bytes.extend_from_slice(&chunk[..room]);
+                return Ok(Body { bytes, whole: false, announced });
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(Body { bytes, whole: true, announced })
+    }
+
+    fn report(&mut self) {
+        if self.received - self.reported < REPORT_EVERY {
+            return;
+        }
+        self.reported = self.received;
+        self.context.progress(Progress {
+            message: format!("receiving from {}", self.host),
+            percent: self.expected.map(|all| 100.0 * self.received as f64 / all.max(1) as f64),
+            done: Some(self.received),
+            total: self.expected,
+        });
+    }
+}

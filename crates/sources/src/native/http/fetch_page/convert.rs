@@ -1,0 +1,349 @@
+//! From a page to something readable: one pass over its tokens, with a stack of open elements that cannot grow
+//! beyond a bound.
+
+mod opening;
+
+use std::time::Instant;
+
+use reqwest::Url;
+
+use super::{
+    elements::{Element, Role},
+    entities::decoded,
+    table::Table,
+    tokens::{Tag, Token, Tokens},
+    writer::{Gap, Style, Writer},
+};
+
+/// Open elements that are remembered. Deeper ones still have their text read.
+const MAX_DEPTH: usize = 128;
+/// Tables within tables that are kept apart.
+const MAX_TABLES: usize = 4;
+/// Most that a page is turned into: long addresses and margins could make a page grow a thousandfold.
+const MAX_OUTPUT: usize = 8 * 1024 * 1024;
+/// How many tokens lie between two looks at the clock.
+const LOOK_EVERY: usize = 1024;
+/// A page whose main part has less text than this is shown whole.
+const MAIN_CHARS: usize = 200;
+
+/// A page for reading.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    pub(super) title: Option<String>,
+    pub(super) text: String,
+    /// The page would have become larger than is allowed.
+    pub(super) cut: bool,
+}
+
+/// The page took longer than there was time.
+#[derive(Debug)]
+pub(super) struct OutOfTime;
+
+/// Which part of a page is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Main,
+    Whole,
+}
+
+/// Turns a page into Markdown or text. What is in its `<main>` is taken where that is worth it.
+pub(super) fn convert(html: &str, base: &Url, style: Style, until: Instant) -> Result<Page, OutOfTime> {
+    let mut main = Converter::new(base, style, Part::Main);
+    main.run(html, until)?;
+    let (has_main, main) = (main.seen_main, main.finish());
+    if has_main && main.text.len() >= MAIN_CHARS {
+        return Ok(main);
+    }
+    let mut whole = Converter::new(base, style, Part::Whole);
+    whole.run(html, until)?;
+    Ok(whole.finish())
+}
+
+/// An element that is open, and what its end has to do.
+struct Open {
+    element: Element,
+    end: End,
+}
+
+enum End {
+    /// Just a gap.
+    Gap(Gap),
+    Nothing,
+    /// What is inside is not shown.
+    Noise,
+    Main,
+    Mark(&'static str),
+    /// A mark and the end of a single line.
+    Line {
+        gap: Gap,
+        mark: String,
+    },
+    Margin(Gap),
+    /// A list, with the next number.
+    List {
+        next: Option<u64>,
+    },
+    Preformatted,
+    Code,
+    Table,
+    Cell,
+}
+
+struct Preformatted {
+    text: String,
+    language: Option<String>,
+}
+
+struct Converter {
+    base: Url,
+    base_is_given: bool,
+    part: Part,
+    writer: Writer,
+    stack: Vec<Open>,
+    /// Elements that were opened beyond the stack's bound.
+    beyond: usize,
+    noise: usize,
+    main: usize,
+    seen_main: bool,
+    title: Option<String>,
+    preformatted: Option<Preformatted>,
+    code: Option<String>,
+    tables: Vec<Table>,
+    written: usize,
+}
+
+impl Converter {
+    fn new(base: &Url, style: Style, part: Part) -> Self {
+        Self {
+            base: base.clone(),
+            base_is_given: false,
+            part,
+            writer: Writer::new(style),
+            stack: Vec::new(),
+            beyond: 0,
+            noise: 0,
+            main: 0,
+            seen_main: false,
+            title: None,
+            preformatted: None,
+            code: None,
+            tables: Vec::new(),
+            written: 0,
+        }
+    }
+
+    fn run(&mut self, html: &str, until: Instant) -> Result<(), OutOfTime> {
+        for (number, token) in Tokens::new(html).enumerate() {
+            if number % LOOK_EVERY == 0 && Instant::now() >= until {
+                return Err(OutOfTime);
+            }
+            if self.is_full() {
+                break;
+            }
+            match token {
+                Token::Text(text) => self.text(text),
+                Token::Start(tag) => self.start(tag),
+                Token::End(name) => self.end(name),
+                Token::Raw { name, text } => self.raw(name, text),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Page {
+        let cut = self.is_full();
+        self.close_down_to(0);
+        Page { title: self.title, text: self.writer.finish(), cut }
+    }
+
+    fn is_full(&self) -> bool {
+        self.written > MAX_OUTPUT || self.writer.len() > MAX_OUTPUT
+    }
+
+    fn is_shown(&self) -> bool {
+        self.noise == 0 && (self.part == Part::Whole || self.main > 0)
+    }
+
+    fn text(&mut self, text: &str) {
+        if !self.is_shown() {
+            return;
+        }
+        let text = decoded(text);
+        self.written += text.len();
+        if let Some(preformatted) = &mut self.preformatted {
+            preformatted.text.push_str(&text);
+        } else if let Some(code) = &mut self.code {
+            code.push_str(&text);
+        } else {
+            self.writer.text(&text);
+        }
+    }
+
+    fn raw(&mut self, name: &str, text: &str) {
+        if name.eq_ignore_ascii_case("title") && self.title.is_none() && self.noise == 0 {
+            let title = decoded(text).split_whitespace().collect::<Vec<_>>().join(" ");
+            self.title = (!title.is_empty()).then_some(title);
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        let Some(element) = Element::named(tag.name) else { return };
+        if element.role.is_void() {
+            return self.void(element.role, tag);
+        }
+        self.end_implied(element.role);
+        if self.stack.len() == MAX_DEPTH {
+            self.beyond += 1;
+            if element.role.is_block() && self.is_shown() && self.preformatted.is_none() {
+                self.writer.gap(Gap::Line);
+            }
+            return;
+        }
+        let end = self.open(element, tag);
+        self.stack.push(Open { element, end });
+    }
+
+    fn end(&mut self, name: &str) {
+        let Some(element) = Element::named(name) else { return };
+        if self.beyond > 0 {
+            if !element.role.is_void() {
+                self.beyond -= 1;
+            }
+            return;
+        }
+        // An end inside a cell does not reach what is around its table.
+        let of_table =
+            matches!(element.role, Role::Table | Role::Row | Role::RowGroup | Role::Cell | Role::HeadCell);
+        let barrier = |role: Role| !of_table && matches!(role, Role::Cell | Role::HeadCell);
+        self.end_last(|open| open == element, barrier);
+    }
+
+    /// Ends what the start of an element of this role ends, such as an open paragraph.
+    fn end_implied(&mut self, role: Role) {
+        use Role::{
+            Bullets, Cell, Definition, HeadCell, Heading, Item, Link, Numbers, Quote, Row, RowGroup, Table,
+        };
+        let cell = |role| matches!(role, Cell | HeadCell | Table);
+        if role.is_block() {
+            self.end_last(|open| open.role == Role::Paragraph, |role| cell(role) || role == Role::Noise);
+        }
+        match role {
+            Item => self
+                .end_last(|open| open.role == Item, |role| cell(role) || matches!(role, Bullets | Numbers)),
+            Role::Term | Definition => self.end_last(
+                |open| matches!(open.role, Role::Term | Definition),
+                |role| cell(role) || matches!(role, Item | Quote),
+            ),
+            Cell | HeadCell => {
+                self.end_last(
+                    |open| matches!(open.role, Cell | HeadCell),
+                    |role| matches!(role, Row | Table),
+                );
+            }
+            Row => self.end_last(|open| open.role == Row, |role| role == Table),
+            RowGroup => self.end_last(|open| open.role == RowGroup, |role| role == Table),
+            Heading(_) => self.end_last(|open| matches!(open.role, Heading(_)), cell),
+            Link => self.end_last(|open| open.role == Link, cell),
+            _ => {}
+        }
+    }
+
+    /// Ends the innermost open element that is wanted, with all inside it, unless a barrier stands before it.
+    fn end_last(&mut self, wanted: impl Fn(Element) -> bool, barrier: impl Fn(Role) -> bool) {
+        for place in (0..self.stack.len()).rev() {
+            let element = self.stack[place].element;
+            if wanted(element) {
+                return self.close_down_to(place);
+            }
+            if barrier(element.role) {
+                return;
+            }
+        }
+    }
+
+    fn close_down_to(&mut self, place: usize) {
+        while self.stack.len() > place {
+            let Some(open) = self.stack.pop() else { return };
+            self.close(open.end);
+        }
+    }
+
+    fn close(&mut self, end: End) {
+        match end {
+            End::Nothing => {}
+            End::Gap(gap) => self.writer.gap(gap),
+            End::Noise => self.noise -= 1,
+            End::Main => self.main -= 1,
+            End::Mark(mark) => {
+                self.writer.close_mark(mark);
+            }
+            End::Line { gap, mark } => {
+                self.writer.close_mark(&mark);
+                self.writer.close_line();
+                self.writer.gap(gap);
+            }
+            End::Margin(gap) => self.writer.close_margin(gap),
+            End::List { .. } => {
+                let within = self.stack.iter().any(|open| open.element.role == Role::Item);
+                self.writer.gap(if within { Gap::Line } else { Gap::Blank });
+            }
+            End::Preformatted => self.write_preformatted(),
+            End::Code => self.write_code(),
+            End::Table => {
+                if let Some(table) = self.tables.pop() {
+                    table.write(&mut self.writer);
+                }
+            }
+            End::Cell => {
+                if let Some(table) = self.tables.last_mut() {
+                    table.close_cell(&mut self.writer);
+                }
+            }
+        }
+    }
+
+    fn write_preformatted(&mut self) {
+        let Some(Preformatted { text, language }) = self.preformatted.take() else { return };
+        let text = text.strip_prefix('\n').unwrap_or(&text).trim_end();
+        if text.is_empty() {
+            return;
+        }
+        if self.writer.in_line() {
+            return self.writer.text(text);
+        }
+        self.writer.gap(Gap::Blank);
+        if self.writer.style == Style::Markdown {
+            let fence = "`".repeat(longest_run(text).max(2) + 1);
+            self.writer.lines(&format!("{fence}{}\n{text}\n{fence}", language.unwrap_or_default()));
+        } else {
+            self.writer.lines(text);
+        }
+        self.writer.gap(Gap::Blank);
+    }
+
+    fn write_code(&mut self) {
+        let text = self.code.take().unwrap_or_default();
+        let words = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+        if words.is_empty() {
+            return self.writer.text(&text);
+        }
+        if text.starts_with(|c: char| c.is_ascii_whitespace()) {
+            self.writer.text(" ");
+        }
+        if self.writer.style == Style::Markdown {
+            let ticks = "`".repeat(longest_run(&words) + 1);
+            let pad = if words.starts_with('`') || words.ends_with('`') { " " } else { "" };
+            self.writer.exact(&format!("{ticks}{pad}{words}{pad}{ticks}"));
+        } else {
+            self.writer.exact(&words);
+        }
+        if text.ends_with(|c: char| c.is_ascii_whitespace()) {
+            self.writer.text(" ");
+        }
+    }
+}
+
+/// The longest run of backticks.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}

@@ -1,0 +1,218 @@
+//! Writes Markdown or plain text: blocks with a line between them, lists and quotations with their marks at the
+//! start of each line, spaces where the page has any amount of white space.
+
+/// The deepest nesting of lists and quotations that lines are marked for. Beneath, lines look like those above: a
+/// page could otherwise make a thousand characters of each of its own.
+const MARKED_LEVELS: usize = 12;
+
+/// How marks are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// As Markdown.
+    Markdown,
+    /// Not at all, lists excepted.
+    Text,
+}
+
+/// What stands at the beginning of lines.
+enum Margin {
+    Quote,
+    /// An item of a list, whose mark is written once.
+    Item {
+        mark: Option<String>,
+        width: usize,
+    },
+}
+
+/// A mark around part of a line.
+struct Mark {
+    text: &'static str,
+    written: bool,
+}
+
+/// What is wanted between the text so far and the next.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Gap {
+    None,
+    Space,
+    Line,
+    Blank,
+}
+
+pub(super) struct Writer {
+    pub(super) style: Style,
+    out: String,
+    gap: Gap,
+    margins: Vec<Margin>,
+    marks: Vec<Mark>,
+    /// How many elements are open that hold a single line: headings, links, cells.
+    single_line: usize,
+}
+
+impl Writer {
+    pub(super) fn new(style: Style) -> Self {
+        Self {
+            style,
+            out: String::new(),
+            gap: Gap::None,
+            margins: Vec::new(),
+            marks: Vec::new(),
+            single_line: 0,
+        }
+    }
+
+    /// How much is written.
+    pub(super) fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        let end = self.out.trim_end().len();
+        self.out.truncate(end);
+        self.out
+    }
+
+    /// Asks for a gap before whatever comes next.
+    pub(super) fn gap(&mut self, gap: Gap) {
+        if gap >= Gap::Line && self.single_line > 0 {
+            self.gap = self.gap.max(Gap::Space);
+            return;
+        }
+        if gap >= Gap::Line {
+            // A mark does not reach over lines; it is written again where the text goes on.
+            for mark in self.marks.iter_mut().rev().filter(|mark| mark.written) {
+                self.out.push_str(mark.text);
+                mark.written = false;
+            }
+        }
+        // The first paragraph of an item stands beside the item's mark.
+        let beside_mark = matches!(self.margins.last(), Some(Margin::Item { mark: Some(_), .. }));
+        let gap = if beside_mark { gap.min(Gap::Line) } else { gap };
+        self.gap = self.gap.max(gap);
+    }
+
+    /// Ends the line; the second time, leaves one blank.
+    pub(super) fn break_line(&mut self) {
+        let gap = if self.gap >= Gap::Line { Gap::Blank } else { Gap::Line };
+        self.gap(gap);
+    }
+
+    /// Writes running text: any white space is one space.
+    pub(super) fn text(&mut self, text: &str) {
+        let mut words =
+            text.split(|c: char| c.is_ascii_whitespace()).filter(|word| !word.is_empty()).peekable();
+        if text.starts_with(|c: char| c.is_ascii_whitespace()) {
+            self.gap = self.gap.max(Gap::Space);
+        }
+        while let Some(word) = words.next() {
+            self.exact(word);
+            if words.peek().is_some() {
+                self.gap = Gap::Space;
+            }
+        }
+        if text.ends_with(|c: char| c.is_ascii_whitespace()) {
+            self.gap = self.gap.max(Gap::Space);
+        }
+    }
+
+    /// Writes text as it is, within a line.
+    pub(super) fn exact(&mut self, text: &str) {
+        self.make_gap();
+        for mark in self.marks.iter_mut().filter(|mark| !mark.written) {
+            self.out.push_str(mark.text);
+            mark.written = true;
+        }
+        self.out.push_str(text);
+    }
+
+    /// Writes lines as they are, each behind the margin.
+    pub(super) fn lines(&mut self, text: &str) {
+        for (number, line) in text.split('\n').enumerate() {
+            if number > 0 {
+                self.gap = Gap::None;
+                self.out.push('\n');
+                self.margin();
+            } else {
+                self.make_gap();
+            }
+            self.out.push_str(line);
+        }
+    }
+
+    fn make_gap(&mut self) {
+        let gap = std::mem::replace(&mut self.gap, Gap::None);
+        if self.out.is_empty() {
+            self.margin();
+            return;
+        }
+        match gap {
+            Gap::None => {}
+            Gap::Space => self.out.push(' '),
+            Gap::Line | Gap::Blank => {
+                if gap == Gap::Blank {
+                    self.out.push('\n');
+                    let quotes = self.margins.iter().take(MARKED_LEVELS);
+                    let quoted = quotes.filter(|margin| matches!(margin, Margin::Quote)).count();
+                    self.out.push_str(">".repeat(quoted).as_str());
+                }
+                self.out.push('\n');
+                self.margin();
+            }
+        }
+    }
+
+    fn margin(&mut self) {
+        for margin in self.margins.iter_mut().take(MARKED_LEVELS) {
+            match margin {
+                Margin::Quote => self.out.push_str("> "),
+                Margin::Item { mark, width } => match mark.take() {
+                    Some(mark) => self.out.push_str(&mark),
+                    None => self.out.extend(std::iter::repeat_n(' ', *width)),
+                },
+            }
+        }
+    }
+
+    pub(super) fn open_quote(&mut self) {
+        self.gap(Gap::Blank);
+        self.margins.push(Margin::Quote);
+    }
+
+    pub(super) fn open_item(&mut self, mark: String) {
+        self.gap(Gap::Line);
+        let width = mark.chars().count();
+        self.margins.push(Margin::Item { mark: Some(mark), width });
+    }
+
+    pub(super) fn close_margin(&mut self, gap: Gap) {
+        self.margins.pop();
+        self.gap(gap);
+    }
+
+    /// Begins a mark, which is written when there is something to mark.
+    pub(super) fn open_mark(&mut self, text: &'static str) {
+        self.marks.push(Mark { text, written: false });
+    }
+
+    /// Ends the mark that was begun last; says whether it was written.
+    pub(super) fn close_mark(&mut self, end: &str) -> bool {
+        let written = self.marks.pop().is_some_and(|mark| mark.written);
+        if written {
+            self.out.push_str(end);
+        }
+        written
+    }
+
+    pub(super) fn open_line(&mut self) {
+        self.single_line += 1;
+    }
+
+    pub(super) fn close_line(&mut self) {
+        self.single_line = self.single_line.saturating_sub(1);
+    }
+
+    /// Whether breaks are just spaces here.
+    pub(super) fn in_line(&self) -> bool {
+        self.single_line > 0
+    }
+}

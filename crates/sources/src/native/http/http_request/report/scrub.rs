@@ -1,0 +1,29 @@
+//! Keeps a credential out of what is told, should the other side send it back. The host's redactor does the same
+//! for everything it records; this is for hosts that were not told the secret.
+
+use super::Credential;
+
+/// Shorter secrets would blot out ordinary words.
+const MIN_SECRET: usize = 4;
+
+pub(super) struct Scrubber<'c> {
+    credential: Option<&'c Credential>,
+}
+
+impl<'c> Scrubber<'c> {
+    pub(super) fn new(credential: Option<&'c Credential>) -> Self {
+        Self { credential }
+    }
+
+    /// The text without the secret.
+    pub(super) fn text(&self, text: &str) -> String {
+        let Some(credential) = self.credential else { return text.to_owned() };
+        let secret = credential.value.reveal().trim();
+        if secret.len() < MIN_SECRET {
+            return text.to_owned();
+        }
+        let mark = format!("[redacted:{}]", credential.name);
+        let escaped = serde_json::Value::from(secret).to_string();
+        text.replace(secret, &mark).replace(&escaped[1..escaped.len() - 1], &mark)
+    }
+}
