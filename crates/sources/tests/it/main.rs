@@ -5,6 +5,7 @@
 mod declarations;
 mod desk;
 mod file_info;
+mod http;
 mod list_directory;
 mod paths;
 mod permissions;

@@ -193,8 +193,10 @@ impl Tag<'_> {
             if rest.is_empty() {
                 return None;
             }
-            let end = rest[1..].find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '='));
-            let (name, after) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
+            // A `=` in front is part of the name, as browsers have it.
+            let first = rest.chars().next().map_or(1, char::len_utf8);
+            let end = rest[first..].find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '='));
+            let (name, after) = rest.split_at(end.map_or(rest.len(), |end| end + first));
             let (value, after) = attribute_value(after);
             if name.eq_ignore_ascii_case(wanted) {
                 return Some(decoded(value).into_owned());
