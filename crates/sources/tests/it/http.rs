@@ -107,7 +107,7 @@ impl Net {
             let call = ToolCall { input, context: CallContext::new(port.clone()) };
             let ended = self.runtime.block_on(async {
                 let within = tokio::time::timeout(Duration::from_secs(60), tool.execute(call));
-                within.await.expect("the call hangs")
+                within.await.unwrap_or_else(|_| panic!("the call hangs"))
             });
             ended.map_err(|failure| Failed {
                 class: failure.class,

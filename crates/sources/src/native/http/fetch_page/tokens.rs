@@ -185,6 +185,11 @@ fn attributes_end(text: &str) -> usize {
 }
 
 impl Tag<'_> {
+    /// Whether there is anything to search.
+    pub(super) fn has_attributes(&self) -> bool {
+        !self.attributes.is_empty()
+    }
+
     /// The value of an attribute, references resolved.
     pub(super) fn attribute(&self, wanted: &str) -> Option<String> {
         let mut rest = self.attributes;
