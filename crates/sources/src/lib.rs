@@ -7,6 +7,7 @@
 mod native;
 
 pub use native::{
-    Credential, CredentialHeader, CredentialHeaderError, NameLookup, NetworkSettings, PrivateTarget,
-    SecretText, SystemNames, UrlPrefix, UrlPrefixError, Workspace, WorkspaceError, http_tools, native_tools,
+    Credential, CredentialHeader, CredentialHeaderError, NameLookup, NetworkSettings, PatternError,
+    PrivateTarget, Protection, SecretText, SystemNames, UrlPrefix, UrlPrefixError, Workspace, WorkspaceError,
+    http_tools, native_tools,
 };

@@ -8,10 +8,10 @@ use std::{fmt, sync::Arc};
 
 use toolpost_model::DynTool;
 
-pub use files::{Workspace, WorkspaceError};
+pub use files::{PatternError, Protection, Workspace, WorkspaceError};
 pub use http::{
     Credential, CredentialHeader, CredentialHeaderError, NameLookup, NetworkSettings, PrivateTarget,
-    SecretText, SystemNames, UrlPrefix, UrlPrefixError, http_tools,
+    SecretText, SystemNames, UrlPrefix, UrlPrefixError, tools as http_tools,
 };
 
 /// Every native tool, working on `workspace`.

@@ -18,6 +18,8 @@ use cli::{Cli, Command};
 use commands::{call, completions, doctor, explain, journal, reference, serve, tools, trust, welcome};
 
 fn main() -> ExitCode {
+    // This binary is also the launcher of sandboxed commands, and then it is nothing else.
+    toolpost_sandbox::launch_if_asked();
     let cli = Cli::parse();
     match &cli.command {
         Some(Command::Serve(arguments)) if arguments.talks_over_pipes() => terminal::start_logging_aside(),

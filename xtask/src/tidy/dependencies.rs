@@ -11,6 +11,7 @@ const CORE: &str = "toolpost-core";
 const A2E: &str = "toolpost-a2e";
 const CONFIG: &str = "toolpost-config";
 const STORE: &str = "toolpost-store";
+const SANDBOX: &str = "toolpost-sandbox";
 const SOURCES: &str = "toolpost-sources";
 const SERVE: &str = "toolpost-serve";
 const TESTKIT: &str = "toolpost-testkit";
@@ -21,12 +22,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (CORE, &[MODEL]),
     (A2E, &[MODEL]),
     (CONFIG, &[MODEL]),
+    (SANDBOX, &[MODEL]),
     (STORE, &[MODEL, CORE]),
-    (SOURCES, &[MODEL, CORE]),
-    (SERVE, &[MODEL, CORE, A2E, CONFIG, STORE, SOURCES]),
+    (SOURCES, &[MODEL, CORE, SANDBOX]),
+    (SERVE, &[MODEL, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES]),
     (TESTKIT, &[MODEL, CORE]),
-    ("toolpost", &[MODEL, CORE, A2E, CONFIG, STORE, SOURCES, SERVE]),
-    ("toolpost-bench", &[MODEL, CORE, A2E, CONFIG, STORE, SOURCES, SERVE, TESTKIT]),
+    ("toolpost", &[MODEL, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE]),
+    ("toolpost-bench", &[MODEL, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE, TESTKIT]),
     ("xtask", &[]),
 ];
 

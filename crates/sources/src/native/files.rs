@@ -4,17 +4,25 @@
 //! descriptor (`effects` and `execute`, through [`Workspace::locate`]) and works on descriptors from there on.
 //! A path string is never opened twice, so there is nothing to win by swapping what it names.
 
+mod apply_patch;
+mod delete_file;
+mod diff;
 mod digest;
+mod edit_file;
 mod entry_type;
 mod failure;
 mod file_info;
 mod incoming;
+mod lines;
 mod list_directory;
+mod move_file;
+mod named;
 mod names;
 mod read_file;
 mod worker;
 mod workspace;
 mod write_file;
+mod writing;
 
 use std::{path::Path, sync::Arc};
 
@@ -25,13 +33,14 @@ use toolpost_model::{
     ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
 };
 
-pub use workspace::{Workspace, WorkspaceError};
+pub use workspace::{PatternError, Protection, Workspace, WorkspaceError};
 pub(super) use {
     incoming::{IncomingFile, SavedFile, check_incoming, incoming_effects},
     names::shown,
     worker::on_worker,
 };
 
+use self::workspace::{Found, LastLink};
 use super::literal;
 
 /// The file tools, all on one workspace.
@@ -39,6 +48,10 @@ pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
     vec![
         Arc::new(read_file::ReadFile::new(workspace.clone())),
         Arc::new(write_file::WriteFile::new(workspace.clone())),
+        Arc::new(edit_file::EditFile::new(workspace.clone())),
+        Arc::new(apply_patch::ApplyPatch::new(workspace.clone())),
+        Arc::new(move_file::MoveFile::new(workspace.clone())),
+        Arc::new(delete_file::DeleteFile::new(workspace.clone())),
         Arc::new(list_directory::ListDirectory::new(workspace.clone())),
         Arc::new(file_info::FileInfo::new(workspace)),
     ]
@@ -83,6 +96,71 @@ fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects> {
     let place =
         workspace.locate(&requested).map_or_else(|_| requested.lexical(), |located| located.whole_path());
     Some(Effects::of(EffectClass::Read).using(key(workspace, &place), Access::Read))
+}
+
+/// A path that a call will change.
+#[derive(Clone, Copy)]
+struct Touch<'a> {
+    path: &'a str,
+    /// Directories above it are made where they are missing.
+    create_directories: bool,
+    last_link: LastLink,
+}
+
+impl<'a> Touch<'a> {
+    /// The content of a file is changed.
+    fn content(path: &'a str) -> Self {
+        Self { path, create_directories: false, last_link: LastLink::Follow }
+    }
+}
+
+/// Adds to `effects` what a change of one path touches, and whether somebody should look at it first.
+fn change_effects(workspace: &Workspace, effects: Effects, touch: Touch<'_>) -> Option<Effects> {
+    let Touch { path, create_directories, last_link } = touch;
+    let requested = workspace.request(path).ok()?;
+    let located = match last_link {
+        LastLink::Follow => workspace.locate(&requested),
+        LastLink::Keep => workspace.locate_name(&requested),
+    };
+    let (place, used) = match located {
+        Ok(located) => {
+            let used = match &located.found {
+                // Making directories changes the topmost of them, and what is beneath is covered by that.
+                Found::Missing { rest, .. } if create_directories && rest.len() > 1 => {
+                    located.path.join(&rest[0])
+                }
+                Found::Missing { .. } | Found::Entry { .. } | Found::Directory(_) => located.whole_path(),
+            };
+            (located.whole_path(), used)
+        }
+        Err(_) => (requested.lexical(), requested.lexical()),
+    };
+    let caution = workspace.caution(&requested, &place);
+    Some(cautioned(effects.using(key(workspace, &used), Access::Write), caution))
+}
+
+/// Adds a reason to look, keeping the one that is already there.
+fn cautioned(effects: Effects, reason: Option<String>) -> Effects {
+    match (reason, &effects.caution) {
+        (None, _) => effects,
+        (Some(reason), None) => effects.with_caution(reason),
+        (Some(reason), Some(first)) if first.contains(&reason) => effects,
+        (Some(reason), Some(first)) => {
+            let both = format!("{first}; {reason}");
+            effects.with_caution(both)
+        }
+    }
+}
+
+/// Refuses what cannot be a digest.
+fn check_digest(expected_sha256: Option<&str>) -> Result<(), Refusal> {
+    match expected_sha256 {
+        Some(digest) if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            let message = format!("`{}` is not a SHA-256, which has 64 hexadecimal digits", shown(digest));
+            Err(Refusal::invalid("/expected_sha256", message))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// The scheduler's name of a place in the workspace. Two names that differ only in bytes that are no UTF-8 share

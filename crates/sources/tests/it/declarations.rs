@@ -12,6 +12,11 @@ fn every_tool_declares_what_it_is() {
         assert_eq!(declaration.interface.safety.class, ClassFact::Always(class), "{name}");
         assert_eq!(declaration.interface.execution.kind, ExecutionKind::EmbeddedRuntime);
         assert_eq!(declaration.interface.execution.idempotent, class == EffectClass::Read);
+        assert!(declaration.title.is_some() && !declaration.search_hint.is_empty(), "{name}");
+        assert!(
+            !declaration.tags.is_empty() && (name == "host.echo" || !declaration.input.examples.is_empty()),
+            "{name}"
+        );
         let schema = &declaration.input.schema;
         assert_eq!(schema["additionalProperties"], false, "{name}");
         assert_eq!(schema.get("required").unwrap_or(&json!([])), &required, "{name}");
@@ -23,6 +28,11 @@ fn every_tool_declares_what_it_is() {
     };
     check("files.read_file", ToolKind::File, EffectClass::Read, Loading::Eager, json!(["path"]));
     check("files.write_file", ToolKind::File, EffectClass::Write, Loading::Eager, json!(["path", "content"]));
+    let strings = json!(["path", "old_string", "new_string"]);
+    check("files.edit_file", ToolKind::File, EffectClass::Write, Loading::Eager, strings);
+    check("files.apply_patch", ToolKind::File, EffectClass::Write, Loading::Eager, json!(["patch"]));
+    check("files.move_file", ToolKind::File, EffectClass::Write, Loading::Eager, json!(["from", "to"]));
+    check("files.delete_file", ToolKind::File, EffectClass::Write, Loading::Eager, json!(["path"]));
     check("files.list_directory", ToolKind::File, EffectClass::Read, Loading::Eager, json!([]));
     check("files.file_info", ToolKind::File, EffectClass::Read, Loading::Deferred, json!(["path"]));
     check("host.echo", ToolKind::Function, EffectClass::Read, Loading::Eager, json!(["message"]));
@@ -38,6 +48,10 @@ fn structured_results_fit_the_declared_schema() {
         ("files.read_file", json!({ "path": "a.txt", "limit": 1 })),
         ("files.read_file", json!({ "path": "blob" })),
         ("files.write_file", json!({ "path": "a.txt", "content": "new" })),
+        ("files.edit_file", json!({ "path": "a.txt", "old_string": "new", "new_string": "newer" })),
+        ("files.apply_patch", json!({ "patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-newer\n+newest\n" })),
+        ("files.move_file", json!({ "from": "blob", "to": "moved" })),
+        ("files.delete_file", json!({ "path": "moved" })),
         ("files.list_directory", json!({})),
         ("files.file_info", json!({ "path": "a.txt" })),
     ] {

@@ -56,6 +56,20 @@ impl Desk {
         Self { tools: tools_of(&root), home, runtime: runtime() }
     }
 
+    /// `prepare` makes what is needed beside the workspace `w` and adds to what the tools work on.
+    pub(crate) fn prepared(prepare: impl FnOnce(&Path, Workspace) -> Workspace) -> Self {
+        let mut desk = Self::new();
+        let home = desk.home.path().canonicalize().unwrap();
+        let workspace = prepare(&home, Workspace::open(&home.join("w")).unwrap());
+        desk.tools = named(native_tools(Arc::new(workspace)));
+        desk
+    }
+
+    /// A place beside the workspace.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.home.path().canonicalize().unwrap().join(name)
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.path().canonicalize().unwrap().join("w").join(name)
     }
@@ -117,8 +131,17 @@ impl Desk {
         (result, events)
     }
 
+    /// Reads the text exactly as it is.
     pub(crate) fn read(&self, path: &str) -> Result<ToolOutput, Failed> {
-        self.call("files.read_file", json!({ "path": path }))
+        self.call("files.read_file", json!({ "path": path, "line_numbers": false }))
+    }
+
+    pub(crate) fn content(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn patch(&self, patch: &str) -> Result<ToolOutput, Failed> {
+        self.call("files.apply_patch", json!({ "patch": patch }))
     }
 
     pub(crate) fn write(&self, path: &str, content: &str) -> Result<ToolOutput, Failed> {
@@ -138,9 +161,11 @@ impl Desk {
 }
 
 pub(crate) fn tools_of(root: &Path) -> BTreeMap<String, Arc<dyn DynTool>> {
-    let workspace = Arc::new(Workspace::open(root).unwrap());
-    let named = |tool: Arc<dyn DynTool>| (tool.declaration().tool_id.to_string(), tool);
-    native_tools(workspace).into_iter().map(named).collect()
+    named(native_tools(Arc::new(Workspace::open(root).unwrap())))
+}
+
+fn named(tools: Vec<Arc<dyn DynTool>>) -> BTreeMap<String, Arc<dyn DynTool>> {
+    tools.into_iter().map(|tool| (tool.declaration().tool_id.to_string(), tool)).collect()
 }
 
 fn runtime() -> Runtime {

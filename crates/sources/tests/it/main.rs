@@ -2,13 +2,21 @@
 #![expect(clippy::disallowed_methods, reason = "tests prepare and inspect real files")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up should stop")]
 
+mod apply_patch;
 mod declarations;
+mod delete_file;
 mod desk;
+mod edit_file;
 mod file_info;
 mod http;
 mod list_directory;
+mod move_file;
+mod patch_garbage;
 mod paths;
 mod permissions;
+mod protection;
 mod races;
 mod read_file;
+mod roots;
+mod workers;
 mod write_file;

@@ -7,13 +7,31 @@ use toolpost_model::{Access, ErrorClass, ResourceKey};
 
 use crate::desk::{Desk, structured, text};
 
-const FILE_TOOLS: [&str; 4] =
-    ["files.read_file", "files.write_file", "files.list_directory", "files.file_info"];
+const FILE_TOOLS: [&str; 8] = [
+    "files.read_file",
+    "files.write_file",
+    "files.list_directory",
+    "files.file_info",
+    "files.edit_file",
+    "files.apply_patch add",
+    "files.apply_patch update",
+    "files.apply_patch move",
+];
 
 /// Arguments that bring `tool` to touch `path`.
 fn touching(tool: &str, path: &str) -> Value {
     match tool {
         "files.write_file" => json!({ "path": path, "content": "overwritten", "create_directories": true }),
+        "files.edit_file" => json!({ "path": path, "old_string": "secret", "new_string": "edited" }),
+        "files.apply_patch add" => {
+            json!({ "patch": format!("*** Begin Patch\n*** Add File: {path}\n+new\n*** End Patch") })
+        }
+        "files.apply_patch update" => {
+            json!({ "patch": format!("--- {path}\n+++ {path}\n@@ -1 +1 @@\n-outside secret\n+patched\n") })
+        }
+        "files.apply_patch move" => json!({
+            "patch": format!("*** Begin Patch\n*** Update File: a.txt\n*** Move to: {path}\n*** End Patch")
+        }),
         _ => json!({ "path": path }),
     }
 }
@@ -85,11 +103,48 @@ fn nothing_leads_out_of_the_workspace() {
         "zero",
     ] {
         for tool in FILE_TOOLS {
-            let failed = desk.call(tool, touching(tool, path)).unwrap_err();
+            let id = tool.split(' ').next().unwrap();
+            let failed = desk.call(id, touching(tool, path)).unwrap_err();
             assert_eq!(failed.class, ErrorClass::SandboxViolation, "{tool} {path}: {failed:?}");
             assert!(failed.untouched, "{tool} {path}");
             assert!(failed.message.contains(&format!("`{path}`")), "names the path as given: {failed:?}");
             assert!(failed.message.contains("the workspace"), "{failed:?}");
+        }
+    }
+    assert_eq!(desk.snapshot(), before);
+}
+
+#[test]
+fn names_outside_are_neither_moved_nor_deleted_nor_made() {
+    let desk = desk_with_links();
+    let before = desk.snapshot();
+    let absolute = desk.outside().join("secret.txt");
+    let absolute = absolute.to_str().unwrap();
+    // What ends in a link is not among them: the link itself may go.
+    for path in [
+        "..",
+        "../outside/secret.txt",
+        absolute,
+        "/",
+        "/etc/passwd",
+        "dir_out/secret.txt",
+        "dir_out/new.txt",
+        "dir_out_absolute/new/new.txt",
+        "sub/home/outside/secret.txt",
+        "fs_root/tmp/x",
+        "sub/up/../x",
+    ] {
+        for (tool, arguments) in [
+            ("files.delete_file", json!({ "path": path, "recursive": true })),
+            ("files.move_file", json!({ "from": path, "to": "taken", "overwrite": true })),
+            (
+                "files.move_file",
+                json!({ "from": "a.txt", "to": path, "overwrite": true, "create_directories": true }),
+            ),
+        ] {
+            let failed = desk.call(tool, arguments).unwrap_err();
+            assert_eq!(failed.class, ErrorClass::SandboxViolation, "{tool} {path}: {failed:?}");
+            assert!(failed.untouched, "{tool} {path}");
         }
     }
     assert_eq!(desk.snapshot(), before);

@@ -73,6 +73,9 @@ fn a_directory_that_turns_into_a_link_all_the_time_never_leads_out() {
             for path in ["dir/new.txt", "dir/secret.txt", "file.txt", "spare_dir/made/new.txt"] {
                 write_once(&desk, path, &mut seen);
             }
+            for (tool, arguments) in changes_while_swapped() {
+                change_once(&desk, tool, arguments, &mut seen);
+            }
             desk.outside_is_untouched();
         }
     });
@@ -83,6 +86,45 @@ fn read_once(desk: &Desk, path: &str, seen: &mut Seen) {
     match desk.read(path) {
         Ok(output) => {
             assert_ne!(text(&output), SECRET, "{path} was read outside");
+            seen.inside += 1;
+        }
+        Err(failed) => seen.refused += usize::from(failed.class == ErrorClass::SandboxViolation),
+    }
+}
+
+/// What is edited, moved and deleted while names are swapped; what is taken away is put back by `write_once`.
+fn changes_while_swapped() -> Vec<(&'static str, serde_json::Value)> {
+    let patch = "*** Begin Patch\n*** Update File: dir/secret.txt\n-inside\n+inside too\n*** Add File: dir/made/x\n+new\n*** \
+                 End Patch";
+    vec![
+        (
+            "files.edit_file",
+            json!({ "path": "dir/secret.txt", "old_string": "inside", "new_string": "inside!" }),
+        ),
+        (
+            "files.edit_file",
+            json!({ "path": "file.txt", "old_string": "i", "new_string": "ii", "replace_all": true }),
+        ),
+        ("files.apply_patch", json!({ "patch": patch })),
+        ("files.move_file", json!({ "from": "dir/new.txt", "to": "dir/moved.txt", "overwrite": true })),
+        (
+            "files.move_file",
+            json!({ "from": "dir/moved.txt", "to": "spare_dir/moved.txt", "overwrite": true }),
+        ),
+        ("files.move_file", json!({ "from": "spare_dir/secret.txt", "to": "taken.txt", "overwrite": true })),
+        ("files.delete_file", json!({ "path": "dir/secret.txt" })),
+        ("files.delete_file", json!({ "path": "dir/made", "recursive": true })),
+        ("files.delete_file", json!({ "path": "spare_dir/secret.txt" })),
+    ]
+}
+
+fn change_once(desk: &Desk, tool: &str, arguments: serde_json::Value, seen: &mut Seen) {
+    // Also asked, since it walks the same way.
+    let _ = desk.tool(tool).effects(&input(arguments.clone()));
+    match desk.call(tool, arguments) {
+        Ok(output) => {
+            let told = format!("{:?} {:?}", output.content, output.structured);
+            assert!(!told.contains(SECRET), "{tool}: {told}");
             seen.inside += 1;
         }
         Err(failed) => seen.refused += usize::from(failed.class == ErrorClass::SandboxViolation),
@@ -108,8 +150,18 @@ fn a_swap_at_every_single_moment_of_a_call_never_leads_out() {
         ("files.write_file", "dir/secret.txt"),
         ("files.write_file", "dir/new/new.txt"),
         ("files.write_file", "file.txt"),
+        ("files.edit_file", "dir/secret.txt"),
+        ("files.edit_file", "file.txt"),
+        ("files.apply_patch", "dir/secret.txt"),
+        ("files.apply_patch", "file.txt"),
+        ("files.delete_file", "dir/secret.txt"),
+        ("files.delete_file", "dir"),
+        ("files.delete_file", "file.txt"),
+        ("files.move_file", "dir/secret.txt"),
+        ("files.move_file", "dir"),
+        ("files.move_file", "file.txt"),
     ] {
-        for moment in 0..8 {
+        for moment in 0..12 {
             let desk = desk_to_swap();
             let names = ["dir", "spare_dir", "file.txt", "spare.txt"].map(|name| desk.path(name));
             let port = Port::new(move |look| {
@@ -122,6 +174,13 @@ fn a_swap_at_every_single_moment_of_a_call_never_leads_out() {
             let arguments = match tool {
                 "files.write_file" => json!({ "path": path, "content": "new", "create_directories": true }),
                 "files.list_directory" => json!({ "path": path, "depth": 3 }),
+                "files.edit_file" => json!({ "path": path, "old_string": "i", "new_string": "o" }),
+                "files.apply_patch" => json!({ "patch": format!(
+                    "*** Begin Patch\n*** Update File: {path}\n-inside\n+patched\n*** Add File: dir/made/new.txt\n+new\n\
+                     *** End Patch"
+                ) }),
+                "files.delete_file" => json!({ "path": path, "recursive": true }),
+                "files.move_file" => json!({ "from": path, "to": "dir2/x", "create_directories": true }),
                 _ => json!({ "path": path }),
             };
             if let (Ok(output), _) = desk.call_with(tool, arguments, port) {
@@ -137,7 +196,7 @@ fn a_swap_at_every_single_moment_of_a_call_never_leads_out() {
 #[test]
 fn a_call_that_nobody_waits_for_commits_nothing() {
     let desk = Desk::new();
-    let (reached, waiting) = std::sync::mpsc::channel();
+    let (reached, waiting) = std::sync::mpsc::channel::<()>();
     let (dropped, go_on) = std::sync::mpsc::channel::<()>();
     let go_on = std::sync::Mutex::new(go_on);
     // The worker stands still at its last look until the call was dropped, as at a deadline.
@@ -161,8 +220,8 @@ fn a_call_that_nobody_waits_for_commits_nothing() {
     task.abort();
     assert!(runtime.block_on(task).unwrap_err().is_cancelled());
     dropped.send(()).unwrap();
-    // Waits for the worker to end.
-    drop(runtime);
+    // The worker lets go of the call when it has ended.
+    assert!(waiting.recv_timeout(Duration::from_secs(30)).is_err(), "one look at that moment");
     assert!(fs::read_dir(desk.path("")).unwrap().next().is_none(), "{:?}", desk.snapshot());
 }
 

@@ -36,6 +36,17 @@ fn text_comes_back_byte_for_byte() {
 }
 
 #[test]
+fn lines_come_with_their_numbers_unless_asked_otherwise() {
+    let desk = Desk::new();
+    desk.file("t.txt", "one\n\n  three");
+    let output = desk.call("files.read_file", json!({ "path": "t.txt" })).unwrap();
+    assert_eq!(text(&output), "     1\tone\n     2\t\n     3\t  three");
+    assert!(!structured(&output).to_string().contains("three"), "the text is told once");
+    let output = desk.call("files.read_file", json!({ "path": "t.txt", "offset": 3 })).unwrap();
+    assert_eq!(text(&output), "     3\t  three");
+}
+
+#[test]
 fn an_empty_file_is_said_to_be_empty() {
     let desk = Desk::new();
     desk.file("empty", "");
@@ -49,7 +60,10 @@ fn offset_and_limit_choose_lines_and_the_rest_is_announced() {
     let desk = Desk::new();
     desk.file("n.txt", (1..=10).map(|n| format!("line {n}\n")).collect::<String>());
     let window = |offset: u64, limit: u64| {
-        desk.call("files.read_file", json!({ "path": "n.txt", "offset": offset, "limit": limit }))
+        desk.call(
+            "files.read_file",
+            json!({ "path": "n.txt", "offset": offset, "limit": limit, "line_numbers": false }),
+        )
     };
     let output = window(3, 2).unwrap();
     assert_eq!(text(&output), "line 3\nline 4\n");
@@ -105,7 +119,11 @@ fn a_huge_file_is_not_read_whole() {
 
     // The tool looks once per chunk, so reading on would end here.
     let few_looks = Port::new(|look| look >= 2);
-    let (result, _) = desk.call_with("files.read_file", json!({ "path": "huge.txt", "limit": 3 }), few_looks);
+    let (result, _) = desk.call_with(
+        "files.read_file",
+        json!({ "path": "huge.txt", "limit": 3, "line_numbers": false }),
+        few_looks,
+    );
     let output = result.unwrap();
     assert_eq!(text(&output), "some line\n".repeat(3));
     let truncated = output.truncated.as_ref().unwrap();
@@ -127,7 +145,9 @@ fn a_line_beyond_the_scan_limit_is_an_error_that_says_so() {
     assert_eq!(failed.code, "too_large");
     assert!(failed.message.contains("line 900000 of `huge.txt` is beyond the first 64 MiB"), "{failed:?}");
 
-    let output = desk.call("files.read_file", json!({ "path": "huge.txt", "offset": 5000 })).unwrap();
+    let output = desk
+        .call("files.read_file", json!({ "path": "huge.txt", "offset": 5000, "line_numbers": false }))
+        .unwrap();
     assert!(text(&output).starts_with("x\n\0\0"));
     assert!(text(&output).ends_with("… [this line goes on beyond what is scanned]"));
     assert!(output.truncated.unwrap().hint.unwrap().contains("64 MiB"));
@@ -161,6 +181,8 @@ fn binary_files_are_described_and_images_shown() {
     assert_eq!((truncated.shown, truncated.total, truncated.unit.as_str()), (1024, Some(13_192), "bytes"));
     assert_eq!(output.summary.as_deref(), Some("blob is binary: application/octet-stream, 13192 bytes"));
 
+    assert_eq!(structured(&output)["sha256"], sha256(&fs::read(desk.path("blob")).unwrap()));
+
     desk.file("latin1.txt", b"caf\xe9");
     assert_eq!(structured(&desk.read("latin1.txt").unwrap())["encoding"], "binary");
 }
@@ -179,7 +201,9 @@ fn broken_text_further_down_is_replaced_and_said_so() {
     let mut content = "fine\n".repeat(3000).into_bytes();
     content.extend_from_slice(b"broken \xff\xfe here\n");
     desk.file("t.txt", &content);
-    let output = desk.call("files.read_file", json!({ "path": "t.txt", "offset": 3000 })).unwrap();
+    let output = desk
+        .call("files.read_file", json!({ "path": "t.txt", "offset": 3000, "line_numbers": false }))
+        .unwrap();
     assert_eq!(text(&output), "fine\nbroken \u{fffd}\u{fffd} here\n");
     assert_eq!(structured(&output)["lossy"], true);
     assert_eq!(structured(&output)["sha256"], sha256(&content));
@@ -232,7 +256,7 @@ fn files_without_a_size_are_read_as_far_as_they_go() {
     let tools = tools_of(Path::new("/proc/self"));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let context = CallContext::new(Arc::new(Port::new(|_| false)));
-    let call = ToolCall { input: input(json!({ "path": "status" })), context };
+    let call = ToolCall { input: input(json!({ "path": "status", "line_numbers": false })), context };
     let output = runtime.block_on(tools["files.read_file"].execute(call)).unwrap();
     assert!(text(&output).starts_with("Name:"));
     assert_eq!(structured(&output)["size"], text(&output).len());

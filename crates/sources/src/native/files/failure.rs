@@ -39,6 +39,12 @@ pub(crate) enum PathError {
     /// A pipe, a socket or a device.
     #[error("`{}` is {kind}, not a regular file", shown(.given))]
     Special { given: String, kind: &'static str },
+    /// A root, or a directory that holds one.
+    #[error("`{}` cannot be moved or deleted: the root `{}` is {}", shown(.given), .root.display(), .relation)]
+    HoldsRoot { given: String, root: PathBuf, relation: &'static str },
+    /// `a/..` has no name that could be moved or deleted.
+    #[error("`{}` does not name a thing in its directory", shown(.given))]
+    NoName { given: String },
     /// Something else has the name than a moment before.
     #[error("`{}` was replaced while it was being opened", shown(.given))]
     Swapped { given: String },
@@ -68,9 +74,8 @@ pub(crate) fn special(given: &str, file_type: FileType) -> PathError {
         FileType::Fifo => "a named pipe",
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
-        FileType::RegularFile | FileType::Directory | FileType::Symlink | FileType::Unknown => {
-            "of unknown type"
-        }
+        FileType::Symlink => "a link",
+        FileType::RegularFile | FileType::Directory | FileType::Unknown => "of unknown type",
     };
     PathError::Special { given: given.to_owned(), kind }
 }
@@ -88,6 +93,9 @@ impl PathError {
     pub(crate) fn into_failure(self) -> ToolFailure {
         let failure = ToolFailure::of(self.class(), self.to_string()).untouched();
         match self {
+            Self::Refused(PathRefusal::ReadOnlyRoot { .. }) => {
+                failure.code("read_only_root").hint("files in this root can only be read")
+            }
             Self::Refused(_) => failure,
             Self::Leaves { .. } => {
                 failure.code("leaves_workspace").hint("links are followed only inside the workspace")
@@ -105,6 +113,8 @@ impl PathError {
                 failure.code("is_directory").hint("`list_directory` shows what is in it")
             }
             Self::Special { .. } => failure.code("not_a_regular_file"),
+            Self::HoldsRoot { .. } => failure.code("holds_root"),
+            Self::NoName { .. } => failure.code("no_name").hint("give the path without `..` at its end"),
             Self::Swapped { .. } => failure.code("swapped").hint("call again"),
             Self::Io { source, .. } => failure.code(io_code(&source)),
         }
@@ -113,12 +123,13 @@ impl PathError {
     fn class(&self) -> ErrorClass {
         match self {
             Self::Refused(refusal) => refusal.class(),
-            Self::Leaves { .. } => ErrorClass::SandboxViolation,
+            Self::Leaves { .. } | Self::HoldsRoot { .. } => ErrorClass::SandboxViolation,
             Self::TooManySteps { .. }
             | Self::NotADirectory { .. }
             | Self::NotFound { .. }
             | Self::IsDirectory { .. }
             | Self::Special { .. }
+            | Self::NoName { .. }
             | Self::Swapped { .. }
             | Self::Io { .. } => ErrorClass::ExecutionFailed,
         }

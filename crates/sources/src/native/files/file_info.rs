@@ -119,7 +119,7 @@ impl Tool for FileInfo {
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         let workspace = self.workspace.clone();
         let input = call.input;
-        on_worker(call.context, move |stop| {
+        on_worker(&self.workspace, call.context, move |stop| {
             let arguments: Arguments<'_> =
                 arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
             let info = info(&workspace, arguments.path, stop).map_err(InfoError::into_failure)?;

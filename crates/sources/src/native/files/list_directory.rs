@@ -108,7 +108,7 @@ impl Tool for ListDirectory {
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         let workspace = self.workspace.clone();
         let input = call.input;
-        on_worker(call.context, move |stop| {
+        on_worker(&self.workspace, call.context, move |stop| {
             let arguments: Arguments<'_> =
                 arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
             let listing = listing::list(&workspace, &arguments, stop).map_err(ListError::into_failure)?;

@@ -1,4 +1,4 @@
-//! `files.read_file`: lines of a text file exactly as they are, an image, or the head of something binary.
+//! `files.read_file`: lines of a text file with their numbers, an image, or the head of something binary.
 
 mod binary;
 mod report;
@@ -34,6 +34,9 @@ struct Arguments<'a> {
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1))]
     limit: u64,
+    /// Put each line's number and a tab in front of it. Without, the text comes exactly as it is.
+    #[serde(default = "numbered")]
+    line_numbers: bool,
 }
 
 fn first_line() -> u64 {
@@ -42,6 +45,10 @@ fn first_line() -> u64 {
 
 fn default_limit() -> u64 {
     2000
+}
+
+fn numbered() -> bool {
+    true
 }
 
 impl ReadFile {
@@ -54,8 +61,11 @@ impl Tool for ReadFile {
     fn declaration(&self) -> Declaration {
         let mut declaration = declare::<Arguments<'_>, ReadResult>(
             "read_file",
-            "Reads a text file and gives its lines exactly as they are. `offset` and `limit` choose the lines; at \
-             most 256 KiB come back at once. Images are shown, other binary files are described.",
+            "Reads a text file. Each line comes with its number and a tab in front, which do not belong to the file; \
+             `line_numbers: false` leaves them out. `offset` and `limit` choose the lines; at most 2,000 lines and \
+             256 KiB come back at once, and the answer says where to read on. Images are shown, of other binary files \
+             the first bytes. `sha256` in the structured result can be given to the tools that write as \
+             `expected_sha256`.",
             Access::Read,
         );
         declaration.title = Some("Read file".to_owned());
@@ -63,6 +73,7 @@ impl Tool for ReadFile {
         declaration.input.examples = vec![
             json!({ "path": "README.md" }),
             json!({ "path": "src/main.rs", "offset": 120, "limit": 40 }),
+            json!({ "path": "data.csv", "line_numbers": false }),
         ];
         declaration
     }
@@ -84,11 +95,11 @@ impl Tool for ReadFile {
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         let workspace = self.workspace.clone();
         let input = call.input;
-        on_worker(call.context, move |stop| {
+        on_worker(&self.workspace, call.context, move |stop| {
             let arguments: Arguments<'_> =
                 arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
             let read = scan::read(&workspace, &arguments, stop).map_err(ReadError::into_failure)?;
-            Ok(report::output(read)?)
+            Ok(report::output(read, arguments.line_numbers)?)
         })
         .await
     }

@@ -1,20 +1,34 @@
 //! Where the file tools' blocking work runs, and how it learns that nobody waits for it any more.
 //!
-//! Every file operation goes through [`on_worker`], so that the threads can be confined (a second wall behind
-//! the path rules) by changing this one place.
+//! Every file operation goes through [`on_worker`]: a few threads of the workspace's own. Tokio's blocking pool
+//! would do the work as well, but its threads are shared with everybody and so cannot be confined for good; ours
+//! can, as a second wall behind the path rules.
 
 use std::{
+    collections::VecDeque,
     io,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
 };
 
+use tokio::sync::{Semaphore, oneshot};
 use toolpost_model::{CallContext, ErrorClass, Progress, ToolFailure};
 
+use super::workspace::{Root, Workspace};
+
+/// Most threads of one workspace. Disks gain nothing from more, and a hung network mount holds up no others.
+const THREADS: usize = 8;
+
 /// Runs blocking work apart from the async threads.
-pub(crate) async fn on_worker<T, W>(context: CallContext, work: W) -> Result<T, ToolFailure>
+pub(crate) async fn on_worker<T, W>(
+    workspace: &Workspace,
+    context: CallContext,
+    work: W,
+) -> Result<T, ToolFailure>
 where
     T: Send + 'static,
     W: FnOnce(&StopSign) -> Result<T, ToolFailure> + Send + 'static,
@@ -22,12 +36,129 @@ where
     let abandoned = Arc::new(AtomicBool::new(false));
     let _set_when_dropped = Abandon(abandoned.clone());
     let stop = StopSign { context, abandoned };
-    let joined = tokio::task::spawn_blocking(move || work(&stop)).await;
-    joined.unwrap_or_else(|error| {
-        let what = if error.is_panic() { "panicked" } else { "was shut down" };
-        Err(ToolFailure::new(format!("the file worker {what} before it was done")).code("worker_stopped"))
-    })
+    let workers = workspace.workers();
+    // Whoever finds all threads busy waits here and not in the queue: a call that is given up in the meantime
+    // leaves nothing behind.
+    let place = workers.places.clone().acquire_owned().await;
+    let place = place.map_err(|_| worker_stopped("was shut down"))?;
+    let (answer, result) = oneshot::channel();
+    let job = move || {
+        let _until_the_end = place;
+        if !stop.abandoned.load(Ordering::Relaxed) {
+            let _ = answer.send(work(&stop));
+        }
+    };
+    workers.run(Box::new(job))?;
+    result.await.unwrap_or_else(|_| Err(worker_stopped("panicked")))
 }
+
+fn worker_stopped(what: &str) -> ToolFailure {
+    ToolFailure::new(format!("the file worker {what} before it was done")).code("worker_stopped")
+}
+
+/// The threads of one workspace. They are made when they are needed and end when this is dropped; what they are
+/// doing then is ended by its stop sign.
+pub(crate) struct Workers {
+    shared: Arc<Shared>,
+    /// One for each thread there can be, so that the queue is never longer than that.
+    places: Arc<Semaphore>,
+}
+
+struct Shared {
+    roots: Vec<Arc<Root>>,
+    queue: Mutex<Queue>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+impl Workers {
+    pub(super) fn new(roots: Vec<Arc<Root>>) -> Self {
+        let shared = Shared { roots, queue: Mutex::default(), wake: Condvar::new() };
+        Self { shared: Arc::new(shared), places: Arc::new(Semaphore::new(THREADS)) }
+    }
+
+    fn run(&self, job: Job) -> Result<(), ToolFailure> {
+        let mut queue = self.shared.lock();
+        queue.jobs.push_back(job);
+        if queue.jobs.len() > queue.idle && queue.threads < THREADS {
+            match self.start() {
+                Ok(()) => queue.threads += 1,
+                // One of the others comes to it later.
+                Err(_) if queue.threads > 0 => {}
+                Err(error) => {
+                    queue.jobs.pop_back();
+                    let message = format!("no thread could be started to work on files: {error}");
+                    return Err(ToolFailure::new(message).code("worker_stopped").untouched());
+                }
+            }
+        }
+        drop(queue);
+        self.shared.wake.notify_one();
+        Ok(())
+    }
+
+    fn start(&self) -> io::Result<()> {
+        let shared = self.shared.clone();
+        thread::Builder::new().name("toolpost-files".to_owned()).spawn(move || shared.work()).map(|_| ())
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.wake.notify_all();
+    }
+}
+
+impl std::fmt::Debug for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workers").field("threads", &self.shared.lock().threads).finish()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // Nothing under this lock can leave the queue half changed.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread's whole life.
+    fn work(&self) {
+        confine(&self.roots);
+        while let Some(job) = self.next() {
+            // The caller sees its answer missing; the thread lives on.
+            let _ = catch_unwind(AssertUnwindSafe(job));
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut queue = self.lock();
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            if queue.closed {
+                queue.threads -= 1;
+                return None;
+            }
+            queue.idle += 1;
+            queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.idle -= 1;
+        }
+    }
+}
+
+/// Locks the calling thread to the roots.
+fn confine(_roots: &[Arc<Root>]) {}
 
 /// Tells running work to stop: the call was canceled, or its future was dropped at the deadline. Without the
 /// latter a write could still be committed after the caller was told that it timed out.

@@ -1,36 +1,51 @@
-//! The workspace: the one directory the file tools may touch, held open.
+//! The workspace: the directories the file tools may touch, held open.
 //!
 //! This is the crate's only module that opens something by an ambient path. Everything else starts from the
-//! descriptor held here.
-#![expect(clippy::disallowed_methods, reason = "the root itself can only be opened by its ambient path")]
+//! descriptors held here.
+//!
+//! Places are named relative to the primary root where they lie beneath it, and absolutely otherwise. So
+//! `workspace.path().join(place)` is the absolute path of every place.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the roots themselves can only be opened by their ambient paths"
+)]
 
 mod locate;
 mod open;
 mod path;
+mod protection;
+mod root;
 
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
 };
 
-use cap_std::{ambient_authority, fs::Dir};
+use rustix::fs::Stat;
+use toolpost_model::{Access, Refusal};
 
+use self::path::Spelling;
+pub use self::protection::{PatternError, Protection};
 pub(super) use self::{
-    locate::{Found, Located},
-    open::{open_directory, open_regular, read_link, sync_directory},
+    locate::{Found, LastLink, Located},
+    open::{
+        link_unnamed, open_directory, open_listing, open_regular, open_unnamed, read_link, sync_directory,
+    },
     path::{PathRefusal, RequestedPath},
+    root::Root,
 };
-use super::failure::PathError;
+use super::{failure::PathError, worker::Workers};
 
-/// A directory the file tools work in. Holds it open, so that it stays the same directory whatever happens to
-/// its name.
+/// The directories the file tools work in. Holds them open, so that they stay the same directories whatever
+/// happens to their names.
 #[derive(Debug)]
 pub struct Workspace {
-    root: Dir,
-    /// Without links. The name in records and messages.
-    path: PathBuf,
-    /// Absolute, but spelled as the operator gave it: callers were told this name and will use it.
-    given: PathBuf,
+    /// The primary root first.
+    roots: Vec<Arc<Root>>,
+    protection: Protection,
+    /// Made at first use, when all roots are known.
+    workers: OnceLock<Workers>,
 }
 
 /// Why a workspace could not be opened.
@@ -45,29 +60,166 @@ pub struct WorkspaceError {
 }
 
 impl Workspace {
-    /// Opens the directory at `root` and holds it.
-    pub fn open(root: &Path) -> Result<Self, WorkspaceError> {
-        let open = || {
-            let given = std::path::absolute(root)?;
-            let path = std::fs::canonicalize(root)?;
-            let root = Dir::open_ambient_dir(&path, ambient_authority())?;
-            Ok(Self { root, path, given })
-        };
-        open().map_err(|source| WorkspaceError { path: root.to_owned(), source })
+    /// Opens the directory at `primary` and holds it: the root that relative paths mean. It may be written, and
+    /// the standard paths in it are protected.
+    pub fn open(primary: &Path) -> Result<Self, WorkspaceError> {
+        let root = Root::open(primary, Access::Write)?;
+        Ok(Self { roots: vec![Arc::new(root)], protection: Protection::standard(), workers: OnceLock::new() })
     }
 
-    /// Its absolute path, without links.
+    /// Adds another root, reached by absolute paths. It may lie beneath another one or around it: the deepest root
+    /// decides. A directory given twice may only be read if one of the two says so.
+    pub fn with_root(mut self, path: &Path, access: Access) -> Result<Self, WorkspaceError> {
+        let mut root = Root::open(path, access)?;
+        if let Some(known) = self.roots.iter_mut().find(|known| known.path == root.path) {
+            if known.access == Access::Write && access == Access::Read {
+                root.given.clone_from(&known.given);
+                *known = Arc::new(root);
+            }
+            return Ok(self);
+        }
+        self.roots.push(Arc::new(root));
+        Ok(self)
+    }
+
+    /// Says which paths ask before they are changed, in place of the standard ones.
+    #[must_use]
+    pub fn with_protection(self, protection: Protection) -> Self {
+        Self { protection, ..self }
+    }
+
+    /// The primary root's absolute path, without links.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.roots[0].path
+    }
+
+    /// All roots, the primary first: absolute paths without links, and what may be done there.
+    pub fn roots(&self) -> impl Iterator<Item = (&Path, Access)> {
+        self.roots.iter().map(|root| (root.path.as_path(), root.access))
+    }
+
+    /// Which paths ask before they are changed.
+    pub fn protection(&self) -> &Protection {
+        &self.protection
+    }
+
+    /// Absolute paths that are protected and exist, for whoever has to shut them off beforehand. A look at the
+    /// known names in each root, not a search through the tree.
+    pub fn protected_paths(&self) -> Vec<PathBuf> {
+        self.roots.iter().flat_map(|root| self.protection.existing(&root.dir, &root.path)).collect()
     }
 
     /// Reads a path as a caller sent it. No I/O.
     pub(super) fn request(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
-        RequestedPath::parse(given, &[&self.path, &self.given])
+        RequestedPath::parse(given, &self.spellings())
     }
 
-    /// Finds what a path names, without ever leaving the root.
-    pub(super) fn locate(&self, requested: &RequestedPath) -> Result<Located, PathError> {
-        locate::locate(&self.root, &[&self.path, &self.given], requested)
+    /// The same for a path that is to be changed: refused where the text alone shows that it may not be.
+    pub(super) fn request_change(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
+        let requested = self.request(given)?;
+        match self.forbids(&self.path().join(requested.lexical()), None) {
+            Some(root) => Err(PathRefusal::ReadOnlyRoot { given: given.to_owned(), root }),
+            None => Ok(requested),
+        }
     }
+
+    /// `request_change` as `check` reports it, where the argument is called `path`.
+    pub(super) fn check_change(&self, given: &str) -> Result<RequestedPath, Refusal> {
+        self.request_change(given).map_err(PathRefusal::into_refusal)
+    }
+
+    /// Finds what a path names, without ever leaving the roots.
+    pub(super) fn locate(&self, requested: &RequestedPath) -> Result<Located, PathError> {
+        locate::locate(self, requested, LastLink::Follow)
+    }
+
+    /// Finds the name itself: a link at the end of the path is not followed.
+    pub(super) fn locate_name(&self, requested: &RequestedPath) -> Result<Located, PathError> {
+        locate::locate(self, requested, LastLink::Keep)
+    }
+
+    /// Why somebody should look before `requested`, which really is `place`, is changed.
+    pub(super) fn caution(&self, requested: &RequestedPath, place: &Path) -> Option<String> {
+        let lexical = requested.lexical();
+        match (self.protected_because(place), self.protected_because(&lexical)) {
+            (Some(reason), _) if place == lexical => {
+                Some(format!("`{}` is protected: {reason}", told(place)))
+            }
+            (Some(reason), _) => {
+                Some(format!("`{}` leads to `{}`, which is protected: {reason}", told(&lexical), told(place)))
+            }
+            (None, Some(reason)) => Some(format!("`{}` is protected: {reason}", told(&lexical))),
+            (None, None) => None,
+        }
+    }
+
+    /// Why a place is protected.
+    pub(super) fn protected_because(&self, place: &Path) -> Option<String> {
+        let absolute = self.path().join(place);
+        let (_, relative) = self.innermost(&absolute)?;
+        self.protection.reason(&relative).or_else(|| self.protection.reason(&absolute))
+    }
+
+    /// The root at `place` or beneath it, `stat` being what has that name.
+    pub(super) fn root_within(&self, place: &Path, stat: &Stat) -> Option<&Path> {
+        let absolute = self.path().join(place);
+        let by_path = self.roots.iter().position(|root| root.path.starts_with(&absolute));
+        by_path.or_else(|| self.root_that_is(stat)).map(|root| self.roots[root].path.as_path())
+    }
+
+    /// The root that lies at `place`.
+    pub(super) fn root_at(&self, place: &Path) -> Option<&Path> {
+        let absolute = self.path().join(place);
+        // `join` of nothing leaves a slash at the end, which paths compare without.
+        self.roots.iter().map(|root| root.path.as_path()).find(|root| *root == absolute)
+    }
+
+    /// The threads that do the file tools' blocking work.
+    pub(super) fn workers(&self) -> &Workers {
+        self.workers.get_or_init(|| Workers::new(self.roots.clone()))
+    }
+
+    fn spellings(&self) -> Vec<Spelling<'_>> {
+        let spellings = self.roots.iter().enumerate().flat_map(|(index, root)| {
+            let base = root.path.strip_prefix(self.path()).unwrap_or(&root.path);
+            [&root.path, &root.given].map(|path| Spelling { root: index, path, base })
+        });
+        spellings.collect()
+    }
+
+    /// An absolute path as a place.
+    fn told(&self, absolute: &Path) -> PathBuf {
+        absolute.strip_prefix(self.path()).unwrap_or(absolute).to_owned()
+    }
+
+    /// The deepest root that an absolute path without links lies beneath, and the path from there.
+    fn innermost(&self, absolute: &Path) -> Option<(usize, PathBuf)> {
+        let beneath = self.roots.iter().enumerate().filter_map(|(index, root)| {
+            let relative = absolute.strip_prefix(&root.path).ok()?;
+            Some((index, relative.to_owned()))
+        });
+        beneath.min_by_key(|(_, relative)| relative.components().count())
+    }
+
+    /// The root whose access counts for an absolute path.
+    fn governing(&self, absolute: &Path) -> usize {
+        self.innermost(absolute).map_or(0, |(root, _)| root)
+    }
+
+    /// The root that is this very directory.
+    fn root_that_is(&self, stat: &Stat) -> Option<usize> {
+        self.roots.iter().position(|root| root.identity == (stat.st_dev, stat.st_ino))
+    }
+
+    /// The root that forbids changes at an absolute path, where `stat` is what is there.
+    fn forbids(&self, absolute: &Path, stat: Option<&Stat>) -> Option<PathBuf> {
+        let by_stat = stat.and_then(|stat| self.root_that_is(stat));
+        let roots =
+            [Some(self.governing(absolute)), by_stat].into_iter().flatten().map(|root| &self.roots[root]);
+        roots.filter(|root| root.access == Access::Read).map(|root| root.path.clone()).next()
+    }
+}
+
+fn told(place: &Path) -> String {
+    super::names::shown_path(place)
 }

@@ -1,10 +1,5 @@
 //! `files.write_file`: replaces a whole file, or makes a new one, in one step that is seen wholly or not at all.
 
-mod error;
-mod made_directories;
-mod old_file;
-mod replace;
-
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -14,16 +9,13 @@ use toolpost_model::{
     Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
-use self::{error::WriteError, replace::Written};
 use super::{
-    arguments, checked_arguments, declare, key,
+    Touch, arguments, change_effects, check_digest, checked_arguments, declare, diff,
     names::shown,
-    worker::on_worker,
-    workspace::{Found, Workspace},
+    worker::{StopSign, on_worker},
+    workspace::{LastLink, Workspace},
+    writing::{CONTENT_BYTES, IfMissing, Opening, Taking, Target, Wish, WriteError, Written},
 };
-
-/// Most content taken in one call.
-const CONTENT_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) struct WriteFile {
     workspace: Arc<Workspace>,
@@ -58,6 +50,11 @@ struct WriteResult {
     /// SHA-256 of the content that was replaced, where it was worth reading.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_sha256: Option<String>,
+    /// Lines added and removed, where old and new were text small enough to compare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    added_lines: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed_lines: Option<u64>,
 }
 
 impl WriteFile {
@@ -70,8 +67,10 @@ impl Tool for WriteFile {
     fn declaration(&self) -> Declaration {
         let mut declaration = declare::<Arguments<'_>, WriteResult>(
             "write_file",
-            "Writes a text file, replacing it whole if it exists. Readers see the old content or the new, never a \
-             mix. Give `expected_sha256` to write only over the content you have read.",
+            "Writes a text file, replacing it whole if it exists; for a change in a file use `edit_file`. Missing \
+             directories are made with `create_directories`. Give the `sha256` that `read_file` told as \
+             `expected_sha256` to write only over the content you have read. Of a file that existed the answer shows \
+             what changed, as a diff.",
             Access::Write,
         );
         declaration.title = Some("Write file".to_owned());
@@ -87,7 +86,7 @@ impl Tool for WriteFile {
 
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
-        let requested = self.workspace.request(arguments.path).map_err(|refusal| refusal.into_refusal())?;
+        let requested = self.workspace.check_change(arguments.path)?;
         if requested.names_directory() {
             let message = format!("`{}` names a directory; name the file to write", shown(arguments.path));
             return Err(Refusal::invalid("/path", message));
@@ -97,30 +96,14 @@ impl Tool for WriteFile {
                 format!("the content has {} bytes, the limit is {CONTENT_BYTES}", arguments.content.len());
             return Err(Refusal::invalid("/content", message));
         }
-        match arguments.expected_sha256 {
-            Some(digest) if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-                let message =
-                    format!("`{}` is not a SHA-256, which has 64 hexadecimal digits", shown(digest));
-                Err(Refusal::invalid("/expected_sha256", message))
-            }
-            Some(_) | None => Ok(()),
-        }
+        check_digest(arguments.expected_sha256)
     }
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let arguments: Arguments<'_> = arguments(input).ok()?;
-        let requested = self.workspace.request(arguments.path).ok()?;
-        let place = match self.workspace.locate(&requested) {
-            Ok(located) => match &located.found {
-                // Making directories changes the topmost of them, and what is beneath is covered by that.
-                Found::Missing { rest, .. } if arguments.create_directories && rest.len() > 1 => {
-                    located.path.join(&rest[0])
-                }
-                Found::Missing { .. } | Found::Entry { .. } | Found::Directory(_) => located.whole_path(),
-            },
-            Err(_) => requested.lexical(),
-        };
-        let effects = Effects::of(EffectClass::Write).using(key(&self.workspace, &place), Access::Write);
+        let create_directories = arguments.create_directories;
+        let touch = Touch { create_directories, ..Touch::content(arguments.path) };
+        let effects = change_effects(&self.workspace, Effects::of(EffectClass::Write), touch)?;
         // A second run with `expected_sha256` meets its own content and fails.
         Some(if arguments.expected_sha256.is_none() { effects.idempotent() } else { effects })
     }
@@ -128,28 +111,55 @@ impl Tool for WriteFile {
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         let workspace = self.workspace.clone();
         let input = call.input;
-        on_worker(call.context, move |stop| {
+        on_worker(&self.workspace, call.context, move |stop| {
             let arguments: Arguments<'_> =
                 arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let written = replace::write(&workspace, &arguments, stop).map_err(WriteError::into_failure)?;
-            Ok(output(written, arguments.content.len() as u64)?)
+            let written = write(&workspace, &arguments, stop).map_err(WriteError::into_failure)?;
+            Ok(output(written, arguments.content)?)
         })
         .await
     }
 }
 
-fn output(written: Written, bytes: u64) -> Result<ToolOutput, serde_json::Error> {
-    let new = if written.created { " (new)" } else { "" };
-    let unit = if bytes == 1 { "byte" } else { "bytes" };
-    let summary = format!("wrote {bytes} {unit} to {}{new}", shown(&written.path));
-    let result = WriteResult {
-        path: written.path,
-        bytes,
-        created: written.created,
-        sha256: written.sha256,
-        previous_sha256: written.previous_sha256,
+/// Until the content takes over the name nothing is visible; directories made on the way are taken back on failure.
+fn write(workspace: &Workspace, arguments: &Arguments<'_>, stop: &StopSign) -> Result<Written, WriteError> {
+    let (wish, taking) = match arguments.expected_sha256 {
+        Some(_) => (Wish::Digest, Taking::Unchanged),
+        None => (Wish::IfCheap, Taking::Any),
     };
-    Ok(ToolOutput::text(summary.clone())
-        .with_summary(summary)
-        .with_structured(serde_json::to_value(&result)?))
+    let missing = match arguments.create_directories {
+        true => IfMissing::CreateDirectories,
+        false => IfMissing::Create,
+    };
+    let opening = Opening { given: arguments.path, wish, missing, last_link: LastLink::Follow };
+    let target = Target::open(workspace, opening, stop)?;
+    target.require(arguments.expected_sha256)?;
+    let mut written = target.stage(arguments.content.as_bytes(), stop)?.commit(taking, stop)?;
+    std::mem::replace(&mut written.durable, Ok(()))?;
+    Ok(written)
+}
+
+fn output(written: Written, content: &str) -> Result<ToolOutput, serde_json::Error> {
+    let (created, path, bytes) = (written.created(), written.target.path, content.len() as u64);
+    let unit = if bytes == 1 { "byte" } else { "bytes" };
+    let new = if created { " (new)" } else { "" };
+    let summary = format!("wrote {bytes} {unit} to {}{new}", shown(&path));
+    // Of a new file the caller knows every line already.
+    let old = written.target.old.as_ref().and_then(|old| old.text());
+    let diff = old.and_then(|old| diff::unified(&path, Some(old), Some(content)));
+    let text = match &diff {
+        Some(diff) if diff.text.is_empty() => format!("{summary}, as it was before"),
+        Some(diff) => format!("{summary}\n{}", diff.text),
+        None => summary.clone(),
+    };
+    let result = WriteResult {
+        path,
+        bytes,
+        created,
+        sha256: written.sha256,
+        previous_sha256: written.target.old.and_then(|old| old.sha256),
+        added_lines: diff.as_ref().map(|diff| diff.added),
+        removed_lines: diff.as_ref().map(|diff| diff.removed),
+    };
+    Ok(ToolOutput::text(text).with_summary(summary).with_structured(serde_json::to_value(&result)?))
 }

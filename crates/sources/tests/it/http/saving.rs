@@ -1,9 +1,8 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::json;
-use toolpost_model::ErrorClass;
 
-use super::{Net, Server, facts, refused, reply, text};
+use super::{Net, Server, facts, reply, text};
 
 #[test]
 fn a_body_is_saved_whole() {
@@ -39,7 +38,7 @@ fn what_is_no_place_for_a_file_is_refused_before_the_request() {
     let net = Net::open(&[&server]);
     fs::create_dir(net.path("dir")).unwrap();
     std::os::unix::fs::symlink("/tmp", net.path("out")).unwrap();
-    for (path, code) in [("dir", "is_directory"), ("missing/a", "not_found"), ("out/a", "leaves_workspace")] {
+    for (path, code) in [("dir", "is_directory"), ("out/a", "leaves_workspace")] {
         let failed = net.request(json!({ "url": server.url("/"), "save_to": path })).map(|_| ()).unwrap_err();
         assert_eq!(failed.code, code);
         assert!(failed.untouched);
@@ -48,25 +47,51 @@ fn what_is_no_place_for_a_file_is_refused_before_the_request() {
 }
 
 #[test]
-fn a_place_that_moves_during_the_download_is_not_written() {
-    // The agent's path led to `a` when the call was decided on; meanwhile it leads to a protected place.
-    let net = std::sync::Arc::new(std::sync::OnceLock::<std::path::PathBuf>::new());
-    let home = net.clone();
+fn a_link_that_is_turned_during_the_download_changes_nothing() {
+    // The path led to `a` when the call was decided on; meanwhile it leads to a protected place.
+    let place = std::sync::Arc::new(std::sync::OnceLock::<std::path::PathBuf>::new());
+    let home = place.clone();
     let server = Server::start(move |_| {
         let home = home.get().unwrap();
         fs::remove_file(home.join("link")).unwrap();
         std::os::unix::fs::symlink(".git", home.join("link")).unwrap();
         reply("200 OK", &[], "hook")
     });
-    let desk = Net::open(&[&server]);
-    net.set(desk.path("")).unwrap();
-    fs::create_dir(desk.path("a")).unwrap();
-    fs::create_dir(desk.path(".git")).unwrap();
-    std::os::unix::fs::symlink("a", desk.path("link")).unwrap();
-    let result = desk.request(json!({ "url": server.url("/"), "save_to": "link/hook" }));
-    assert_eq!(refused(result, ErrorClass::ExecutionFailed).code, "swapped");
-    assert!(fs::read_dir(desk.path(".git")).unwrap().next().is_none());
-    assert!(fs::read_dir(desk.path("a")).unwrap().next().is_none());
+    let net = Net::open(&[&server]);
+    place.set(net.path("")).unwrap();
+    fs::create_dir(net.path("a")).unwrap();
+    fs::create_dir(net.path(".git")).unwrap();
+    std::os::unix::fs::symlink("a", net.path("link")).unwrap();
+    net.request(json!({ "url": server.url("/"), "save_to": "link/hook" })).unwrap();
+    assert!(fs::read_dir(net.path(".git")).unwrap().next().is_none());
+    assert_eq!(fs::read_to_string(net.path("a/hook")).unwrap(), "hook");
+}
+
+#[test]
+fn missing_directories_are_made_and_taken_back() {
+    let server = Server::start(|seen| match seen.path.as_str() {
+        "/short" => b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx".to_vec(),
+        _ => reply("200 OK", &[], "new"),
+    });
+    let net = Net::open(&[&server]);
+    let failed =
+        net.request(json!({ "url": server.url("/short"), "save_to": "x/y/a" })).map(|_| ()).unwrap_err();
+    assert_eq!(failed.code, "cut_off");
+    assert!(net.files().is_empty(), "{:?}", net.files());
+    net.request(json!({ "url": server.url("/"), "save_to": "x/y/a" })).unwrap();
+    assert_eq!(fs::read_to_string(net.path("x/y/a")).unwrap(), "new");
+}
+
+#[test]
+fn a_protected_path_asks() {
+    let net = Net::closed();
+    let caution = |path: &str| {
+        let effects = net.effects("http_request", json!({ "url": "https://example.org/", "save_to": path }));
+        effects.unwrap().caution
+    };
+    assert!(caution(".git/hooks/pre-commit").unwrap().contains(".git"));
+    assert!(caution("sub/.bashrc").is_some());
+    assert_eq!(caution("downloads/a.bin"), None);
 }
 
 #[test]

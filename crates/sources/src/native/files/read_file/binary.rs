@@ -3,10 +3,12 @@
 use std::io::Read;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use sha2::{Digest, Sha256};
 use toolpost_model::{Content, Truncation};
 
+use super::scan::READ_ON_BYTES;
 use crate::native::files::{
-    digest::{of_bytes, read_some},
+    digest::{hex, read_some},
     worker::{StopSign, Unfinished},
 };
 
@@ -36,7 +38,8 @@ pub(super) fn is_binary(head: &[u8], head_is_all: bool) -> bool {
     }
 }
 
-/// Reads on behind `head` if the file is an image of a size worth giving whole.
+/// Reads on behind `head`: an image of a size worth giving whole for what it holds, anything else that is not too
+/// large for its digest.
 pub(super) fn read(
     file: &mut impl Read,
     head: Vec<u8>,
@@ -44,16 +47,33 @@ pub(super) fn read(
     stop: &StopSign,
 ) -> Result<BinaryFile, Unfinished> {
     let media_type = media_type(&head);
-    let mut bytes = head;
-    if media_type.starts_with("image/") && size <= IMAGE_BYTES as u64 {
-        let whole = read_to(file, &mut bytes, IMAGE_BYTES, stop)?;
-        if whole {
-            let content = Content::Image { data: BASE64.encode(&bytes), media_type: media_type.to_owned() };
-            let (size, sha256) = (bytes.len() as u64, Some(of_bytes(&bytes)));
-            return Ok(BinaryFile { content, media_type, size, truncated: None, sha256 });
+    let image = media_type.starts_with("image/") && size <= IMAGE_BYTES as u64;
+    let keep = if image { IMAGE_BYTES } else { SHOWN_BYTES };
+    let (mut hasher, mut bytes) = (Sha256::new_with_prefix(&head), head);
+    let mut through = bytes.len() as u64;
+    let mut whole = false;
+    if size <= READ_ON_BYTES {
+        let mut chunk = vec![0; super::scan::CHUNK_BYTES];
+        while through <= READ_ON_BYTES {
+            stop.check()?;
+            let count = read_some(file, &mut chunk)?;
+            if count == 0 {
+                whole = true;
+                break;
+            }
+            hasher.update(&chunk[..count]);
+            through += count as u64;
+            if bytes.len() <= keep {
+                bytes.extend_from_slice(&chunk[..count]);
+            }
         }
     }
-    let size = size.max(bytes.len() as u64);
+    let sha256 = whole.then(|| hex(hasher));
+    let size = if whole { through } else { size.max(through) };
+    if image && whole && bytes.len() <= IMAGE_BYTES {
+        let content = Content::Image { data: BASE64.encode(&bytes), media_type: media_type.to_owned() };
+        return Ok(BinaryFile { content, media_type, size, truncated: None, sha256 });
+    }
     bytes.truncate(SHOWN_BYTES);
     let shown = bytes.len() as u64;
     let content = Content::Binary { data: BASE64.encode(&bytes), media_type: media_type.to_owned(), size };
@@ -63,25 +83,7 @@ pub(super) fn read(
         unit: "bytes".to_owned(),
         hint: Some("only the first bytes of a binary file are shown".to_owned()),
     });
-    Ok(BinaryFile { content, media_type, size, truncated, sha256: None })
-}
-
-/// Reads until the end, or until there is more than `limit`; says whether the end was reached.
-fn read_to(
-    file: &mut impl Read,
-    bytes: &mut Vec<u8>,
-    limit: usize,
-    stop: &StopSign,
-) -> Result<bool, Unfinished> {
-    let mut chunk = vec![0; super::scan::CHUNK_BYTES];
-    while bytes.len() <= limit {
-        stop.check()?;
-        match read_some(file, &mut chunk)? {
-            0 => return Ok(true),
-            count => bytes.extend_from_slice(&chunk[..count]),
-        }
-    }
-    Ok(false)
+    Ok(BinaryFile { content, media_type, size, truncated, sha256 })
 }
 
 /// What the first bytes say. The name of a file says nothing reliable, so it is not asked.

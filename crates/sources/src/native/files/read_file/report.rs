@@ -56,9 +56,14 @@ enum Encoding {
 }
 
 /// Puts what was read into the call's output.
-pub(super) fn output(read: Read) -> Result<ToolOutput, serde_json::Error> {
+pub(super) fn output(read: Read, line_numbers: bool) -> Result<ToolOutput, serde_json::Error> {
     match read {
-        Read::Text { path, size, window, sha256 } => text_output(path, size, window, sha256),
+        Read::Text { path, size, mut window, sha256 } => {
+            if line_numbers {
+                window.number_lines();
+            }
+            text_output(path, size, window, sha256)
+        }
         Read::Binary { path, file } => binary_output(path, file),
     }
 }

@@ -29,7 +29,7 @@ pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 pub(super) const SCAN_BYTES: u64 = 64 * 1024 * 1024;
 /// Files up to this size are read to their end even when fewer lines are shown, so that the number of lines and
 /// the digest are known.
-const READ_ON_BYTES: u64 = 4 * 1024 * 1024;
+pub(super) const READ_ON_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]

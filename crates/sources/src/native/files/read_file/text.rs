@@ -1,5 +1,7 @@
 //! Cuts a range of lines out of bytes that come in pieces, within fixed limits. No I/O.
 
+use std::fmt::Write as _;
+
 /// Most text shown at once, in bytes.
 const SHOWN_BYTES: usize = 256 * 1024;
 /// Most of one line shown, in bytes.
@@ -137,6 +139,19 @@ impl LineWindow {
     }
 }
 
+impl Window {
+    /// Puts its number in front of each line, as `cat -n` does.
+    pub(super) fn number_lines(&mut self) {
+        let lines = self.text.split_inclusive('\n').zip(self.first_line..);
+        let mut numbered = String::with_capacity(self.text.len() + self.text.len() / 4 + 8);
+        for (line, number) in lines {
+            // Writing to a `String` cannot fail.
+            let _ = write!(numbered, "{number:>6}\t{line}");
+        }
+        self.text = numbered;
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LineEnd {
     Newline,
@@ -225,6 +240,18 @@ mod tests {
         let window = lines.finish(false);
         assert_eq!(window.text, "begin… [this line goes on beyond what is scanned]");
         assert_eq!((window.total_lines, window.cut_lines), (None, 1));
+    }
+
+    #[test]
+    fn numbers_stand_in_front_of_every_line() {
+        let numbered = |file: &str, first: u64| {
+            let mut window = window(file.as_bytes(), first, 10);
+            window.number_lines();
+            window.text
+        };
+        assert_eq!(numbered("a\n\nb", 1), "     1\ta\n     2\t\n     3\tb");
+        assert_eq!(numbered("a\r\nb\r\n", 2), "     2\tb\r\n");
+        assert_eq!(numbered("", 1), "");
     }
 
     #[test]

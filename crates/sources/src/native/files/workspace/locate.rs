@@ -1,45 +1,60 @@
-//! Finds what a path names, beneath the root and nowhere else.
+//! Finds what a path names, beneath the roots and nowhere else.
 //!
 //! The walk goes one name at a time, each looked up in a directory that is held open, and never lets the kernel
 //! follow a link: links are read and their steps put in front of the rest. `..` goes back to the directory the
-//! walk came through. So the walk can stand only in directories it reached downwards from the root, however
-//! names are swapped meanwhile. `openat2` with `RESOLVE_BENEATH` holds the same promise in one system call, but
+//! walk came through. So the walk can stand only in directories it reached downwards from a root, however names
+//! are swapped meanwhile. It changes from one root to another only by starting over at the other's descriptor. `openat2` with `RESOLVE_BENEATH` holds the same promise in one system call, but
 //! gives back neither the real path, which scheduling and permission need, nor the parent and the missing rest,
 //! which writing needs; and a second resolution for those could lead elsewhere than the first.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, path::PathBuf};
 
 use cap_std::fs::Dir;
 use rustix::{
-    fs::{AtFlags, FileType, Stat, statat},
+    fs::{AtFlags, FileType, Stat, fstat, statat},
     io::Errno,
 };
 
+use toolpost_model::Access;
+
 use super::{
+    Workspace,
     open::{open_directory, read_link},
     path::{MAX_DEPTH, RequestedPath, Step, beneath, names_directory, steps_of},
 };
-use crate::native::files::failure::{FollowedLink, PathError};
+use crate::native::files::{
+    failure::{FollowedLink, PathError},
+    workspace::PathRefusal,
+};
 
 /// As many links as the kernel would follow in one lookup.
 const MAX_LINKS: usize = 40;
 
 /// What a path named at the moment it was looked at.
 pub(crate) struct Located {
-    /// The real path of what exists, relative to the root and without links or `..`.
+    /// The real path of what exists, without links or `..`: relative to the primary root where it lies beneath
+    /// that, else absolute.
     pub(crate) path: PathBuf,
     /// What is there.
     pub(crate) found: Found,
+    /// The root that forbids changes here.
+    read_only: Option<PathBuf>,
+}
+
+/// What to do with a link that is the last name of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LastLink {
+    /// The path means what the link leads to.
+    Follow,
+    /// The path means the name itself, be it a link, a directory or anything else.
+    Keep,
 }
 
 /// What is at the end of a path.
 pub(crate) enum Found {
     /// A directory, open.
     Directory(Dir),
-    /// Something else, by its name in its open directory.
+    /// Something else, by its name in its open directory. With [`LastLink::Keep`] also a link or a directory.
     Entry { parent: Dir, name: OsString, stat: Stat },
     /// Nothing: the deepest directory that exists, and the names that do not, at least one.
     Missing { parent: Dir, rest: Vec<OsString> },
@@ -53,38 +68,61 @@ impl Located {
             Found::Missing { rest, .. } => rest.iter().fold(self.path.clone(), |path, name| path.join(name)),
         }
     }
+
+    /// Goes on only where changes are allowed.
+    pub(crate) fn writable(self, given: &str) -> Result<Self, PathError> {
+        match self.read_only {
+            Some(root) => Err(PathRefusal::ReadOnlyRoot { given: given.to_owned(), root }.into()),
+            None => Ok(self),
+        }
+    }
 }
 
-pub(super) fn locate(root: &Dir, roots: &[&Path], requested: &RequestedPath) -> Result<Located, PathError> {
+pub(super) fn locate(
+    workspace: &Workspace,
+    requested: &RequestedPath,
+    last_link: LastLink,
+) -> Result<Located, PathError> {
     let mut pending = requested.steps().to_vec();
     pending.reverse();
+    let root = requested.root();
     let walk = Walk {
-        root,
-        roots,
+        workspace,
         given: requested.given(),
+        root,
         came_through: Vec::new(),
-        path: PathBuf::new(),
+        path: workspace.roots[root].path.clone(),
         pending,
         wants_directory: requested.names_directory(),
+        last_link,
         links: 0,
-        last_link: None,
+        followed: None,
     };
     walk.run()
 }
 
 struct Walk<'w> {
-    root: &'w Dir,
-    roots: &'w [&'w Path],
+    workspace: &'w Workspace,
     given: &'w str,
-    /// The directories beneath the root down to where the walk stands, one per name in `path`.
-    came_through: Vec<Dir>,
+    /// Where the walk began, or began again.
+    root: usize,
+    /// The directories beneath that root down to where the walk stands.
+    came_through: Vec<Level>,
+    /// Where the walk stands, absolute.
     path: PathBuf,
     /// Steps still to go, the next one last.
     pending: Vec<Step>,
     wants_directory: bool,
+    last_link: LastLink,
     links: usize,
     /// For the message when the walk is led out.
-    last_link: Option<FollowedLink>,
+    followed: Option<FollowedLink>,
+}
+
+struct Level {
+    dir: Dir,
+    /// The directory is itself one of the roots, whatever name led here.
+    root: Option<usize>,
 }
 
 impl Walk<'_> {
@@ -102,28 +140,47 @@ impl Walk<'_> {
                 Err(Errno::NOENT) => return self.missing(name),
                 Err(error) => return Err(self.failed(error)),
             };
+            let keep = self.last_link == LastLink::Keep && self.pending.is_empty();
             match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory if keep => return self.entry(name, stat),
+                FileType::Symlink if keep && !self.wants_directory => return self.entry(name, stat),
                 FileType::Directory => self.descend(name)?,
-                FileType::Symlink => self.follow(name)?,
+                FileType::Symlink if !keep => self.follow(name)?,
                 _ if self.pending.is_empty() && !self.wants_directory => return self.entry(name, stat),
                 _ => {
-                    return Err(PathError::NotADirectory { given: self.given(), at: self.path.join(name) });
+                    let at = self.workspace.told(&self.path.join(name));
+                    return Err(PathError::NotADirectory { given: self.given(), at });
                 }
             }
         }
-        let found = Found::Directory(self.take_here()?);
-        Ok(Located { path: self.path, found })
+        self.done(Found::Directory)
+    }
+
+    /// `found` makes the find out of the directory the walk stands in.
+    fn done(mut self, found: impl FnOnce(Dir) -> Found) -> Result<Located, PathError> {
+        let read_only = self.read_only();
+        let here = match self.came_through.pop() {
+            Some(level) => level.dir,
+            None => {
+                let root = &self.workspace.roots[self.root].dir;
+                root.try_clone().map_err(|source| PathError::Io { given: self.given(), source })?
+            }
+        };
+        Ok(Located { path: self.workspace.told(&self.path), found: found(here), read_only })
+    }
+
+    /// The root that forbids changes where the walk stands. The root is judged by the path and by the directories
+    /// the walk came through, so that neither a renamed root nor one that stands beneath two names is written.
+    fn read_only(&self) -> Option<PathBuf> {
+        let roots = &self.workspace.roots;
+        let by_path = self.workspace.governing(&self.path);
+        let by_descriptor = self.came_through.iter().rev().find_map(|level| level.root).unwrap_or(self.root);
+        let reads = [by_path, by_descriptor].into_iter().map(|root| &roots[root]);
+        reads.filter(|root| root.access == Access::Read).map(|root| root.path.clone()).next()
     }
 
     fn here(&self) -> &Dir {
-        self.came_through.last().unwrap_or(self.root)
-    }
-
-    fn take_here(&mut self) -> Result<Dir, PathError> {
-        match self.came_through.pop() {
-            Some(dir) => Ok(dir),
-            None => self.root.try_clone().map_err(|source| PathError::Io { given: self.given(), source }),
-        }
+        self.came_through.last().map_or(&self.workspace.roots[self.root].dir, |level| &level.dir)
     }
 
     fn given(&self) -> String {
@@ -135,11 +192,27 @@ impl Walk<'_> {
     }
 
     fn up(&mut self) -> Result<(), PathError> {
-        if self.came_through.pop().is_none() {
-            return Err(PathError::Leaves { given: self.given(), link: self.last_link.take() });
+        if self.came_through.pop().is_some() {
+            self.path.pop();
+            return Ok(());
         }
-        self.path.pop();
-        Ok(())
+        // Out of this root, but perhaps into one around it.
+        let around = self.path.parent().and_then(|parent| self.workspace.innermost(parent));
+        match around {
+            Some((root, relative)) => {
+                self.count_link()?;
+                self.pending.extend(steps_of(&relative).into_iter().rev());
+                self.start_over(root);
+                Ok(())
+            }
+            None => Err(PathError::Leaves { given: self.given(), link: self.followed.take() }),
+        }
+    }
+
+    fn start_over(&mut self, root: usize) {
+        self.root = root;
+        self.came_through.clear();
+        self.path.clone_from(&self.workspace.roots[root].path);
     }
 
     fn descend(&mut self, name: OsString) -> Result<(), PathError> {
@@ -148,7 +221,11 @@ impl Walk<'_> {
         }
         match open_directory(self.here(), &name) {
             Ok(dir) => {
-                self.came_through.push(dir);
+                let root = match self.workspace.roots.len() {
+                    1 => None,
+                    _ => fstat(&dir).ok().and_then(|stat| self.workspace.root_that_is(&stat)),
+                };
+                self.came_through.push(Level { dir, root });
                 self.path.push(name);
                 Ok(())
             }
@@ -162,21 +239,24 @@ impl Walk<'_> {
             Ok(target) => target,
             Err(error) => return self.look_again(name, error),
         };
-        let link = FollowedLink { link: self.path.join(&name), target: PathBuf::from(&target) };
-        let Some(relative) = beneath(Path::new(&target), self.roots) else {
-            return Err(PathError::Leaves { given: self.given(), link: Some(link) });
-        };
-        if Path::new(&target).has_root() {
-            // An absolute link that names a place inside: start over at the root that is held, not at whatever
-            // has the root's name by now.
-            self.came_through.clear();
-            self.path.clear();
-        }
+        let (at, target) = (self.workspace.told(&self.path.join(&name)), PathBuf::from(target));
         if self.pending.is_empty() {
             self.wants_directory |= names_directory(&target.to_string_lossy());
         }
-        self.pending.extend(steps_of(relative).into_iter().rev());
-        self.last_link = Some(link);
+        if target.has_root() {
+            // An absolute link that names a place inside: start over at the root that is held, not at whatever
+            // has the root's name by now.
+            let spellings = self.workspace.spellings();
+            let Some((spelling, relative)) = beneath(&target, &spellings).next() else {
+                let link = Some(FollowedLink { link: at, target });
+                return Err(PathError::Leaves { given: self.given(), link });
+            };
+            self.pending.extend(steps_of(relative).into_iter().rev());
+            self.start_over(spelling.root);
+        } else {
+            self.pending.extend(steps_of(&target).into_iter().rev());
+        }
+        self.followed = Some(FollowedLink { link: at, target });
         Ok(())
     }
 
@@ -201,10 +281,14 @@ impl Walk<'_> {
         }
     }
 
-    fn entry(mut self, name: OsString, stat: Stat) -> Result<Located, PathError> {
-        let parent = self.take_here()?;
-        self.path.push(&name);
-        Ok(Located { path: self.path, found: Found::Entry { parent, name, stat } })
+    fn entry(self, name: OsString, stat: Stat) -> Result<Located, PathError> {
+        let path = self.path.join(&name);
+        // A directory that is kept by its name can be a root itself.
+        let read_only = self.workspace.forbids(&path, Some(&stat));
+        let mut located = self.done(|parent| Found::Entry { parent, name: name.clone(), stat })?;
+        located.path.push(&name);
+        located.read_only = read_only.or(located.read_only);
+        Ok(located)
     }
 
     fn missing(mut self, name: OsString) -> Result<Located, PathError> {
@@ -215,11 +299,16 @@ impl Walk<'_> {
                 // The parent of what does not exist does not exist either.
                 Step::Up => {
                     rest.push("..".into());
-                    return Err(PathError::not_found(self.given(), self.here(), &self.path, &rest));
+                    let at = self.workspace.told(&self.path);
+                    return Err(PathError::not_found(self.given(), self.here(), &at, &rest));
                 }
             }
         }
-        let parent = self.take_here()?;
-        Ok(Located { path: self.path, found: Found::Missing { parent, rest } })
+        // A root whose name is gone stays what it was, also for whoever makes the name anew.
+        let path = rest.iter().fold(self.path.clone(), |path, name| path.join(name));
+        let read_only = self.workspace.forbids(&path, None);
+        let mut located = self.done(|parent| Found::Missing { parent, rest })?;
+        located.read_only = read_only.or(located.read_only);
+        Ok(located)
     }
 }

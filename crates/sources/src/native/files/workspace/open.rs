@@ -3,12 +3,12 @@
 use std::{
     ffi::{OsStr, OsString},
     io,
-    os::unix::ffi::OsStringExt,
+    os::{fd::AsRawFd, unix::ffi::OsStringExt},
 };
 
 use cap_std::fs::{Dir, File};
 use rustix::{
-    fs::{FileType, Mode, OFlags, Stat, fstat, openat, readlinkat},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, linkat, openat, readlinkat},
     io::Errno,
 };
 
@@ -29,6 +29,34 @@ pub(crate) fn open_directory(parent: &Dir, name: &OsStr) -> rustix::io::Result<D
 /// The text of the link `name` in `parent`.
 pub(crate) fn read_link(parent: &Dir, name: &OsStr) -> rustix::io::Result<OsString> {
     Ok(OsString::from_vec(readlinkat(parent, name, Vec::new())?.into_bytes()))
+}
+
+/// Opens the directory `name` in `parent` so that it can be listed.
+pub(crate) fn open_listing(parent: &Dir, name: &OsStr) -> rustix::io::Result<Dir> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(parent, name, flags, Mode::empty()).map(Dir::from)
+}
+
+/// A new file in `dir` that has no name yet, so that nothing is left of it if this process dies. `None`: the file
+/// system has no such files.
+pub(crate) fn open_unnamed(dir: &Dir, mode: Mode) -> rustix::io::Result<Option<File>> {
+    match openat(dir, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
+        Ok(file) => Ok(Some(File::from(file))),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Gives a file without a name one. Fails if the name is taken.
+pub(crate) fn link_unnamed(file: &File, dir: &Dir, name: &OsStr) -> rustix::io::Result<()> {
+    match linkat(file, "", dir, name, AtFlags::EMPTY_PATH) {
+        // Kernels before 6.10 allow this to the superuser only; the other way needs `/proc`.
+        Err(Errno::NOENT | Errno::PERM) => {
+            let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+            linkat(CWD, path, dir, name, AtFlags::SYMLINK_FOLLOW)
+        }
+        linked => linked,
+    }
 }
 
 /// Opens the regular file `name` in `parent` for reading. Anything else is refused after a look at the open

@@ -21,8 +21,23 @@ pub(super) const MAX_DEPTH: usize = 128;
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedPath {
     given: String,
+    /// Which of the workspace's roots the steps begin at.
+    root: usize,
+    /// That root as places are named: empty for the primary root.
+    base: PathBuf,
     steps: Vec<Step>,
     names_directory: bool,
+}
+
+/// One accepted spelling of a root's path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spelling<'r> {
+    /// The root, by its place in the workspace.
+    pub(super) root: usize,
+    /// Absolute.
+    pub(super) path: &'r Path,
+    /// The root as places are named: relative to the primary root where it lies beneath that, else absolute.
+    pub(super) base: &'r Path,
 }
 
 /// One step of a path.
@@ -49,6 +64,8 @@ pub(crate) enum PathRefusal {
     Leaves { given: String },
     #[error("`{}` lies outside the workspace `{}`; give a path inside it", shown(.given), .root.display())]
     Outside { given: String, root: PathBuf },
+    #[error("`{}` cannot be changed: the root `{}` is read-only", shown(.given), .root.display())]
+    ReadOnlyRoot { given: String, root: PathBuf },
 }
 
 impl PathRefusal {
@@ -57,19 +74,26 @@ impl PathRefusal {
             Self::Empty | Self::Nul { .. } | Self::TooLong { .. } | Self::TooDeep { .. } => {
                 ErrorClass::InvalidArguments
             }
-            Self::Leaves { .. } | Self::Outside { .. } => ErrorClass::SandboxViolation,
+            Self::Leaves { .. } | Self::Outside { .. } | Self::ReadOnlyRoot { .. } => {
+                ErrorClass::SandboxViolation
+            }
         }
     }
 
-    /// As `check` reports it; all file tools call the argument `path`.
+    /// As `check` reports it, for the argument `path`, as most file tools call it.
     pub(crate) fn into_refusal(self) -> Refusal {
-        Refusal { class: self.class(), at: "/path".to_owned(), message: self.to_string() }
+        self.into_refusal_at("/path")
+    }
+
+    /// The same for an argument of another name.
+    pub(crate) fn into_refusal_at(self, at: &str) -> Refusal {
+        Refusal { class: self.class(), at: at.to_owned(), message: self.to_string() }
     }
 }
 
 impl RequestedPath {
-    /// Applies the rule. `roots` are the accepted spellings of the workspace's own path, the canonical first.
-    pub(super) fn parse(given: &str, roots: &[&Path]) -> Result<Self, PathRefusal> {
+    /// Applies the rule. `spellings` name the roots, the primary root's own path first.
+    pub(super) fn parse(given: &str, spellings: &[Spelling<'_>]) -> Result<Self, PathRefusal> {
         let text = || given.to_owned();
         if given.is_empty() {
             return Err(PathRefusal::Empty);
@@ -80,20 +104,21 @@ impl RequestedPath {
         if given.contains('\0') {
             return Err(PathRefusal::Nul { given: text() });
         }
-        let Some(relative) = beneath(Path::new(given), roots) else {
-            let root = roots.first().map(|root| root.to_path_buf()).unwrap_or_default();
-            return Err(PathRefusal::Outside { given: text(), root });
-        };
-        let mut depth = 0_usize;
-        let steps = steps_of(relative);
-        for step in &steps {
-            depth = match step {
-                Step::Down(_) if depth == MAX_DEPTH => return Err(PathRefusal::TooDeep { given: text() }),
-                Step::Down(_) => depth + 1,
-                Step::Up => depth.checked_sub(1).ok_or_else(|| PathRefusal::Leaves { given: text() })?,
-            };
+        let root = spellings.first().map(|primary| primary.path.to_path_buf()).unwrap_or_default();
+        let mut refusal = PathRefusal::Outside { given: text(), root };
+        // `/w/lib/../a` leaves the root `/w/lib` and stays inside the root `/w`.
+        for (spelling, relative) in beneath(Path::new(given), spellings) {
+            let steps = steps_of(relative);
+            match stays_beneath(&steps, given) {
+                Ok(()) => {
+                    let names_directory = names_directory(given);
+                    let (root, base) = (spelling.root, spelling.base.to_owned());
+                    return Ok(Self { given: text(), root, base, steps, names_directory });
+                }
+                Err(error) => refusal = error,
+            }
         }
-        Ok(Self { given: text(), steps, names_directory: names_directory(given) })
+        Err(refusal)
     }
 
     /// The text as it was sent.
@@ -106,13 +131,17 @@ impl RequestedPath {
         self.names_directory
     }
 
+    pub(super) fn root(&self) -> usize {
+        self.root
+    }
+
     pub(super) fn steps(&self) -> &[Step] {
         &self.steps
     }
 
     /// Where the path would lead if there were no links. Good enough to name a place that cannot be looked at.
     pub(crate) fn lexical(&self) -> PathBuf {
-        let mut path = PathBuf::new();
+        let mut path = self.base.clone();
         for step in &self.steps {
             match step {
                 Step::Down(name) => path.push(name),
@@ -125,13 +154,37 @@ impl RequestedPath {
     }
 }
 
-/// `path` relative to the root: as it is where it is relative, else without the root's own path in front.
-/// `None`: it is absolute and not beneath any spelling of the root.
-pub(super) fn beneath<'p>(path: &'p Path, roots: &[&Path]) -> Option<&'p Path> {
-    match path.has_root() {
-        false => Some(path),
-        true => roots.iter().find_map(|root| path.strip_prefix(root).ok()),
+/// The roots that `path` lies beneath as written, the deepest first, with what is left of it. A relative path lies
+/// beneath the primary root.
+pub(super) fn beneath<'p, 's>(
+    path: &'p Path,
+    spellings: &'s [Spelling<'s>],
+) -> impl Iterator<Item = (&'s Spelling<'s>, &'p Path)> {
+    let mut found: Vec<_> = match path.has_root() {
+        false => spellings.first().map(|primary| (primary, path)).into_iter().collect(),
+        true => spellings
+            .iter()
+            .filter_map(|spelling| Some((spelling, path.strip_prefix(spelling.path).ok()?)))
+            .collect(),
+    };
+    found.sort_by_key(|(_, relative)| relative.components().count());
+    found.into_iter()
+}
+
+fn stays_beneath(steps: &[Step], given: &str) -> Result<(), PathRefusal> {
+    let mut depth = 0_usize;
+    for step in steps {
+        depth = match step {
+            Step::Down(_) if depth == MAX_DEPTH => {
+                return Err(PathRefusal::TooDeep { given: given.to_owned() });
+            }
+            Step::Down(_) => depth + 1,
+            Step::Up => {
+                depth.checked_sub(1).ok_or_else(|| PathRefusal::Leaves { given: given.to_owned() })?
+            }
+        };
     }
+    Ok(())
 }
 
 /// The steps of a relative path.
@@ -156,10 +209,21 @@ mod tests {
 
     use proptest::prelude::{Strategy, prop, proptest};
 
-    use super::{PathRefusal, RequestedPath};
+    use super::{PathRefusal, RequestedPath, Spelling};
 
     fn parse(given: &str) -> Result<RequestedPath, PathRefusal> {
-        RequestedPath::parse(given, &[Path::new("/real/w"), Path::new("/w")])
+        let spelling = |root: usize, path: &'static str, base: &'static str| Spelling {
+            root,
+            path: Path::new(path),
+            base: Path::new(base),
+        };
+        let spellings = [
+            spelling(0, "/real/w", ""),
+            spelling(0, "/w", ""),
+            spelling(1, "/real/w/sub", "sub"),
+            spelling(2, "/lib", "/lib"),
+        ];
+        RequestedPath::parse(given, &spellings)
     }
 
     fn check(given: &str, expected: Result<&str, &str>) {
@@ -182,6 +246,14 @@ mod tests {
         check("/real/w/a", Ok("a"));
         check("//w//a", Ok("a"));
         check("/w", Ok(""));
+        check("/lib/a/../b", Ok("/lib/b"));
+        check("/lib", Ok("/lib"));
+        check("/real/w/sub/a", Ok("sub/a"));
+        check("/real/w/sub/../a", Ok("a"));
+        check("/real/w/sub/../../x", Err("leaves the workspace"));
+        check("/lib/../w/a", Err("leaves the workspace"));
+        check("/library", Err("outside the workspace"));
+        check("../lib/a", Err("leaves the workspace"));
         check("", Err("is empty"));
         check("..", Err("leaves the workspace"));
         check("../w/a", Err("leaves the workspace"));
@@ -200,7 +272,8 @@ mod tests {
 
     fn texts() -> impl Strategy<Value = String> {
         let piece = prop::sample::select(vec![
-            "..", ".", "", "a", "b", "w", "real", "/", "//", "\0", "...", "..a", "a..", "\\", "~", "é", "\n",
+            "..", ".", "", "a", "b", "w", "real", "lib", "sub", "/", "//", "\0", "...", "..a", "a..", "\\",
+            "~", "é", "\n",
         ]);
         prop::collection::vec((piece, prop::bool::ANY), 0..12).prop_map(|pieces| {
             pieces.iter().map(|(p, slash)| format!("{p}{}", if *slash { "/" } else { "" })).collect()
@@ -217,10 +290,10 @@ mod tests {
                     depth += if *step == super::Step::Up { -1 } else { 1 };
                     assert!(depth >= 0, "{given:?} climbs out");
                 }
-                assert!(!path.lexical().has_root());
+                assert!(!path.lexical().has_root() || path.root() == 2);
                 assert!(!given.contains('\0'));
-                assert!(!given.starts_with('/') || Path::new(&given).starts_with("/w")
-                    || Path::new(&given).starts_with("/real/w"), "{given:?}");
+                let starts = |root: &str| Path::new(&given).starts_with(root);
+                assert!(!given.starts_with('/') || ["/w", "/real/w", "/lib"].into_iter().any(starts), "{given:?}");
             }
         }
 

@@ -16,6 +16,7 @@ const BATCH_BYTES: usize = 512 * 1024;
 pub(super) struct Saving {
     file: IncomingFile,
     limit: u64,
+    workspace: Arc<Workspace>,
     context: CallContext,
 }
 
@@ -26,9 +27,10 @@ pub(super) async fn begin(
     limit: u64,
     context: &CallContext,
 ) -> Result<Saving, ToolFailure> {
-    let (workspace, path) = (workspace.clone(), path.to_owned());
-    let file = on_worker(context.clone(), move |_| IncomingFile::begin(workspace, &path)).await;
-    Ok(Saving { file: file.map_err(ToolFailure::untouched)?, limit, context: context.clone() })
+    let (place, path) = (workspace.clone(), path.to_owned());
+    let file =
+        on_worker(workspace, context.clone(), move |stop| IncomingFile::begin(&place, &path, stop)).await?;
+    Ok(Saving { file, limit, workspace: workspace.clone(), context: context.clone() })
 }
 
 impl Saving {
@@ -49,9 +51,9 @@ impl Saving {
                 self = self.push(std::mem::take(&mut batch)).await?;
             }
         }
-        let Self { file, context, .. } = self.push(batch).await?;
+        let Self { file, workspace, context, .. } = self.push(batch).await?;
         let host = incoming.host().to_owned();
-        let finished = on_worker(context, move |stop| file.finish(stop));
+        let finished = on_worker(&workspace, context, move |stop| file.finish(stop));
         match tokio::time::timeout_at(deadline.at, finished).await {
             Ok(finished) => finished,
             Err(_) => Err(deadline.missed(host, incoming.received()).into_failure()),
@@ -59,8 +61,9 @@ impl Saving {
     }
 
     async fn push(self, batch: Vec<u8>) -> Result<Self, ToolFailure> {
-        let Self { mut file, limit, context } = self;
-        let pushed = on_worker(context.clone(), move |_| file.push(&batch).map(|()| file));
-        Ok(Self { file: pushed.await?, limit, context })
+        let Self { mut file, workspace, context, limit } = self;
+        let pushed =
+            on_worker(&workspace, context.clone(), move |_| file.push(&batch).map(|()| file)).await?;
+        Ok(Self { file: pushed, limit, workspace, context })
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 
 use toolpost_model::ToolFailure;
 
+use super::CONTENT_BYTES;
 use crate::native::files::{
     failure::{PathError, io_code},
     names::shown,
@@ -12,7 +13,7 @@ use crate::native::files::{
 
 /// Why nothing was written, or why that is not certain.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum WriteError {
+pub(in crate::native::files) enum WriteError {
     #[error(transparent)]
     Path(#[from] PathError),
     #[error(transparent)]
@@ -25,6 +26,10 @@ pub(super) enum WriteError {
     Gone { path: String, expected: String },
     #[error("`{}` was changed by somebody else while it was being written", shown(.path))]
     ChangedMeanwhile { path: String },
+    #[error("`{}` has {size} bytes, and files up to {CONTENT_BYTES} can be edited", shown(.path))]
+    TooLarge { path: String, size: u64 },
+    #[error("`{}` is not UTF-8 text", shown(.path))]
+    NotText { path: String },
     #[error("cannot write `{}`: {source}", shown(.path))]
     Io { path: String, source: io::Error },
     #[error("`{}` was written, but could not be made durable: {source}", shown(.path))]
@@ -37,7 +42,7 @@ fn start(digest: &str) -> String {
 }
 
 impl WriteError {
-    pub(super) fn into_failure(self) -> ToolFailure {
+    pub(in crate::native::files) fn into_failure(self) -> ToolFailure {
         let failure = ToolFailure::new(self.to_string());
         match self {
             Self::Path(error @ PathError::IsDirectory { .. }) => {
@@ -51,6 +56,11 @@ impl WriteError {
             Self::Changed { .. } | Self::Gone { .. } | Self::ChangedMeanwhile { .. } => {
                 failure.code("changed").hint("read the file again before writing").untouched()
             }
+            Self::TooLarge { .. } => failure.code("too_large").untouched(),
+            Self::NotText { .. } => failure
+                .code("not_text")
+                .hint("edits need text; `write_file` can replace the whole file")
+                .untouched(),
             Self::Io { source, .. } => failure.code(io_code(&source)).untouched(),
             Self::NotDurable { .. } => failure.code("not_durable"),
         }

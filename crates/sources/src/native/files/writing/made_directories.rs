@@ -9,11 +9,15 @@ use crate::native::files::workspace::{open_directory, sync_directory};
 
 /// Directories made for a file, removed again unless the file was written.
 #[derive(Default)]
-pub(super) struct MadeDirectories(Vec<(Dir, OsString)>);
+pub(in crate::native::files) struct MadeDirectories {
+    /// Each by its name in the one above, the topmost first.
+    made: Vec<(Dir, OsString)>,
+    kept: bool,
+}
 
 impl MadeDirectories {
     /// Makes all of `rest` but the last, which is the file's name.
-    pub(super) fn make(
+    pub(in crate::native::files) fn make(
         &mut self,
         mut parent: Dir,
         mut rest: Vec<OsString>,
@@ -23,7 +27,7 @@ impl MadeDirectories {
         let name = rest.pop().unwrap_or_default();
         for directory in rest {
             match parent.create_dir(Path::new(&directory)) {
-                Ok(()) => self.0.push((parent.try_clone().map_err(failed)?, directory.clone())),
+                Ok(()) => self.made.push((parent.try_clone().map_err(failed)?, directory.clone())),
                 // Somebody else made it a moment ago, so it is not ours to remove.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(failed(error)),
@@ -34,19 +38,21 @@ impl MadeDirectories {
     }
 
     /// The file was written: the directories stay, and their names are made durable too.
-    pub(super) fn keep(&mut self, path: &str) -> Result<(), WriteError> {
-        for (parent, _) in std::mem::take(&mut self.0) {
-            sync_directory(&parent)
-                .map_err(|source| WriteError::NotDurable { path: path.to_owned(), source })?;
-        }
-        Ok(())
+    pub(in crate::native::files) fn keep(&mut self) -> io::Result<()> {
+        self.kept = true;
+        self.made.iter().try_for_each(|(parent, _)| sync_directory(parent))
+    }
+
+    /// The file was taken away again.
+    pub(super) fn take_back(mut self) {
+        self.kept = false;
     }
 }
 
 impl Drop for MadeDirectories {
     fn drop(&mut self) {
         // Deepest first. One that somebody else uses by now is not empty and stays.
-        for (parent, name) in self.0.drain(..).rev() {
+        for (parent, name) in self.made.drain(..).rev().filter(|_| !self.kept) {
             let _ = parent.remove_dir(name);
         }
     }

@@ -1,0 +1,195 @@
+//! The launcher's own process: started by the host with nothing but a socket, it takes the order, builds the
+//! confines, runs the command in them and stays to watch. One thread, no environment, and nothing of the host's.
+//!
+//! With namespaces there are three processes: this one, which the host knows and which ends last; the first process
+//! of the namespace, whose end takes everything in it along; and the command. Without, the first two are one.
+
+pub(crate) mod fence;
+pub(crate) mod filter;
+pub(crate) mod privileges;
+
+mod command;
+mod keeper;
+mod namespaces;
+mod report;
+mod room;
+
+use std::ffi::OsString;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, RawDir};
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
+use toolpost_model::{SandboxProfile, SandboxTier};
+
+use crate::error::Failure;
+use crate::message::{self, Message, Order};
+use crate::sys;
+use keeper::Tree;
+
+/// Somebody typed the word at a terminal.
+const NOT_FOR_PEOPLE: i32 = 2;
+/// The order did not come whole, or the report could not be told: the host is gone.
+const NO_HOST: i32 = 3;
+
+/// Takes the order from standard input and does it. Never returns.
+pub(crate) fn run() -> ! {
+    let code = match take_order() {
+        Ok((control, order, stdin)) => serve(&control, order, stdin),
+        Err(Errno::NOTSOCK) => NOT_FOR_PEOPLE,
+        Err(_) => NO_HOST,
+    };
+    std::process::exit(code)
+}
+
+fn serve(control: &OwnedFd, order: Order, stdin: Option<OwnedFd>) -> i32 {
+    let told = match launch(control, order, stdin) {
+        Ok(()) => return 0,
+        Err(failure) => tell(control, &Message::Failed(failure)),
+    };
+    if told.is_ok() { 0 } else { NO_HOST }
+}
+
+/// What the steps of building find out, for the report.
+#[derive(Debug, Default)]
+struct Built {
+    in_user_namespace: bool,
+    furnished: room::Furnished,
+    /// Control groups that could not be joined.
+    uncounted: bool,
+    mask: u32,
+}
+
+fn launch(control: &OwnedFd, order: Order, stdin: Option<OwnedFd>) -> Result<(), Failure> {
+    let mask = rustix::process::umask(Mode::empty()).bits();
+    let mut built = Built { uncounted: !join(&order), mask, ..Built::default() };
+    if !is_isolated(&order) {
+        let this = rustix::process::getpid();
+        rustix::process::set_child_subreaper(Some(this))
+            .map_err(at("adopt what the command leaves behind"))?;
+        return keeper::keep(control, &order, &built, stdin, Tree::Descendants);
+    }
+    built.in_user_namespace = namespaces::enter(order.profile)?;
+    // Opened before the first process takes the system's directories away from both.
+    let nothing = keeper::nothing().map_err(at("open `/dev/null`"))?;
+    match sys::fork().map_err(at("start the first process of the namespace"))? {
+        Some(first) => {
+            // Nothing of the order is needed to wait, and the command's input must not be held open here.
+            drop((order, stdin));
+            keeper::outlast(first, &nothing);
+            Ok(())
+        }
+        None => {
+            let failed = first_process(control, &order, built, stdin).err();
+            let told = failed.map_or(Ok(()), |failure| tell(control, &Message::Failed(failure)));
+            std::process::exit(if told.is_ok() { 0 } else { NO_HOST })
+        }
+    }
+}
+
+fn first_process(
+    control: &OwnedFd,
+    order: &Order,
+    mut built: Built,
+    stdin: Option<OwnedFd>,
+) -> Result<(), Failure> {
+    namespaces::settle(order.profile)?;
+    built.furnished = room::furnish(order, built.in_user_namespace)?;
+    privileges::no_new_privileges().map_err(at("renounce privileges"))?;
+    privileges::drop_capabilities().map_err(at("drop capabilities"))?;
+    keeper::die_with_parent().map_err(at("tie itself to the launcher"))?;
+    keeper::keep(control, order, &built, stdin, Tree::Namespace)
+}
+
+fn is_isolated(order: &Order) -> bool {
+    order.tier == SandboxTier::A && order.profile != SandboxProfile::None
+}
+
+/// The launcher and all it starts count towards the job, and are the first to go when memory runs out.
+fn join(order: &Order) -> bool {
+    let _ = write_file(Path::new("/proc/self/oom_score_adj"), b"300");
+    order.counting.join.iter().all(|file| write_file(file.path(), b"0").is_ok())
+}
+
+fn take_order() -> Result<(OwnedFd, Order, Option<OwnedFd>), Errno> {
+    let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    // Whatever the host had open by mistake; the control socket is the lowest free one.
+    sys::close_from(4)?;
+    let mut passed = None;
+    let mut head = [0; 4];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [std::io::IoSliceMut::new(&mut head)];
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
+    if rustix::net::recvmsg(&control, &mut parts, &mut ancillary, flags)?.bytes != 4 {
+        return Err(Errno::PIPE);
+    }
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            passed = descriptors.last();
+        }
+    }
+    let mut body = vec![0; message::frame_length(head).map_err(|_| Errno::MSGSIZE)?];
+    read_whole(&control, &mut body)?;
+    let order: Order = serde_json::from_slice(&body).map_err(|_| Errno::BADMSG)?;
+    if order.stdin_comes != passed.is_some() {
+        return Err(Errno::BADMSG);
+    }
+    Ok((control, order, passed))
+}
+
+fn read_whole(from: &OwnedFd, mut into: &mut [u8]) -> Result<(), Errno> {
+    while !into.is_empty() {
+        match rustix::io::read(from, &mut *into) {
+            Ok(0) => return Err(Errno::PIPE),
+            Ok(count) => into = &mut into[count..],
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+fn write_whole(to: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match rustix::io::write(to, bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+fn tell(control: &OwnedFd, message: &Message) -> Result<(), Errno> {
+    write_whole(control, &message::frame(message).map_err(|_| Errno::INVAL)?)
+}
+
+fn write_file(path: &Path, content: &[u8]) -> Result<(), Errno> {
+    let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(&file, content).map(drop)
+}
+
+/// The entries of a directory, without the two that every directory has.
+fn names_in(directory: &Path) -> Result<Vec<OsString>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty())?;
+    let mut space = [MaybeUninit::uninit(); 8192];
+    let mut entries = RawDir::new(&opened, &mut space);
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(std::ffi::OsStr::from_bytes(name).to_owned());
+        }
+    }
+    Ok(names)
+}
+
+fn at(step: &'static str) -> impl Fn(Errno) -> Failure {
+    move |errno| Failure::sandbox(step, errno)
+}

@@ -1,0 +1,136 @@
+//! Landlock: which files a process may touch, whatever is mounted. The second wall where there are namespaces, and
+//! the only one for files where there are none.
+
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, RestrictionStatus,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    make_bitflags,
+};
+
+/// The newest version this was written for; the crate leaves out what the kernel does not know.
+const NEWEST: ABI = ABI::V9;
+
+/// May be looked at and executed.
+pub(crate) fn reading() -> BitFlags<AccessFs> {
+    AccessFs::from_read(NEWEST)
+}
+
+/// Everything but making and commanding devices.
+pub(crate) fn writing() -> BitFlags<AccessFs> {
+    let devices = make_bitflags!(AccessFs::{MakeChar | MakeBlock | IoctlDev});
+    AccessFs::from_all(NEWEST) & !devices
+}
+
+/// Sockets with a path may be connected to.
+pub(crate) fn talking() -> BitFlags<AccessFs> {
+    AccessFs::ResolveUnix.into()
+}
+
+/// Devices such as `/dev/null`.
+pub(crate) fn using() -> BitFlags<AccessFs> {
+    make_bitflags!(AccessFs::{ReadFile | WriteFile | ReadDir | Truncate})
+}
+
+/// Whether connections may be opened, as far as Landlock can tell: TCP only.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tcp {
+    Free,
+    Refused,
+}
+
+/// Whether processes outside may be signalled and talked to over nameless sockets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Neighbours {
+    Reachable,
+    OutOfReach,
+}
+
+/// A fence being built; nothing is in force before [`Fence::close`].
+pub(crate) struct Fence {
+    rules: RulesetCreated,
+}
+
+/// What is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fenced {
+    /// None: nothing is.
+    pub(crate) abi: Option<u32>,
+}
+
+impl Fence {
+    pub(crate) fn new(tcp: Tcp, neighbours: Neighbours) -> Result<Self, RulesetError> {
+        let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?;
+        if tcp == Tcp::Refused {
+            rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+        }
+        if neighbours == Neighbours::OutOfReach {
+            rules = rules.scope(Scope::from_all(NEWEST))?;
+        }
+        Ok(Self { rules: rules.create()? })
+    }
+
+    /// A path that is not there is passed over: nothing can be done to it either.
+    pub(crate) fn allow(mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<Self, RulesetError> {
+        if let Ok(opened) = PathFd::new(path) {
+            let is_directory = rustix::fs::fstat(&opened)
+                .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir());
+            let access = if is_directory { access } else { access & AccessFs::from_file(NEWEST) };
+            if !access.is_empty() {
+                self.rules = self.rules.add_rule(PathBeneath::new(opened, access))?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Closes it around the calling thread and whatever it starts.
+    pub(crate) fn close(self) -> Result<Fenced, RulesetError> {
+        let RestrictionStatus { ruleset, landlock, .. } = self.rules.restrict_self()?;
+        let abi = match (ruleset, landlock) {
+            (RulesetStatus::NotEnforced, _) => None,
+            (_, LandlockStatus::Available { effective_abi, .. }) => Some(effective_abi as u32),
+            (_, LandlockStatus::NotEnabled | LandlockStatus::NotImplemented) => None,
+        };
+        Ok(Fenced { abi })
+    }
+}
+
+/// What of a tree may be read if `hidden` may not: Landlock has no exceptions, so the siblings are named instead.
+/// None if that would take too many rules.
+pub(crate) fn around(tree: &Path, hidden: &[PathBuf], bound: usize) -> Option<Vec<PathBuf>> {
+    if hidden.iter().any(|one| tree.starts_with(one)) {
+        return Some(Vec::new());
+    }
+    if !hidden.iter().any(|one| one.starts_with(tree)) {
+        return Some(vec![tree.to_owned()]);
+    }
+    let mut found = Vec::new();
+    for name in super::names_in(tree).unwrap_or_default() {
+        found.extend(around(&tree.join(name), hidden, bound.checked_sub(found.len())?)?);
+    }
+    (found.len() <= bound).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn siblings_of_what_is_hidden_are_named() {
+        let tree = tempfile::tempdir().unwrap();
+        let at = |name: &str| tree.path().join(name);
+        for name in ["a", "a/secret", "a/plain", "b"] {
+            rustix::fs::mkdir(at(name), rustix::fs::Mode::RWXU).unwrap();
+        }
+        let sorted = |mut paths: Vec<PathBuf>| {
+            paths.sort();
+            paths
+        };
+        let hidden = [at("a/secret")];
+        assert_eq!(around(tree.path(), &hidden, 10).map(sorted), Some(vec![at("a/plain"), at("b")]));
+        assert_eq!(around(tree.path(), &hidden, 1), None);
+        assert_eq!(around(&at("a/secret/deep"), &hidden, 10), Some(Vec::new()));
+        assert_eq!(around(&at("b"), &hidden, 10), Some(vec![at("b")]));
+    }
+}

@@ -1,0 +1,200 @@
+//! Which system calls a command may make. A list of what is refused: commands are arbitrary programs, and a list of
+//! what is allowed would break one of them with every new C library. Workers of our own get the other kind of list.
+
+use std::collections::BTreeMap;
+
+use libc::{c_long, c_ulong};
+use rustix::io::Errno;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Is, SeccompCondition as Condition,
+    SeccompFilter, SeccompRule as Rule, TargetArch, sock_filter,
+};
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) const ARCHITECTURE: TargetArch = TargetArch::x86_64;
+#[cfg(target_arch = "aarch64")]
+pub(crate) const ARCHITECTURE: TargetArch = TargetArch::aarch64;
+#[cfg(target_arch = "riscv64")]
+pub(crate) const ARCHITECTURE: TargetArch = TargetArch::riscv64;
+
+/// Refused whatever the arguments: looking into other processes, mounts, namespaces, kernel programs and keys, ways
+/// around this filter, clocks, and what only an administrator does.
+const REFUSED: &[c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_fanotify_init,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_syslog,
+    libc::SYS_acct,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_reboot,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_quotactl,
+    libc::SYS_vhangup,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_nfsservctl,
+];
+
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[c_long] = &[
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_uselib,
+    libc::SYS_ustat,
+    libc::SYS_sysfs,
+    libc::SYS_modify_ldt,
+    libc::SYS_kexec_file_load,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: &[c_long] = &[];
+
+/// Which sockets may be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sockets {
+    /// Those of the internet and of this machine's file system. Where they lead is for the namespace to say. Never
+    /// those to a hypervisor, which no namespace confines.
+    Usual,
+    /// None but connected pairs.
+    Pairs,
+}
+
+/// The filter for commands; the last thing to be put in force before the command is executed.
+pub(crate) fn refuse(sockets: Sockets) -> Result<(), Errno> {
+    let filter = build(deny_list(sockets)?, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32))?;
+    apply(&pretend_missing())?;
+    apply(&filter)
+}
+
+/// The filter for workers: what is not listed is refused.
+pub(crate) fn allow_only(calls: &[c_long]) -> Result<(), Errno> {
+    let rules = calls.iter().map(|call| (*call, Vec::new())).collect();
+    let filter = build(rules, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?;
+    apply(&pretend_missing())?;
+    apply(&filter)
+}
+
+fn build(rules: Rules, otherwise: SeccompAction, matched: SeccompAction) -> Result<BpfProgram, Errno> {
+    let filter = SeccompFilter::new(rules, otherwise, matched, ARCHITECTURE).map_err(|_| Errno::INVAL)?;
+    filter.try_into().map_err(|_| Errno::INVAL)
+}
+
+fn apply(program: &BpfProgram) -> Result<(), Errno> {
+    seccompiler::apply_filter(program).map_err(|error| match error {
+        seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error) => {
+            Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EINVAL))
+        }
+        _ => Errno::INVAL,
+    })
+}
+
+type Rules = BTreeMap<c_long, Vec<Rule>>;
+
+fn deny_list(sockets: Sockets) -> Result<Rules, Errno> {
+    let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+    let mut when = |call: c_long, conditions: Vec<Condition>| {
+        let rule = Rule::new(conditions).map_err(|_| Errno::INVAL)?;
+        rules.entry(call).or_default().push(rule);
+        Ok::<(), Errno>(())
+    };
+    for flag in [
+        libc::CLONE_NEWUSER,
+        libc::CLONE_NEWNS,
+        libc::CLONE_NEWPID,
+        libc::CLONE_NEWNET,
+        libc::CLONE_NEWIPC,
+        libc::CLONE_NEWUTS,
+        libc::CLONE_NEWCGROUP,
+    ] {
+        when(libc::SYS_clone, vec![masked(0, flag as u64, flag as u64)?])?;
+    }
+    // Typing into the terminal it was started from.
+    for command in [libc::TIOCSTI as c_ulong, libc::TIOCLINUX as c_ulong] {
+        when(libc::SYS_ioctl, vec![test(1, Is::Eq, command)?])?;
+    }
+    // Devices; named pipes are made by the same call and stay possible.
+    for kind in [libc::S_IFCHR, libc::S_IFBLK] {
+        when(libc::SYS_mknodat, vec![masked(2, u64::from(libc::S_IFMT), u64::from(kind))?])?;
+        #[cfg(target_arch = "x86_64")]
+        when(libc::SYS_mknod, vec![masked(1, u64::from(libc::S_IFMT), u64::from(kind))?])?;
+    }
+    match sockets {
+        Sockets::Pairs => {
+            rules.insert(libc::SYS_socket, Vec::new());
+        }
+        Sockets::Usual => {
+            let usual = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+            let others =
+                usual.iter().map(|family| test(0, Is::Ne, *family as u64)).collect::<Result<_, _>>()?;
+            when(libc::SYS_socket, others)?;
+            // Asking for addresses is a protocol of this family; the others configure the kernel.
+            let netlink = test(0, Is::Eq, libc::AF_NETLINK as u64)?;
+            when(libc::SYS_socket, vec![netlink, test(2, Is::Ne, libc::NETLINK_ROUTE as u64)?])?;
+        }
+    }
+    Ok(rules)
+}
+
+fn test(argument: u8, is: Is, value: u64) -> Result<Condition, Errno> {
+    Condition::new(argument, Width::Dword, is, value).map_err(|_| Errno::INVAL)
+}
+
+fn masked(argument: u8, mask: u64, value: u64) -> Result<Condition, Errno> {
+    test(argument, Is::MaskedEq(mask), value)
+}
+
+/// `clone3` hides its flags behind a pointer, where no filter can look; told that it does not exist, programs use
+/// `clone`. The second numbering of x86-64 would offer every call again under another number.
+fn pretend_missing() -> BpfProgram {
+    const LOAD: u16 = 0x20;
+    const IF_EQUAL: u16 = 0x15;
+    const IF_AT_LEAST: u16 = 0x35;
+    const RETURN: u16 = 0x06;
+    const ALLOW: u32 = 0x7fff_0000;
+    const ERRNO: u32 = 0x0005_0000;
+    const SECOND_NUMBERING: u32 = 0x4000_0000;
+    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    vec![
+        step(LOAD, 0, 0, 0),
+        step(IF_EQUAL, 2, 0, libc::SYS_clone3 as u32),
+        step(IF_AT_LEAST, 1, 0, SECOND_NUMBERING),
+        step(RETURN, 0, 0, ALLOW),
+        step(RETURN, 0, 0, ERRNO | libc::ENOSYS as u32),
+    ]
+}

@@ -1,0 +1,174 @@
+//! Watching: the command until it ends, what it leaves behind, and the host, whose end is everybody's.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
+
+use super::{Built, at, command, names_in, tell};
+use crate::error::Failure;
+use crate::message::{Message, Order, TERMINATE};
+use crate::sys;
+
+/// How everything that was started is found again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tree {
+    /// This is the first process of a namespace: all others are in it, and die with it.
+    Namespace,
+    /// They are the descendants of this process, which adopts the orphans among them.
+    Descendants,
+}
+
+/// Runs the command and stays until it, or the host, has ended.
+pub(super) fn keep(
+    control: &OwnedFd,
+    order: &Order,
+    built: &Built,
+    stdin: Option<OwnedFd>,
+    tree: Tree,
+) -> Result<(), Failure> {
+    // Nobody looks into this process, whose memory has the order, nor writes to it.
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let children = sys::child_signals().map_err(at("watch children"))?;
+    let (command, applied) = command::start(order, built, stdin)?;
+    // The pipes are the command's alone from here on.
+    nothing().and_then(|nothing| release_output(&nothing)).map_err(at("let go of the command's output"))?;
+    if tell(control, &Message::Running(applied)).is_err() {
+        tree.kill();
+        return Ok(());
+    }
+    if let Some(status) = watch(control, &children, command, tree) {
+        let (code, signal) = (status.exit_status(), status.terminating_signal());
+        let _ = tell(control, &Message::Ended { code, signal });
+    }
+    tree.kill();
+    Ok(())
+}
+
+/// None: the host is gone, or wants everything gone.
+fn watch(control: &OwnedFd, children: &OwnedFd, command: Pid, tree: Tree) -> Option<WaitStatus> {
+    loop {
+        if let Some(status) = reap(command) {
+            return Some(status);
+        }
+        let mut watched = [PollFd::new(control, PollFlags::IN), PollFd::new(children, PollFlags::IN)];
+        match rustix::event::poll(&mut watched, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
+        if !watched[1].revents().is_empty() {
+            let mut signals = [0; 1024];
+            let _ = rustix::io::read(children, &mut signals);
+        }
+        if !watched[0].revents().is_empty() {
+            let mut byte = [0; 1];
+            match rustix::io::read(control, &mut byte) {
+                Ok(1) if byte[0] == TERMINATE => tree.terminate(),
+                Ok(1) | Err(Errno::INTR) => {}
+                Ok(_) | Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// Collects all that have ended; the command's status if it is among them.
+fn reap(command: Pid) -> Option<WaitStatus> {
+    while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+        if pid == command {
+            return Some(status);
+        }
+    }
+    None
+}
+
+impl Tree {
+    fn terminate(self) {
+        match self {
+            Self::Namespace => {
+                sys::signal_everyone(libc::SIGTERM);
+                sys::signal_everyone(libc::SIGCONT);
+            }
+            Self::Descendants => {
+                for pid in descendants() {
+                    let _ = rustix::process::kill_process(pid, Signal::TERM);
+                    let _ = rustix::process::kill_process(pid, Signal::CONT);
+                }
+            }
+        }
+    }
+
+    /// Returns when nothing is left.
+    fn kill(self) {
+        match self {
+            // The kernel does it when this process exits, and lets nobody wait for it before that is done.
+            Self::Namespace => {}
+            Self::Descendants => loop {
+                // Whoever forks while being killed is found in the next round: orphans come to this process.
+                for pid in descendants() {
+                    let _ = rustix::process::kill_process(pid, Signal::KILL);
+                }
+                match rustix::process::wait(WaitOptions::empty()) {
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(_) => return,
+                }
+            },
+        }
+    }
+}
+
+/// All processes that come from this one, from what the kernel says of everybody's parent.
+fn descendants() -> Vec<Pid> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for name in names_in(Path::new("/proc")).unwrap_or_default() {
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        if let Some(parent) = parent_of(pid) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut found = Vec::new();
+    let mut next = vec![rustix::process::getpid().as_raw_nonzero().get()];
+    while let Some(pid) = next.pop() {
+        for child in children.remove(&pid).unwrap_or_default() {
+            next.push(child);
+            found.extend(Pid::from_raw(child));
+        }
+    }
+    found
+}
+
+fn parent_of(pid: i32) -> Option<i32> {
+    let stat = rustix::fs::open(format!("/proc/{pid}/stat"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .ok()?;
+    let mut text = [0; 512];
+    let length = rustix::io::read(&stat, &mut text).ok()?;
+    let text = String::from_utf8_lossy(&text[..length]).into_owned();
+    // The name comes before, in brackets, and may hold anything.
+    let (_, after) = text.rsplit_once(')')?;
+    after.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The host's own child waits here for the first process of the namespace, and through it for all the rest.
+pub(super) fn outlast(first: Pid, nothing: &OwnedFd) {
+    let _ = release_output(nothing);
+    while let Err(Errno::INTR) = rustix::process::waitpid(Some(first), WaitOptions::empty()) {}
+}
+
+/// The parent is the launcher's outer process, which has one thread; a host's thread that ends means nothing here.
+pub(super) fn die_with_parent() -> Result<(), Errno> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+}
+
+/// Standard streams that hold nobody's pipe open.
+fn release_output(nothing: &OwnedFd) -> Result<(), Errno> {
+    rustix::stdio::dup2_stdin(nothing)?;
+    rustix::stdio::dup2_stdout(nothing)?;
+    rustix::stdio::dup2_stderr(nothing)
+}
+
+pub(super) fn nothing() -> Result<OwnedFd, Errno> {
+    rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+}

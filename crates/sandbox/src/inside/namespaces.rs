@@ -1,0 +1,53 @@
+//! Views of the machine of the job's own: processes, mounts, network, and the rest that costs nothing.
+
+use std::path::Path;
+
+use rustix::thread::UnshareFlags;
+use toolpost_model::SandboxProfile;
+
+use super::{at, write_file};
+use crate::error::Failure;
+use crate::sys;
+
+/// Makes the namespaces; the next child is the first process in them. True if it took a user namespace, as it does
+/// for anybody but root.
+pub(super) fn enter(profile: SandboxProfile) -> Result<bool, Failure> {
+    let mut flags = UnshareFlags::NEWNS
+        | UnshareFlags::NEWPID
+        | UnshareFlags::NEWIPC
+        | UnshareFlags::NEWUTS
+        | UnshareFlags::NEWCGROUP;
+    if !shares_network(profile) {
+        flags |= UnshareFlags::NEWNET;
+    }
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    // Root in a container often may not, and then is like anybody else.
+    if user == 0 && sys::unshare(flags).is_ok() {
+        return Ok(false);
+    }
+    sys::unshare(flags | UnshareFlags::NEWUSER).map_err(at("make namespaces"))?;
+    // The same names inside as outside, so that files keep their owners.
+    let write = |file: &str, text: String| {
+        write_file(Path::new(file), text.as_bytes()).map_err(at("map users into the namespace"))
+    };
+    write("/proc/self/setgroups", "deny".to_owned())?;
+    write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    Ok(true)
+}
+
+/// Inside, before anything is given up.
+pub(super) fn settle(profile: SandboxProfile) -> Result<(), Failure> {
+    let _ = rustix::process::setsid();
+    if !shares_network(profile) {
+        sys::loopback_up().map_err(at("switch on the loopback device"))?;
+    }
+    Ok(())
+}
+
+fn shares_network(profile: SandboxProfile) -> bool {
+    match profile {
+        SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite => false,
+        SandboxProfile::Network | SandboxProfile::None => true,
+    }
+}

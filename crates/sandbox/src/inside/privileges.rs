@@ -1,0 +1,87 @@
+//! Giving up what a process could do, for good, and reading back from the kernel that it is so.
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+/// No program executed from here on can gain anything by being set-user-id or having capabilities of its own.
+pub(crate) fn no_new_privileges() -> Result<(), Errno> {
+    rustix::thread::set_no_new_privs(true)
+}
+
+/// Gives up every capability. A root without them still owns root's files, which is why secrets are masked.
+pub(crate) fn drop_capabilities() -> Result<(), Errno> {
+    let _ = rustix::thread::clear_ambient_capability_set();
+    for number in 0..64 {
+        // Past the last one that the kernel knows, or without the right to touch the bounding set. What is left is
+        // read back afterwards.
+        if rustix::thread::remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number))
+            .is_err()
+        {
+            break;
+        }
+    }
+    let nothing = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: nothing, permitted: nothing, inheritable: nothing };
+    rustix::thread::set_capabilities(None, sets)
+}
+
+/// What the kernel says of this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Not a single capability is held or could be got by executing something.
+    pub(crate) powerless: bool,
+    /// Executing gains nothing.
+    pub(crate) no_new_privileges: bool,
+    /// A system call filter is in force.
+    pub(crate) filtered: bool,
+}
+
+impl Standing {
+    pub(crate) fn look() -> Result<Self, Errno> {
+        let status =
+            rustix::fs::open("/proc/thread-self/status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut text = vec![0; 8192];
+        let length = rustix::io::read(&status, &mut text)?;
+        Ok(Self::read(&String::from_utf8_lossy(&text[..length])))
+    }
+
+    fn read(status: &str) -> Self {
+        let value = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.map(str::trim).unwrap_or_default()
+        };
+        let no_new_privileges = value("NoNewPrivs") == "1";
+        let empty = |name| value(name).len() == 16 && value(name).bytes().all(|digit| digit == b'0');
+        let held = ["CapInh", "CapPrm", "CapEff", "CapAmb"];
+        // The bounding set only says what executing could add, and then nothing can.
+        let powerless = held.into_iter().all(empty) && (empty("CapBnd") || no_new_privileges);
+        Self { powerless, no_new_privileges, filtered: value("Seccomp") == "2" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standing_is_read_from_the_kernels_words() {
+        let none = "0000000000000000";
+        let all = "000001ffffffffff";
+        for (effective, bounding, no_new, powerless) in [
+            (none, none, "0", true),
+            (none, all, "1", true),
+            (none, all, "0", false),
+            (all, none, "1", false),
+        ] {
+            let status = format!(
+                "Name:\tx\nCapInh:\t{none}\nCapPrm:\t{none}\nCapEff:\t{effective}\nCapBnd:\t{bounding}\n\
+                 CapAmb:\t{none}\nNoNewPrivs:\t{no_new}\nSeccomp:\t2\nSeccomp_filters:\t1\n"
+            );
+            let standing = Standing::read(&status);
+            assert_eq!(standing.powerless, powerless, "{status}");
+            assert!(standing.filtered);
+        }
+        assert_eq!(Standing::read(""), Standing::default());
+    }
+}

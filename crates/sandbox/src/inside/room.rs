@@ -1,0 +1,342 @@
+//! The file system of a job with namespaces: a small root of its own, made of memory, into which the system's
+//! directories, the roots and nothing else are bound. What is not there cannot be reached, so nothing has to be
+//! forbidden by name, apart from the secrets that lie inside of what is bound.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
+    UnmountFlags,
+};
+
+use crate::error::Failure;
+use crate::job::PRIVATE_HOME;
+use crate::message::{Octets, Order};
+use crate::sys::{self, Depth};
+
+/// Directories at the top of a system that programs live in. `var` is not among them: services keep their data
+/// there, and as root the command would own it.
+pub(super) const SYSTEM: &[&str] =
+    &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu"];
+
+/// Single places that programs need beside them, mostly targets of links from `/etc`.
+pub(super) const SYSTEM_PLACES: &[&str] = &[
+    "/var/lib/ca-certificates",
+    "/run/systemd/resolve/stub-resolv.conf",
+    "/run/systemd/resolve/resolv.conf",
+    "/run/NetworkManager/resolv.conf",
+    "/run/resolvconf/resolv.conf",
+    "/run/current-system",
+    "/mnt/wsl/resolv.conf",
+];
+
+pub(super) const DEVICES: &[(&str, u32, u32)] =
+    &[("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
+
+const LINKS: &[(&str, &str)] = &[
+    ("/proc/self/fd", "/dev/fd"),
+    ("/proc/self/fd/0", "/dev/stdin"),
+    ("/proc/self/fd/1", "/dev/stdout"),
+    ("/proc/self/fd/2", "/dev/stderr"),
+    ("/tmp", "/var/tmp"),
+    ("/run", "/var/run"),
+];
+
+/// What masked paths are covered with: nobody may read it, and it lies on a read-only mount.
+const COVER: &str = "/run/toolpost";
+
+const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
+    .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
+    .union(MountAttrFlags::MOUNT_ATTR_NODEV);
+const WRITABLE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+
+/// What became of the paths the order names.
+#[derive(Debug, Default)]
+pub(super) struct Furnished {
+    pub(super) protected: Vec<String>,
+    pub(super) masked: usize,
+    pub(super) missing: Vec<String>,
+}
+
+/// Takes the system apart and moves into the room. The caller is the first process of its process namespace.
+pub(super) fn furnish(order: &Order, in_user_namespace: bool) -> Result<Furnished, Failure> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", private).map_err(at("keep mounts private"))?;
+    let links = system_links()?;
+    let pieces = pieces(order)?;
+    let devices = if in_user_namespace { device_pieces()? } else { Vec::new() };
+    // Before the old one is out of sight: a user namespace may only make what it can already see.
+    let processes = new_file_system("proc", &[], READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+    move_in(order)?;
+    lay_out(&links, &processes)?;
+    if devices.is_empty() {
+        make_devices()?;
+    }
+    for piece in devices.iter().chain(&pieces) {
+        piece.place()?;
+    }
+    make_directory(PRIVATE_HOME, 0o700)?;
+    let furnished = guard(order)?;
+    let root = open_path(Path::new("/")).map_err(at("open the new root"))?;
+    sys::restrict_mount(&root, READ_ONLY - MountAttrFlags::MOUNT_ATTR_NODEV, Depth::Itself)
+        .map_err(at("make the new root read-only"))?;
+    Ok(furnished)
+}
+
+/// One bind: what, and where it will be.
+struct Piece {
+    tree: OwnedFd,
+    target: PathBuf,
+    is_directory: bool,
+}
+
+impl Piece {
+    fn take(path: &Path, attributes: MountAttrFlags) -> Result<Self, Errno> {
+        let tree = open_tree(path)?;
+        sys::restrict_mount(&tree, attributes, Depth::AllBeneath)?;
+        let is_directory = FileType::from_raw_mode(rustix::fs::fstat(&tree)?.st_mode) == FileType::Directory;
+        Ok(Self { tree, target: path.to_owned(), is_directory })
+    }
+
+    fn place(&self) -> Result<(), Failure> {
+        let step = || format!("make room for `{}`", self.target.display());
+        if let Some(parent) = self.target.parent() {
+            make_directories(parent).map_err(|errno| Failure::sandbox(step(), errno))?;
+        }
+        let made = match self.is_directory {
+            true => rustix::fs::mkdir(&self.target, Mode::from_raw_mode(0o755)),
+            false => make_file(&self.target, 0o444),
+        };
+        match made {
+            Ok(()) | Err(Errno::EXIST | Errno::ROFS) => {}
+            Err(errno) => return Err(Failure::sandbox(step(), errno)),
+        }
+        put(&self.tree, &self.target)
+            .map_err(|errno| Failure::sandbox(format!("bind `{}`", self.target.display()), errno))
+    }
+}
+
+fn system_links() -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
+    let mut links = Vec::new();
+    let named = SYSTEM.iter().map(|name| Path::new("/").join(name));
+    for path in named.chain([PathBuf::from("/run/current-system")]) {
+        if let Ok(target) = rustix::fs::readlink(&path, Vec::new()) {
+            links.push((PathBuf::from(std::ffi::OsStr::new(&*target.to_string_lossy())), path));
+        }
+    }
+    Ok(links)
+}
+
+/// All that is bound, the outer before the inner.
+fn pieces(order: &Order) -> Result<Vec<Piece>, Failure> {
+    let mut wanted: Vec<(PathBuf, MountAttrFlags, Absence)> = Vec::new();
+    let system = SYSTEM.iter().map(|name| Path::new("/").join(name));
+    for path in system.chain(SYSTEM_PLACES.iter().map(PathBuf::from)) {
+        if !is_link(&path) {
+            wanted.push((path, READ_ONLY, Absence::Fine));
+        }
+    }
+    wanted.extend(order.readable.iter().map(|path| (path.path().to_owned(), READ_ONLY, Absence::Fine)));
+    for root in &order.roots {
+        let path = root.path.path();
+        if path == Path::new("/") {
+            return Err(Failure::sandbox("a root cannot be `/`; name directories beneath it", Errno::INVAL));
+        }
+        let attributes = if root.writable { WRITABLE } else { READ_ONLY };
+        wanted.push((path.to_owned(), attributes, Absence::Fails));
+    }
+    // Stable, so that a root comes after a readable path of the same name and wins.
+    wanted.sort_by_key(|(path, ..)| path.components().count());
+    let mut pieces = Vec::with_capacity(wanted.len());
+    for (path, attributes, absence) in wanted {
+        match Piece::take(&path, attributes) {
+            Ok(piece) => pieces.push(piece),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if absence == Absence::Fine => {}
+            Err(errno) => return Err(Failure::sandbox(format!("take `{}` along", path.display()), errno)),
+        }
+    }
+    Ok(pieces)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Absence {
+    Fine,
+    Fails,
+}
+
+/// Where nodes cannot be made, the host's own are bound.
+fn device_pieces() -> Result<Vec<Piece>, Failure> {
+    let bind = |(name, ..): &(&str, u32, u32)| {
+        let path = Path::new("/dev").join(name);
+        let tree = open_tree(&path).map_err(at("take a device along"))?;
+        Ok(Piece { tree, target: path, is_directory: false })
+    };
+    DEVICES.iter().map(bind).collect()
+}
+
+fn make_devices() -> Result<(), Failure> {
+    for (name, major, minor) in DEVICES {
+        let path = format!("/dev/{name}");
+        let device = rustix::fs::makedev(*major, *minor);
+        rustix::fs::mknodat(CWD, &path, FileType::CharacterDevice, Mode::from_raw_mode(0o666), device)
+            .map_err(at("make a device"))?;
+    }
+    Ok(())
+}
+
+/// A tmpfs becomes the root, and the old root is gone. `/usr` is covered only until then.
+fn move_in(order: &Order) -> Result<(), Failure> {
+    let bytes = order.limits.tmp_bytes;
+    let settings = [("size", bytes + (1 << 20)), ("nr_inodes", bytes / 4096 + 4096)];
+    let root = new_file_system("tmpfs", &settings, MountAttrFlags::MOUNT_ATTR_NOSUID)?;
+    put(&root, Path::new("/usr")).map_err(at("lay the new root"))?;
+    rustix::process::fchdir(&root).map_err(at("enter the new root"))?;
+    rustix::process::pivot_root(".", ".").map_err(at("change the root"))?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(at("leave the old root"))?;
+    rustix::process::chdir("/").map_err(at("enter the new root"))
+}
+
+fn lay_out(links: &[(PathBuf, PathBuf)], processes: &OwnedFd) -> Result<(), Failure> {
+    for path in ["/dev", "/proc", "/run", "/var"] {
+        make_directory(path, 0o755)?;
+    }
+    for path in ["/tmp", "/dev/shm"] {
+        make_directory(path, 0o1777)?;
+        let clone = Piece::take(Path::new(path), WRITABLE).map_err(at("make `/tmp`"))?;
+        put(&clone.tree, Path::new(path)).map_err(at("make `/tmp`"))?;
+    }
+    put(processes, Path::new("/proc")).map_err(at("make `/proc`"))?;
+    for (target, path) in LINKS {
+        rustix::fs::symlink(*target, *path).map_err(at("make a link"))?;
+    }
+    for (target, path) in links {
+        rustix::fs::symlink(target, path).map_err(at("make a link"))?;
+    }
+    make_directory(COVER, 0o755)?;
+    make_file(Path::new("/run/toolpost/file"), 0o000).map_err(at("make a cover"))?;
+    make_directory("/run/toolpost/directory", 0o000)?;
+    let cover = Piece::take(Path::new(COVER), READ_ONLY).map_err(at("make a cover"))?;
+    put(&cover.tree, Path::new(COVER)).map_err(at("make a cover"))
+}
+
+/// Protected paths become mounts of their own, so that they can be neither written nor renamed; masked ones are
+/// covered.
+fn guard(order: &Order) -> Result<Furnished, Failure> {
+    let mut furnished = Furnished::default();
+    for path in between_root_and_guarded(order) {
+        let pinned = Piece::take(&path, WRITABLE).and_then(|piece| put(&piece.tree, &path));
+        pinned.map_err(|errno| Failure::sandbox(format!("pin `{}`", path.display()), errno))?;
+    }
+    for path in order.protected.iter().map(Octets::path) {
+        if is_link(path) {
+            furnished.missing.push(format!("`{}` is a link and cannot be protected", path.display()));
+            continue;
+        }
+        match Piece::take(path, READ_ONLY).and_then(|piece| put(&piece.tree, path)) {
+            Ok(()) => furnished.protected.push(path.display().to_string()),
+            Err(Errno::NOENT | Errno::NOTDIR) => {}
+            Err(errno) => return Err(Failure::sandbox(format!("protect `{}`", path.display()), errno)),
+        }
+    }
+    for path in order.masked.iter().chain(&order.system_secrets).map(Octets::path) {
+        let Ok(stat) = rustix::fs::stat(path) else { continue };
+        let cover = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => "/run/toolpost/directory",
+            _ => "/run/toolpost/file",
+        };
+        open_tree(Path::new(cover))
+            .and_then(|cover| put(&cover, path))
+            .map_err(|errno| Failure::sandbox(format!("mask `{}`", path.display()), errno))?;
+        furnished.masked += 1;
+    }
+    Ok(furnished)
+}
+
+/// Directories on the way from a writable root to what is guarded in it, the outer first. Made mounts of their own
+/// they cannot be renamed; else what is in them would have another name for the next command, and no guard.
+fn between_root_and_guarded(order: &Order) -> BTreeSet<PathBuf> {
+    let mut between = BTreeSet::new();
+    for path in order.protected.iter().chain(&order.masked).map(Octets::path) {
+        if rustix::fs::lstat(path).is_err() {
+            continue;
+        }
+        let roots = order.roots.iter().filter(|root| path.starts_with(root.path.path()));
+        // The innermost, which says whether it can be written at all.
+        let Some(root) = roots.max_by_key(|root| root.path.bytes().len()).filter(|root| root.writable) else {
+            continue;
+        };
+        let above = path.ancestors().skip(1).take_while(|above| *above != root.path.path());
+        between.extend(above.map(Path::to_owned));
+    }
+    between
+}
+
+fn new_file_system(
+    kind: &str,
+    settings: &[(&str, u64)],
+    attributes: MountAttrFlags,
+) -> Result<OwnedFd, Failure> {
+    let make = || {
+        let context = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+        if kind == "tmpfs" {
+            rustix::mount::fsconfig_set_string(&context, "mode", "0755")?;
+        }
+        for (name, value) in settings {
+            rustix::mount::fsconfig_set_string(&context, *name, value.to_string())?;
+        }
+        rustix::mount::fsconfig_create(&context)?;
+        rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+    };
+    make().map_err(|errno| Failure::sandbox(format!("make a file system of type {kind}"), errno))
+}
+
+fn open_tree(path: &Path) -> Result<OwnedFd, Errno> {
+    let recursive = OpenTreeFlags::AT_RECURSIVE;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | recursive;
+    rustix::mount::open_tree(CWD, path, flags)
+}
+
+fn put(tree: &OwnedFd, target: &Path) -> Result<(), Errno> {
+    rustix::mount::move_mount(tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+fn open_path(path: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn make_file(path: &Path, mode: u32) -> Result<(), Errno> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::from_raw_mode(mode)).map(drop)
+}
+
+fn make_directory(path: &str, mode: u32) -> Result<(), Failure> {
+    match rustix::fs::mkdir(path, Mode::from_raw_mode(mode)) {
+        // A root may cover the place, and then it is not ours to make.
+        Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS) => Ok(()),
+        Err(errno) => Err(Failure::sandbox(format!("make `{path}`"), errno)),
+    }
+}
+
+fn make_directories(path: &Path) -> Result<(), Errno> {
+    let mut sofar = PathBuf::new();
+    for component in path.components() {
+        sofar.push(component);
+        match rustix::fs::mkdir(&sofar, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST | Errno::ROFS) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+fn is_link(path: &Path) -> bool {
+    rustix::fs::lstat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+}
+
+fn at(step: &'static str) -> impl Fn(Errno) -> Failure {
+    move |errno| Failure::sandbox(step, errno)
+}

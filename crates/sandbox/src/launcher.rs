@@ -1,0 +1,239 @@
+//! The host's side: starts the launcher process, gives it the order and hears its report.
+#![expect(clippy::disallowed_methods, reason = "this module is the crate's door to child processes")]
+
+mod order;
+mod self_test;
+
+pub use self_test::{Check, SelfTest};
+
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::pipe::PipeFlags;
+use tokio::io::AsyncWriteExt;
+use toolpost_model::{SandboxProfile, SandboxTier};
+
+use crate::LAUNCH_ARGUMENT;
+use crate::error::LaunchError;
+use crate::job::{Job, Stderr, Stdin};
+use crate::machine::{Cgroups, HostName, Purpose, Scratch, system_secrets};
+use crate::message::{self, Message, Octets};
+use crate::probe::ProbePlan;
+use crate::process::{Control, Process, Streams};
+use crate::undertaker::{Remains, Undertaker};
+use order::Errand;
+
+/// Starts commands in confines. Cheap to clone; all clones share what the self-test found.
+#[derive(Clone, Debug)]
+pub struct Launcher {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    means: Means,
+    self_test: SelfTest,
+}
+
+/// What every start needs, whatever the tier.
+#[derive(Debug)]
+struct Means {
+    program: PathBuf,
+    host: HostName,
+    cgroups: Cgroups,
+    secrets: Vec<Octets>,
+    undertaker: Undertaker,
+}
+
+impl Launcher {
+    /// `program` is a binary whose `main` calls [`launch_if_asked`](crate::launch_if_asked), usually this one. Tries
+    /// out what this machine can confine, which takes a moment and blocks.
+    pub fn new(program: PathBuf) -> Self {
+        Self::with_tier_at_most(program, SandboxTier::A)
+    }
+
+    /// Like [`Launcher::new`], but as if the machine could give no more than this: for tests of the lower tiers, and
+    /// for `doctor`.
+    pub fn with_tier_at_most(program: PathBuf, tier: SandboxTier) -> Self {
+        let host = HostName::own();
+        Scratch::sweep(&host);
+        let cgroups = Cgroups::find(&host);
+        let secrets = system_secrets().into_iter().map(Octets::from).collect();
+        let means = Means { program, host, cgroups, secrets, undertaker: Undertaker::new() };
+        let self_test = self_test::run(&means, tier);
+        Self { shared: Arc::new(Shared { means, self_test }) }
+    }
+
+    /// How much this machine can confine.
+    pub fn tier(&self) -> SandboxTier {
+        self.shared.self_test.tier
+    }
+
+    /// What was tried to find out.
+    pub fn self_test(&self) -> &SelfTest {
+        &self.shared.self_test
+    }
+
+    /// Starts a command. It runs, confined as [`Process::applied`] says, when this returns; if this fails, nothing of
+    /// it ran. Must be called within a Tokio runtime.
+    pub async fn start(&self, job: Job) -> Result<Process, LaunchError> {
+        let program =
+            job.argv.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
+        let directory = job.directory.clone();
+        let spawned = self.shared.means.spawn(job, self.tier())?;
+        let Spawned { charge, control, order, stdin, stdout, stderr } = spawned;
+        control.set_nonblocking(true).map_err(LaunchError::Launcher)?;
+        let mut control = tokio::net::UnixStream::from_std(control).map_err(LaunchError::Launcher)?;
+        let streams = Streams::new(stdin, stdout, stderr).map_err(LaunchError::Launcher)?;
+        // A launcher that is already gone is heard of below, with what it said.
+        let _ = control.write_all(&order).await;
+        let mut control = Control::new(control);
+        match control.next_message().await {
+            Some(Message::Running(applied)) => Ok(Process::new(charge, control, streams, applied)),
+            Some(Message::Failed(failure)) => Err(order::explain(failure, program, directory)),
+            Some(Message::Ended { .. }) | None => {
+                Err(LaunchError::Silent { stderr: streams.last_words().await })
+            }
+        }
+    }
+}
+
+/// A launcher process that has its order on the way. Dropped, it is let go of and cleared up after.
+struct Spawned {
+    charge: Charge,
+    control: UnixStream,
+    /// What is still to be sent.
+    order: Vec<u8>,
+    stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    stderr: Option<OwnedFd>,
+}
+
+/// What the host made for a job. Goes to the undertaker in the end, whatever happens in between.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    remains: Option<Remains>,
+    undertaker: Undertaker,
+}
+
+impl Charge {
+    pub(crate) fn remains(&mut self) -> Option<&mut Remains> {
+        self.remains.as_mut()
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.remains.as_ref().map(|remains| remains.launcher.id()).unwrap_or_default()
+    }
+
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        self.remains.as_ref().is_some_and(|remains| remains.leaf.ran_out_of_memory())
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if let Some(remains) = self.remains.take() {
+            self.undertaker.take(remains);
+        }
+    }
+}
+
+impl Means {
+    fn spawn(&self, job: Job, tier: SandboxTier) -> Result<Spawned, LaunchError> {
+        order::check(&job)?;
+        let scratch = match is_isolated(tier, job.confines.profile) {
+            true => None,
+            false => Some(Scratch::new(&self.host).map_err(LaunchError::Launcher)?),
+        };
+        self.send_off(order::write(job, tier, &self.secrets, scratch)?)
+    }
+
+    /// The same with a probe in the command's place.
+    fn spawn_probe(&self, job: Job, tier: SandboxTier, plan: ProbePlan) -> Result<Spawned, LaunchError> {
+        let mut errand = order::write(job, tier, &self.secrets, None)?;
+        errand.order.probe = Some(plan);
+        self.send_off(errand)
+    }
+
+    fn send_off(&self, errand: Errand) -> Result<Spawned, LaunchError> {
+        let Errand { mut order, pass, stdin, stderr, scratch } = errand;
+        let failed = LaunchError::Launcher;
+        let (control, theirs) = UnixStream::pair().map_err(failed)?;
+        let (stdout, their_stdout) = pipe()?;
+        let (stderr, their_stderr) = match stderr {
+            Stderr::Piped => pipe().map(|(ours, theirs)| (Some(ours), theirs))?,
+            Stderr::WithStdout => (None, their_stdout.try_clone().map_err(failed)?),
+        };
+        let purpose = match is_isolated(order.tier, order.profile) {
+            true => Purpose::Counting,
+            false => Purpose::CountingAndKilling,
+        };
+        let leaf = self.cgroups.leaf(&self.host, &order.limits, purpose);
+        order.counting = leaf.counting.clone();
+        // No `pre_exec`: with it the whole host would be forked, which takes the longer the larger it is.
+        let spawned = Command::new(&self.program)
+            .arg(LAUNCH_ARGUMENT)
+            .env_clear()
+            .process_group(0)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::from(their_stdout))
+            .stderr(Stdio::from(their_stderr))
+            .spawn();
+        let launcher = match spawned {
+            Ok(launcher) => launcher,
+            Err(error) => {
+                let mut leaf = leaf;
+                leaf.remove();
+                return Err(LaunchError::Launcher(error));
+            }
+        };
+        let remains = Remains { launcher, leaf, scratch };
+        let charge = Charge { remains: Some(remains), undertaker: self.undertaker.clone() };
+        let mut bytes = message::frame(&order).map_err(failed)?;
+        let sent = match send_head(&control, &bytes, pass.as_ref()) {
+            Ok(sent) => sent,
+            // Already gone, and heard of when its report is waited for.
+            Err(Errno::PIPE | Errno::CONNRESET) => 0,
+            Err(errno) => return Err(failed(errno.into())),
+        };
+        bytes.drain(..sent);
+        Ok(Spawned { charge, control, order: bytes, stdin, stdout, stderr })
+    }
+}
+
+/// Whether the job has namespaces of its own.
+fn is_isolated(tier: SandboxTier, profile: SandboxProfile) -> bool {
+    tier == SandboxTier::A && profile != SandboxProfile::None
+}
+
+/// The first bytes, with the descriptor that goes along. They always fit into a new socket.
+fn send_head(control: &UnixStream, bytes: &[u8], pass: Option<&OwnedFd>) -> rustix::io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let descriptors = pass.map(AsFd::as_fd);
+    if let Some(descriptors) = &descriptors {
+        ancillary.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(descriptors)));
+    }
+    rustix::net::sendmsg(control, &[IoSlice::new(&bytes[..4])], &mut ancillary, SendFlags::NOSIGNAL)
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {
+    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|errno| LaunchError::Launcher(errno.into()))
+}
+
+/// The two ends of standard input: what is passed to the command, and what the host writes to.
+fn stdin_ends(stdin: Stdin) -> Result<(Option<OwnedFd>, Option<OwnedFd>), LaunchError> {
+    match stdin {
+        Stdin::Null => Ok((None, None)),
+        Stdin::Piped => pipe().map(|(theirs, ours)| (Some(theirs), Some(ours))),
+        Stdin::Socket(socket) => Ok((Some(socket), None)),
+    }
+}

@@ -1,0 +1,104 @@
+//! A job as the launcher is told of it, and the launcher's failures as the job's owner is told of them.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use toolpost_model::{Access, SandboxProfile, SandboxTier};
+
+use super::stdin_ends;
+use crate::error::{Failure, LaunchError};
+use crate::job::{Confines, Job, Stderr};
+use crate::machine::Scratch;
+use crate::message::{Counting, Octets, Order, OrderedRoot};
+
+/// What no process could be given, and paths that would mean something else elsewhere.
+pub(super) fn check(job: &Job) -> Result<(), LaunchError> {
+    if job.argv.is_empty() {
+        return Err(LaunchError::NoCommand);
+    }
+    let variables = job.environment.iter().flat_map(|(name, value)| [name, value]);
+    for text in job.argv.iter().chain(variables) {
+        speakable(text)?;
+    }
+    let Confines { roots, readable, protected, masked, .. } = &job.confines;
+    let named = roots.iter().map(|root| &root.path).chain(readable).chain(protected).chain(masked);
+    for path in named.chain([&job.directory]) {
+        speakable(path.as_os_str())?;
+        if !path.is_absolute() {
+            return Err(LaunchError::NotAbsolute { path: path.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn speakable(text: &OsStr) -> Result<(), LaunchError> {
+    if text.as_bytes().contains(&0) {
+        return Err(LaunchError::Unspeakable { value: text.to_string_lossy().into_owned() });
+    }
+    Ok(())
+}
+
+/// An order, and what belongs to it that no message can carry.
+pub(super) struct Errand {
+    pub(super) order: Order,
+    /// Goes along.
+    pub(super) pass: Option<OwnedFd>,
+    /// The host's end of standard input.
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) stderr: Stderr,
+    pub(super) scratch: Option<Scratch>,
+}
+
+pub(super) fn write(
+    job: Job,
+    tier: SandboxTier,
+    secrets: &[Octets],
+    scratch: Option<Scratch>,
+) -> Result<Errand, LaunchError> {
+    let (pass, stdin) = stdin_ends(job.stdin)?;
+    let confines = job.confines;
+    let writes = match confines.profile {
+        SandboxProfile::ReadOnly => false,
+        SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => true,
+    };
+    let roots = confines
+        .roots
+        .into_iter()
+        .map(|root| OrderedRoot { path: root.path.into(), writable: writes && root.access == Access::Write });
+    let order = Order {
+        tier,
+        profile: confines.profile,
+        argv: octets(job.argv),
+        environment: job.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        directory: job.directory.into(),
+        roots: roots.collect(),
+        readable: octets(confines.readable),
+        protected: octets(confines.protected),
+        masked: octets(confines.masked),
+        system_secrets: secrets.to_vec(),
+        limits: confines.limits,
+        required: confines.required,
+        stdin_comes: pass.is_some(),
+        counting: Counting::default(),
+        scratch: scratch.as_ref().map(|scratch| scratch.path().to_owned().into()),
+        probe: None,
+    };
+    Ok(Errand { order, pass, stdin, stderr: job.stderr, scratch })
+}
+
+fn octets<T: Into<Octets>>(list: Vec<T>) -> Vec<Octets> {
+    list.into_iter().map(Into::into).collect()
+}
+
+pub(super) fn explain(failure: Failure, program: String, directory: PathBuf) -> LaunchError {
+    let said = io::Error::from_raw_os_error;
+    match failure {
+        Failure::Command { errno } => LaunchError::Command { program, source: said(errno) },
+        Failure::Directory { errno } => LaunchError::Directory { path: directory, source: said(errno) },
+        Failure::Sandbox { step, errno } => LaunchError::Sandbox { step, source: said(errno) },
+        Failure::Incomplete { applied } => LaunchError::Incomplete { applied },
+    }
+}

@@ -1,0 +1,208 @@
+//! Finding out by trying how much this machine can confine: the launcher runs a probe in each kind of confines, the
+//! strongest first, until one holds.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toolpost_model::{Access, SandboxProfile, SandboxTier};
+
+use super::{Means, Spawned};
+use crate::error::LaunchError;
+use crate::job::{Confines, Job, PRIVATE_TMP, ProcessLimits, Root, Stderr, Stdin};
+use crate::machine::Scratch;
+use crate::message::{Message, take_frame};
+use crate::probe::{Attempt, ProbePlan, Tried};
+
+/// A probe takes milliseconds; on a machine this busy nothing else would work either.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How much this machine can confine, and what was tried to find out.
+#[derive(Clone, Debug)]
+pub struct SelfTest {
+    /// The strongest kind of confines that held.
+    pub tier: SandboxTier,
+    /// What was tried, the last in the confines that are used.
+    pub checks: Vec<Check>,
+    /// Which control groups can be used, in words.
+    pub cgroups: String,
+    /// Landlock's version, if the kernel has it.
+    pub landlock_abi: Option<u32>,
+}
+
+/// One thing that was tried.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// In which confines.
+    pub tier: SandboxTier,
+    /// What must hold.
+    pub name: &'static str,
+    /// It held.
+    pub ok: bool,
+    /// What came of it.
+    pub detail: String,
+}
+
+/// What an attempt must come to, by tier. `A` needs all; the others those that their means can give.
+struct Expectation {
+    attempt: Attempt,
+    name: &'static str,
+    succeeds: bool,
+    /// The weakest tier that still needs it.
+    down_to: SandboxTier,
+}
+
+const fn must(attempt: Attempt, name: &'static str, down_to: SandboxTier) -> Expectation {
+    Expectation { attempt, name, succeeds: true, down_to }
+}
+
+const fn must_not(attempt: Attempt, name: &'static str, down_to: SandboxTier) -> Expectation {
+    Expectation { attempt, name, succeeds: false, down_to }
+}
+
+const EXPECTATIONS: &[Expectation] = &[
+    must(Attempt::WriteInside, "roots can be written", SandboxTier::C),
+    must(Attempt::WriteTemporary, "there is a private temporary directory", SandboxTier::A),
+    must(Attempt::ListenOnLoopback, "there is a loopback device of its own", SandboxTier::A),
+    must_not(Attempt::WriteOutside, "nothing else can be written", SandboxTier::B),
+    must_not(Attempt::ReadMasked, "masked paths cannot be read", SandboxTier::A),
+    must_not(Attempt::WriteProtected, "protected paths cannot be written", SandboxTier::A),
+    must_not(Attempt::ConnectToHost, "the host's network is out of reach", SandboxTier::C),
+    must_not(Attempt::ConnectToSocket, "the host's sockets are out of reach", SandboxTier::C),
+    must_not(Attempt::SignalHost, "other processes cannot be signalled", SandboxTier::A),
+    must_not(Attempt::SeeHost, "other processes cannot be seen", SandboxTier::A),
+    must_not(Attempt::ReadHostEnvironment, "the host's environment cannot be read", SandboxTier::B),
+    must_not(Attempt::Unshare, "system calls are filtered", SandboxTier::C),
+    must_not(Attempt::HoldCapability, "no capability is left", SandboxTier::C),
+];
+
+pub(super) fn run(means: &Means, at_most: SandboxTier) -> SelfTest {
+    let mut checks = Vec::new();
+    let mut landlock_abi = None;
+    for tier in [SandboxTier::A, SandboxTier::B, SandboxTier::C] {
+        if tier < at_most {
+            continue;
+        }
+        let tried = match probe(means, tier) {
+            Ok(probed) => {
+                landlock_abi = landlock_abi.or(probed.landlock_abi);
+                probed.tried
+            }
+            Err(error) => {
+                let detail = error.to_string();
+                checks.push(Check { tier, name: "the confines can be built", ok: false, detail });
+                continue;
+            }
+        };
+        let results: Vec<Check> = EXPECTATIONS
+            .iter()
+            .filter(|expected| tier <= expected.down_to)
+            .map(|expected| check(tier, expected, &tried))
+            .collect();
+        let holds = results.iter().all(|check| check.ok);
+        checks.extend(results);
+        if holds {
+            return SelfTest { tier, checks, cgroups: means.cgroups.describe(), landlock_abi };
+        }
+    }
+    SelfTest { tier: SandboxTier::N, checks, cgroups: means.cgroups.describe(), landlock_abi }
+}
+
+fn check(tier: SandboxTier, expected: &Expectation, tried: &[Tried]) -> Check {
+    let result = tried.iter().find(|tried| tried.attempt == expected.attempt);
+    let (ok, detail) = match result {
+        Some(Tried { succeeded: true, .. }) => (expected.succeeds, "it was possible".to_owned()),
+        Some(Tried { errno: Some(errno), .. }) => {
+            (!expected.succeeds, format!("refused: {}", std::io::Error::from_raw_os_error(*errno)))
+        }
+        Some(Tried { errno: None, .. }) => (!expected.succeeds, "refused".to_owned()),
+        None => (false, "the probe did not say".to_owned()),
+    };
+    Check { tier, name: expected.name, ok, detail }
+}
+
+struct Probed {
+    tried: Vec<Tried>,
+    landlock_abi: Option<u32>,
+}
+
+fn probe(means: &Means, tier: SandboxTier) -> Result<Probed, LaunchError> {
+    let failed = LaunchError::Launcher;
+    let ground = Scratch::new(&means.host).map_err(failed)?;
+    let inside = ground.path().join("home");
+    let masked = ground.write("home/masked", "secret").map_err(failed)?;
+    let protected = ground.write("home/protected", "precious").map_err(failed)?;
+    let socket = ground.path().join("socket");
+    // Kept until the probe has ended, so that there is something to connect to.
+    let _listens = UnixListener::bind(&socket).map_err(failed)?;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).ok();
+    let plan = ProbePlan {
+        outside: ground.path().to_owned().into(),
+        inside: inside.clone().into(),
+        temporary: (tier == SandboxTier::A).then(|| PathBuf::from(PRIVATE_TMP).into()),
+        masked: masked.clone().into(),
+        protected: protected.clone().into(),
+        tcp: listener.as_ref().and_then(|listener| listener.local_addr().ok()),
+        socket: socket.into(),
+        host: std::process::id(),
+        host_started: means.host.started(),
+    };
+    let mut spawned = means.spawn_probe(job(inside, masked, protected), tier, plan)?;
+    let patience = Some(PATIENCE);
+    spawned.control.set_read_timeout(patience).map_err(failed)?;
+    spawned.control.write_all(&spawned.order).map_err(failed)?;
+    let mut probed = hear(&mut spawned)?;
+    for tried in probed.tried.iter_mut().filter(|tried| tried.attempt == Attempt::WriteOutside) {
+        // It may have had a directory of that name to itself, so what counts is what is here.
+        tried.succeeded = ground.holds("written");
+    }
+    Ok(probed)
+}
+
+fn job(inside: PathBuf, masked: PathBuf, protected: PathBuf) -> Job {
+    Job {
+        argv: vec!["probe".into()],
+        environment: vec![("TMPDIR".into(), PRIVATE_TMP.into())],
+        directory: inside.clone(),
+        stdin: Stdin::Null,
+        stderr: Stderr::Piped,
+        confines: Confines {
+            profile: SandboxProfile::WorkspaceWrite,
+            roots: vec![Root { path: inside, access: Access::Write }],
+            protected: vec![protected],
+            masked: vec![masked],
+            limits: ProcessLimits::default(),
+            ..Confines::default()
+        },
+    }
+}
+
+/// Reads the report, then what the probe wrote: small enough for the pipe to hold all of it.
+fn hear(spawned: &mut Spawned) -> Result<Probed, LaunchError> {
+    let mut inbox = Vec::new();
+    let mut landlock_abi = None;
+    loop {
+        match take_frame(&mut inbox).map_err(LaunchError::Launcher)? {
+            Some(Message::Running(applied)) => landlock_abi = applied.landlock_abi,
+            Some(Message::Failed(failure)) => {
+                return Err(super::order::explain(failure, "the probe".to_owned(), PathBuf::new()));
+            }
+            Some(Message::Ended { .. }) => break,
+            None => {
+                let mut part = [0; 4096];
+                match spawned.control.read(&mut part).map_err(LaunchError::Launcher)? {
+                    0 => return Err(LaunchError::Silent { stderr: String::new() }),
+                    count => inbox.extend_from_slice(&part[..count]),
+                }
+            }
+        }
+    }
+    let mut told = vec![0; 1 << 16];
+    let length =
+        rustix::io::read(&spawned.stdout, &mut told).map_err(|errno| LaunchError::Launcher(errno.into()))?;
+    let tried =
+        serde_json::from_slice(&told[..length]).map_err(|error| LaunchError::Launcher(error.into()))?;
+    Ok(Probed { tried, landlock_abi })
+}

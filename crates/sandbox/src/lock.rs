@@ -1,0 +1,167 @@
+//! Confines for threads and processes of our own: file workers, interpreter workers, and the host itself.
+
+use std::io;
+
+use libc::c_long;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Resource, Rlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+use toolpost_model::Access;
+
+use crate::error::LockDownError;
+use crate::inside::fence::{self, Fence, Neighbours, Tcp};
+use crate::inside::filter;
+use crate::inside::privileges::{self, Standing};
+use crate::job::Root;
+
+/// What confines a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadConfinement {
+    /// Landlock's version, if it is in force; without, nothing is.
+    pub landlock_abi: Option<u32>,
+}
+
+/// Locks the calling thread, and all it starts, to these roots for good. Says what is in force: a kernel without
+/// Landlock confines nothing.
+pub fn confine_thread(roots: &[Root]) -> ThreadConfinement {
+    let build = || {
+        let mut fence = Fence::new(Tcp::Refused, Neighbours::Reachable)?;
+        for root in roots {
+            let access = match root.access {
+                Access::Read => fence::reading(),
+                Access::Write => fence::writing(),
+            };
+            fence = fence.allow(&root.path, access)?;
+        }
+        fence.close()
+    };
+    keep_file_capabilities();
+    let fenced = build().ok();
+    ThreadConfinement { landlock_abi: fenced.and_then(|fenced| fenced.abi) }
+}
+
+/// A root that works on other people's files needs these; with the rest it could look into any process, Landlock or
+/// not.
+fn keep_file_capabilities() {
+    let kept =
+        CapabilitySet::CHOWN | CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER | CapabilitySet::FSETID;
+    if let Ok(held) = rustix::thread::capabilities(None) {
+        let left = held.permitted & kept;
+        let sets = CapabilitySets { effective: left, permitted: left, inheritable: CapabilitySet::empty() };
+        let _ = rustix::thread::set_capabilities(None, sets);
+    }
+}
+
+/// What a locked process is bound by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockedDown {
+    /// Landlock's version, if it is in force. Without it the filter alone keeps files closed.
+    pub landlock_abi: Option<u32>,
+    /// How large its address space may become.
+    pub address_space: u64,
+}
+
+/// None can be opened anyway; but the kernel refuses to watch more than this, even if they are there.
+const MOST_DESCRIPTORS: u64 = 64;
+
+/// What an interpreter needs: memory, the descriptors it has, time, and an end.
+const WORKER_CALLS: &[c_long] = &[
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_readv,
+    libc::SYS_writev,
+    libc::SYS_recvfrom,
+    libc::SYS_sendto,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_shutdown,
+    libc::SYS_close,
+    libc::SYS_fstat,
+    libc::SYS_lseek,
+    libc::SYS_ppoll,
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_mprotect,
+    libc::SYS_madvise,
+    libc::SYS_brk,
+    libc::SYS_futex,
+    libc::SYS_sched_yield,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_getres,
+    libc::SYS_gettimeofday,
+    libc::SYS_getrandom,
+    libc::SYS_getrusage,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_restart_syscall,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+];
+
+#[cfg(target_arch = "x86_64")]
+const WORKER_CALLS_HERE: &[c_long] = &[libc::SYS_poll, libc::SYS_time];
+#[cfg(not(target_arch = "x86_64"))]
+const WORKER_CALLS_HERE: &[c_long] = &[];
+
+/// Locks this process, which must have one thread, down for good: no files, no network, no new processes or threads,
+/// no more than `memory_bytes` beyond what it has now. The descriptors it has stay usable. For workers that run an
+/// interpreter.
+pub fn lock_down(memory_bytes: u64) -> Result<LockedDown, LockDownError> {
+    let address_space = address_space().map_err(failed("read its size"))?.saturating_add(memory_bytes);
+    privileges::no_new_privileges().map_err(failed("renounce privileges"))?;
+    privileges::drop_capabilities().map_err(failed("drop capabilities"))?;
+    // Once files are closed nobody can look.
+    let standing = Standing::look().map_err(failed("look at itself"))?;
+    if !standing.powerless {
+        return Err(failed("drop capabilities")(Errno::PERM));
+    }
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let fenced = Fence::new(Tcp::Refused, Neighbours::OutOfReach).and_then(Fence::close);
+    let fenced =
+        fenced.map_err(|error| LockDownError { step: "close files", source: io::Error::other(error) })?;
+    let bounds = [
+        (Resource::Core, 0),
+        (Resource::Fsize, 0),
+        (Resource::Nofile, MOST_DESCRIPTORS),
+        (Resource::Nproc, 0),
+        (Resource::As, address_space),
+    ];
+    for (resource, bound) in bounds {
+        rustix::process::setrlimit(resource, Rlimit { current: Some(bound), maximum: Some(bound) })
+            .map_err(failed("set limits"))?;
+    }
+    let calls: Vec<c_long> = WORKER_CALLS.iter().chain(WORKER_CALLS_HERE).copied().collect();
+    filter::allow_only(&calls).map_err(failed("filter system calls"))?;
+    Ok(LockedDown { landlock_abi: fenced.abi, address_space })
+}
+
+fn failed(step: &'static str) -> impl Fn(Errno) -> LockDownError {
+    move |errno| LockDownError { step, source: errno.into() }
+}
+
+fn address_space() -> Result<u64, Errno> {
+    let file = rustix::fs::open("/proc/self/statm", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut text = [0; 128];
+    let length = rustix::io::read(&file, &mut text)?;
+    let pages: u64 = std::str::from_utf8(&text[..length])
+        .ok()
+        .and_then(|text| text.split(' ').next()?.parse().ok())
+        .ok_or(Errno::INVAL)?;
+    Ok(pages * rustix::param::page_size() as u64)
+}
+
+/// For the host itself, early: nobody of the same user may look into its memory, and it leaves no core files.
+pub fn harden_host() {
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let _ = rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+}

@@ -1,0 +1,166 @@
+//! What host and launcher say to one another over the launcher's standard input, a pair of sockets: the order once,
+//! then the report and the end. Each message is its length in four bytes and JSON.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use toolpost_model::{AppliedSandbox, SandboxProfile, SandboxTier};
+
+use crate::error::Failure;
+use crate::job::ProcessLimits;
+use crate::probe::ProbePlan;
+
+/// The host asks for the command to be told to stop. The end of the stream asks for everything to be killed.
+pub(crate) const TERMINATE: u8 = b'T';
+
+/// No order is as large as this; a length beyond it is not from our host.
+const LARGEST: usize = 64 << 20;
+
+/// Everything the launcher needs to know.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) tier: SandboxTier,
+    pub(crate) profile: SandboxProfile,
+    pub(crate) argv: Vec<Octets>,
+    pub(crate) environment: Vec<(Octets, Octets)>,
+    pub(crate) directory: Octets,
+    pub(crate) roots: Vec<OrderedRoot>,
+    pub(crate) readable: Vec<Octets>,
+    pub(crate) protected: Vec<Octets>,
+    pub(crate) masked: Vec<Octets>,
+    /// Secrets of the system, beside what the job masks.
+    pub(crate) system_secrets: Vec<Octets>,
+    pub(crate) limits: ProcessLimits,
+    pub(crate) required: bool,
+    /// A descriptor for standard input comes along.
+    pub(crate) stdin_comes: bool,
+    pub(crate) counting: Counting,
+    /// A directory of the host's for temporary files, where the job has no `/tmp` of its own.
+    pub(crate) scratch: Option<Octets>,
+    /// Try the confines instead of running a command.
+    pub(crate) probe: Option<ProbePlan>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct OrderedRoot {
+    pub(crate) path: Octets,
+    pub(crate) writable: bool,
+}
+
+/// The control groups that count for this job.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Counting {
+    /// Files to write one's process id to.
+    pub(crate) join: Vec<Octets>,
+    /// What bounds the processes, such as `cgroup1`.
+    pub(crate) processes: Option<String>,
+    /// What bounds the memory.
+    pub(crate) memory: Option<String>,
+}
+
+/// What the launcher says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Message {
+    /// The command runs, confined like this.
+    Running(AppliedSandbox),
+    /// It does not, and nothing of it ran.
+    Failed(Failure),
+    /// The command has ended; what it left behind is being killed.
+    Ended { code: Option<i32>, signal: Option<i32> },
+}
+
+/// Bytes that are nearly always text: paths and arguments of a Unix system. Text in JSON, else a list of numbers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Octets {
+    Text(String),
+    Raw(Vec<u8>),
+}
+
+impl Octets {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Raw(bytes) => bytes,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.bytes()))
+    }
+}
+
+impl From<OsString> for Octets {
+    fn from(value: OsString) -> Self {
+        match String::from_utf8(value.into_vec()) {
+            Ok(text) => Self::Text(text),
+            Err(raw) => Self::Raw(raw.into_bytes()),
+        }
+    }
+}
+
+impl From<PathBuf> for Octets {
+    fn from(value: PathBuf) -> Self {
+        value.into_os_string().into()
+    }
+}
+
+/// A message as it travels.
+pub(crate) fn frame<T: Serialize>(message: &T) -> std::io::Result<Vec<u8>> {
+    let mut bytes = vec![0; 4];
+    serde_json::to_writer(&mut bytes, message)?;
+    let length = u32::try_from(bytes.len() - 4).map_err(std::io::Error::other)?;
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    Ok(bytes)
+}
+
+/// Takes the first whole message out of what has come so far.
+pub(crate) fn take_frame<T: DeserializeOwned>(inbox: &mut Vec<u8>) -> std::io::Result<Option<T>> {
+    let Some(head) = inbox.first_chunk::<4>() else { return Ok(None) };
+    let end = 4 + frame_length(*head)?;
+    if inbox.len() < end {
+        return Ok(None);
+    }
+    let message = serde_json::from_slice(&inbox[4..end])?;
+    inbox.drain(..end);
+    Ok(Some(message))
+}
+
+pub(crate) fn frame_length(head: [u8; 4]) -> std::io::Result<usize> {
+    let length = u32::from_le_bytes(head) as usize;
+    if length > LARGEST {
+        return Err(std::io::Error::other(format!("a message of {length} bytes")));
+    }
+    Ok(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn octets_survive_whatever_they_are() {
+        for bytes in [b"/plain".to_vec(), vec![b'/', 0xff, 0xfe], Vec::new()] {
+            let octets = Octets::from(OsString::from_vec(bytes.clone()));
+            let text = serde_json::to_string(&octets).unwrap();
+            let back: Octets = serde_json::from_str(&text).unwrap();
+            assert_eq!(back.bytes(), bytes, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_frame_is_taken_when_it_is_whole() {
+        let whole = frame(&"hello").unwrap();
+        let mut inbox = whole[..6].to_vec();
+        assert_eq!(take_frame::<String>(&mut inbox).unwrap(), None);
+        inbox.extend_from_slice(&whole[6..]);
+        inbox.push(9);
+        assert_eq!(take_frame::<String>(&mut inbox).unwrap().as_deref(), Some("hello"));
+        assert_eq!(inbox, [9]);
+        let mut absurd = vec![0xff; 8];
+        assert!(take_frame::<String>(&mut absurd).is_err());
+    }
+}

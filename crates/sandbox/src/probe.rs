@@ -1,0 +1,149 @@
+//! The self-test's other half: what a process inside of the confines tries, and what came of it. It tries what the
+//! confines must refuse, and as twins what they must not.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
+
+use crate::message::Octets;
+use crate::sys;
+
+/// What there is to try on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ProbePlan {
+    /// A directory of the host's that is no root.
+    pub(crate) outside: Octets,
+    /// A writable root.
+    pub(crate) inside: Octets,
+    /// Its own directory for temporary files, where it has one.
+    pub(crate) temporary: Option<Octets>,
+    /// A file in it that is masked.
+    pub(crate) masked: Octets,
+    /// A file in it that is protected.
+    pub(crate) protected: Octets,
+    /// The host listens there.
+    pub(crate) tcp: Option<SocketAddr>,
+    /// And there.
+    pub(crate) socket: Octets,
+    pub(crate) host: u32,
+    /// When it started, as the kernel counts: inside there may be another process of that number.
+    pub(crate) host_started: u64,
+}
+
+/// What was tried, and whether it succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Attempt {
+    WriteInside,
+    WriteTemporary,
+    ListenOnLoopback,
+    WriteOutside,
+    ReadMasked,
+    WriteProtected,
+    ConnectToHost,
+    ConnectToSocket,
+    SignalHost,
+    SeeHost,
+    ReadHostEnvironment,
+    Unshare,
+    HoldCapability,
+}
+
+/// One try, as told to the host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Tried {
+    pub(crate) attempt: Attempt,
+    pub(crate) succeeded: bool,
+    /// What the system said if it refused.
+    pub(crate) errno: Option<i32>,
+}
+
+/// Tries all of it and writes what came of it to standard output.
+pub(crate) fn try_everything(plan: &ProbePlan) {
+    let sees_host = see(plan.host, plan.host_started);
+    let tried = [
+        (Attempt::WriteInside, write(&plan.inside.path().join("written"))),
+        (Attempt::WriteTemporary, write_temporary(plan.temporary.as_ref())),
+        (Attempt::ListenOnLoopback, TcpListener::bind(("127.0.0.1", 0)).map(drop).map_err(errno)),
+        (Attempt::WriteOutside, write(&plan.outside.path().join("written"))),
+        (Attempt::ReadMasked, read(plan.masked.path())),
+        (Attempt::WriteProtected, write(plan.protected.path())),
+        (Attempt::ConnectToHost, connect(plan.tcp)),
+        (Attempt::ConnectToSocket, UnixStream::connect(plan.socket.path()).map(drop).map_err(errno)),
+        (Attempt::SignalHost, sees_host.and_then(|()| signal(plan.host))),
+        (Attempt::SeeHost, sees_host),
+        (
+            Attempt::ReadHostEnvironment,
+            sees_host.and_then(|()| read(Path::new(&format!("/proc/{}/environ", plan.host)))),
+        ),
+        (Attempt::Unshare, sys::unshare(rustix::thread::UnshareFlags::NEWUSER)),
+        (Attempt::HoldCapability, hold_capability()),
+    ];
+    let told: Vec<Tried> = tried
+        .into_iter()
+        .map(|(attempt, result)| Tried {
+            attempt,
+            succeeded: result.is_ok(),
+            errno: result.err().map(Errno::raw_os_error),
+        })
+        .collect();
+    if let Ok(text) = serde_json::to_vec(&told) {
+        let _ = rustix::io::write(rustix::stdio::stdout(), &text);
+    }
+}
+
+fn write_temporary(place: Option<&Octets>) -> Result<(), Errno> {
+    place.map_or(Err(Errno::NOENT), |place| write(&place.path().join("written")))
+}
+
+fn write(path: &Path) -> Result<(), Errno> {
+    let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))?;
+    rustix::io::write(&file, b"x").map(drop)
+}
+
+fn read(path: &Path) -> Result<(), Errno> {
+    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::read(&file, &mut [0; 16]).map(drop)
+}
+
+fn see(pid: u32, started: u64) -> Result<(), Errno> {
+    let file =
+        rustix::fs::open(format!("/proc/{pid}/stat"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut text = [0; 1024];
+    let length = rustix::io::read(&file, &mut text)?;
+    let found = started_at(&String::from_utf8_lossy(&text[..length]));
+    if found == Some(started) { Ok(()) } else { Err(Errno::SRCH) }
+}
+
+/// When a process started, from the kernel's line about it.
+pub(crate) fn started_at(stat: &str) -> Option<u64> {
+    // The name comes before, in brackets, and may hold anything.
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(19)?.parse().ok()
+}
+
+fn connect(address: Option<SocketAddr>) -> Result<(), Errno> {
+    let address = address.ok_or(Errno::ADDRNOTAVAIL)?;
+    TcpStream::connect_timeout(&address, Duration::from_secs(1)).map(drop).map_err(errno)
+}
+
+fn signal(pid: u32) -> Result<(), Errno> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+    rustix::process::test_kill_process(pid)
+}
+
+fn hold_capability() -> Result<(), Errno> {
+    let sets = rustix::thread::capabilities(None)?;
+    if sets.permitted.is_empty() && sets.effective.is_empty() { Err(Errno::PERM) } else { Ok(()) }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
+fn errno(error: std::io::Error) -> Errno {
+    Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO))
+}

@@ -1,0 +1,96 @@
+//! Clearing up after jobs: a thread that waits for launchers to end, so that nobody else has to, and then removes
+//! what the host made for them.
+
+use std::process::Child;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use crate::machine::{Leaf, Scratch};
+
+/// A launcher kills what it keeps, and ends, when the host lets go of it. It also collects the dead, so nobody helps
+/// it before it has had this long.
+pub(crate) const HEAD_START: Duration = Duration::from_millis(200);
+/// One that has not ended by then is killed itself.
+const PATIENCE: Duration = Duration::from_secs(1);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+/// Something that cannot be removed, such as a group with a process in an endless system call, is left to the next
+/// start.
+const GIVE_UP: Duration = Duration::from_secs(60);
+
+/// What is left of a job when nobody wants it any more.
+#[derive(Debug)]
+pub(crate) struct Remains {
+    pub(crate) launcher: Child,
+    pub(crate) leaf: Leaf,
+    #[expect(dead_code, reason = "it removes its directory when dropped, and that is all it is kept for")]
+    pub(crate) scratch: Option<Scratch>,
+}
+
+/// Hands remains to the thread. It ends when all of these are gone and everything is cleared up.
+#[derive(Clone, Debug)]
+pub(crate) struct Undertaker {
+    inbox: Sender<Remains>,
+}
+
+impl Undertaker {
+    pub(crate) fn new() -> Self {
+        let (inbox, remains) = mpsc::channel();
+        // Without the thread the channel is closed, and `take` does the work where it is called.
+        let _ =
+            std::thread::Builder::new().name("sandbox-clearing".to_owned()).spawn(move || clear_up(&remains));
+        Self { inbox }
+    }
+
+    pub(crate) fn take(&self, remains: Remains) {
+        if let Err(mpsc::SendError(remains)) = self.inbox.send(remains) {
+            let mut case = Case::new(remains);
+            while !case.is_closed() {
+                std::thread::sleep(BETWEEN_LOOKS);
+            }
+        }
+    }
+}
+
+struct Case {
+    remains: Remains,
+    opened: Instant,
+    has_ended: bool,
+}
+
+impl Case {
+    fn new(remains: Remains) -> Self {
+        Self { remains, opened: Instant::now(), has_ended: false }
+    }
+
+    fn is_closed(&mut self) -> bool {
+        let age = self.opened.elapsed();
+        if !self.has_ended {
+            self.has_ended = !matches!(self.remains.launcher.try_wait(), Ok(None));
+        }
+        if age > HEAD_START {
+            self.remains.leaf.kill();
+        }
+        if age > PATIENCE {
+            let _ = self.remains.launcher.kill();
+            self.remains.leaf.kill_each();
+        }
+        (self.has_ended && self.remains.leaf.remove()) || age > GIVE_UP
+    }
+}
+
+fn clear_up(inbox: &Receiver<Remains>) {
+    let mut open: Vec<Case> = Vec::new();
+    loop {
+        let next = match open.is_empty() {
+            true => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            false => inbox.recv_timeout(BETWEEN_LOOKS),
+        };
+        match next {
+            Ok(remains) => open.push(Case::new(remains)),
+            Err(RecvTimeoutError::Disconnected) if open.is_empty() => return,
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(BETWEEN_LOOKS),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        open.retain_mut(|case| !case.is_closed());
+    }
+}

@@ -1,0 +1,252 @@
+//! The form of `diff -u` and `git diff`.
+//!
+//! The counts in `@@ -1,3 +1,4 @@` are only used to tell a removed line from the next header: models miscount, and
+//! what is applied is decided by the lines themselves, all of which must be found.
+
+use super::{Change, FilePatch, Hunk, Numbers, ParseError, Problem, Side, finish, numbers};
+
+/// Reads all lines. What stands in front of the first file is left out, such as the message of a mailed patch.
+pub(super) fn parse<'p>(lines: &[&'p str]) -> Result<Vec<FilePatch<'p>>, ParseError> {
+    let mut reader = Reader { lines, next: 0 };
+    let mut files = Vec::new();
+    while let Some(line) = reader.line() {
+        let number = reader.next + 1;
+        if line.starts_with("diff --git ") {
+            files.push(reader.git_file()?);
+        } else if reader.at_names() {
+            files.push(reader.plain_file(Header::default())?);
+        } else if line.starts_with("--- ") && !files.is_empty() {
+            return Err(Problem::NoNewName.at(number));
+        } else if line.starts_with("@@") {
+            return Err(Problem::NoFile.at(number));
+        } else if files.is_empty() || is_between_files(line) {
+            reader.next += 1;
+        } else if line == "-- " {
+            break;
+        } else {
+            return Err(Problem::NoHunkLine(line.to_owned()).at(number));
+        }
+    }
+    Ok(files)
+}
+
+fn is_between_files(line: &str) -> bool {
+    let tools = ["diff ", "Index: ", "=====", "Only in "];
+    line.trim().is_empty() || tools.iter().any(|start| line.starts_with(start))
+}
+
+/// What git says of a file before its hunks.
+#[derive(Default)]
+struct Header<'p> {
+    paths: Option<&'p str>,
+    new: bool,
+    deleted: bool,
+    executable: bool,
+    from: Option<&'p str>,
+    to: Option<&'p str>,
+}
+
+struct Reader<'l, 'p> {
+    lines: &'l [&'p str],
+    next: usize,
+}
+
+impl<'p> Reader<'_, 'p> {
+    fn line(&self) -> Option<&'p str> {
+        self.lines.get(self.next).copied()
+    }
+
+    /// Whether `---` and `+++` come next.
+    fn at_names(&self) -> bool {
+        let follows = self.lines.get(self.next + 1);
+        self.line().is_some_and(|line| line.starts_with("--- "))
+            && follows.is_some_and(|line| line.starts_with("+++ "))
+    }
+
+    fn git_file(&mut self) -> Result<FilePatch<'p>, ParseError> {
+        let first = self.next + 1;
+        let mut header = Header { paths: self.line().and_then(same_path), ..Header::default() };
+        self.next += 1;
+        while let Some(line) = self.line() {
+            if line.starts_with("diff --git ") || line.starts_with("@@") || self.at_names() {
+                break;
+            }
+            self.extended(&mut header, line)?;
+            self.next += 1;
+        }
+        if self.at_names() && self.names_belong_to(&header) {
+            return self.plain_file(header);
+        }
+        // No hunks: an empty file that comes or goes, or a name that changes.
+        let path = header.from.or(header.paths).ok_or_else(|| Problem::NoPath.at(first))?;
+        let change = match header {
+            Header { new: true, executable, .. } => Change::Add { content: String::new(), executable },
+            Header { deleted: true, .. } => Change::Delete { hunks: Vec::new() },
+            Header { to: Some(to), .. } => Change::Update { hunks: Vec::new(), move_to: Some(to) },
+            Header { .. } => return Err(Problem::NoHunk(path.to_owned()).at(first)),
+        };
+        Ok(FilePatch { path, change })
+    }
+
+    /// Whether `---` and `+++` name the file that `diff --git` named. A file without hunks has neither, and the names
+    /// that come next may be another's.
+    fn names_belong_to(&self, header: &Header<'p>) -> bool {
+        let named = |at: usize, prefix: &str| {
+            let name = self.lines.get(at).and_then(|line| line.get(4..)).unwrap_or_default();
+            let name = name.split('\t').next().unwrap_or_default().trim_end();
+            header.paths.is_none_or(|path| name.strip_prefix(prefix).unwrap_or(name) == path)
+        };
+        named(self.next, "a/") || named(self.next + 1, "b/")
+    }
+
+    fn extended(&self, header: &mut Header<'p>, line: &'p str) -> Result<(), ParseError> {
+        let number = self.next + 1;
+        let path = |text: &'p str| plain(text, number);
+        if let Some(mode) = line.strip_prefix("new file mode ") {
+            header.new = true;
+            header.executable = match mode.trim() {
+                "100644" => false,
+                "100755" => true,
+                _ => return Err(Problem::Unsupported(line.to_owned()).at(number)),
+            };
+        } else if line.starts_with("deleted file mode ") {
+            header.deleted = true;
+        } else if let Some(from) = line.strip_prefix("rename from ") {
+            header.from = Some(path(from)?);
+        } else if let Some(to) = line.strip_prefix("rename to ") {
+            header.to = Some(path(to)?);
+        } else if line.starts_with("GIT binary patch") || line.starts_with("Binary files ") {
+            return Err(Problem::Binary.at(number));
+        } else if ["old mode ", "new mode ", "copy from ", "copy to "]
+            .iter()
+            .any(|word| line.starts_with(word))
+        {
+            return Err(Problem::Unsupported(line.to_owned()).at(number));
+        }
+        Ok(())
+    }
+
+    /// `---`, `+++` and the hunks.
+    fn plain_file(&mut self, header: Header<'p>) -> Result<FilePatch<'p>, ParseError> {
+        let first = self.next + 1;
+        let side = |line: Option<&&'p str>| line.and_then(|line| line.get(4..)).unwrap_or_default();
+        let old = plain(side(self.lines.get(self.next)), first)?;
+        let new = plain(side(self.lines.get(self.next + 1)), first + 1)?;
+        self.next += 2;
+        let hunks = self.hunks()?;
+        let (old, new) = match (old, new) {
+            ("/dev/null", new) => (None, Some(new.strip_prefix("b/").unwrap_or(new))),
+            (old, "/dev/null") => (Some(old.strip_prefix("a/").unwrap_or(old)), None),
+            (old, new) => match (old.strip_prefix("a/"), new.strip_prefix("b/")) {
+                (Some(old), Some(new)) => (Some(old), Some(new)),
+                (Some(_), None) | (None, _) => (Some(old), Some(new)),
+            },
+        };
+        let no_hunk = |path: &str| Problem::NoHunk(path.to_owned()).at(first);
+        match (old, new) {
+            (None, None) => Err(Problem::NoPath.at(first)),
+            (None, Some(path)) => {
+                let content = added_content(&hunks)?;
+                Ok(FilePatch { path, change: Change::Add { content, executable: header.executable } })
+            }
+            (Some(path), _) if hunks.is_empty() => Err(no_hunk(path)),
+            (Some(path), None) => Ok(FilePatch { path, change: Change::Delete { hunks } }),
+            (Some(old), Some(new)) => {
+                let moved = header.to.is_some() || old != new;
+                let path = header.from.unwrap_or(old);
+                let move_to = moved.then(|| header.to.unwrap_or(new));
+                Ok(FilePatch { path, change: Change::Update { hunks, move_to } })
+            }
+        }
+    }
+
+    fn hunks(&mut self) -> Result<Vec<Hunk<'p>>, ParseError> {
+        let mut hunks = Vec::new();
+        while let Some(line) = self.line() {
+            let Some(header) = line.strip_prefix("@@") else { break };
+            let patch_line = self.next + 1;
+            self.next += 1;
+            let numbers = numbers(header.trim());
+            let mut hunk = Hunk { patch_line, ..Hunk::default() };
+            match &numbers {
+                Some(numbers) => hunk.stated = Some(numbers.start),
+                None => {
+                    let above = header.trim();
+                    let above = above.strip_suffix("@@").unwrap_or(above).trim();
+                    hunk.below.extend((!above.is_empty()).then_some(above));
+                }
+            }
+            self.hunk_lines(&mut hunk, numbers)?;
+            finish(&mut hunks, hunk)?;
+        }
+        Ok(hunks)
+    }
+
+    fn hunk_lines(&mut self, hunk: &mut Hunk<'p>, numbers: Option<Numbers>) -> Result<(), ParseError> {
+        let (mut old, mut new, mut blank) = (0, 0, 0);
+        while let Some(line) = self.line() {
+            let counted = numbers.as_ref().is_some_and(|numbers| old >= numbers.old && new >= numbers.new);
+            let follows_names = self.lines.get(self.next + 2).is_some_and(|line| line.starts_with("@@"));
+            let next_file = self.at_names() && (counted || follows_names);
+            let ends = line.starts_with("@@") || line.starts_with("diff ") || next_file;
+            if ends || (counted && (line == "-- " || is_between_files(line))) {
+                break;
+            }
+            if line.starts_with('\\') {
+                match hunk.lines.last() {
+                    Some((Side::Both, _)) => hunk.open_end = (true, true),
+                    Some((Side::Old, _)) => hunk.open_end.0 = true,
+                    Some((Side::New, _)) => hunk.open_end.1 = true,
+                    None => return Err(Problem::NoHunkLine(line.to_owned()).at(self.next + 1)),
+                }
+            } else if hunk.take(line) {
+                let side = hunk.lines.last().map(|(side, _)| *side);
+                old += usize::from(side != Some(Side::New));
+                new += usize::from(side != Some(Side::Old));
+                blank = if line.is_empty() { blank + 1 } else { 0 };
+            } else {
+                return Err(Problem::NoHunkLine(line.to_owned()).at(self.next + 1));
+            }
+            self.next += 1;
+        }
+        // More than was announced, and nothing in it: blank lines behind the hunk.
+        let announced = numbers.map_or(0, |numbers| numbers.old);
+        hunk.drop_blank_end(blank.min(old.saturating_sub(announced)));
+        Ok(())
+    }
+}
+
+/// The path of a `---` or `+++` line, without the time behind it.
+fn plain(text: &str, number: usize) -> Result<&str, ParseError> {
+    let path = text.split('\t').next().unwrap_or_default().trim_end();
+    match path {
+        "" => Err(Problem::NoPath.at(number)),
+        quoted if quoted.starts_with('"') => Err(Problem::QuotedPath(quoted.to_owned()).at(number)),
+        path => Ok(path),
+    }
+}
+
+/// The path in `diff --git a/PATH b/PATH`, where both are the same.
+fn same_path(line: &str) -> Option<&str> {
+    let both = line.strip_prefix("diff --git a/")?;
+    let path = both.get(..both.len().checked_sub(3)? / 2)?;
+    (both.get(path.len()..)?.strip_prefix(" b/")? == path).then_some(path)
+}
+
+/// The content of a new file.
+fn added_content(hunks: &[Hunk<'_>]) -> Result<String, ParseError> {
+    let mut content = String::new();
+    for hunk in hunks {
+        for (side, text) in &hunk.lines {
+            if *side != Side::New {
+                return Err(Problem::NoAddedLine((*text).to_owned()).at(hunk.patch_line));
+            }
+            content.push_str(text);
+            content.push('\n');
+        }
+    }
+    if hunks.last().is_some_and(|hunk| hunk.open_end.1) {
+        content.pop();
+    }
+    Ok(content)
+}

@@ -1,0 +1,137 @@
+//! What a call of `apply_patch` answers.
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolpost_model::ToolOutput;
+
+use super::plan::{Applied, ChangeKind, FileChange};
+use crate::native::files::{diff, names::shown};
+
+/// Most bytes of all diffs together.
+const DIFF_BYTES: usize = 48 * 1024;
+
+/// The files of the patch.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PatchResult {
+    /// In the order of the patch.
+    files: Vec<ChangedFile>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ChangedFile {
+    /// The file, relative to the workspace and without links.
+    path: String,
+    /// What happened to it.
+    change: Kind,
+    /// Where it was before it was moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    /// SHA-256 of its content now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+    /// SHA-256 of its content before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_sha256: Option<String>,
+    /// Lines added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    added_lines: Option<u64>,
+    /// Lines removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed_lines: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Added,
+    Updated,
+    Moved,
+    Deleted,
+    /// It was not changed, or was put back.
+    Unchanged,
+}
+
+/// Puts what was done into the call's output.
+pub(super) fn output(applied: Applied) -> Result<ToolOutput, serde_json::Error> {
+    let Applied { changes, stuck } = applied;
+    let (mut list, mut diffs, mut files) = (String::new(), String::new(), Vec::new());
+    for change in changes {
+        let stays = stuck.as_ref().is_none_or(|stuck| stuck.touches(&change));
+        let (old, new) = (change.old.as_deref(), change.new.as_deref());
+        let whole = change.kind == ChangeKind::Added;
+        let diff = diff::unified(&change.path, if whole { None } else { old }, new);
+        let counts =
+            diff.as_ref().map_or(String::new(), |diff| format!(" (+{} -{})", diff.added, diff.removed));
+        // Writing to a `String` cannot fail.
+        let _ = match (stays, &change.from) {
+            (false, _) => writeln!(list, "not changed: {}", shown(&change.path)),
+            (true, None) => writeln!(list, "{} {}{counts}", change.kind.as_str(), shown(&change.path)),
+            (true, Some(from)) => {
+                writeln!(list, "moved {} to {}{counts}", shown(from), shown(&change.path))
+            }
+        };
+        // Of a file that is new or gone the caller knows enough.
+        let shows = matches!(change.kind, ChangeKind::Updated | ChangeKind::Moved) && stays;
+        if let Some(diff) = diff.as_ref().filter(|_| shows) {
+            match diffs.len() + diff.text.len() > DIFF_BYTES {
+                true => {
+                    let _ = writeln!(diffs, "… [diff of {} not shown]", shown(&change.path));
+                }
+                false => diffs.push_str(&diff.text),
+            }
+        }
+        files.push(changed_file(change, stays, diff));
+    }
+    let count = files.len();
+    let summary = match &stuck {
+        None => format!("patched {count} {}", if count == 1 { "file" } else { "files" }),
+        Some(stuck) => format!(
+            "patched in part: {}; {} could not be put back",
+            stuck.reason,
+            stuck.changed.iter().map(|path| format!("`{}`", shown(path))).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    let text = if stuck.is_some() { format!("{summary}\n{list}{diffs}") } else { format!("{list}{diffs}") };
+    let structured = serde_json::to_value(PatchResult { files })?;
+    let output = ToolOutput::text(text).with_summary(summary).with_structured(structured);
+    Ok(ToolOutput { partial: stuck.is_some(), ..output })
+}
+
+fn changed_file(change: FileChange, stays: bool, diff: Option<diff::Diff>) -> ChangedFile {
+    let kind = match (stays, change.kind) {
+        (false, _) => Kind::Unchanged,
+        (true, ChangeKind::Added) => Kind::Added,
+        (true, ChangeKind::Updated) => Kind::Updated,
+        (true, ChangeKind::Moved) => Kind::Moved,
+        (true, ChangeKind::Deleted) => Kind::Deleted,
+    };
+    let diff = diff.filter(|_| stays);
+    ChangedFile {
+        path: change.path,
+        change: kind,
+        from: change.from,
+        sha256: change.sha256.filter(|_| stays),
+        previous_sha256: change.previous_sha256,
+        added_lines: diff.as_ref().map(|diff| diff.added),
+        removed_lines: diff.map(|diff| diff.removed),
+    }
+}
+
+impl ChangeKind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Updated => "updated",
+            Self::Moved => "moved",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+impl super::plan::Stuck {
+    fn touches(&self, change: &FileChange) -> bool {
+        self.changed.iter().any(|path| *path == change.path || Some(path) == change.from.as_ref())
+    }
+}

@@ -1,0 +1,93 @@
+//! What a change looks like, for models and people: a unified diff of bounded size.
+
+use std::{fmt::Write as _, time::Duration};
+
+use similar::{ChangeTag, TextDiff};
+
+use super::names::escaped;
+
+/// Most lines of one diff shown.
+const SHOWN_LINES: usize = 200;
+/// Most bytes of one diff shown.
+const SHOWN_BYTES: usize = 16 * 1024;
+/// Longest line shown whole, in characters.
+const LINE_CHARS: usize = 400;
+/// Larger texts are not compared: nobody reads the result.
+const COMPARED_BYTES: usize = 2 * 1024 * 1024;
+/// A comparison that takes longer is finished roughly.
+const COMPARED_FOR: Duration = Duration::from_millis(300);
+
+/// A change of one file.
+pub(crate) struct Diff {
+    /// Unified, with `a/` and `b/` in front of the path; ends with a newline unless it is empty.
+    pub(crate) text: String,
+    pub(crate) added: u64,
+    pub(crate) removed: u64,
+}
+
+/// Compares two contents of the file `path`. `None` stands for a file that does not exist.
+pub(crate) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Option<Diff> {
+    let (before, after) = (old.unwrap_or_default(), new.unwrap_or_default());
+    if before.len() + after.len() > COMPARED_BYTES {
+        return None;
+    }
+    let compared = TextDiff::configure().timeout(COMPARED_FOR).diff_lines(before, after);
+    let count =
+        |tag: ChangeTag| compared.iter_all_changes().filter(|change| change.tag() == tag).count() as u64;
+    let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
+    let name = |side: &str, content: Option<&str>| match content {
+        Some(_) => format!("{side}/{}", escaped(path)),
+        None => "/dev/null".to_owned(),
+    };
+    let mut unified = compared.unified_diff();
+    let whole = unified.context_radius(3).header(&name("a", old), &name("b", new)).to_string();
+    Some(Diff { text: bounded(&whole), added, removed })
+}
+
+fn bounded(whole: &str) -> String {
+    let mut text = String::with_capacity(whole.len().min(SHOWN_BYTES));
+    for (number, line) in whole.split_inclusive('\n').enumerate() {
+        if number == SHOWN_LINES || text.len() + line.len().min(LINE_CHARS * 4) > SHOWN_BYTES {
+            let left = whole.split_inclusive('\n').count() - number;
+            // Writing to a `String` cannot fail.
+            let _ = writeln!(text, "… [{left} more lines of the diff not shown]");
+            return text;
+        }
+        match line.char_indices().nth(LINE_CHARS) {
+            Some((end, _)) if end < line.trim_end().len() => {
+                let _ = writeln!(text, "{}… [cut]", &line[..end]);
+            }
+            Some(_) | None => text.push_str(line),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LINE_CHARS, SHOWN_BYTES, unified};
+
+    #[test]
+    fn a_change_is_shown_with_its_surroundings() {
+        let old: String = (1..=9).map(|n| format!("line {n}\n")).collect();
+        let new = old.replace("line 5", "line five");
+        let diff = unified("a.txt", Some(&old), Some(&new)).unwrap();
+        let expected = "--- a/a.txt\n+++ b/a.txt\n@@ -2,7 +2,7 @@\n line 2\n line 3\n line 4\n-line 5\n+line five\n \
+                        line 6\n line 7\n line 8\n";
+        assert_eq!((diff.text.as_str(), diff.added, diff.removed), (expected, 1, 1));
+        let gone = unified("a.txt", Some("x\n"), None).unwrap();
+        assert_eq!(gone.text, "--- a/a.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n");
+        assert!(unified("a.txt", Some("x\n"), Some("x\n")).unwrap().text.is_empty());
+    }
+
+    #[test]
+    fn a_diff_is_bounded_whatever_changed() {
+        let many = unified("a", Some(""), Some(&"x\n".repeat(100_000))).unwrap();
+        assert!(many.text.ends_with("… [99803 more lines of the diff not shown]\n"), "{}", many.text);
+        let wide = unified("a", Some(""), Some(&"é".repeat(500_000))).unwrap();
+        assert!(wide.text.len() < LINE_CHARS * 3 && wide.text.contains("é… [cut]\n"));
+        let both = unified("a", Some(""), Some(&format!("{}\n", "y".repeat(300)).repeat(1000))).unwrap();
+        assert!(both.text.len() < SHOWN_BYTES + 100 && both.added == 1000);
+        assert!(unified("a", Some(""), Some(&"z".repeat(3_000_000))).is_none());
+    }
+}

@@ -1,0 +1,154 @@
+//! A text as lines with their ends, and a search for several lines in a row. No I/O.
+
+use std::collections::HashMap;
+
+/// A line and how it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Line<'t> {
+    pub(crate) text: &'t str,
+    pub(crate) end: LineEnd,
+}
+
+/// How a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineEnd {
+    /// The text ends here.
+    Open,
+    Newline,
+    CarriageReturn,
+}
+
+impl LineEnd {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "",
+            Self::Newline => "\n",
+            Self::CarriageReturn => "\r\n",
+        }
+    }
+}
+
+/// The lines of a text.
+pub(crate) fn split(text: &str) -> Vec<Line<'_>> {
+    let line = |line| match str::strip_suffix(line, '\n') {
+        None => Line { text: line, end: LineEnd::Open },
+        Some(rest) => match rest.strip_suffix('\r') {
+            None => Line { text: rest, end: LineEnd::Newline },
+            Some(rest) => Line { text: rest, end: LineEnd::CarriageReturn },
+        },
+    };
+    text.split_inclusive('\n').map(line).collect()
+}
+
+/// Lines that can be searched many times: equal ones have the same number.
+pub(crate) struct Index<'t> {
+    numbers: HashMap<&'t str, usize>,
+    lines: Vec<usize>,
+}
+
+/// What a search found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Search {
+    /// Where all lines stand, at most a few places.
+    pub(crate) found: Vec<usize>,
+    /// The longest beginning that stands somewhere: where, and how many lines.
+    pub(crate) longest: (usize, usize),
+}
+
+impl<'t> Index<'t> {
+    pub(crate) fn new(lines: impl Iterator<Item = &'t str>) -> Self {
+        let mut numbers = HashMap::new();
+        let lines = lines
+            .map(|line| {
+                let next = numbers.len();
+                *numbers.entry(line).or_insert(next)
+            })
+            .collect();
+        Self { numbers, lines }
+    }
+
+    /// Whether `wanted` stands at `at`.
+    pub(crate) fn stands_at(&self, wanted: &[&str], at: usize) -> bool {
+        let lines = at.checked_add(wanted.len()).and_then(|end| self.lines.get(at..end));
+        lines.is_some_and(|lines| {
+            lines.iter().zip(wanted).all(|(line, wanted)| self.numbers.get(wanted) == Some(line))
+        })
+    }
+
+    /// Looks for `wanted`, which must not be empty, from `from` on; ends after `most` finds. The time is linear
+    /// (Knuth, Morris and Pratt), whatever file and patch are made of.
+    pub(crate) fn search(&self, wanted: &[&str], from: usize, most: usize) -> Search {
+        let wanted: Vec<Option<usize>> = wanted.iter().map(|line| self.numbers.get(line).copied()).collect();
+        let mut back = vec![0; wanted.len()];
+        let mut matched = 0;
+        for at in 1..wanted.len() {
+            while matched > 0 && wanted[at] != wanted[matched] {
+                matched = back[matched - 1];
+            }
+            matched += usize::from(wanted[at] == wanted[matched]);
+            back[at] = matched;
+        }
+        let mut search = Search::default();
+        matched = 0;
+        for (at, line) in self.lines.iter().enumerate().skip(from) {
+            while matched > 0 && wanted[matched] != Some(*line) {
+                matched = back[matched - 1];
+            }
+            matched += usize::from(wanted[matched] == Some(*line));
+            if matched > search.longest.1 {
+                search.longest = (at + 1 - matched, matched);
+            }
+            if matched == wanted.len() {
+                search.found.push(at + 1 - matched);
+                matched = back[matched - 1];
+                if search.found.len() == most {
+                    break;
+                }
+            }
+        }
+        search
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop, proptest};
+
+    use super::{Index, LineEnd, Search, split};
+
+    #[test]
+    fn ends_are_kept_apart_from_texts() {
+        let lines = split("a\r\n\nb\r");
+        let told: Vec<_> = lines.iter().map(|line| (line.text, line.end)).collect();
+        let expected = [("a", LineEnd::CarriageReturn), ("", LineEnd::Newline), ("b\r", LineEnd::Open)];
+        assert_eq!(told, expected);
+        assert!(split("").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn lines_put_together_are_the_text(text in "[ab\r\n]{0,20}") {
+            let joined: String = split(&text).iter().flat_map(|line| [line.text, line.end.as_str()]).collect();
+            assert_eq!(joined, text);
+        }
+
+        #[test]
+        fn a_search_finds_what_comparing_everywhere_finds(
+            lines in prop::collection::vec("[ab]", 0..30),
+            wanted in prop::collection::vec("[abc]", 1..5),
+            from in 0_usize..5,
+        ) {
+            let (lines, wanted): (Vec<_>, Vec<_>) =
+                (lines.iter().map(String::as_str).collect(), wanted.iter().map(String::as_str).collect());
+            let index = Index::new(lines.iter().copied());
+            let Search { found, .. } = index.search(&wanted, from, usize::MAX);
+            let everywhere: Vec<_> = (from..lines.len())
+                .filter(|at| lines[*at..].starts_with(&wanted))
+                .collect();
+            assert_eq!(found, everywhere);
+            for at in 0..35 {
+                assert_eq!(index.stands_at(&wanted, at), lines.get(at..).is_some_and(|rest| rest.starts_with(&wanted)));
+            }
+        }
+    }
+}

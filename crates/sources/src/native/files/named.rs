@@ -1,0 +1,106 @@
+//! The name of a thing in its directory, for tools that change names and not contents: a link is the link itself.
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+};
+
+use cap_std::fs::Dir;
+use rustix::fs::{FileType, Stat};
+
+use super::{
+    failure::PathError,
+    names::shown_path,
+    workspace::{Found, Workspace, open_listing},
+};
+
+/// How many names beneath a directory are looked at for protected ones.
+const LOOKED_AT: usize = 10_000;
+
+/// Something that exists, by its name in its open directory.
+pub(crate) struct Named {
+    pub(crate) parent: Dir,
+    pub(crate) name: OsString,
+    pub(crate) stat: Stat,
+    /// The real path of its directory and its name.
+    pub(crate) place: PathBuf,
+}
+
+impl Named {
+    /// Finds what `given` names and may be moved or deleted. Roots may not, nor what holds one.
+    pub(crate) fn locate(workspace: &Workspace, given: &str) -> Result<Self, PathError> {
+        let text = || given.to_owned();
+        let requested = workspace.request(given)?;
+        let located = workspace.locate_name(&requested)?;
+        match located.found {
+            Found::Missing { parent, rest } => {
+                Err(PathError::not_found(text(), &parent, &located.path, &rest))
+            }
+            Found::Directory(_) => match workspace.root_at(&located.path) {
+                Some(root) => Err(PathError::HoldsRoot {
+                    given: text(),
+                    root: root.to_owned(),
+                    relation: "this directory",
+                }),
+                None => Err(PathError::NoName { given: text() }),
+            },
+            Found::Entry { ref stat, .. } => {
+                if let Some(root) = workspace.root_within(&located.path, stat) {
+                    let root = root.to_owned();
+                    return Err(PathError::HoldsRoot {
+                        given: text(),
+                        root,
+                        relation: "there or beneath it",
+                    });
+                }
+                let located = located.writable(given)?;
+                let place = located.path;
+                match located.found {
+                    Found::Entry { parent, name, stat } => Ok(Self { parent, name, stat, place }),
+                    Found::Directory(_) | Found::Missing { .. } => Err(PathError::NoName { given: text() }),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn file_type(&self) -> FileType {
+        FileType::from_raw_mode(self.stat.st_mode)
+    }
+
+    pub(crate) fn is_directory(&self) -> bool {
+        self.file_type() == FileType::Directory
+    }
+}
+
+/// Why somebody should look before the directory `name` in `parent` is moved or deleted with all that is in it.
+/// `places` are the paths it has and will have: what is harmless here may be protected there.
+pub(crate) fn caution_beneath(
+    workspace: &Workspace,
+    (parent, name): (&Dir, &OsStr),
+    places: &[&Path],
+) -> Option<String> {
+    let mut looked_at = 0_usize;
+    let mut pending = vec![(open_listing(parent, name).ok()?, PathBuf::new())];
+    while let Some((dir, beneath)) = pending.pop() {
+        for entry in dir.entries().ok()?.flatten() {
+            looked_at += 1;
+            if looked_at > LOOKED_AT {
+                let place = places.first().map(|place| shown_path(place)).unwrap_or_default();
+                return Some(format!(
+                    "`{place}` holds more than {LOOKED_AT} names, too many to look for protected ones"
+                ));
+            }
+            let name = entry.file_name();
+            let beneath = beneath.join(&name);
+            for place in places.iter().map(|place| place.join(&beneath)) {
+                if let Some(reason) = workspace.protected_because(&place) {
+                    return Some(format!("`{}` is protected: {reason}", shown_path(&place)));
+                }
+            }
+            if entry.file_type().is_ok_and(|file_type| file_type.is_dir()) {
+                pending.extend(open_listing(&dir, &name).ok().map(|inner| (inner, beneath)));
+            }
+        }
+    }
+    None
+}

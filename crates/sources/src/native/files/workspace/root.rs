@@ -1,0 +1,35 @@
+//! One directory of a workspace.
+
+use std::path::{Path, PathBuf};
+
+use cap_std::{ambient_authority, fs::Dir};
+use rustix::fs::fstat;
+use toolpost_model::Access;
+
+use super::WorkspaceError;
+
+/// A directory that is held open.
+#[derive(Debug)]
+pub(crate) struct Root {
+    pub(crate) dir: Dir,
+    /// Absolute and without links. The name in records and messages.
+    pub(super) path: PathBuf,
+    /// Absolute, but spelled as the operator gave it: callers were told this name and will use it.
+    pub(super) given: PathBuf,
+    pub(crate) access: Access,
+    /// Device and inode: what it is, whatever name leads to it.
+    pub(super) identity: (u64, u64),
+}
+
+impl Root {
+    pub(super) fn open(given: &Path, access: Access) -> Result<Self, WorkspaceError> {
+        let open = || {
+            let absolute = std::path::absolute(given)?;
+            let path = std::fs::canonicalize(given)?;
+            let dir = Dir::open_ambient_dir(&path, ambient_authority())?;
+            let stat = fstat(&dir)?;
+            Ok(Self { dir, path, given: absolute, access, identity: (stat.st_dev, stat.st_ino) })
+        };
+        open().map_err(|source| WorkspaceError { path: given.to_owned(), source })
+    }
+}
