@@ -12,6 +12,7 @@ mod file_info;
 mod glob;
 mod grep;
 mod grep_bounds;
+mod http;
 mod list_directory;
 mod move_file;
 mod patch_garbage;
