@@ -70,7 +70,7 @@ fn launch(control: &OwnedFd, order: Order, stdin: Option<OwnedFd>) -> Result<(),
         let this = rustix::process::getpid();
         rustix::process::set_child_subreaper(Some(this))
             .map_err(at("adopt what the command leaves behind"))?;
-        return keeper::keep(control, &order, built, stdin, Tree::Descendants);
+        return keeper::keep(control, &order, &built, stdin, Tree::Descendants);
     }
     built.in_user_namespace = namespaces::enter(order.profile)?;
     // Opened before the first process takes the system's directories away from both.
@@ -101,7 +101,7 @@ fn first_process(
     privileges::no_new_privileges().map_err(at("renounce privileges"))?;
     privileges::drop_capabilities().map_err(at("drop capabilities"))?;
     keeper::die_with_parent().map_err(at("tie itself to the launcher"))?;
-    keeper::keep(control, order, built, stdin, Tree::Namespace)
+    keeper::keep(control, order, &built, stdin, Tree::Namespace)
 }
 
 fn is_isolated(order: &Order) -> bool {
@@ -134,7 +134,10 @@ fn take_order() -> Result<(OwnedFd, Order, Option<OwnedFd>), Errno> {
     }
     let mut body = vec![0; message::frame_length(head).map_err(|_| Errno::MSGSIZE)?];
     read_whole(&control, &mut body)?;
-    let order = serde_json::from_slice(&body).map_err(|_| Errno::BADMSG)?;
+    let order: Order = serde_json::from_slice(&body).map_err(|_| Errno::BADMSG)?;
+    if order.stdin_comes != passed.is_some() {
+        return Err(Errno::BADMSG);
+    }
     Ok((control, order, passed))
 }
 

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::pipe::PipeFlags;
 use tokio::io::AsyncWriteExt;
@@ -24,10 +25,11 @@ use crate::LAUNCH_ARGUMENT;
 use crate::error::LaunchError;
 use crate::job::{Job, Stderr, Stdin};
 use crate::machine::{Cgroups, HostName, Purpose, Scratch, system_secrets};
-use crate::message::{self, Message, Octets, Order};
+use crate::message::{self, Message, Octets};
 use crate::probe::ProbePlan;
 use crate::process::{Control, Process, Streams};
 use crate::undertaker::{Remains, Undertaker};
+use order::Errand;
 
 /// Starts commands in confines. Cheap to clone; all clones share what the self-test found.
 #[derive(Clone, Debug)]
@@ -52,8 +54,9 @@ struct Means {
 }
 
 impl Launcher {
-    /// `program` is a binary whose `main` calls [`launch_if_asked`](crate::launch_if_asked), usually this one. Tries
-    /// out what this machine can confine, which takes a moment and blocks.
+    /// `program` is a binary whose `main` calls [`launch_if_asked`](crate::launch_if_asked), of the same version as
+    /// this crate. For a host's own binary give `/proc/self/exe`, which stays the same when the file is replaced by a
+    /// newer one. Tries out what this machine can confine, which takes a moment and blocks.
     pub fn new(program: PathBuf) -> Self {
         Self::with_tier_at_most(program, SandboxTier::A)
     }
@@ -147,37 +150,32 @@ impl Drop for Charge {
 impl Means {
     fn spawn(&self, job: Job, tier: SandboxTier) -> Result<Spawned, LaunchError> {
         order::check(&job)?;
-        let isolated = tier == SandboxTier::A && job.confines.profile != SandboxProfile::None;
-        let purpose = if isolated { Purpose::Counting } else { Purpose::CountingAndKilling };
-        let scratch =
-            if isolated { None } else { Some(Scratch::new(&self.host).map_err(LaunchError::Launcher)?) };
-        let stderr_kind = job.stderr;
-        let (order, pass, stdin) = order::write(job, tier, &self.secrets, scratch.as_ref())?;
-        self.spawn_order(order, pass, stdin, stderr_kind, purpose, scratch)
+        let scratch = match is_isolated(tier, job.confines.profile) {
+            true => None,
+            false => Some(Scratch::new(&self.host).map_err(LaunchError::Launcher)?),
+        };
+        self.send_off(order::write(job, tier, &self.secrets, scratch)?)
     }
 
     /// The same with a probe in the command's place.
     fn spawn_probe(&self, job: Job, tier: SandboxTier, plan: ProbePlan) -> Result<Spawned, LaunchError> {
-        let (mut order, pass, stdin) = order::write(job, tier, &self.secrets, None)?;
-        order.probe = Some(plan);
-        self.spawn_order(order, pass, stdin, Stderr::Piped, Purpose::Counting, None)
+        let mut errand = order::write(job, tier, &self.secrets, None)?;
+        errand.order.probe = Some(plan);
+        self.send_off(errand)
     }
 
-    fn spawn_order(
-        &self,
-        mut order: Order,
-        pass: Option<OwnedFd>,
-        stdin: Option<OwnedFd>,
-        stderr_kind: Stderr,
-        purpose: Purpose,
-        scratch: Option<Scratch>,
-    ) -> Result<Spawned, LaunchError> {
+    fn send_off(&self, errand: Errand) -> Result<Spawned, LaunchError> {
+        let Errand { mut order, pass, stdin, stderr, scratch } = errand;
         let failed = LaunchError::Launcher;
         let (control, theirs) = UnixStream::pair().map_err(failed)?;
         let (stdout, their_stdout) = pipe()?;
-        let (stderr, their_stderr) = match stderr_kind {
+        let (stderr, their_stderr) = match stderr {
             Stderr::Piped => pipe().map(|(ours, theirs)| (Some(ours), theirs))?,
             Stderr::WithStdout => (None, their_stdout.try_clone().map_err(failed)?),
+        };
+        let purpose = match is_isolated(order.tier, order.profile) {
+            true => Purpose::Counting,
+            false => Purpose::CountingAndKilling,
         };
         let leaf = self.cgroups.leaf(&self.host, &order.limits, purpose);
         order.counting = leaf.counting.clone();
@@ -201,10 +199,20 @@ impl Means {
         let remains = Remains { launcher, leaf, scratch };
         let charge = Charge { remains: Some(remains), undertaker: self.undertaker.clone() };
         let mut bytes = message::frame(&order).map_err(failed)?;
-        let sent = send_head(&control, &bytes, pass.as_ref()).map_err(|errno| failed(errno.into()))?;
+        let sent = match send_head(&control, &bytes, pass.as_ref()) {
+            Ok(sent) => sent,
+            // Already gone, and heard of when its report is waited for.
+            Err(Errno::PIPE | Errno::CONNRESET) => 0,
+            Err(errno) => return Err(failed(errno.into())),
+        };
         bytes.drain(..sent);
         Ok(Spawned { charge, control, order: bytes, stdin, stdout, stderr })
     }
+}
+
+/// Whether the job has namespaces of its own.
+fn is_isolated(tier: SandboxTier, profile: SandboxProfile) -> bool {
+    tier == SandboxTier::A && profile != SandboxProfile::None
 }
 
 /// The first bytes, with the descriptor that goes along. They always fit into a new socket.

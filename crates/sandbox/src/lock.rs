@@ -62,6 +62,9 @@ pub struct LockedDown {
     pub address_space: u64,
 }
 
+/// None can be opened anyway; but the kernel refuses to watch more than this, even if they are there.
+const MOST_DESCRIPTORS: u64 = 64;
+
 /// What an interpreter needs: memory, the descriptors it has, time, and an end.
 const WORKER_CALLS: &[c_long] = &[
     libc::SYS_read,
@@ -117,6 +120,11 @@ pub fn lock_down(memory_bytes: u64) -> Result<LockedDown, LockDownError> {
     let address_space = address_space().map_err(failed("read its size"))?.saturating_add(memory_bytes);
     privileges::no_new_privileges().map_err(failed("renounce privileges"))?;
     privileges::drop_capabilities().map_err(failed("drop capabilities"))?;
+    // Once files are closed nobody can look.
+    let standing = Standing::look().map_err(failed("look at itself"))?;
+    if !standing.powerless {
+        return Err(failed("drop capabilities")(Errno::PERM));
+    }
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let fenced = Fence::new(Tcp::Refused, Neighbours::OutOfReach).and_then(Fence::close);
     let fenced =
@@ -124,15 +132,10 @@ pub fn lock_down(memory_bytes: u64) -> Result<LockedDown, LockDownError> {
     let bounds = [
         (Resource::Core, 0),
         (Resource::Fsize, 0),
-        (Resource::Nofile, 0),
+        (Resource::Nofile, MOST_DESCRIPTORS),
         (Resource::Nproc, 0),
         (Resource::As, address_space),
     ];
-    // The filter comes last, and lets nobody look afterwards.
-    let standing = Standing::look().map_err(failed("look at itself"))?;
-    if !standing.powerless {
-        return Err(failed("drop capabilities")(Errno::PERM));
-    }
     for (resource, bound) in bounds {
         rustix::process::setrlimit(resource, Rlimit { current: Some(bound), maximum: Some(bound) })
             .map_err(failed("set limits"))?;

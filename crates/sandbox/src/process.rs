@@ -11,9 +11,12 @@ use toolpost_model::AppliedSandbox;
 use crate::job::Ended;
 use crate::launcher::Charge;
 use crate::message::{Message, TERMINATE, take_frame};
+use crate::undertaker::HEAD_START;
 
 /// A launcher kills what it keeps within milliseconds. One that does not is killed itself.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 const SIGKILL: i32 = 9;
 
@@ -147,6 +150,17 @@ impl Process {
     /// Kills all that the command has started; returns when it is gone.
     pub async fn kill(&mut self) -> Ended {
         let _ = rustix::net::shutdown(&self.control.stream, rustix::net::Shutdown::Write);
+        if tokio::time::timeout(HEAD_START, self.until_gone()).await.is_err() {
+            self.kill_by_force().await;
+        }
+        match self.ended {
+            Some(ended) => ended,
+            None => self.has_ended(None, Some(SIGKILL)),
+        }
+    }
+
+    /// For a tree that grows faster than the launcher can fell it, and for a launcher that cannot.
+    async fn kill_by_force(&mut self) {
         if let Some(remains) = self.charge.remains() {
             remains.leaf.kill();
         }
@@ -154,12 +168,15 @@ impl Process {
             && let Some(remains) = self.charge.remains()
         {
             let _ = remains.launcher.kill();
-            remains.leaf.kill_each();
             self.until_gone().await;
         }
-        match self.ended {
-            Some(ended) => ended,
-            None => self.has_ended(None, Some(SIGKILL)),
+        let given_up = tokio::time::Instant::now() + PATIENCE;
+        while let Some(remains) = self.charge.remains()
+            && !remains.leaf.is_empty()
+            && tokio::time::Instant::now() < given_up
+        {
+            remains.leaf.kill_each();
+            tokio::time::sleep(BETWEEN_LOOKS).await;
         }
     }
 

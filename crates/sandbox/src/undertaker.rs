@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::machine::{Leaf, Scratch};
 
-/// A launcher ends by itself when the host lets go of it. If it cannot, it is killed.
+/// A launcher kills what it keeps, and ends, when the host lets go of it. It also collects the dead, so nobody helps
+/// it before it has had this long.
+pub(crate) const HEAD_START: Duration = Duration::from_millis(200);
+/// One that has not ended by then is killed itself.
 const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 /// Something that cannot be removed, such as a group with a process in an endless system call, is left to the next
@@ -19,6 +22,7 @@ const GIVE_UP: Duration = Duration::from_secs(60);
 pub(crate) struct Remains {
     pub(crate) launcher: Child,
     pub(crate) leaf: Leaf,
+    #[expect(dead_code, reason = "it removes its directory when dropped, and that is all it is kept for")]
     pub(crate) scratch: Option<Scratch>,
 }
 
@@ -38,7 +42,6 @@ impl Undertaker {
     }
 
     pub(crate) fn take(&self, remains: Remains) {
-        remains.leaf.kill();
         if let Err(mpsc::SendError(remains)) = self.inbox.send(remains) {
             let mut case = Case::new(remains);
             while !case.is_closed() {
@@ -64,9 +67,11 @@ impl Case {
         if !self.has_ended {
             self.has_ended = !matches!(self.remains.launcher.try_wait(), Ok(None));
         }
+        if age > HEAD_START {
+            self.remains.leaf.kill();
+        }
         if age > PATIENCE {
             let _ = self.remains.launcher.kill();
-            self.remains.leaf.kill();
             self.remains.leaf.kill_each();
         }
         (self.has_ended && self.remains.leaf.remove()) || age > GIVE_UP

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use landlock::RulesetError;
+use landlock::{AccessFs, BitFlags, RulesetError};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
@@ -29,14 +29,14 @@ const MOST_RULES: usize = 512;
 /// Returns when the command is being executed, or with the reason why it is not.
 pub(super) fn start(
     order: &Order,
-    built: Built,
+    built: &Built,
     stdin: Option<OwnedFd>,
 ) -> Result<(Pid, AppliedSandbox), Failure> {
     let (answers, speaks) =
         rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(at("make a pipe to the command"))?;
     let Some(child) = sys::fork().map_err(at("start the command"))? else {
         drop(answers);
-        become_command(order, &built, stdin, &speaks)
+        become_command(order, built, stdin, &speaks)
     };
     drop((speaks, stdin));
     match hear(&answers) {
@@ -173,9 +173,8 @@ fn build_fence(order: &Order, places: &[PathBuf]) -> Result<Fenced, RulesetError
         fence = fence.allow(Path::new("/dev"), fence::using())?;
     } else {
         for path in places {
-            fence = fence.allow(path, fence::reading())?;
+            fence = allow_named(fence, order, path, fence::reading())?;
         }
-        fence = fence.allow(Path::new("/etc"), fence::listing())?;
         for (name, ..) in room::DEVICES {
             fence = fence.allow(&Path::new("/dev").join(name), fence::using())?;
         }
@@ -184,9 +183,24 @@ fn build_fence(order: &Order, places: &[PathBuf]) -> Result<Fenced, RulesetError
         }
     }
     for root in order.roots.iter().filter(|root| root.writable) {
-        fence = fence.allow(root.path.path(), fence::writing())?;
+        fence = allow_named(fence, order, root.path.path(), fence::writing())?;
     }
     fence.close()
+}
+
+/// A place the order names, which may lie in the hands of earlier commands.
+fn allow_named(
+    fence: Fence,
+    order: &Order,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<Fence, RulesetError> {
+    match room::open_beneath_writable(order, path) {
+        Ok(Some(opened)) => fence.allow_opened(opened, access),
+        Ok(None) => fence.allow(path, access),
+        // A link, or gone.
+        Err(_) => Ok(fence),
+    }
 }
 
 /// What may be read where nothing can be hidden by a mount; and how many secrets lie in there that could not be left

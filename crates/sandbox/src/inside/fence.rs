@@ -1,6 +1,7 @@
 //! Landlock: which files a process may touch, whatever is mounted. The second wall where there are namespaces, and
 //! the only one for files where there are none.
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -15,11 +16,6 @@ const NEWEST: ABI = ABI::V9;
 /// May be looked at and executed.
 pub(crate) fn reading() -> BitFlags<AccessFs> {
     AccessFs::from_read(NEWEST)
-}
-
-/// Only the names in directories.
-pub(crate) fn listing() -> BitFlags<AccessFs> {
-    AccessFs::ReadDir.into()
 }
 
 /// Everything but making and commanding devices.
@@ -77,14 +73,23 @@ impl Fence {
     }
 
     /// A path that is not there is passed over: nothing can be done to it either.
-    pub(crate) fn allow(mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<Self, RulesetError> {
-        if let Ok(opened) = PathFd::new(path) {
-            let is_directory = rustix::fs::fstat(&opened)
-                .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir());
-            let access = if is_directory { access } else { access & AccessFs::from_file(NEWEST) };
-            if !access.is_empty() {
-                self.rules = self.rules.add_rule(PathBeneath::new(opened, access))?;
-            }
+    pub(crate) fn allow(self, path: &Path, access: BitFlags<AccessFs>) -> Result<Self, RulesetError> {
+        match PathFd::new(path) {
+            Ok(opened) => self.allow_opened(&opened, access),
+            Err(_) => Ok(self),
+        }
+    }
+
+    pub(crate) fn allow_opened(
+        mut self,
+        opened: impl AsFd,
+        access: BitFlags<AccessFs>,
+    ) -> Result<Self, RulesetError> {
+        let is_directory = rustix::fs::fstat(&opened)
+            .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir());
+        let access = if is_directory { access } else { access & AccessFs::from_file(NEWEST) };
+        if !access.is_empty() {
+            self.rules = self.rules.add_rule(PathBeneath::new(opened, access))?;
         }
         Ok(self)
     }
@@ -125,8 +130,8 @@ mod tests {
     fn siblings_of_what_is_hidden_are_named() {
         let tree = tempfile::tempdir().unwrap();
         let at = |name: &str| tree.path().join(name);
-        for name in ["a/secret", "a/plain", "b"] {
-            std::fs::create_dir_all(at(name)).unwrap();
+        for name in ["a", "a/secret", "a/plain", "b"] {
+            rustix::fs::mkdir(at(name), rustix::fs::Mode::RWXU).unwrap();
         }
         let sorted = |mut paths: Vec<PathBuf>| {
             paths.sort();

@@ -27,7 +27,7 @@ pub(super) enum Tree {
 pub(super) fn keep(
     control: &OwnedFd,
     order: &Order,
-    built: Built,
+    built: &Built,
     stdin: Option<OwnedFd>,
     tree: Tree,
 ) -> Result<(), Failure> {

@@ -39,7 +39,8 @@ pub(crate) struct Standing {
 
 impl Standing {
     pub(crate) fn look() -> Result<Self, Errno> {
-        let status = rustix::fs::open("/proc/self/status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let status =
+            rustix::fs::open("/proc/thread-self/status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut text = vec![0; 8192];
         let length = rustix::io::read(&status, &mut text)?;
         Ok(Self::read(&String::from_utf8_lossy(&text[..length])))

@@ -107,6 +107,7 @@ fn missing(order: &Order, built: &Built, found: &Found) -> Vec<String> {
     say(order.tier != SandboxTier::N, "nothing confines the command");
     say(isolated || landlock > 0, "files are not confined");
     say(isolated || landlock == 0 || landlock >= TRUNCATION, "files outside of the roots can be emptied");
+    say(isolated || landlock == 0, "modes, owners and times of files outside of the roots can be changed");
     say(!isolated || landlock > 0, "landlock, the second wall around files");
     say(found.standing.filtered, "a filter of system calls");
     say(found.standing.powerless, "capabilities are kept");
@@ -115,6 +116,8 @@ fn missing(order: &Order, built: &Built, found: &Found) -> Vec<String> {
     say(isolated || landlock >= SIGNALS, "other processes of this user can be signalled");
     let talks = found.sockets == Some(Sockets::Usual);
     say(isolated || !talks || landlock >= SOCKET_PATHS, "unix sockets of this machine can be connected to");
+    let shares_names = isolated && order.profile == SandboxProfile::Network;
+    say(!shares_names || landlock >= SIGNALS, "unix sockets without a path can be connected to");
     let no_network = matches!(order.profile, SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite);
     say(!no_network || found.sockets.is_some(), "the network can be reached");
     let writes = order.roots.iter().any(|root| root.writable);

@@ -2,10 +2,13 @@
 //! directories, the roots and nothing else are bound. What is not there cannot be reached, so nothing has to be
 //! forbidden by name, apart from the secrets that lie inside of what is bound.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
@@ -51,6 +54,8 @@ const COVER: &str = "/run/toolpost";
 const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
     .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
     .union(MountAttrFlags::MOUNT_ATTR_NODEV);
+const CLONE: OpenTreeFlags =
+    OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC).union(OpenTreeFlags::AT_RECURSIVE);
 const WRITABLE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
 /// What became of the paths the order names.
@@ -65,11 +70,13 @@ pub(super) struct Furnished {
 pub(super) fn furnish(order: &Order, in_user_namespace: bool) -> Result<Furnished, Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).map_err(at("keep mounts private"))?;
-    let links = system_links()?;
+    let links = system_links();
     let pieces = pieces(order)?;
     let devices = if in_user_namespace { device_pieces()? } else { Vec::new() };
+    // Before the old one is out of sight: a user namespace may only make what it can already see.
+    let processes = new_file_system("proc", &[], READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
     move_in(order)?;
-    lay_out(&links)?;
+    lay_out(&links, &processes)?;
     if devices.is_empty() {
         make_devices()?;
     }
@@ -93,7 +100,10 @@ struct Piece {
 
 impl Piece {
     fn take(path: &Path, attributes: MountAttrFlags) -> Result<Self, Errno> {
-        let tree = open_tree(path)?;
+        Self::from_tree(open_tree(path)?, path, attributes)
+    }
+
+    fn from_tree(tree: OwnedFd, path: &Path, attributes: MountAttrFlags) -> Result<Self, Errno> {
         sys::restrict_mount(&tree, attributes, Depth::AllBeneath)?;
         let is_directory = FileType::from_raw_mode(rustix::fs::fstat(&tree)?.st_mode) == FileType::Directory;
         Ok(Self { tree, target: path.to_owned(), is_directory })
@@ -117,15 +127,15 @@ impl Piece {
     }
 }
 
-fn system_links() -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
+fn system_links() -> Vec<(PathBuf, PathBuf)> {
     let mut links = Vec::new();
     let named = SYSTEM.iter().map(|name| Path::new("/").join(name));
     for path in named.chain([PathBuf::from("/run/current-system")]) {
         if let Ok(target) = rustix::fs::readlink(&path, Vec::new()) {
-            links.push((PathBuf::from(std::ffi::OsStr::new(&*target.to_string_lossy())), path));
+            links.push((PathBuf::from(OsStr::from_bytes(target.as_bytes())), path));
         }
     }
-    Ok(links)
+    links
 }
 
 /// All that is bound, the outer before the inner.
@@ -150,7 +160,9 @@ fn pieces(order: &Order) -> Result<Vec<Piece>, Failure> {
     wanted.sort_by_key(|(path, ..)| path.components().count());
     let mut pieces = Vec::with_capacity(wanted.len());
     for (path, attributes, absence) in wanted {
-        match Piece::take(&path, attributes) {
+        let taken = open_beneath_writable(order, &path)
+            .and_then(|place| Piece::from_tree(open_tree_of(&path, place.as_ref())?, &path, attributes));
+        match taken {
             Ok(piece) => pieces.push(piece),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if absence == Absence::Fine => {}
             Err(errno) => return Err(Failure::sandbox(format!("take `{}` along", path.display()), errno)),
@@ -197,7 +209,7 @@ fn move_in(order: &Order) -> Result<(), Failure> {
     rustix::process::chdir("/").map_err(at("enter the new root"))
 }
 
-fn lay_out(links: &[(PathBuf, PathBuf)]) -> Result<(), Failure> {
+fn lay_out(links: &[(PathBuf, PathBuf)], processes: &OwnedFd) -> Result<(), Failure> {
     for path in ["/dev", "/proc", "/run", "/var"] {
         make_directory(path, 0o755)?;
     }
@@ -206,9 +218,7 @@ fn lay_out(links: &[(PathBuf, PathBuf)]) -> Result<(), Failure> {
         let clone = Piece::take(Path::new(path), WRITABLE).map_err(at("make `/tmp`"))?;
         put(&clone.tree, Path::new(path)).map_err(at("make `/tmp`"))?;
     }
-    let proc = READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let proc = new_file_system("proc", &[], proc)?;
-    put(&proc, Path::new("/proc")).map_err(at("make `/proc`"))?;
+    put(processes, Path::new("/proc")).map_err(at("make `/proc`"))?;
     for (target, path) in LINKS {
         rustix::fs::symlink(*target, *path).map_err(at("make a link"))?;
     }
@@ -226,6 +236,10 @@ fn lay_out(links: &[(PathBuf, PathBuf)]) -> Result<(), Failure> {
 /// covered.
 fn guard(order: &Order) -> Result<Furnished, Failure> {
     let mut furnished = Furnished::default();
+    for path in between_root_and_guarded(order) {
+        let pinned = Piece::take(&path, WRITABLE).and_then(|piece| put(&piece.tree, &path));
+        pinned.map_err(|errno| Failure::sandbox(format!("pin `{}`", path.display()), errno))?;
+    }
     for path in order.protected.iter().map(Octets::path) {
         if is_link(path) {
             furnished.missing.push(format!("`{}` is a link and cannot be protected", path.display()));
@@ -251,6 +265,25 @@ fn guard(order: &Order) -> Result<Furnished, Failure> {
     Ok(furnished)
 }
 
+/// Directories on the way from a writable root to what is guarded in it, the outer first. Made mounts of their own
+/// they cannot be renamed; else what is in them would have another name for the next command, and no guard.
+fn between_root_and_guarded(order: &Order) -> BTreeSet<PathBuf> {
+    let mut between = BTreeSet::new();
+    for path in order.protected.iter().chain(&order.masked).map(Octets::path) {
+        if rustix::fs::lstat(path).is_err() {
+            continue;
+        }
+        let roots = order.roots.iter().filter(|root| path.starts_with(root.path.path()));
+        // The innermost, which says whether it can be written at all.
+        let Some(root) = roots.max_by_key(|root| root.path.bytes().len()).filter(|root| root.writable) else {
+            continue;
+        };
+        let above = path.ancestors().skip(1).take_while(|above| *above != root.path.path());
+        between.extend(above.map(Path::to_owned));
+    }
+    between
+}
+
 fn new_file_system(
     kind: &str,
     settings: &[(&str, u64)],
@@ -270,10 +303,28 @@ fn new_file_system(
     make().map_err(|errno| Failure::sandbox(format!("make a file system of type {kind}"), errno))
 }
 
+/// What lies in a writable root may have been replaced by an earlier command with a link to anywhere, so it is opened
+/// without following any. None: it lies in no such root, and nobody but the operator can have changed the way there.
+pub(super) fn open_beneath_writable(order: &Order, path: &Path) -> Result<Option<OwnedFd>, Errno> {
+    let writable = order.roots.iter().filter(|root| root.writable).map(|root| root.path.path());
+    let above = writable.filter(|root| *root != path && path.starts_with(root));
+    // The outermost: everything beneath it is in the commands' hands.
+    let Some(root) = above.min_by_key(|root| root.components().count()) else { return Ok(None) };
+    let inner = path.strip_prefix(root).map_err(|_| Errno::INVAL)?;
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    rustix::fs::openat2(open_path(root)?, inner, flags, Mode::empty(), resolve).map(Some)
+}
+
+fn open_tree_of(path: &Path, place: Option<&OwnedFd>) -> Result<OwnedFd, Errno> {
+    match place {
+        Some(place) => rustix::mount::open_tree(place, "", CLONE | OpenTreeFlags::AT_EMPTY_PATH),
+        None => open_tree(path),
+    }
+}
+
 fn open_tree(path: &Path) -> Result<OwnedFd, Errno> {
-    let recursive = OpenTreeFlags::AT_RECURSIVE;
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | recursive;
-    rustix::mount::open_tree(CWD, path, flags)
+    rustix::mount::open_tree(CWD, path, CLONE)
 }
 
 fn put(tree: &OwnedFd, target: &Path) -> Result<(), Errno> {

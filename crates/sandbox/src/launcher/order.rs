@@ -10,7 +10,7 @@ use toolpost_model::{Access, SandboxProfile, SandboxTier};
 
 use super::stdin_ends;
 use crate::error::{Failure, LaunchError};
-use crate::job::{Confines, Job};
+use crate::job::{Confines, Job, Stderr};
 use crate::machine::Scratch;
 use crate::message::{Counting, Octets, Order, OrderedRoot};
 
@@ -41,13 +41,23 @@ fn speakable(text: &OsStr) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// The order, the descriptor that goes along, and the host's end of standard input.
+/// An order, and what belongs to it that no message can carry.
+pub(super) struct Errand {
+    pub(super) order: Order,
+    /// Goes along.
+    pub(super) pass: Option<OwnedFd>,
+    /// The host's end of standard input.
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) stderr: Stderr,
+    pub(super) scratch: Option<Scratch>,
+}
+
 pub(super) fn write(
     job: Job,
     tier: SandboxTier,
     secrets: &[Octets],
-    scratch: Option<&Scratch>,
-) -> Result<(Order, Option<OwnedFd>, Option<OwnedFd>), LaunchError> {
+    scratch: Option<Scratch>,
+) -> Result<Errand, LaunchError> {
     let (pass, stdin) = stdin_ends(job.stdin)?;
     let confines = job.confines;
     let writes = match confines.profile {
@@ -73,10 +83,10 @@ pub(super) fn write(
         required: confines.required,
         stdin_comes: pass.is_some(),
         counting: Counting::default(),
-        scratch: scratch.map(|scratch| scratch.path().to_owned().into()),
+        scratch: scratch.as_ref().map(|scratch| scratch.path().to_owned().into()),
         probe: None,
     };
-    Ok((order, pass, stdin))
+    Ok(Errand { order, pass, stdin, stderr: job.stderr, scratch })
 }
 
 fn octets<T: Into<Octets>>(list: Vec<T>) -> Vec<Octets> {

@@ -160,6 +160,12 @@ impl Leaf {
         self.folders.iter().for_each(|folder| kill_members(folder));
     }
 
+    /// Nothing runs in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        let members = |folder: &PathBuf| fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+        self.folders.iter().all(|folder| members(folder).is_empty())
+    }
+
     /// False while something is left in it.
     pub(crate) fn remove(&mut self) -> bool {
         self.folders.retain(|folder| match fs::remove_dir(folder) {
