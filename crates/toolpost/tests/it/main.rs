@@ -9,6 +9,7 @@ mod workshop;
 
 mod a2e;
 mod a2e_crash;
+mod abuse;
 mod calls;
 mod commands;
 mod configuration;
