@@ -43,7 +43,7 @@ const LONGEST_SECONDS: u64 = 300;
 const TIMEOUT_MS: u64 = (LONGEST_SECONDS + 10) * 1000;
 
 /// The HTTP tools. Bodies are saved into files of `workspace`.
-pub fn tools(workspace: Arc<Workspace>, settings: NetworkSettings) -> Vec<Arc<dyn DynTool>> {
+pub(super) fn tools(workspace: Arc<Workspace>, settings: NetworkSettings) -> Vec<Arc<dyn DynTool>> {
     let network = Arc::new(Network { clients: Clients::new(settings.names.clone()), settings });
     vec![
         Arc::new(http_request::HttpRequest::new(workspace, network.clone())),

@@ -10,8 +10,8 @@ use toolpost_model::{
     ToolId,
 };
 use toolpost_sources::{
-    ChildSettings, CommandDeclaration, CommandError, CommandOutput, CommandParameter, NativeParts,
-    ParameterType, SpoolDirectory, Workspace, native_source,
+    CommandDeclaration, CommandError, CommandOutput, CommandParameter, NativeParts, ParameterType, Workspace,
+    native_source,
 };
 
 use crate::desk::input;

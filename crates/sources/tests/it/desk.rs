@@ -20,7 +20,7 @@ use toolpost_model::{
     Arguments, BoxFuture, CallContext, CallInput, CallPort, Content, DynTool, Effects, ErrorClass, EventBody,
     InvocationId, Principal, SessionId, ToolCall, ToolOutput,
 };
-use toolpost_sources::{Workspace, native_tools};
+use toolpost_sources::{NativeParts, Workspace, native_source};
 
 pub(crate) const SECRET: &str = "outside secret";
 

@@ -27,7 +27,7 @@ use toolpost_model::{
     BoxFuture, CallContext, CallPort, Content, DynTool, Effects, ErrorClass, EventBody, InvocationId,
     Principal, SessionId, ToolCall, ToolFailure, ToolOutput,
 };
-use toolpost_sources::{NameLookup, NetworkSettings, PrivateTarget, Workspace, http_tools};
+use toolpost_sources::{NameLookup, NativeParts, NetworkSettings, PrivateTarget, Workspace, native_source};
 
 use crate::desk::{Failed, input};
 
@@ -54,8 +54,10 @@ impl Net {
     pub(crate) fn with(settings: NetworkSettings) -> Self {
         let home = TempDir::new().unwrap();
         let workspace = Arc::new(Workspace::open(home.path()).unwrap());
-        let named = |tool: Arc<dyn DynTool>| (tool.declaration().tool_id.name().to_owned(), tool);
-        let tools = http_tools(workspace, settings).into_iter().map(named).collect();
+        let named =
+            |tool: &Arc<dyn DynTool>| (tool.declaration().tool_id.name().to_owned(), Arc::clone(tool));
+        let parts = NativeParts { network: settings, ..NativeParts::on(workspace) };
+        let tools = native_source(parts).unwrap().tools().map(named).collect();
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         Self { home, tools, runtime }
     }
