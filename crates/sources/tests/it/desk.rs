@@ -61,7 +61,7 @@ impl Desk {
         let mut desk = Self::new();
         let home = desk.home.path().canonicalize().unwrap();
         let workspace = prepare(&home, Workspace::open(&home.join("w")).unwrap());
-        desk.tools = named(native_tools(Arc::new(workspace)));
+        desk.tools = named(workspace);
         desk
     }
 
@@ -168,11 +168,12 @@ impl Desk {
 }
 
 pub(crate) fn tools_of(root: &Path) -> BTreeMap<String, Arc<dyn DynTool>> {
-    named(native_tools(Arc::new(Workspace::open(root).unwrap())))
+    named(Workspace::open(root).unwrap())
 }
 
-fn named(tools: Vec<Arc<dyn DynTool>>) -> BTreeMap<String, Arc<dyn DynTool>> {
-    tools.into_iter().map(|tool| (tool.declaration().tool_id.to_string(), tool)).collect()
+fn named(workspace: Workspace) -> BTreeMap<String, Arc<dyn DynTool>> {
+    let native = native_source(NativeParts::on(Arc::new(workspace))).unwrap();
+    native.tools().map(|tool| (tool.declaration().tool_id.to_string(), Arc::clone(tool))).collect()
 }
 
 fn runtime() -> Runtime {
