@@ -151,13 +151,6 @@ commands:
       |                    ^
     hint: did you mean `{path}`?
 
-    the parameter `path` of `commands.count_words` is never used
-     --> toolpost.yaml:6:13
-      |
-    6 |       path: { type: path }
-      |             ^
-    hint: write `{path}` where it belongs in `argv` or `stdin`, or leave it out
-
     `commands.count_words.parameters.lines.default` is `few`; it must be a whole number
      --> toolpost.yaml:7:40
       |
