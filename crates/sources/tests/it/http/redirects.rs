@@ -1,7 +1,8 @@
 use serde_json::{Value, json};
 use toolpost_model::ErrorClass;
+use toolpost_sources::PrivateTarget;
 
-use super::{Net, Server, body, facts, refused, reply};
+use super::{Net, Server, body, facts, listing, refused, reply};
 
 /// Redirects `/STATUS/rest` to what the query says, and answers everything else.
 fn redirector() -> Server {
@@ -159,4 +160,22 @@ fn keys_do_not_follow_to_another_origin_and_changes_are_not_repeated_there() {
     assert_eq!(there.seen().len(), before);
     // A POST that became a GET changes nothing there.
     assert_eq!(send(303, there.url("/"), "POST")["status"], 200);
+}
+
+#[test]
+fn a_failure_behind_a_redirect_does_not_promise_that_nothing_happened() {
+    let gone =
+        format!("http://{}/", std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    let server = redirector();
+    let mut settings = listing(&[&server]);
+    settings.private.push(PrivateTarget::parse(&gone).unwrap());
+    let net = Net::with(settings);
+    let first = net.request(json!({ "url": gone, "method": "POST" })).map(|_| ()).unwrap_err();
+    assert!(first.code == "cannot_connect" && first.untouched, "{first:?}");
+    let url = server.url(&format!("/303?{gone}"));
+    let second = net.request(json!({ "url": url, "method": "POST" })).map(|_| ()).unwrap_err();
+    assert!(second.code == "cannot_connect" && !second.untouched, "{second:?}");
+    let url = server.url("/303?http://10.0.0.1/");
+    let third = net.request(json!({ "url": url, "method": "POST" })).map(|_| ()).unwrap_err();
+    assert!(third.code == "private_address" && !third.untouched, "{third:?}");
 }
