@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use toolpost_model::{EffectClass, SandboxProfile};
+
 use crate::{
     ConfigDuration, ConfigError, ConfigErrors, HostConfig, Layer, Located, Notice, Standing,
     error::Complaint,
@@ -61,7 +63,10 @@ impl HostConfig {
     fn stay_within_profile(&mut self) {
         let limit = self.sandbox.profile;
         for command in &mut self.commands {
-            command.profile = command.profile.map(|own| if power(own) > power(limit) { limit } else { own });
+            // Without a profile of its own, a command that is for the network would get it.
+            let implied = (command.class == EffectClass::Network).then_some(SandboxProfile::Network);
+            let own = command.profile.or(implied);
+            command.profile = own.map(|own| if power(own) > power(limit) { limit } else { own });
         }
     }
 

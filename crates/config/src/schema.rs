@@ -87,6 +87,7 @@ fn native_defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("CommandEntry", "output", json!(CommandOutput::default().as_str())),
         ("CommandEntry", "success_codes", json!(CommandConfig::SUCCESS)),
         ("CommandEntry", "deferred", json!(false)),
+        ("ParameterEntry", "allow_dash", json!(false)),
         ("ParameterEntry", "type", json!(ParameterType::default().as_str())),
     ];
     placed(rows)

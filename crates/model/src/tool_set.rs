@@ -38,6 +38,11 @@ impl ToolSet {
         Self { name: name.into(), declarations, tools: Arc::new(by_id), when_session_closes: None }
     }
 
+    /// The tools themselves.
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<dyn DynTool>> {
+        self.tools.values()
+    }
+
     /// Calls `closed` when a session that used one of the tools ends: tools that keep something for a session let
     /// go of it there.
     #[must_use]

@@ -30,7 +30,8 @@ pub(super) fn check(
             let hint = "use up to 64 letters, digits and `_`, beginning with a letter".to_owned();
             complaints.push(Complaint::new(entry.at, message).hint(Some(hint)));
         }
-        let command = Checking { name: shown(name), entry: &entry.value, complaints }.command(name);
+        let command = Checking { name: shown(name), entry: &entry.value, meant: BTreeSet::new(), complaints }
+            .command(name);
         checked.push(Located {
             value: CommandConfig { place: source.place(entry.at), ..command },
             at: entry.at,
@@ -50,10 +51,12 @@ struct Checking<'a> {
     /// Fit to be shown.
     name: String,
     entry: &'a CommandEntry,
+    /// Parameters that were probably meant where another name stands. Nobody need hear of those twice.
+    meant: BTreeSet<&'a str>,
     complaints: &'a mut Vec<Complaint>,
 }
 
-impl Checking<'_> {
+impl<'a> Checking<'a> {
     fn command(mut self, name: &str) -> CommandConfig {
         let entry = self.entry;
         self.values();
@@ -169,12 +172,13 @@ impl Checking<'_> {
                 return Template::default();
             }
         };
-        let known = &self.entry.parameters;
+        let known: &'a BTreeMap<_, _> = &self.entry.parameters;
         let unknown: BTreeSet<&str> =
             template.parameters().filter(|name| !known.contains_key(*name)).collect();
         for name in unknown {
             let message = format!("`{{{}}}` in `{key}` is no parameter of this command", shown(name));
             let near = nearest(name, known.keys().map(String::as_str));
+            self.meant.extend(near);
             let hint = near.map_or_else(
                 || format!("declare `{}` under `parameters`, or write `{{{{` for a brace", shown(name)),
                 |near| format!("did you mean `{{{near}}}`?"),
@@ -188,7 +192,7 @@ impl Checking<'_> {
     fn unused<'t>(&mut self, templates: impl Iterator<Item = &'t Template>) {
         let used: BTreeSet<&str> = templates.flat_map(Template::parameters).collect();
         for (name, parameter) in &self.entry.parameters {
-            if !used.contains(name.as_str()) {
+            if !used.contains(name.as_str()) && !self.meant.contains(name.as_str()) {
                 let name = shown(name);
                 let message = format!("the parameter `{name}` of `commands.{}` is never used", self.name);
                 let hint =

@@ -16,7 +16,8 @@ pub struct CommandEntry {
     /// What the tool does and when to use it. The model reads this.
     pub description: Located<String>,
     /// The program and its arguments. No shell reads them: `{name}` stands for a parameter, in an argument of its
-    /// own or as part of one, and `{{` for a brace. An argument whose parameter has no value is left out.
+    /// own or as part of one, and `{{` for a brace. An argument whose parameter has no value is left out, and
+    /// `{name?--flag}` is the argument `--flag` where the parameter is true or given.
     #[schemars(length(min = 1))]
     pub argv: Located<Vec<Located<String>>>,
     /// What the model may give, by name.
@@ -31,7 +32,8 @@ pub struct CommandEntry {
     /// How long one run may take.
     #[serde(default)]
     pub timeout: Option<Located<ConfigDuration>>,
-    /// What the program may do, where that is not what `sandbox.profile` says.
+    /// What the program may do. Where nobody says: `read-only` for the class `read`, `network` for the class
+    /// `network`, and what `sandbox.profile` says for others.
     #[serde(default)]
     pub profile: Option<Located<SandboxProfile>>,
     /// What the tool's calls count as, for rules and modes. You vouch for it.
@@ -53,7 +55,7 @@ pub struct CommandEntry {
     /// Whether the tool stays out of lists until a search shows it.
     #[serde(default)]
     pub deferred: Option<Located<bool>>,
-    /// The most output that is read; the run is ended beyond it.
+    /// The most output that is shown whole or, for `json` and `lines`, taken.
     #[serde(default)]
     pub max_output: Option<Located<ByteSize>>,
 }
@@ -73,8 +75,10 @@ pub struct ParameterEntry {
     pub default: Option<Located<Scalar>>,
     /// Whether the model must give it: without a default, yes.
     pub required: Option<Located<bool>>,
-    /// A regular expression that a `string` must match; `^` and `$` tie it to the ends.
+    /// A regular expression that the whole of a `string` must match.
     pub pattern: Option<Located<String>>,
+    /// Whether a value may begin with `-` where the program could take it for an option.
+    pub allow_dash: Option<Located<bool>>,
     /// The smallest `integer` or `number`.
     pub minimum: Option<Located<Number>>,
     /// The largest `integer` or `number`.

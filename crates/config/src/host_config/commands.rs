@@ -24,7 +24,7 @@ pub struct CommandConfig {
     pub working_directory: Option<PathBuf>,
     /// How long one run may take.
     pub timeout: Option<Duration>,
-    /// What it may do, where that is not what the sandbox's own profile says.
+    /// What it may do. Where nobody says, that follows from its class and the sandbox's own profile.
     pub profile: Option<SandboxProfile>,
     /// What its calls count as.
     pub class: EffectClass,
@@ -38,7 +38,7 @@ pub struct CommandConfig {
     pub success_codes: Vec<i32>,
     /// Whether it stays out of lists until a search shows it.
     pub deferred: bool,
-    /// The most output that is read, in bytes.
+    /// The most output that is shown or, for JSON and lines, taken, in bytes.
     pub max_output: Option<u64>,
     /// File and line of its entry.
     pub place: String,
@@ -64,6 +64,8 @@ pub struct ParameterConfig {
     pub default: Option<Value>,
     /// Whether the model must give it. Never together with a default.
     pub required: bool,
+    /// Whether a value may begin with `-` where the program could take it for an option.
+    pub allow_dash: bool,
 }
 
 /// What values a parameter takes.
@@ -71,7 +73,7 @@ pub struct ParameterConfig {
 pub enum ParameterKind {
     /// A text.
     String {
-        /// A regular expression that must be found in it. Its syntax is right.
+        /// A regular expression that the whole of it must match. Its syntax is right.
         pattern: Option<String>,
     },
     /// A whole number.
@@ -98,7 +100,12 @@ pub enum ParameterKind {
 
 /// A text with places for parameters. It prints as it is written in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Template(pub Vec<Piece>);
+pub struct Template {
+    /// The parameter that must be given, or be true, for the text to be there at all: `{name?text}`.
+    pub condition: Option<String>,
+    /// Its parts.
+    pub pieces: Vec<Piece>,
+}
 
 /// A part of a [`Template`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,21 +119,25 @@ pub enum Piece {
 impl Template {
     /// The names of the parameters in it.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|piece| match piece {
+        let filled_in = self.pieces.iter().filter_map(|piece| match piece {
             Piece::Parameter(name) => Some(name.as_str()),
             Piece::Text(_) => None,
-        })
+        });
+        self.condition.as_deref().into_iter().chain(filled_in)
     }
 }
 
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for piece in &self.0 {
+        if let Some(name) = &self.condition {
+            write!(f, "{{{name}?")?;
+        }
+        for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}"))?,
                 Piece::Parameter(name) => write!(f, "{{{name}}}")?,
             }
         }
-        Ok(())
+        if self.condition.is_some() { f.write_str("}") } else { Ok(()) }
     }
 }

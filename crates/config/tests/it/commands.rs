@@ -29,7 +29,7 @@ fn check(text: &str, message: &str, hint: Option<&str>) {
 }
 
 fn template(pieces: &[Piece]) -> Template {
-    Template(pieces.to_vec())
+    Template { condition: None, pieces: pieces.to_vec() }
 }
 
 fn text(text: &str) -> Piece {
@@ -75,6 +75,7 @@ fn each_key_reaches_its_own_setting() {
         kind: ParameterKind::Path,
         default: None,
         required: true,
+        allow_dash: false,
     };
     assert_eq!(count_words.parameters, [path]);
     assert_eq!(count_words.argv[2], template(&[parameter("path")]));
@@ -88,9 +89,16 @@ fn each_key_reaches_its_own_setting() {
         kind: ParameterKind::Integer { minimum: Some(1), maximum: Some(1000) },
         default: Some(json!(10)),
         required: false,
+        allow_dash: false,
     };
     assert_eq!(top_lines.parameters[0], count);
-    assert_eq!(top_lines.parameters[1].kind, ParameterKind::String { pattern: Some("\\S".to_owned()) });
+    let reverse = &top_lines.parameters[1];
+    assert_eq!((&reverse.kind, reverse.required), (&ParameterKind::Boolean, false));
+    let condition = Template { condition: Some("reverse".to_owned()), pieces: vec![text("-r")] };
+    assert_eq!(top_lines.argv[5], condition);
+    let words = &top_lines.parameters[2];
+    let pattern = ParameterKind::String { pattern: Some("(?s).*\\S.*".to_owned()) };
+    assert_eq!((&words.kind, words.allow_dash), (&pattern, true));
     assert_eq!(top_lines.stdin, Some(template(&[parameter("text")])));
     assert_eq!(top_lines.working_directory.as_deref(), Some(".".as_ref()));
     assert_eq!((top_lines.output, top_lines.success_codes), (CommandOutput::Lines, vec![0, 141]));
@@ -143,13 +151,6 @@ commands:
       |                    ^
     hint: did you mean `{path}`?
 
-    the parameter `path` of `commands.count_words` is never used
-     --> toolpost.yaml:6:13
-      |
-    6 |       path: { type: path }
-      |             ^
-    hint: write `{path}` where it belongs in `argv` or `stdin`, or leave it out
-
     `commands.count_words.parameters.lines.default` is `few`; it must be a whole number
      --> toolpost.yaml:7:40
       |
@@ -182,6 +183,11 @@ fn argv() {
     let braces = "a parameter is written `{name}`, and a brace itself `{{` or `}}`";
     let awk = "`{print $1}` in `commands.x.argv`: a `{` without a parameter's name and a `}` behind it";
     check(&one("argv: [awk, '{print $1}']"), awk, Some(braces));
+    let part =
+        "`x{p?y}` in `commands.x.argv`: `{name?text}` is a whole argument, and its text holds no braces";
+    check(&one("argv: [x, 'x{p?y}', '{p}'], parameters: { p: {} }"), part, Some(braces));
+    let optional = "the program `{p?ls}` would be the model's to choose";
+    check(&one("argv: ['{p?ls}'], parameters: { p: {} }"), optional, Some(name_it));
     let close = "`a}` in `commands.x.argv`: a `}` without a `{` before it";
     check(&one("argv: [x, 'a}']"), close, Some(braces));
     check(&one("argv: [x, \"a\\0b\"]"), "`commands.x.argv` holds a NUL character", None);

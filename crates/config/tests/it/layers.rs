@@ -238,13 +238,15 @@ fn untrusted_files_may_narrow_what_code_can_do() {
 #[test]
 fn a_tightened_profile_and_ceiling_hold_for_commands() {
     let host = "commands:\n  a: { description: d, argv: [a], profile: none, timeout: 5m }\n  \
-                b: { description: d, argv: [b], profile: read-only }\n  c: { description: d, argv: [c] }\n";
+                b: { description: d, argv: [b], profile: read-only }\n  c: { description: d, argv: [c] }\n  \
+                d: { description: d, argv: [d], class: network }\n";
+    let read_only = Some(SandboxProfile::ReadOnly);
     let profiles = |config: &HostConfig| -> Vec<_> { config.commands.iter().map(|c| c.profile).collect() };
     let (config, _) = resolve(&[trusted(host), untrusted("mode: plan")]);
-    assert_eq!(profiles(&config), [Some(SandboxProfile::None), Some(SandboxProfile::ReadOnly), None]);
+    assert_eq!(profiles(&config), [Some(SandboxProfile::None), read_only, None, None]);
     let project = "sandbox: { profile: read-only }\nlimits: { deadline_ceiling: 1m }\n";
     let (config, notices) = resolve(&[trusted(host), untrusted(project)]);
-    assert_eq!(profiles(&config), [Some(SandboxProfile::ReadOnly), Some(SandboxProfile::ReadOnly), None]);
+    assert_eq!(profiles(&config), [read_only, read_only, None, read_only]);
     assert_eq!(config.commands[0].timeout, Some(Duration::from_secs(60)));
     assert!(notices.is_empty());
 }

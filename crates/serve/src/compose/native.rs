@@ -203,7 +203,7 @@ fn parameter(parameter: &ParameterConfig) -> (String, CommandParameter) {
         description: parameter.description.clone().unwrap_or_default(),
         required: parameter.required,
         default: parameter.default.clone(),
-        allow_dash: false,
+        allow_dash: parameter.allow_dash,
     };
     (parameter.name.clone(), made)
 }

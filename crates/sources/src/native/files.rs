@@ -82,6 +82,22 @@ fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str, acces
     declaration
 }
 
+/// Says in the description which roots there are besides the primary one: nobody could guess their paths.
+fn tell_roots(declaration: &mut Declaration, workspace: &Workspace) {
+    let told: Vec<String> = workspace
+        .roots()
+        .skip(1)
+        .map(|(path, access)| match access {
+            Access::Read => format!("`{}` (read-only)", path.display()),
+            Access::Write => format!("`{}`", path.display()),
+        })
+        .collect();
+    if !told.is_empty() {
+        let more = format!(" Absolute paths beneath {} work too.", told.join(" and "));
+        declaration.description.push_str(&more);
+    }
+}
+
 /// Reads the arguments without copying them: content may be megabytes, and three stages look at it.
 pub(super) fn arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, serde_json::Error> {
     A::deserialize(input.arguments().value())

@@ -1,7 +1,7 @@
 //! Declared commands up to the point where a process would start: which declarations are taken, and what they say of
 //! themselves.
 
-use std::{collections::BTreeMap, os::fd::OwnedFd, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -10,8 +10,8 @@ use toolpost_model::{
     ToolId,
 };
 use toolpost_sources::{
-    ChildSettings, CommandDeclaration, CommandError, CommandOutput, CommandParameter, NativeParts,
-    ParameterType, SpoolDirectory, Workspace, native_source,
+    CommandDeclaration, CommandError, CommandOutput, CommandParameter, NativeParts, ParameterType, Workspace,
+    native_source,
 };
 
 use crate::desk::input;
@@ -47,13 +47,8 @@ fn id() -> ToolId {
 
 fn bench(command: CommandDeclaration) -> Result<Bench, CommandError> {
     let folder = tempfile::tempdir().unwrap();
-    let source = native_source(NativeParts {
-        workspace: Arc::new(Workspace::open(folder.path()).unwrap()),
-        launcher: None,
-        children: ChildSettings::default(),
-        spool: SpoolDirectory::from(OwnedFd::from(std::fs::File::open(folder.path()).unwrap())),
-        commands: vec![command],
-    })?;
+    let workspace = Arc::new(Workspace::open(folder.path()).unwrap());
+    let source = native_source(NativeParts { commands: vec![command], ..NativeParts::on(workspace) })?;
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let scope =
         SessionScope { session_id: SessionId::new("s"), principal: toolpost_model::Principal::agent("test") };
@@ -90,10 +85,17 @@ fn a_declaration_that_cannot_work_says_why() {
     check(with(command(&["x", "{a}"]), "a", pattern), "no regular expression");
     let default = |kind, value| CommandParameter { default: Some(value), ..parameter(kind) };
     check(
-        with(command(&["x", "{a}"]), "a", default(ParameterType::Integer, json!("one"))),
+        with(
+            command(&["x", "{a}"]),
+            "a",
+            default(ParameterType::Integer { minimum: None, maximum: None }, json!("one")),
+        ),
         "the default of `a`",
     );
-    let both = CommandParameter { required: true, ..default(ParameterType::Integer, json!(1)) };
+    let both = CommandParameter {
+        required: true,
+        ..default(ParameterType::Integer { minimum: None, maximum: None }, json!(1))
+    };
     check(with(command(&["x", "{a}"]), "a", both), "is required, so its default");
     check(with(command(&["x"]), "a-b", text()), "not a name for a parameter");
     let named = |name: &str| CommandDeclaration { name: name.to_owned(), ..command(&["x"]) };
@@ -113,7 +115,10 @@ fn the_schema_comes_from_the_parameters() {
     declared = with(
         declared,
         "n",
-        CommandParameter { default: Some(json!(3)), ..parameter(ParameterType::Integer) },
+        CommandParameter {
+            default: Some(json!(3)),
+            ..parameter(ParameterType::Integer { minimum: None, maximum: None })
+        },
     );
     declared = with(declared, "p", required(ParameterType::Path));
     declared = with(declared, "c", parameter(ParameterType::Choice(vec!["a".to_owned(), "b".to_owned()])));

@@ -9,20 +9,21 @@ use toolpost_model::ErrorClass;
 use crate::desk::{Desk, structured, text};
 
 /// Runs `test` on a thread that may not override file permissions; the workers it starts inherit that.
-fn as_ordinary_user(test: impl FnOnce(Desk) + Send) {
+pub(crate) fn as_ordinary_user(test: impl FnOnce(Desk) + Send) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut sets = capabilities(None).unwrap();
             let overriding =
                 CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH | CapabilitySet::FOWNER;
             sets.effective -= overriding;
+            sets.permitted -= overriding;
             set_capabilities(None, sets).unwrap();
             test(Desk::new());
         });
     });
 }
 
-fn set_mode(desk: &Desk, name: &str, mode: u32) {
+pub(crate) fn set_mode(desk: &Desk, name: &str, mode: u32) {
     fs::set_permissions(desk.path(name), fs::Permissions::from_mode(mode)).unwrap();
 }
 

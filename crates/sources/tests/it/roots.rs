@@ -60,6 +60,15 @@ fn every_root_is_read_and_places_are_named_from_the_primary_one() {
 }
 
 #[test]
+fn descriptions_tell_the_other_roots() {
+    let desk = desk_with_roots();
+    let told = desk.tool("files.read_file").declaration().description;
+    assert!(told.contains(&format!("`{}` (read-only)", absolute(&desk, "lib"))), "{told}");
+    assert!(told.contains(&format!("`{}` work too", absolute(&desk, "scratch"))), "{told}");
+    assert!(!Desk::new().tool("files.read_file").declaration().description.contains("Absolute paths"));
+}
+
+#[test]
 fn links_lead_from_root_to_root_and_nowhere_else() {
     let desk = desk_with_roots();
     desk.link("to_lib", desk.beside("lib"));

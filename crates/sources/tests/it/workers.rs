@@ -141,3 +141,36 @@ fn threads_are_made_when_needed_and_end_with_the_workspace() {
     }
     assert!(file_threads() <= before, "the threads are still there");
 }
+
+/// A host looks whether to stop on the worker's own thread, so it can try there what a tool gone wrong would.
+#[test]
+fn a_worker_reaches_nothing_outside_of_the_roots() {
+    let probe = std::thread::spawn(|| toolpost_sandbox::confine_thread(&[])).join().unwrap();
+    if probe.landlock_abi.is_none() {
+        // This kernel has no second wall; the path rules are tested elsewhere.
+        return;
+    }
+    let desk = Desk::new();
+    desk.file("a.txt", "inside");
+    let (inside, outside) = (desk.path("a.txt"), desk.outside());
+    let (tell, told) = mpsc::channel();
+    let port = Port::new(move |look| {
+        if look == 0 {
+            let tries = [
+                std::fs::read(&inside).map(|_| ()),
+                std::fs::write(&inside, "changed"),
+                std::fs::read(outside.join("secret.txt")).map(|_| ()),
+                std::fs::write(outside.join("new.txt"), ""),
+                std::fs::read("/proc/self/environ").map(|_| ()),
+                std::fs::rename(&inside, outside.join("taken.txt")),
+            ];
+            tell.send(tries.map(|tried| tried.is_ok())).unwrap();
+        }
+        false
+    });
+    desk.call_with("files.read_file", json!({ "path": "a.txt" }), port).0.unwrap();
+    assert_eq!(told.recv().unwrap(), [true, true, false, false, false, false]);
+    desk.outside_is_untouched();
+    // Only the workers are confined.
+    assert!(std::fs::read(desk.outside().join("secret.txt")).is_ok());
+}

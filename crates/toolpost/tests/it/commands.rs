@@ -61,7 +61,7 @@ async fn every_template_becomes_one_argument_and_no_shell_sees_it() {
 #[tokio::test]
 async fn a_value_cannot_become_an_option() {
     let dashing = CommandParameter { allow_dash: true, ..plain() };
-    let integer = parameter(ParameterType::Integer);
+    let integer = parameter(ParameterType::Integer { minimum: None, maximum: None });
     let argv = [SHOW[0], SHOW[1], "{lead}", "--x={inner}", "{free}", "{number}", "--", "{after}"];
     let parameters =
         [("lead", plain()), ("inner", plain()), ("free", dashing), ("number", integer), ("after", plain())];
@@ -82,7 +82,10 @@ async fn values_are_checked_by_type_choice_and_pattern() {
     let choice = parameter(ParameterType::Choice(vec!["red".to_owned(), "blue".to_owned()]));
     let pattern = parameter(ParameterType::Text { pattern: Some("[a-z]+".to_owned()) });
     let with_default = CommandParameter { default: Some(json!("red")), ..choice };
-    let required = CommandParameter { required: true, ..parameter(ParameterType::Number) };
+    let required = CommandParameter {
+        required: true,
+        ..parameter(ParameterType::Number { minimum: Some(1.into()), maximum: Some(3.into()) })
+    };
     let argv = [SHOW[0], SHOW[1], "{colour}", "{word}", "{n}"];
     let shop = shop(command(&argv, &[("colour", with_default), ("word", pattern), ("n", required)])).await;
     assert_eq!(text(&call(&shop, json!({ "n": 1.5 })).await), "<red>\n<1.5>\n");
@@ -93,6 +96,8 @@ async fn values_are_checked_by_type_choice_and_pattern() {
     for (arguments, at) in [
         (json!({}), "n"),
         (json!({ "n": "1" }), "n"),
+        (json!({ "n": 0.5 }), "n"),
+        (json!({ "n": 3.5 }), "n"),
         (json!({ "n": 1, "colour": "green" }), "colour"),
         (json!({ "n": 1, "word": "ab1" }), "word"),
         (json!({ "n": 1, "word": "ab\nc" }), "word"),
@@ -133,9 +138,9 @@ async fn json_and_lines_are_read_from_standard_output_alone() {
         change(&mut declared);
         call(&shop(declared).await, json!({})).await
     };
-    let json = run(CommandOutput::Json, "echo noise >&2; echo '{\"a\": [1, 2]}'", |_| {}).await;
+    let json = run(CommandOutput::Json, "echo noise >&2; echo '{{\"a\": [1, 2]}}'", |_| {}).await;
     assert_eq!(json.structured_content, Some(json!({ "a": [1, 2] })), "{json:#?}");
-    let broken = run(CommandOutput::Json, "echo noise >&2; echo 'oops {'", |_| {}).await;
+    let broken = run(CommandOutput::Json, "echo noise >&2; echo 'oops {{'", |_| {}).await;
     let error = broken.error.clone().unwrap();
     assert_eq!((error.class, error.code.as_ref()), (ErrorClass::ExecutionFailed, "not_json"));
     assert!(error.message.contains("`try` did not write JSON"), "{}", error.message);

@@ -61,7 +61,7 @@ fn a_credential_that_cannot_be_used_ends_the_command() {
         let ran = home.check("credential_open_to_others", &CALL).expect(2);
         assert!(!ran.stderr.contains(SECRET), "{}", ran.stderr);
     }
-    for text in ["short", "two\nlines and more", "not äscii at all", &"x".repeat(9000)] {
+    for text in ["tiny", "two\nlines and more", "not äscii at all", &"x".repeat(9000)] {
         write(text, 0o600);
         let ran = home.run(&CALL).expect(2);
         assert!(ran.stderr.contains("the credential `github` (mine.yaml:3) is "), "{}", ran.stderr);

@@ -71,11 +71,11 @@ impl Workshop {
         };
         change(&mut plan);
         let parts = NativeParts {
-            workspace: Arc::new(Workspace::open(&workspace).unwrap()),
             launcher: plan.launcher,
             children: plan.children,
             spool: SpoolDirectory::from(OwnedFd::from(std::fs::File::open(folder.path()).unwrap())),
             commands: plan.commands,
+            ..NativeParts::on(Arc::new(Workspace::open(&workspace).unwrap()))
         };
         let source = native_source(parts).unwrap();
         let host = TestHost::build(|builder| govern(builder.source(source))).await;

@@ -40,6 +40,7 @@ pub(super) fn check(
         description: entry.description.as_ref().map(|text| text.value.trim().to_owned()),
         kind,
         required: entry.required.map_or(default.is_none(), |required| required.value),
+        allow_dash: entry.allow_dash.is_some_and(|allow| allow.value),
         default,
     }
 }

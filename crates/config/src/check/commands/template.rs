@@ -11,11 +11,19 @@ pub(super) enum TemplateError {
     Open,
     #[error("a `}}` without a `{{` before it")]
     Close,
+    #[error("`{{name?text}}` is a whole argument, and its text holds no braces")]
+    Condition,
 }
 
 /// Reads a template. A single brace that makes no parameter is refused, not taken for itself: `{print}` may be
 /// meant for awk, and `{path }` may be a slip.
 pub(super) fn parse(text: &str) -> Result<Template, TemplateError> {
+    if let Some((name, text)) = condition(text) {
+        if text.contains(['{', '}']) {
+            return Err(TemplateError::Condition);
+        }
+        return Ok(Template { condition: Some(name.to_owned()), pieces: vec![Piece::Text(text.to_owned())] });
+    }
     let mut pieces = Vec::new();
     let mut literal = String::new();
     let mut rest = text;
@@ -30,7 +38,8 @@ pub(super) fn parse(text: &str) -> Result<Template, TemplateError> {
         let inner = brace.strip_prefix('{').ok_or(TemplateError::Close)?;
         let (name, after) = inner.split_once('}').ok_or(TemplateError::Open)?;
         if !is_name(name) {
-            return Err(TemplateError::Open);
+            let conditional = name.split_once('?').is_some_and(|(name, _)| is_name(name));
+            return Err(if conditional { TemplateError::Condition } else { TemplateError::Open });
         }
         if !literal.is_empty() {
             pieces.push(Piece::Text(std::mem::take(&mut literal)));
@@ -43,7 +52,13 @@ pub(super) fn parse(text: &str) -> Result<Template, TemplateError> {
     if !literal.is_empty() || pieces.is_empty() {
         pieces.push(Piece::Text(literal));
     }
-    Ok(Template(pieces))
+    Ok(Template { condition: None, pieces })
+}
+
+/// The halves of `{name?text}`.
+fn condition(text: &str) -> Option<(&str, &str)> {
+    let (name, text) = text.strip_prefix('{')?.strip_suffix('}')?.split_once('?')?;
+    is_name(name).then_some((name, text))
 }
 
 #[cfg(test)]
@@ -65,9 +80,18 @@ mod tests {
             ("ü{{}}", vec![text("ü{}")]),
         ] {
             let template = parse(written).unwrap();
-            assert_eq!(template.0, expected, "{written}");
+            assert_eq!((template.condition.as_deref(), &template.pieces), (None, &expected), "{written}");
             assert_eq!(template.to_string(), written);
         }
+    }
+
+    #[test]
+    fn an_argument_can_depend_on_a_parameter() {
+        let template = parse("{all?--all=a?b}").unwrap();
+        assert_eq!(template.condition.as_deref(), Some("all"));
+        assert_eq!(template.pieces, [Piece::Text("--all=a?b".to_owned())]);
+        assert_eq!(template.parameters().collect::<Vec<_>>(), ["all"]);
+        assert_eq!(template.to_string(), "{all?--all=a?b}");
     }
 
     #[test]
@@ -80,6 +104,10 @@ mod tests {
             ("{1st}", TemplateError::Open),
             ("x}", TemplateError::Close),
             ("{a}}", TemplateError::Close),
+            ("x{a?b}", TemplateError::Condition),
+            ("{a?{b}}", TemplateError::Condition),
+            ("{a?b}{c}", TemplateError::Condition),
+            ("{?b}", TemplateError::Open),
         ] {
             assert_eq!(parse(written), Err(expected), "{written}");
         }

@@ -9,7 +9,8 @@ use std::{
 
 use toolpost_model::{
     AccessKind, CallInput, CancelSupport, ClassFact, Declaration, EffectClass, Effects, ExecutionKind,
-    Lifecycle, OutputStream, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput,
+    Lifecycle, Loading, OutputStream, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolId, ToolKind,
+    ToolOutput,
 };
 use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
 
@@ -172,6 +173,7 @@ impl Tool for CommandTool {
         declaration.toolkit = "commands".to_owned();
         declaration.tags = vec!["command".to_owned(), declared.class.as_str().to_owned()];
         declaration.search_hint = declared.argv.first().cloned().unwrap_or_default();
+        declaration.loading = if declared.deferred { Loading::Deferred } else { Loading::Eager };
         declaration.input.schema = Arc::new(schema::of(declared));
         declaration.output.schema = output::schema(declared.output).map(Arc::new);
         if let Some(setup) = self.children.missing_setup() {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Number, Value};
 use toolpost_model::{Refusal, ToolFailure};
 
 use super::{
@@ -74,8 +74,12 @@ impl Parameter {
     /// The text of a value, or what is wrong with it.
     fn text(&self, value: &Value) -> Result<String, String> {
         let text = match (&self.declared.kind, value) {
-            (ParameterType::Integer { .. }, Value::Number(number)) if !number.is_f64() => number.to_string(),
-            (ParameterType::Number { .. }, Value::Number(number)) => number.to_string(),
+            (ParameterType::Integer { minimum, maximum }, Value::Number(number)) if !number.is_f64() => {
+                in_bounds(number, minimum.map(Number::from).as_ref(), maximum.map(Number::from).as_ref())?
+            }
+            (ParameterType::Number { minimum, maximum }, Value::Number(number)) => {
+                in_bounds(number, minimum.as_ref(), maximum.as_ref())?
+            }
             (ParameterType::Boolean, Value::Bool(flag)) => flag.to_string(),
             (ParameterType::Choice(values), Value::String(text)) if !values.contains(text) => {
                 return Err(format!("`{}` is none of `{}`", shown(text), values.join("`, `")));
@@ -99,6 +103,21 @@ impl Parameter {
             Some(_) | None => Ok(text),
         }
     }
+}
+
+/// The text of a number that is neither too small nor too large.
+fn in_bounds(number: &Number, minimum: Option<&Number>, maximum: Option<&Number>) -> Result<String, String> {
+    let beyond = |bound: &Number, is_beyond: fn(f64, f64) -> bool| {
+        let both = number.as_f64().zip(bound.as_f64());
+        both.is_none_or(|(number, bound)| is_beyond(number, bound))
+    };
+    if let Some(minimum) = minimum.filter(|bound| beyond(bound, |number, bound| number < bound)) {
+        return Err(format!("`{number}` is less than {minimum}"));
+    }
+    if let Some(maximum) = maximum.filter(|bound| beyond(bound, |number, bound| number > bound)) {
+        return Err(format!("`{number}` is more than {maximum}"));
+    }
+    Ok(number.to_string())
 }
 
 /// The values of one call, by parameter. A flag that is not set, and a parameter that is not given, have none.

@@ -17,7 +17,7 @@ use super::{
     arguments, checked_arguments, declare,
     entry_type::EntryType,
     names::{escaped, shown},
-    read_effects,
+    read_effects, tell_roots,
     worker::on_worker,
     workspace::Workspace,
 };
@@ -80,6 +80,7 @@ impl Tool for ListDirectory {
              where they point and are not followed.",
             Access::Read,
         );
+        tell_roots(&mut declaration, &self.workspace);
         declaration.title = Some("List directory".to_owned());
         declaration.search_hint = "ls dir tree folder files browse".to_owned();
         declaration.input.examples = vec![json!({}), json!({ "path": "src", "depth": 2 })];

@@ -15,7 +15,9 @@ use toolpost_model::{
 };
 
 use self::{report::ReadResult, scan::ReadError};
-use super::{arguments, checked_arguments, declare, read_effects, worker::on_worker, workspace::Workspace};
+use super::{
+    arguments, checked_arguments, declare, read_effects, tell_roots, worker::on_worker, workspace::Workspace,
+};
 
 pub(super) struct ReadFile {
     workspace: Arc<Workspace>,
@@ -68,6 +70,7 @@ impl Tool for ReadFile {
              `expected_sha256`.",
             Access::Read,
         );
+        tell_roots(&mut declaration, &self.workspace);
         declaration.title = Some("Read file".to_owned());
         declaration.search_hint = "open view cat show content lines head image".to_owned();
         declaration.input.examples = vec![

@@ -178,6 +178,11 @@ impl Target {
         self.finish(temporary, digest::hex(hasher))
     }
 
+    /// Begins new content beside the old, invisibly, that comes in pieces.
+    pub(super) fn grow(self) -> Result<Growing, WriteError> {
+        Ok(Growing { temporary: self.temporary()?, target: self, hasher: Sha256::new(), bytes: 0 })
+    }
+
     fn stage_now(self, content: &[u8]) -> Result<Staged, WriteError> {
         let temporary = self.temporary()?;
         temporary.write(content).map_err(|error| self.failed(error))?;
@@ -230,6 +235,36 @@ impl Target {
             }
             (Err(error), _) => Err(self.failed(error)),
         }
+    }
+}
+
+/// New content that comes in pieces.
+pub(super) struct Growing {
+    /// Goes before the directories that were made for it.
+    temporary: Temporary,
+    target: Target,
+    hasher: Sha256,
+    bytes: u64,
+}
+
+impl Growing {
+    /// Takes another piece.
+    pub(super) fn push(&mut self, piece: &[u8]) -> Result<(), WriteError> {
+        self.temporary.write(piece).map_err(|error| self.target.failed(error))?;
+        self.hasher.update(piece);
+        self.bytes += piece.len() as u64;
+        Ok(())
+    }
+
+    /// How much has come.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// All pieces have come.
+    pub(super) fn finish(self) -> Result<Staged, WriteError> {
+        let Self { temporary, target, hasher, .. } = self;
+        target.finish(temporary, digest::hex(hasher))
     }
 }
 

@@ -9,8 +9,10 @@ use super::{client::ClientError, target::TargetRefusal};
 /// Why there is no answer, or not all of one.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HttpError {
-    #[error("{refusal}")]
-    Refused { refusal: TargetRefusal, redirected: bool },
+    #[error(transparent)]
+    Refused(#[from] TargetRefusal),
+    #[error("after a redirect: {0}")]
+    Redirected(Box<HttpError>),
     #[error(transparent)]
     Client(#[from] ClientError),
     #[error("`{host}` cannot be reached: {}", told(.source))]
@@ -39,8 +41,8 @@ fn told(error: &reqwest::Error) -> String {
     let mut source = error.source();
     while let Some(inner) = source {
         let text = inner.to_string();
-        // Layers of the client repeat what the one beneath them said.
-        if !parts.iter().any(|part| part.contains(&text)) {
+        // Layers of the client say that they are layers, or repeat what the one beneath them said.
+        if !text.starts_with("client error") && !parts.iter().any(|part| part.contains(&text)) {
             parts.push(text);
         }
         source = inner.source();
@@ -53,10 +55,10 @@ fn told(error: &reqwest::Error) -> String {
 
 impl HttpError {
     /// An error of sending: the guard's word is found among its sources.
-    pub(super) fn sending(host: String, error: reqwest::Error, redirected: bool) -> Self {
+    pub(super) fn sending(host: String, error: reqwest::Error) -> Self {
         let source = error.without_url();
         if let Some(refusal) = refusal_in(&source) {
-            return Self::Refused { refusal, redirected };
+            return Self::Refused(refusal);
         }
         match source.is_connect() {
             true => Self::Connect { host, source },
@@ -67,11 +69,10 @@ impl HttpError {
     pub(super) fn into_failure(self) -> ToolFailure {
         let failure = ToolFailure::of(self.class(), self.to_string());
         match self {
-            Self::Refused { refusal, redirected: false } => refusal.into_failure().untouched(),
-            Self::Refused { refusal, redirected: true } => {
-                let mut failure = refusal.into_failure();
-                failure.message = format!("a redirect was not followed: {}", failure.message);
-                failure
+            Self::Refused(refusal) => refusal.into_failure().untouched(),
+            // The request before the redirect may have changed something.
+            Self::Redirected(error) => {
+                ToolFailure { message: failure.message, untouched: None, ..error.into_failure() }
             }
             Self::Client(ClientError::Tls(_)) => failure
                 .code("no_certificates")
@@ -98,7 +99,8 @@ impl HttpError {
 
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Refused { refusal, .. } => refusal.class(),
+            Self::Refused(refusal) => refusal.class(),
+            Self::Redirected(error) => error.class(),
             Self::Client(_) => ErrorClass::SetupRequired,
             Self::Connect { .. } | Self::Broken { .. } | Self::CutOff { .. } => {
                 ErrorClass::DependencyUnavailable

@@ -92,9 +92,9 @@ pub(super) async fn run(
     let mut seen: HashSet<(Method, Url)> = HashSet::new();
     loop {
         seen.insert((outgoing.method.clone(), outgoing.target.url.clone()));
-        let response = send(clients, &outgoing, deadline, !hops.is_empty()).await?;
+        let response = send(clients, &outgoing, deadline).await.map_err(|error| later(error, &hops))?;
         let step = match outgoing.redirects {
-            Redirects::Follow => next(&outgoing, &response)?,
+            Redirects::Follow => next(&outgoing, &response).map_err(|error| later(error, &hops))?,
             Redirects::Show => Next::Stay(None),
         };
         let (url, keep_body) = match step {
@@ -104,7 +104,7 @@ pub(super) async fn run(
             }
         };
         let target = Target::of(url, &settings.private)
-            .map_err(|refusal| HttpError::Refused { refusal, redirected: true })?;
+            .map_err(|refusal| HttpError::Redirected(Box::new(refusal.into())))?;
         let to = target.url.to_string();
         if hops.len() == MAX_REDIRECTS {
             return Err(HttpError::TooManyRedirects { limit: MAX_REDIRECTS, to });
@@ -158,12 +158,7 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-async fn send(
-    clients: &Clients,
-    outgoing: &Outgoing<'_>,
-    deadline: Deadline,
-    redirected: bool,
-) -> Result<Response, HttpError> {
+async fn send(clients: &Clients, outgoing: &Outgoing<'_>, deadline: Deadline) -> Result<Response, HttpError> {
     let client = clients.of(&outgoing.target)?;
     let mut request = Request::new(outgoing.method.clone(), outgoing.target.url.clone());
     *request.headers_mut() = outgoing.headers.clone();
@@ -174,14 +169,21 @@ async fn send(
     let answer = tokio::time::timeout_at(deadline.at, client.execute(request)).await;
     let response = answer
         .map_err(|_| deadline.missed(outgoing.host(), 0))?
-        .map_err(|error| HttpError::sending(outgoing.host(), error, redirected))?;
+        .map_err(|error| HttpError::sending(outgoing.host(), error))?;
     // The addresses were looked at before the connection was made. This look is for the day somebody changes how
     // the client connects.
     if let Some(peer) = response.remote_addr() {
-        let checked = outgoing.target.check_peer(peer.ip());
-        checked.map_err(|refusal| HttpError::Refused { refusal, redirected })?;
+        outgoing.target.check_peer(peer.ip())?;
     }
     Ok(response)
+}
+
+/// An error at this hop: behind a redirect it says so.
+fn later(error: HttpError, hops: &[Hop]) -> HttpError {
+    match hops {
+        [] => error,
+        [..] => HttpError::Redirected(Box::new(error)),
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -76,7 +76,7 @@ impl HttpRequest {
         };
         let arrived = exchange::run(clients, settings, outgoing, deadline).await;
         let Arrived { response, target, hops, stopped_because } = arrived.map_err(HttpError::into_failure)?;
-        let mut answer = Answer::new(&response, target, hops, stopped_because, credential);
+        let mut answer = Answer::new(&response, &target, hops, stopped_because, credential);
         match saving {
             // What an error says is for the caller and not for the file.
             Some(saving) if response.status().is_success() => {

@@ -90,10 +90,11 @@ impl Target {
 
     /// Looks once more at who answered.
     pub(super) fn check_peer(&self, peer: IpAddr) -> Result<(), TargetRefusal> {
-        let by_address =
+        let is_literal =
             literal(&self.url).is_some_and(|address| address.to_canonical() == peer.to_canonical());
-        match AddressKind::of(peer) {
-            Some(kind) if !self.reach.allows(kind) && !(by_address && self.reach == Reach::Listed) => {
+        let is_listed = self.reach == Reach::Listed && is_literal;
+        match AddressKind::of(peer).filter(|kind| !self.reach.allows(*kind)) {
+            Some(kind) if !is_listed => {
                 let host = self.url.host_str().unwrap_or_default().to_owned();
                 Err(TargetRefusal::Peer { host, address: peer, kind })
             }

@@ -62,9 +62,9 @@ impl Tool for ProcessKill {
         let was_alive = entry.is_alive();
         if was_alive {
             if arguments.force {
-                entry.kill()
+                entry.kill();
             } else {
-                entry.terminate()
+                entry.terminate();
             }
             tokio::select! {
                 () = entry.gone() => {}

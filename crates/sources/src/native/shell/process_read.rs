@@ -67,7 +67,7 @@ struct ReadResult {
     /// Nothing comes after this part any more.
     at_end: bool,
     /// Bytes that are no UTF-8 were replaced.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     lossy: bool,
 }
 

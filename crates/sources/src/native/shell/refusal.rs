@@ -74,11 +74,12 @@ enum Complaint {
     Denied,
     NotPermitted,
     Network,
+    Refused,
     NoSpace,
     NoProcesses,
 }
 
-const COMPLAINTS: [(&str, Complaint); 17] = [
+const COMPLAINTS: [(&str, Complaint); 19] = [
     ("read-only file system", Complaint::ReadOnly),
     ("erofs", Complaint::ReadOnly),
     ("permission denied", Complaint::Denied),
@@ -93,6 +94,8 @@ const COMPLAINTS: [(&str, Complaint); 17] = [
     ("name or service not known", Complaint::Network),
     ("failed to lookup address", Complaint::Network),
     ("eai_again", Complaint::Network),
+    ("connection refused", Complaint::Refused),
+    ("econnrefused", Complaint::Refused),
     ("no space left on device", Complaint::NoSpace),
     ("fork: retry: resource temporarily unavailable", Complaint::NoProcesses),
     ("cannot fork", Complaint::NoProcesses),
@@ -126,17 +129,23 @@ fn read(line: &str, scene: &Scene<'_>) -> Option<SandboxRefusal> {
     let lower = line.to_lowercase();
     let (_, complaint) = COMPLAINTS.iter().find(|(words, _)| lower.contains(words))?;
     let offline = scene.applied.net.starts_with("none");
+    let without_network = |message| plain(RefusalKind::Network, message, "sandbox.profile: network");
     let network = || {
-        let message = "looks like the command wanted the network, which it does not have in this sandbox; services \
-                       on this machine count too";
-        plain(RefusalKind::Network, message, "sandbox.profile: network")
+        without_network("looks like the command wanted the network, which it does not have in this sandbox")
     };
+    let on_this_machine = ["localhost", "127.0.0.1", "::1"].iter().any(|name| lower.contains(name));
     let named = || path::named_in(line).into_iter().find_map(|path| placed(&path, *complaint, scene));
     match complaint {
         Complaint::ReadOnly | Complaint::Denied => named(),
         Complaint::NotPermitted if offline && lower.contains("socket") => Some(network()),
         Complaint::NotPermitted => named().or_else(|| scene.applied.seccomp.then(system_call)),
         Complaint::Network => offline.then(network),
+        // It may also be a server of the command's own that is not up.
+        Complaint::Refused if offline && on_this_machine => Some(without_network(
+            "looks like nothing listens there; each command has a network of its own, so a server that another call \
+             or somebody else started cannot be reached from it: start it in the same command",
+        )),
+        Complaint::Refused => None,
         Complaint::NoSpace if path::named_in(line).iter().any(|path| path.starts_with(PRIVATE_TMP)) => {
             let message = "looks like the private temporary directory of the command is full";
             Some(plain(RefusalKind::Disk, message, "sandbox.tmp"))

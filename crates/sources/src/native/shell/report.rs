@@ -40,7 +40,7 @@ pub(crate) struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) signal: Option<i32>,
     /// Something of it was ended because the memory limit was reached.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) out_of_memory: bool,
     /// Bytes it wrote.
     pub(crate) output_bytes: u64,
@@ -49,10 +49,10 @@ pub(crate) struct Report {
     /// Only the head and the tail of its output are shown.
     pub(crate) truncated: bool,
     /// Bytes that were not even kept: the output is larger than that.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) dropped_bytes: u64,
     /// Bytes that are no UTF-8 were replaced in what is shown.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) lossy: bool,
     /// How long it ran.
     pub(crate) duration_ms: u64,

@@ -270,7 +270,8 @@ Runs a command line in bash and returns what it printed, standard output and sta
 they were written, with the exit code as the last line. A command that fails is still a result: look at the exit code. \
 Each call starts in the workspace with a clean environment, an empty private HOME and /tmp, and standard input closed; \
 nothing but files lasts from one call to the next. Commands run in a sandbox: they write only inside the workspace \
-(not `.git` and other protected paths) and have no network unless the operator allows it; a last line says when the \
+(not `.git` and other protected paths) and have no network unless the operator allows it, not even to one another: start a server and talk to it in one command. \
+A last line says when the \
 sandbox seems to be why something failed. Long output is cut in the middle; `process_read` reads the rest. When the \
 time is over, or the command itself is done, everything it started is ended. Use `background: true` for servers and \
 for work of many minutes, then `process_status`, `process_read`, `process_write` and `process_kill`. To read, write \

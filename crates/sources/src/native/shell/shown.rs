@@ -100,7 +100,7 @@ pub(crate) async fn shown(log: &OutputLog, limits: ShownLimits) -> io::Result<Sh
 /// Where the head ends: after a whole line where there is one, else between two characters.
 fn head_end(bytes: &[u8], lines: usize) -> usize {
     let ends = || bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
-    match ends().nth(lines.saturating_sub(1)).or_else(|| ends().last()) {
+    match ends().nth(lines.saturating_sub(1)).or_else(|| ends().next_back()) {
         Some(end) if end * 2 >= bytes.len() || ends().count() >= lines => end,
         _ => whole_characters(bytes),
     }

@@ -11,7 +11,6 @@ use crate::workshop::{Workshop, facts, program, text};
 async fn a_refusal_of_the_sandbox_is_guessed_with_its_path() {
     let shop = Workshop::planned(|plan| {
         std::fs::create_dir(plan.workspace.join(".git")).unwrap();
-        plan.children.protected = vec![plan.workspace.join(".git")];
     })
     .await;
     let check = async |command: &str, kind: &str, path: Value, setting: &str| {
@@ -26,6 +25,7 @@ async fn a_refusal_of_the_sandbox_is_guessed_with_its_path() {
     check("touch /etc/x", "outside_path", json!("/etc/x"), "roots").await;
     check("echo x > /usr/x", "outside_path", json!("/usr/x"), "roots").await;
     check("touch .git/x", "protected_path", json!(shop.path(".git/x")), "protect: {git: false}").await;
+    check("exec 3<>/dev/tcp/192.0.2.1/9", "network", Value::Null, "sandbox.profile: network").await;
     check("exec 3<>/dev/tcp/127.0.0.1/9", "network", Value::Null, "sandbox.profile: network").await;
     let ordinary = shop.shell("touch x; chmod 0 x; ./x").await;
     assert!(facts(&ordinary).get("sandbox_refusal").is_none(), "{ordinary:#?}");

@@ -1,9 +1,10 @@
 # Runs one piece of code for the host: reads it from the socket that is standard input, calls tools over it, and says
 # how the code ended. What the code prints goes to standard output.
 def _main():
-    import ast, asyncio, inspect, io, json, linecache, os, socket, struct, sys, threading, traceback
+    import ast, json, linecache, os, socket, struct, sys, threading, traceback
 
     SCRIPT, FRAME, VALUE, TEXT = "code.py", 5 << 20, 1 << 20, 64 << 10
+    AWAITS = 0x80  # inspect.CO_COROUTINE; the module costs more than all the others together
     wire = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -49,6 +50,8 @@ def _main():
 
     class Aborted(BaseException):
         pass
+
+    Aborted.__module__, Aborted.__qualname__ = "builtins", "RuntimeError"
 
     def function(name):
         def call(*positional, **keywords):
@@ -106,10 +109,14 @@ def _main():
     def evaluate(tree, mode):
         made = compile(tree, SCRIPT, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         value = eval(made, scope)
-        return loop.run_until_complete(value) if made.co_flags & inspect.CO_COROUTINE else value
+        if not made.co_flags & AWAITS:
+            return value
+        import asyncio
 
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
+        loops.extend([] if loops else [asyncio.new_event_loop()])
+        return loops[0].run_until_complete(value)
+
+    loops = []
     try:
         tree = ast.parse(code, SCRIPT)
         last_value = None

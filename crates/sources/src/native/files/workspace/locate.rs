@@ -285,10 +285,9 @@ impl Walk<'_> {
         let path = self.path.join(&name);
         // A directory that is kept by its name can be a root itself.
         let read_only = self.workspace.forbids(&path, Some(&stat));
-        let mut located = self.done(|parent| Found::Entry { parent, name: name.clone(), stat })?;
-        located.path.push(&name);
-        located.read_only = read_only.or(located.read_only);
-        Ok(located)
+        let place = self.workspace.told(&path);
+        let located = self.done(|parent| Found::Entry { parent, name, stat })?;
+        Ok(Located { path: place, read_only: read_only.or(located.read_only), found: located.found })
     }
 
     fn missing(mut self, name: OsString) -> Result<Located, PathError> {

@@ -76,8 +76,7 @@ impl Temporary {
         let own = match self.name.take() {
             Some(own) => own,
             None => {
-                let (_, own) =
-                    first_free(&self.names, |own| link_unnamed(&self.file, &self.dir, own)).map_err(errno)?;
+                let (_, own) = first_free(&self.names, |own| link_unnamed(&self.file, &self.dir, own))?;
                 self.name = Some(own.clone());
                 self.sweep();
                 own
@@ -104,11 +103,16 @@ impl Temporary {
     /// Removes what was left by hosts that died at this file. The age is told by the file system's own clock, on
     /// which this file was made just now.
     fn sweep(&self) {
-        let Ok(now) = fstat(&self.file) else { return };
+        if let Ok(now) = fstat(&self.file) {
+            self.sweep_at(now.st_ctime);
+        }
+    }
+
+    fn sweep_at(&self, now: i64) {
         for name in self.names.iter().filter(|name| self.name.as_ref() != Some(*name)) {
             let Ok(other) = statat(&*self.dir, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             let is_file = FileType::from_raw_mode(other.st_mode) == FileType::RegularFile;
-            if is_file && now.st_ctime - other.st_ctime > LEFT_BEHIND_SECONDS {
+            if is_file && now.saturating_sub(other.st_ctime) > LEFT_BEHIND_SECONDS {
                 let _ = unlinkat(&*self.dir, name, AtFlags::empty());
             }
         }
@@ -132,17 +136,99 @@ fn names_for(target: &OsStr) -> [OsString; NAMES] {
 fn first_free<T>(
     names: &[OsString],
     mut make: impl FnMut(&OsStr) -> rustix::io::Result<T>,
-) -> io::Result<(T, OsString)> {
+) -> rustix::io::Result<(T, OsString)> {
     for name in names {
         match make(name) {
             Ok(made) => return Ok((made, name.clone())),
             Err(Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
     }
-    Err(Errno::EXIST.into())
+    Err(Errno::EXIST)
 }
 
-fn errno(error: io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+#[cfg(test)]
+mod tests {
+    use std::{ffi::OsStr, sync::Arc};
+
+    use cap_std::{ambient_authority, fs::Dir};
+    use rustix::fs::{Mode, OFlags, fstat, openat};
+
+    use super::{LEFT_BEHIND_SECONDS, NAMES, Temporary, first_free, names_for};
+
+    fn directory() -> (cap_tempfile::TempDir, Arc<Dir>) {
+        let held = cap_tempfile::tempdir(ambient_authority()).unwrap();
+        let dir = Arc::new(held.try_clone().unwrap());
+        (held, dir)
+    }
+
+    fn names(dir: &Dir) -> Vec<String> {
+        let mut names: Vec<_> =
+            dir.entries().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    const MODE: Mode = Mode::RWXU;
+
+    /// Both kinds of file: without a name, and with one where the file system has no others.
+    fn both(dir: &Arc<Dir>, target: &str) -> [Temporary; 2] {
+        let unnamed = Temporary::new(dir, OsStr::new(target), MODE).unwrap();
+        [unnamed, Temporary::named(dir, names_for(OsStr::new(target)), MODE).unwrap()]
+    }
+
+    #[test]
+    fn a_file_takes_its_name_and_leaves_no_other() {
+        let (_held, dir) = directory();
+        for (number, mut temporary) in both(&dir, "a.txt").into_iter().enumerate() {
+            temporary.write(format!("{number}").as_bytes()).unwrap();
+            temporary.take_over(OsStr::new("a.txt")).unwrap();
+            drop(temporary);
+            assert_eq!(dir.read_to_string("a.txt").unwrap(), number.to_string());
+        }
+        for mut temporary in both(&dir, "b.txt") {
+            assert!(temporary.take_new(OsStr::new("a.txt")).is_err(), "the name is taken");
+            temporary.take_new(OsStr::new("b.txt")).unwrap();
+            drop(temporary);
+            dir.remove_file("b.txt").unwrap();
+        }
+        drop(both(&dir, "c.txt"));
+        assert_eq!(names(&dir), ["a.txt"]);
+    }
+
+    #[test]
+    fn writers_do_not_meet_and_full_houses_are_an_error() {
+        let (_held, dir) = directory();
+        let mut writers: Vec<_> = (0..NAMES).map(|_| both(&dir, "a.txt")[1].name.clone().unwrap()).collect();
+        writers.dedup();
+        assert_eq!(writers.len(), 1, "a name is free again when its writer is gone");
+        let held: Vec<_> = (0..NAMES)
+            .map(|_| Temporary::named(&dir, names_for(OsStr::new("a.txt")), MODE).unwrap())
+            .collect();
+        assert!(Temporary::named(&dir, names_for(OsStr::new("a.txt")), MODE).is_err());
+        let mut unnamed = Temporary::new(&dir, OsStr::new("a.txt"), MODE).unwrap();
+        assert!(unnamed.take_over(OsStr::new("a.txt")).is_err());
+        drop(held);
+        unnamed.take_over(OsStr::new("a.txt")).unwrap();
+        assert!(first_free(&[], |_| openat(&*dir, "x", OFlags::RDONLY, MODE)).is_err());
+    }
+
+    /// The change time of a file cannot be set, so it is the other side of the comparison that is moved.
+    #[test]
+    fn only_old_files_of_ours_are_swept() {
+        let (_held, dir) = directory();
+        let ours = names_for(OsStr::new("a.txt"));
+        dir.write(&ours[1], "left a moment ago").unwrap();
+        dir.create_dir(&ours[2]).unwrap();
+        dir.write(".toolpost-0000000000000000.0.tmp", "of another file").unwrap();
+        let temporary = Temporary::new(&dir, OsStr::new("a.txt"), MODE).unwrap();
+        temporary.sweep();
+        assert_eq!(names(&dir).len(), 3, "nothing is old");
+        let now = fstat(temporary.file()).unwrap().st_ctime;
+        temporary.sweep_at(now + LEFT_BEHIND_SECONDS - 60);
+        assert_eq!(names(&dir).len(), 3, "not old enough");
+        temporary.sweep_at(now + LEFT_BEHIND_SECONDS + 60);
+        assert_eq!(names(&dir).len(), 2);
+        assert!(dir.symlink_metadata(&ours[1]).is_err());
+    }
 }

@@ -48,11 +48,13 @@ enum Part {
 
 /// Turns a page into Markdown or text. What is in its `<main>` is taken where that is worth it.
 pub(super) fn convert(html: &str, base: &Url, style: Style, until: Instant) -> Result<Page, OutOfTime> {
-    let mut main = Converter::new(base, style, Part::Main);
-    main.run(html, until)?;
-    let (has_main, main) = (main.seen_main, main.finish());
-    if has_main && main.text.len() >= MAIN_CHARS {
-        return Ok(main);
+    if html.contains("main") || html.contains("MAIN") {
+        let mut main = Converter::new(base, style, Part::Main);
+        main.run(html, until)?;
+        let (has_main, main) = (main.seen_main, main.finish());
+        if has_main && main.text.len() >= MAIN_CHARS {
+            return Ok(main);
+        }
     }
     let mut whole = Converter::new(base, style, Part::Whole);
     whole.run(html, until)?;

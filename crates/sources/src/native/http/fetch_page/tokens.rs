@@ -185,6 +185,11 @@ fn attributes_end(text: &str) -> usize {
 }
 
 impl Tag<'_> {
+    /// Whether there is anything to search.
+    pub(super) fn has_attributes(&self) -> bool {
+        !self.attributes.is_empty()
+    }
+
     /// The value of an attribute, references resolved.
     pub(super) fn attribute(&self, wanted: &str) -> Option<String> {
         let mut rest = self.attributes;
@@ -193,8 +198,10 @@ impl Tag<'_> {
             if rest.is_empty() {
                 return None;
             }
-            let end = rest[1..].find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '='));
-            let (name, after) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
+            // A `=` in front is part of the name, as browsers have it.
+            let first = rest.chars().next().map_or(1, char::len_utf8);
+            let end = rest[first..].find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '='));
+            let (name, after) = rest.split_at(end.map_or(rest.len(), |end| end + first));
             let (value, after) = attribute_value(after);
             if name.eq_ignore_ascii_case(wanted) {
                 return Some(decoded(value).into_owned());

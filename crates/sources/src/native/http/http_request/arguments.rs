@@ -61,7 +61,8 @@ pub(super) struct Arguments {
     #[serde(default = "default_seconds")]
     #[schemars(range(min = 1, max = 300))]
     pub(super) timeout_seconds: u64,
-    /// A workspace file to put the body into instead of showing it. It is replaced if it exists.
+    /// A workspace file to put the body into instead of showing it. It is replaced if it exists, and missing
+    /// directories are made.
     #[serde(default)]
     pub(super) save_to: Option<String>,
 }

@@ -96,7 +96,7 @@ pub(super) struct Answer<'c> {
 impl<'c> Answer<'c> {
     pub(super) fn new(
         response: &Response,
-        target: Target,
+        target: &Target,
         hops: Vec<Hop>,
         stopped_because: Option<String>,
         credential: Option<&'c Credential>,

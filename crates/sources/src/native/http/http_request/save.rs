@@ -14,9 +14,9 @@ const BATCH_BYTES: usize = 512 * 1024;
 
 /// A file that waits for its content.
 pub(super) struct Saving {
-    workspace: Arc<Workspace>,
     file: IncomingFile,
     limit: u64,
+    workspace: Arc<Workspace>,
     context: CallContext,
 }
 
@@ -27,10 +27,10 @@ pub(super) async fn begin(
     limit: u64,
     context: &CallContext,
 ) -> Result<Saving, ToolFailure> {
-    let (held, path) = (Arc::clone(workspace), path.to_owned());
-    let file = on_worker(workspace, context.clone(), move |_| IncomingFile::begin(held, &path)).await;
-    let file = file.map_err(ToolFailure::untouched)?;
-    Ok(Saving { workspace: Arc::clone(workspace), file, limit, context: context.clone() })
+    let (place, path) = (workspace.clone(), path.to_owned());
+    let file =
+        on_worker(workspace, context.clone(), move |stop| IncomingFile::begin(&place, &path, stop)).await?;
+    Ok(Saving { file, limit, workspace: workspace.clone(), context: context.clone() })
 }
 
 impl Saving {
@@ -51,7 +51,7 @@ impl Saving {
                 self = self.push(std::mem::take(&mut batch)).await?;
             }
         }
-        let Self { workspace, file, context, .. } = self.push(batch).await?;
+        let Self { file, workspace, context, .. } = self.push(batch).await?;
         let host = incoming.host().to_owned();
         let finished = on_worker(&workspace, context, move |stop| file.finish(stop));
         match tokio::time::timeout_at(deadline.at, finished).await {
@@ -61,8 +61,9 @@ impl Saving {
     }
 
     async fn push(self, batch: Vec<u8>) -> Result<Self, ToolFailure> {
-        let Self { workspace, mut file, limit, context } = self;
-        let file = on_worker(&workspace, context.clone(), move |_| file.push(&batch).map(|()| file)).await?;
-        Ok(Self { workspace, file, limit, context })
+        let Self { mut file, workspace, context, limit } = self;
+        let pushed =
+            on_worker(&workspace, context.clone(), move |_| file.push(&batch).map(|()| file)).await?;
+        Ok(Self { file: pushed, limit, workspace, context })
     }
 }

@@ -75,6 +75,7 @@ fn complaints_that_the_confines_explain_are_explained() {
     check("cat: /data/token: Permission denied", HiddenPath, Some("/data/token"));
     check("curl: (6) Could not resolve host: example.com", Network, None);
     check("connect: Network is unreachable\nmake: *** [all] Error 1\n", Network, None);
+    check("curl: (7) Failed to connect to localhost port 3000: Connection refused", Network, None);
     check("ping: socket: Operation not permitted", Network, None);
     check("mount: only root can do that: Operation not permitted", SystemCall, None);
     check("cat: write error: '/tmp/x': No space left on device", Disk, None);
@@ -92,6 +93,7 @@ fn what_the_confines_do_not_explain_is_left_alone() {
     check("cat: /w/secret.txt: Permission denied");
     check("bash: line 1: /tmp/x: Permission denied");
     check("write: No space left on device");
+    check("psql: connect to db.example: Connection refused");
     let output = "touch: cannot touch '/etc/x': Read-only file system";
     assert_eq!(guessed(SandboxProfile::WorkspaceWrite, output, Ended { code: Some(0), ..FAILED }), None);
     assert_eq!(guessed(SandboxProfile::None, output, FAILED), None);

@@ -14,7 +14,7 @@ pub(super) fn parse<'p>(lines: &[&'p str]) -> Result<Vec<FilePatch<'p>>, ParseEr
         if line.starts_with("diff --git ") {
             files.push(reader.git_file()?);
         } else if reader.at_names() {
-            files.push(reader.plain_file(Header::default())?);
+            files.push(reader.plain_file(&Header::default())?);
         } else if line.starts_with("--- ") && !files.is_empty() {
             return Err(Problem::NoNewName.at(number));
         } else if line.starts_with("@@") {
@@ -75,7 +75,7 @@ impl<'p> Reader<'_, 'p> {
             self.next += 1;
         }
         if self.at_names() && self.names_belong_to(&header) {
-            return self.plain_file(header);
+            return self.plain_file(&header);
         }
         // No hunks: an empty file that comes or goes, or a name that changes.
         let path = header.from.or(header.paths).ok_or_else(|| Problem::NoPath.at(first))?;
@@ -127,7 +127,7 @@ impl<'p> Reader<'_, 'p> {
     }
 
     /// `---`, `+++` and the hunks.
-    fn plain_file(&mut self, header: Header<'p>) -> Result<FilePatch<'p>, ParseError> {
+    fn plain_file(&mut self, header: &Header<'p>) -> Result<FilePatch<'p>, ParseError> {
         let first = self.next + 1;
         let side = |line: Option<&&'p str>| line.and_then(|line| line.get(4..)).unwrap_or_default();
         let old = plain(side(self.lines.get(self.next)), first)?;

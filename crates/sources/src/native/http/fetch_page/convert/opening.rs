@@ -245,5 +245,5 @@ fn is_noise(element: Element, tag: Tag<'_>) -> bool {
                 style.contains("display:none") || style.contains("visibility:hidden")
             })
     };
-    element.role == Role::Noise || role() || hidden()
+    element.role == Role::Noise || (tag.has_attributes() && (role() || hidden()))
 }
