@@ -7,7 +7,6 @@
 use std::{
     collections::VecDeque,
     io,
-    os::fd::AsRawFd,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
@@ -162,11 +161,7 @@ impl Shared {
 /// Locks the calling thread to the roots, for good. A second wall: a kernel without Landlock does without it, and the
 /// path rules hold all the same. Within a writable root it cannot shut off a read-only one; there the rules are alone.
 fn confine(roots: &[Arc<Root>]) {
-    let root = |root: &Arc<Root>| toolpost_sandbox::Root {
-        // The directory that is held, not what has its name by now.
-        path: format!("/proc/self/fd/{}", root.dir.as_raw_fd()).into(),
-        access: root.access,
-    };
+    let root = |root: &Arc<Root>| toolpost_sandbox::Root { path: root.reachable_path(), access: root.access };
     let roots: Vec<_> = roots.iter().map(root).collect();
     toolpost_sandbox::confine_thread(&roots);
 }
