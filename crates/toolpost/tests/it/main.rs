@@ -14,5 +14,6 @@ mod crash_soak;
 mod explaining;
 mod journal;
 mod pages;
+mod run_code;
 mod serving;
 mod trust;

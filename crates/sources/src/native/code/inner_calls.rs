@@ -18,8 +18,6 @@ use super::{
 
 /// How many calls of one run are under way at once at most.
 const AT_ONCE: usize = 8;
-/// Largest result that code is given.
-const RESULT_BYTES: usize = 8 << 20;
 
 /// The calls of one run.
 pub(super) struct InnerCalls {
@@ -190,14 +188,7 @@ fn answer_of(tool: &str, result: ToolResult) -> Answer {
     if let Some(error) = &result.error {
         return raise(tool, error.class, Some(&error.code), &error.message, error.hint.as_deref());
     }
-    let value = value_of(result);
-    let size = serde_json::to_vec(&value).map_or(usize::MAX, |bytes| bytes.len());
-    if size > RESULT_BYTES {
-        let message =
-            format!("the result of {tool} has {size} bytes, and code is given {RESULT_BYTES} at most");
-        return Answer::Raise { kind: Exception::ValueError, message };
-    }
-    Answer::Value(value)
+    Answer::Value(value_of(result))
 }
 
 /// A result as a value: the structured content, with the text beside it under `text` where it has none of that name;

@@ -56,7 +56,10 @@ pub(super) enum Stop {
 pub(super) fn ended(ending: Ending, talk: Talk, seconds: f64) -> Result<ToolOutput, ToolFailure> {
     let (json, repr, not_json) = match ending {
         Ending::Raised(raised) => return Err(raise(raised, &talk, seconds)),
-        Ending::Value { json, repr, not_json } => (json, repr, not_json),
+        // On the wire `null` and nothing look alike; a value without JSON comes with a reason.
+        Ending::Value { json, repr, not_json } => {
+            (json.or_else(|| not_json.is_none().then_some(Value::Null)), repr, not_json)
+        }
     };
     let text = text_of(&talk, json.as_ref(), &repr);
     let truncated = (talk.unprinted > 0).then(|| Truncation {

@@ -97,7 +97,11 @@ impl RunCode {
         };
         match ended {
             Ok(ending) => {
-                lease.give_back();
+                if talk.worn {
+                    drop(lease.into_worker());
+                } else {
+                    lease.give_back();
+                }
                 report::ended(ending, talk, run.seconds())
             }
             Err(broken) => Err(report::failed(corpse(lease, broken).await, &talk)),
