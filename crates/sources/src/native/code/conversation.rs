@@ -80,7 +80,7 @@ impl Wire {
         let sent = match sent {
             Err(FrameError::TooLong { size, limit }) => {
                 let message = format!("the result has {size} bytes, and code is given {limit} at most");
-                let answer = Answer::Raise { kind: Exception::ValueError, message };
+                let answer = Answer::Raise { kind: Exception::Value, message };
                 self.queue(&Order::Answer { id, answer })
             }
             other => other,

@@ -74,12 +74,18 @@ pub(super) enum Answer {
 /// The exceptions that a failed call can raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Exception {
-    PermissionError,
-    FileNotFoundError,
-    TimeoutError,
-    TypeError,
-    ValueError,
-    RuntimeError,
+    #[serde(rename = "PermissionError")]
+    Permission,
+    #[serde(rename = "FileNotFoundError")]
+    FileNotFound,
+    #[serde(rename = "TimeoutError")]
+    Timeout,
+    #[serde(rename = "TypeError")]
+    Type,
+    #[serde(rename = "ValueError")]
+    Value,
+    #[serde(rename = "RuntimeError")]
+    Runtime,
 }
 
 /// What the process says.

@@ -129,7 +129,7 @@ impl InnerCalls {
         let arguments = match granted.bind(positional, keywords) {
             Ok(arguments) => arguments,
             Err(error) => {
-                return Some(Answer::Raise { kind: Exception::TypeError, message: error.to_string() });
+                return Some(Answer::Raise { kind: Exception::Type, message: error.to_string() });
             }
         };
         let record = self.records.len();
@@ -220,10 +220,10 @@ fn raise(tool: &str, class: ErrorClass, code: Option<&str>, message: &str, hint:
         | ErrorClass::ApprovalRejected
         | ErrorClass::SandboxViolation
         | ErrorClass::HookBlocked
-        | ErrorClass::HookFailed => Exception::PermissionError,
-        ErrorClass::InvalidArguments | ErrorClass::SchemaValidationFailed => Exception::ValueError,
-        ErrorClass::Timeout => Exception::TimeoutError,
-        ErrorClass::ExecutionFailed if code == Some("not_found") => Exception::FileNotFoundError,
+        | ErrorClass::HookFailed => Exception::Permission,
+        ErrorClass::InvalidArguments | ErrorClass::SchemaValidationFailed => Exception::Value,
+        ErrorClass::Timeout => Exception::Timeout,
+        ErrorClass::ExecutionFailed if code == Some("not_found") => Exception::FileNotFound,
         ErrorClass::ExecutionFailed
         | ErrorClass::UnknownTool
         | ErrorClass::SchemaNotLoaded
@@ -235,7 +235,7 @@ fn raise(tool: &str, class: ErrorClass, code: Option<&str>, message: &str, hint:
         | ErrorClass::ResultTooLarge
         | ErrorClass::OutcomeUnknown
         | ErrorClass::RequestConflict
-        | ErrorClass::JournalUnavailable => Exception::RuntimeError,
+        | ErrorClass::JournalUnavailable => Exception::Runtime,
     };
     let hint = hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
     Answer::Raise { kind, message: format!("{tool}: {class}: {message}{hint}") }

@@ -88,12 +88,12 @@ impl RunCode {
     async fn embedded(&self, order: RunOrder, mut talk: Talk, run: Run) -> Result<ToolOutput, ToolFailure> {
         let taken = tokio::select! {
             taken = self.code.pool.take(run.context.session_id()) => taken,
-            stop = run.over() => return Err(report::failed(stop, &talk)),
+            stop = run.over() => return Err(report::failed(&stop, &talk)),
         };
-        let mut lease = taken.map_err(|error| report::failed(Stop::NotStarted(error), &talk))?;
+        let mut lease = taken.map_err(|error| report::failed(&Stop::NotStarted(error), &talk))?;
         let ended = tokio::select! {
             ended = talk.run(&mut lease.worker.wire, order) => ended,
-            stop = run.over() => return Err(report::failed(stop, &talk)),
+            stop = run.over() => return Err(report::failed(&stop, &talk)),
         };
         match ended {
             Ok(ending) => {
@@ -104,7 +104,7 @@ impl RunCode {
                 }
                 report::ended(ending, talk, run.seconds())
             }
-            Err(broken) => Err(report::failed(corpse(lease, broken).await, &talk)),
+            Err(broken) => Err(report::failed(&corpse(lease, broken).await, &talk)),
         }
     }
 }

@@ -103,7 +103,7 @@ impl Run<'_> {
             Err(reason) => match self.ask(|id| Report::Lookup { id, name: name.clone() }) {
                 (id, Answer::Known) => {
                     let message = format!("{name}() was given {reason}, which has no JSON form");
-                    (id, Answer::Raise { kind: Exception::ValueError, message })
+                    (id, Answer::Raise { kind: Exception::Value, message })
                 }
                 unknown => unknown,
             },
@@ -169,7 +169,7 @@ impl Run<'_> {
             Ok(()) => self.request(report),
             Err(Refused::Raise(error)) => {
                 let message = error.into_message().unwrap_or_default();
-                (0, Answer::Raise { kind: Exception::RuntimeError, message })
+                (0, Answer::Raise { kind: Exception::Runtime, message })
             }
             Err(Refused::Abort(error)) => {
                 (0, Answer::Abort { message: error.into_message().unwrap_or_default() })
@@ -222,12 +222,12 @@ fn result_of(answer: Answer, name: String) -> ExtFunctionResult {
 
 pub(super) fn exception(kind: Exception, message: String) -> MontyException {
     let kind = match kind {
-        Exception::PermissionError => ExcType::PermissionError,
-        Exception::FileNotFoundError => ExcType::FileNotFoundError,
-        Exception::TimeoutError => ExcType::TimeoutError,
-        Exception::TypeError => ExcType::TypeError,
-        Exception::ValueError => ExcType::ValueError,
-        Exception::RuntimeError => ExcType::RuntimeError,
+        Exception::Permission => ExcType::PermissionError,
+        Exception::FileNotFound => ExcType::FileNotFoundError,
+        Exception::Timeout => ExcType::TimeoutError,
+        Exception::Type => ExcType::TypeError,
+        Exception::Value => ExcType::ValueError,
+        Exception::Runtime => ExcType::RuntimeError,
     };
     MontyException::new(kind, Some(message))
 }
