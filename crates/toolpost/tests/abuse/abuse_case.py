@@ -209,6 +209,11 @@ class AbuseCase(unittest.TestCase):
             answers += [self.clean(one.answer(timeout + GRACE)) for one in batch]
         return answers
 
+    def apart(self, calls, timeout=DEADLINE, face="http"):
+        """Calls side by side, each in a session of its own: commands of one session run one after the other."""
+        running = [self.new_caller(face).begin(tool, arguments, timeout) for tool, arguments in calls]
+        return [self.clean(one.answer(timeout + GRACE)) for one in running]
+
     def succeed(self, tool, arguments, timeout=DEADLINE, caller=None):
         """A call that must work: the twins."""
         answer = self.call(tool, arguments, timeout, caller)
@@ -225,11 +230,10 @@ class AbuseCase(unittest.TestCase):
         return answer
 
     def strays(self):
-        """Processes of the host that are no worker of its own."""
+        """Processes of the host, but for a few workers that wait for the next program."""
         found = census.processes_of(self.place.folder, self.host.pid)
-        program = path_of(TOOLPOST)
-        workers = {pid for pid, line in found.items() if line.split(" ")[0] in (program, "toolpost") and "__launch" not in line}
-        return {pid: line for pid, line in found.items() if pid not in workers or len(workers) > RESIDENT_WORKERS}
+        waiting = [pid for pid, line in found.items() if "__code-worker" in line][:RESIDENT_WORKERS]
+        return {pid: line for pid, line in found.items() if pid not in waiting}
 
     def assert_nothing_runs(self, seconds=SETTLE):
         try:

@@ -18,6 +18,7 @@ for _ in range(12):
     try:
         os.fork()
     except OSError:
+        os.write(1, b"refused\n" if not refused else b"")
         refused += 1
 end = time.time() + 3
 while time.time() < end:
@@ -72,7 +73,7 @@ class Hogs(AbuseCase):
         for caller in (self.http, self.a2e):
             answer = self.call("shell", {"command": "ulimit -u 4000; python3 -I bomb.py; echo code $?"}, timeout=20, caller=caller)
             self.assertIn(answer.outcome, ("succeeded", "timed_out", "failed"))
-            self.assertNotIn("code 0\n", answer.text + "\n", "nothing bounded the processes")
+            self.assertIn("refused", answer.text, "nothing bounded the processes")
             self.assert_nothing_runs()
 
     def test_fork_bomb_of_the_shell(self):
@@ -82,7 +83,7 @@ class Hogs(AbuseCase):
         self.assertIn(answer.outcome, ("succeeded", "timed_out", "failed"))
 
     def test_threads_count_too(self):
-        script = "python3 -I -c 'import threading, time\nn = 0\ntry:\n  for n in range(3000): threading.Thread(target=time.sleep, args=(3,), daemon=True).start()\nexcept RuntimeError: print(\"stopped at\", n)\nelse: print(\"unbounded\")\nimport os; os._exit(0)'"
+        script = "python3 -I -c 'import threading, time\nn = 0\ntry:\n  for n in range(3000): threading.Thread(target=time.sleep, args=(3,), daemon=True).start()\nexcept RuntimeError: print(\"stopped at\", n)\nelse: print(\"un\" + \"bounded\")\nimport os; os._exit(0)'"
         answer = self.call("shell", {"command": script})
         self.assertNotIn("unbounded", answer.text)
 
@@ -93,7 +94,7 @@ class Hogs(AbuseCase):
         self.assertIn(answer.outcome, ("succeeded", "failed", "timed_out"))
 
     def test_memory_of_one(self):
-        script = "python3 -I -c 'x = []\nfor _ in range(1500): x.append(bytearray(b\"x\") * (4 << 20))\nprint(\"unbounded\")'; echo code $?"
+        script = "python3 -I -c 'x = []\nfor _ in range(1500): x.append(bytearray(b\"x\") * (4 << 20))\nprint(\"un\" + \"bounded\")'; echo code $?"
         answer = self.call("shell", {"command": script}, timeout=40)
         self.assertNotIn("unbounded", answer.text)
 
@@ -105,7 +106,7 @@ class Hogs(AbuseCase):
             fd = os.memfd_create("x")
             try:
                 for n in range(2048): os.write(fd, b"x" * (1 << 20))
-                print("memfd unbounded")
+                print("memfd un" + "bounded")
             except OSError as error: print("memfd stopped by", error.strerror)'
         """.replace("            ", "")
         answer = self.call("shell", {"command": script}, timeout=40)
@@ -165,10 +166,10 @@ class Floods(AbuseCase):
 
     def test_floods_end_at_the_deadline_and_stay_small(self):
         for caller in (self.http, self.a2e):
-            running = {name: caller.begin("shell", {"command": script}, 3) for name, script in self.floods().items()}
-            for name, one in running.items():
+            floods = self.floods()
+            answers = self.apart((("shell", {"command": script}) for script in floods.values()), 3, caller.face)
+            for name, answer in zip(floods, answers, strict=True):
                 with self.subTest(flood=name, face=caller.face):
-                    answer = self.clean(one.answer(40))
                     self.assertIn(answer.outcome, ("timed_out", "succeeded", "failed"), answer.outcome)
                     self.assertLess(len(answer.everything), 4 << 20)
                     self.assertNotIn("\x1b", answer.text)
@@ -181,9 +182,8 @@ class Floods(AbuseCase):
         self.assertLess(len(answer.everything), 4 << 20)
 
     def test_a_flood_of_several_at_once(self):
-        running = [self.http.begin("shell", {"command": "head -c 200M /dev/zero | tr '\\0' x"}, 15) for _ in range(6)]
-        for one in running:
-            self.clean(one.answer(60))
+        for answer in self.apart([("shell", {"command": "head -c 100M /dev/zero | tr '\\0' x"})] * 4, 20):
+            self.assertIn(answer.outcome, ("succeeded", "timed_out"), answer.outcome)
 
     def test_who_listens_to_a_flood_is_not_drowned(self):
         one = self.a2e.begin("shell", {"command": "yes | head -c 50000000; echo LAST"}, 20)

@@ -156,9 +156,10 @@ class Prying(AbuseCase):
         folders = ["/", "/usr", "/usr/bin", "/etc", "/var", "/root", "/opt", "/home", "/sys", "/proc", "/proc/sys/kernel",
                    "/sys/fs/cgroup", "/lib", "/boot", str(place.folder), str(self.loot.folder), str(place.data_dir)]
         told = self.try_inside(FILES, paths=paths, folders=folders, workspace=str(place.workspace))
-        # A curated root may have empty folders to look at.
+        # A curated root may have empty folders to look at, and folders of its own above the workspace: what was
+        # written there must not be in the real ones, which is looked at below.
         worked = {name: what[1] for name, what in told.items() if what[0] == "worked"}
-        leaks = {name: what for name, what in worked.items() if not (name.startswith("list ") and what == "[]")}
+        leaks = {name: what for name, what in worked.items() if not (name.startswith("list ") and what == "[]" or name.startswith("write "))}
         self.assertEqual(leaks, {})
         for folder in folders:
             self.assertFalse((Path(folder) / "abuse-was-here").exists(), f"it wrote into {folder}")
@@ -176,16 +177,17 @@ class Prying(AbuseCase):
         self.listen(socket.AF_UNIX, "\0" + abstract)
         values = {"port": tcp.getsockname()[1], "udp_port": udp.getsockname()[1], "unix_path": unix_path, "abstract": abstract,
                   "lan": self.lan_address(), "host_socket": str(self.place.data_dir / "socket")}
-        self.assert_refused(self.try_inside(SOCKETS, **values))
+        # A datagram to a loopback of its own goes nowhere; that none came is looked at below.
+        self.assert_refused(self.try_inside(SOCKETS, **values), but={"udp"})
         values["port"] = self.host.port
-        self.assert_refused(self.try_inside(SOCKETS, self.a2e, **values))
+        self.assert_refused(self.try_inside(SOCKETS, self.a2e, **values), but={"udp"})
         script = f"""
             (exec 3<>/dev/tcp/127.0.0.1/{self.host.port}) && echo tcp-opened
-            (exec 3<>/dev/udp/127.0.0.1/{values['udp_port']} && echo x >&3) && echo udp-opened
+            (exec 3<>/dev/udp/127.0.0.1/{values['udp_port']} && echo x >&3)
             (echo > /dev/tcp/localhost/{values['port']}) && echo tcp-opened
             true
         """
-        self.assertNotIn("opened", self.succeed("shell", {"command": script}).text.replace("-opened\n  ", ""))
+        self.assertNotIn("opened", self.succeed("shell", {"command": script}).text)
         self.assertEqual(self.accepted, [], "somebody came in")
         with self.assertRaises(TimeoutError):
             udp.recvfrom(10)
