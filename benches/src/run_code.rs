@@ -2,17 +2,14 @@
 //! calls made from outside.
 
 use std::{
-    os::fd::OwnedFd,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 use toolpost_core::{CallRequest, Host, Policy};
-use toolpost_model::{Mode, ModelInput, Principal, SandboxProfile};
-use toolpost_sources::{
-    ChildEnvironment, ChildSettings, CodeSettings, NativeParts, Workspace, native_source,
-};
+use toolpost_model::{Mode, ModelInput, Principal};
+use toolpost_sources::{NativeParts, Workspace, native_source};
 
 use crate::rounds::Pairs;
 
@@ -45,24 +42,8 @@ pub(crate) async fn run() -> anyhow::Result<()> {
 /// A host with its journal in memory, so that what is measured is the way and not the disk.
 async fn host(folder: &std::path::Path) -> anyhow::Result<Host> {
     let workspace = Arc::new(Workspace::open(folder)?);
-    let spool: OwnedFd = rustix::fs::open(folder, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
-    let source = native_source(NativeParts {
-        workspace,
-        launcher: None,
-        children: ChildSettings {
-            profile: SandboxProfile::WorkspaceWrite,
-            limits: Default::default(),
-            required: false,
-            readable: Vec::new(),
-            environment: ChildEnvironment::default(),
-            protected: Vec::new(),
-            masked: Vec::new(),
-        },
-        spool: spool.into(),
-        commands: Vec::new(),
-        code: CodeSettings::default(),
-        program: Some(std::env::current_exe()?),
-    })?;
+    let parts = NativeParts { program: Some(std::env::current_exe()?), ..NativeParts::on(workspace) };
+    let source = native_source(parts)?;
     let policy = Policy { mode: Mode::Bypass, rules: Vec::new() };
     Ok(Host::builder().policy(policy).source(source).build().await?)
 }
