@@ -26,7 +26,7 @@ fn bombs_end_within_their_limits() {
         ("'a' * 10 ** 10", memory()),
         ("[0] * 10 ** 10", memory()),
         ("def f(n): return f(n + 1)\nf(0)", python("RecursionError")),
-        ("def f():\n    try: f()\n    except: f()\nf()", python("RecursionError")),
+        ("def f():\n    try: f()\n    except: f()\nf()", time()),
         (&brackets, python("SyntaxError")),
         (&lists, python("SyntaxError")),
         (&signs, python("SyntaxError")),
