@@ -16,30 +16,31 @@ ENDED = ("unknown", "canceled")
 class Crash(AbuseCase):
     seconds = 110
 
-    def busy(self, caller, name):
-        """A bit of everything under way, some of it on record because it has a key; gives the keys."""
-        keys = []
-        for number, command in enumerate((DEAF, "\n".join(DAEMONS.values()) + "\nsleep 300", "kill -STOP $$", "yes", "sleep 300 | sleep 300")):
-            key = f"{name}-{number}"
-            caller.begin("shell", {"command": f"echo > running-{key}; {command}"}, 300, **{"Idempotency-Key": key})
-            keys.append((key, "shell", {"command": f"echo > running-{key}; {command}"}))
+    def busy(self, name):
+        """A bit of everything under way, each in a session of its own and on record under a key; gives the calls."""
+        calls = []
+        commands = (DEAF, "\n".join(DAEMONS.values()) + "\nsleep 300", "kill -STOP $$", "yes", "sleep 300 | sleep 300")
+        for number, command in enumerate(commands):
+            calls.append((f"{name}-{number}", "shell", {"command": f"echo > running-{name}-{number}; {command}"}))
         for language in ("python", "python3"):
-            key = f"{name}-{language}"
-            code = {"code": "while True: pass", "language": language}
-            caller.begin("run_code", code, 300, **{"Idempotency-Key": key})
-            keys.append((key, "run_code", code))
-        self.succeed("shell", {"command": f"echo > running-{name}-background; setsid sleep 300 & {DEAF}", "background": True}, caller=caller)
+            calls.append((f"{name}-{language}", "run_code", {"code": "while True: pass", "language": language}))
+        begun = []
+        for key, tool, arguments in calls:
+            caller = HttpCaller(self.host)
+            caller.begin(tool, arguments, 300, **{"Idempotency-Key": key})
+            begun.append((caller.session, key, tool, arguments))
+        command = f"echo > running-{name}-background; setsid sleep 300 & {DEAF}"
+        self.succeed("shell", {"command": command, "background": True}, caller=HttpCaller(self.host))
         expected = [f"running-{name}-{number}" for number in range(5)] + [f"running-{name}-background"]
         until(lambda: all((self.workspace / one).exists() for one in expected), 40, "everything runs")
-        return keys
+        return begun
 
     def test_nothing_survives_and_the_next_one_is_clean(self):
         self.meanwhile.end()
         for life in range(2):
-            caller = HttpCaller(self.host)
             agent = A2eCaller(self.host)
             over_a2e = agent.begin("shell", {"command": "sleep 300"}, 300)
-            keys = self.busy(caller, f"life{life}")
+            begun = self.busy(f"life{life}")
             left = census.processes_of(self.place.folder, self.host.pid)
             self.assertGreater(len(left), 6)
             self.host.kill()
@@ -50,10 +51,9 @@ class Crash(AbuseCase):
             self.assertIn(self.clean(over_a2e.answer(60)).outcome, ENDED)
             agent.hang_up()
             again = HttpCaller(self.host)
-            # The same session, which is on record.
-            again.headers["Toolpost-Session"] = caller.session
-            for key, tool, arguments in keys:
-                answer = self.clean(again.begin(tool, arguments, 300, **{"Idempotency-Key": key}).answer(30))
+            for session, key, tool, arguments in begun:
+                headers = {"Idempotency-Key": key, "Toolpost-Session": session}
+                answer = self.clean(again.begin(tool, arguments, 300, **headers).answer(30))
                 self.assertIn(answer.outcome, ENDED, f"{key}: {answer!r}")
             self.assertIn("works", self.succeed("shell", {"command": "echo works"}, caller=again).text)
         self.assertEqual(self.host.stop(), 0)
@@ -72,8 +72,7 @@ class Crash(AbuseCase):
 
     def test_stopping_in_the_middle_ends_everything(self):
         self.meanwhile.end()
-        caller = HttpCaller(self.host)
-        self.busy(caller, "stopped")
+        self.busy("stopped")
         self.assertEqual(self.host.stop(), 0)
         until(lambda: not census.processes_of(self.place.folder), 20, "nothing is left", pause=0.1)
         self.verify()
