@@ -8,8 +8,8 @@ use std::{path::Path, process::Stdio, sync::Arc, time::Instant};
 use anyhow::Context;
 use serde_json::{Value, json};
 use toolpost_core::{CallRequest, Host};
-use toolpost_model::{ModelInput, Principal, ToolSet};
-use toolpost_sources::{Workspace, native_tools};
+use toolpost_model::{ModelInput, Principal};
+use toolpost_sources::{NativeParts, Workspace, native_source};
 
 use crate::{children::command, rounds::Pairs};
 
@@ -36,7 +36,7 @@ pub(crate) async fn run(path: Option<&Path>) -> anyhow::Result<()> {
         }
     };
     let workspace = Arc::new(Workspace::open(root)?);
-    let host = Host::builder().source(ToolSet::new("native", native_tools(workspace))).build().await?;
+    let host = Host::builder().source(native_source(NativeParts::on(workspace))?).build().await?;
     for search in searches() {
         let pairs = Pairs::take(ROUNDS, || ours(&host, &search), || ripgrep(root, &search)).await?;
         pairs.tell(search.name, "searches/s");

@@ -12,25 +12,28 @@ mod growth;
 mod in_process;
 mod over_http;
 mod rounds;
+mod run_code;
 mod search;
 mod start;
 
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|search|grep|a2e …] (default: all)
+usage: cargo xtask bench [http|in-process|start|growth|search|grep|code|a2e …] (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench a2e-http (or -stdio, -direct, -sessions, -list, -events: a part of a2e)
        cargo xtask bench a2e-soak [--minutes N]";
 
 fn main() -> anyhow::Result<()> {
+    // `code` measures processes that are this program again.
+    toolpost_sources::code_worker_if_asked();
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let [role, rest @ ..] = words.as_slice()
         && role.starts_with("--serve-")
     {
         return children::serve(role, rest);
     }
-    let all = ["http", "in-process", "start", "growth", "search", "grep", "a2e"];
+    let all = ["http", "in-process", "start", "growth", "search", "grep", "code", "a2e"];
     let chosen: Vec<&str> =
         if words.is_empty() { all.to_vec() } else { words.iter().map(String::as_str).collect() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -46,6 +49,7 @@ fn main() -> anyhow::Result<()> {
             "growth" => runtime.block_on(growth::run())?,
             "search" => runtime.block_on(search::run())?,
             "grep" => runtime.block_on(grep::run(None))?,
+            "code" => runtime.block_on(run_code::run())?,
             "a2e" => runtime.block_on(a2e::run())?,
             other if other.starts_with("grep=") => {
                 runtime.block_on(grep::run(Some(other.trim_start_matches("grep=").as_ref())))?;

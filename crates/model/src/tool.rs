@@ -102,6 +102,12 @@ pub trait CallPort: Send + Sync {
     /// Resolves when the call is told to stop.
     fn canceled(&self) -> BoxFuture<'_, ()>;
 
+    /// Whether the call was decided with a caution. A tool that finds cause for one only while it works must stop:
+    /// what was decided on is not what is there.
+    fn cautioned(&self) -> bool {
+        false
+    }
+
     /// The tools this call's session could call now. Without a host around it, none.
     fn callable(&self) -> Vec<CallableTool> {
         Vec::new()
@@ -173,6 +179,11 @@ impl CallContext {
     /// Resolves when the call is told to stop.
     pub async fn canceled(&self) {
         self.0.canceled().await;
+    }
+
+    /// Whether the call was decided with a caution ([`Effects::caution`]).
+    pub fn cautioned(&self) -> bool {
+        self.0.cautioned()
     }
 
     /// The tools this call could call now: those its session sees, apart from the tool itself.

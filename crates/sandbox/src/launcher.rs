@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -40,7 +40,9 @@ pub struct Launcher {
 #[derive(Debug)]
 struct Shared {
     means: Means,
-    self_test: SelfTest,
+    at_most: SandboxTier,
+    /// Made when somebody first asks: a host that starts no process spares itself that.
+    self_test: OnceLock<SelfTest>,
 }
 
 /// What every start needs, whatever the tier.
@@ -56,7 +58,7 @@ struct Means {
 impl Launcher {
     /// `program` is a binary whose `main` calls [`launch_if_asked`](crate::launch_if_asked), of the same version as
     /// this crate. For a host's own binary give `/proc/self/exe`, which stays the same when the file is replaced by a
-    /// newer one. Tries out what this machine can confine, which takes a moment and blocks.
+    /// newer one. What this machine can confine is tried out when it is first asked for.
     pub fn new(program: PathBuf) -> Self {
         Self::with_tier_at_most(program, SandboxTier::A)
     }
@@ -69,18 +71,27 @@ impl Launcher {
         let cgroups = Cgroups::find(&host);
         let secrets = system_secrets().into_iter().map(Octets::from).collect();
         let means = Means { program, host, cgroups, secrets, undertaker: Undertaker::new() };
-        let self_test = self_test::run(&means, tier);
-        Self { shared: Arc::new(Shared { means, self_test }) }
+        Self { shared: Arc::new(Shared { means, at_most: tier, self_test: OnceLock::new() }) }
     }
 
-    /// How much this machine can confine.
+    /// How much this machine can confine. The first to ask waits a moment, with its thread.
     pub fn tier(&self) -> SandboxTier {
-        self.shared.self_test.tier
+        self.self_test().tier
     }
 
     /// What was tried to find out.
     pub fn self_test(&self) -> &SelfTest {
-        &self.shared.self_test
+        self.shared.self_test.get_or_init(|| self_test::run(&self.shared.means, self.shared.at_most))
+    }
+
+    /// The tier, without keeping an async thread waiting for the self-test.
+    async fn known_tier(&self) -> Result<SandboxTier, LaunchError> {
+        if let Some(known) = self.shared.self_test.get() {
+            return Ok(known.tier);
+        }
+        let launcher = self.clone();
+        let tested = tokio::task::spawn_blocking(move || launcher.tier()).await;
+        tested.map_err(|error| LaunchError::Launcher(std::io::Error::other(error)))
     }
 
     /// Starts a command. It runs, confined as [`Process::applied`] says, when this returns; if this fails, nothing of
@@ -89,7 +100,7 @@ impl Launcher {
         let program =
             job.argv.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
         let directory = job.directory.clone();
-        let spawned = self.shared.means.spawn(job, self.tier())?;
+        let spawned = self.shared.means.spawn(job, self.known_tier().await?)?;
         let Spawned { charge, control, order, stdin, stdout, stderr } = spawned;
         control.set_nonblocking(true).map_err(LaunchError::Launcher)?;
         let mut control = tokio::net::UnixStream::from_std(control).map_err(LaunchError::Launcher)?;

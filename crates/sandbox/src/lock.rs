@@ -47,8 +47,11 @@ fn keep_file_capabilities() {
     let kept =
         CapabilitySet::CHOWN | CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER | CapabilitySet::FSETID;
     if let Ok(held) = rustix::thread::capabilities(None) {
-        let left = held.permitted & kept;
-        let sets = CapabilitySets { effective: left, permitted: left, inheritable: CapabilitySet::empty() };
+        let sets = CapabilitySets {
+            effective: held.effective & kept,
+            permitted: held.permitted & kept,
+            inheritable: CapabilitySet::empty(),
+        };
         let _ = rustix::thread::set_capabilities(None, sets);
     }
 }

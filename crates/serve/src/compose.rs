@@ -31,13 +31,13 @@ pub enum StartError {
     DataDir(#[from] DataDirError),
     /// An agent could write the record of its own deeds.
     #[error(
-        "the data directory `{data}` lies inside the workspace `{workspace}`, where tools may write\n\
-         hint: choose a narrower `--workspace`, or a `--data-dir` outside of it"
+        "the data directory `{data}` lies inside of `{workspace}`, where tools work\n\
+         hint: choose a narrower folder, or a `--data-dir` outside of it"
     )]
     DataInWorkspace {
         /// The data directory.
         data: PathBuf,
-        /// The workspace.
+        /// The workspace or another root.
         workspace: PathBuf,
     },
     /// The journal cannot be opened.
@@ -98,13 +98,13 @@ pub struct OpenedHost {
     pub data_dir: Option<DataDir>,
 }
 
-/// Whether the record lies where no tool can write.
+/// Whether the record lies where no tool can write or read.
 pub fn check_places(config: &HostConfig) -> Result<(), StartError> {
-    match (&config.data_dir, &config.workspace) {
-        (Some(data), Some(workspace)) if is_beneath(data, workspace) => {
-            Err(StartError::DataInWorkspace { data: data.clone(), workspace: workspace.clone() })
-        }
-        _ => Ok(()),
+    let Some(data) = &config.data_dir else { return Ok(()) };
+    let roots = config.workspace.iter().chain(config.roots.iter().map(|root| &root.path));
+    match roots.into_iter().find(|root| is_beneath(data, root)) {
+        Some(root) => Err(StartError::DataInWorkspace { data: data.clone(), workspace: root.clone() }),
+        None => Ok(()),
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) struct Port {
     face: String,
     correlation_id: Option<String>,
     tool: Option<ToolId>,
+    cautioned: bool,
     /// What its nested calls are told of it.
     as_parent: Parent,
     under_way: AtomicUsize,
@@ -53,6 +54,7 @@ impl Port {
             face: call.face.clone(),
             correlation_id: call.correlation_id.clone(),
             tool: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
+            cautioned: effects.caution.is_some(),
             as_parent: Parent { id: call.live.id, depth, deadline, held },
             under_way: AtomicUsize::new(0),
         }
@@ -128,6 +130,10 @@ impl CallPort for Port {
 
     fn canceled(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.live.token().cancelled())
+    }
+
+    fn cautioned(&self) -> bool {
+        self.cautioned
     }
 
     fn callable(&self) -> Vec<CallableTool> {

@@ -85,6 +85,26 @@ const REFUSED_HERE: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[c_long] = &[];
 
+/// Calls that give a file its mode, and which argument that is.
+const LENDING: &[(c_long, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+];
+/// The same number everywhere; newer than some C libraries.
+const FCHMODAT2: c_long = 452;
+
+/// Calls whose flags or mode stand behind a pointer, where no filter can look. Told that they do not exist, programs
+/// use the older ones.
+const HIDDEN: [c_long; 2] = [libc::SYS_clone3, libc::SYS_openat2];
+
 /// Which sockets may be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sockets {
@@ -154,6 +174,19 @@ fn deny_list(sockets: Sockets) -> Result<Rules, Errno> {
         #[cfg(target_arch = "x86_64")]
         when(libc::SYS_mknod, vec![masked(1, u64::from(libc::S_IFMT), u64::from(kind))?])?;
     }
+    // Programs that lend their owner's rights to whoever starts them. In here they lend nothing, but what lies in a
+    // root is found by others too.
+    for bit in [libc::S_ISUID, libc::S_ISGID].map(u64::from) {
+        let lends = |argument| masked(argument, bit, bit);
+        for (call, mode) in LENDING {
+            when(*call, vec![lends(*mode)?])?;
+        }
+        for flag in [libc::O_CREAT as u64, libc::O_TMPFILE as u64] {
+            when(libc::SYS_openat, vec![masked(2, flag, flag)?, lends(3)?])?;
+            #[cfg(target_arch = "x86_64")]
+            when(libc::SYS_open, vec![masked(1, flag, flag)?, lends(2)?])?;
+        }
+    }
     match sockets {
         Sockets::Pairs => {
             rules.insert(libc::SYS_socket, Vec::new());
@@ -179,8 +212,7 @@ fn masked(argument: u8, mask: u64, value: u64) -> Result<Condition, Errno> {
     test(argument, Is::MaskedEq(mask), value)
 }
 
-/// `clone3` hides its flags behind a pointer, where no filter can look; told that it does not exist, programs use
-/// `clone`. The second numbering of x86-64 would offer every call again under another number.
+/// The second numbering of x86-64 would offer every call again under another number, so it is missing too.
 fn pretend_missing() -> BpfProgram {
     const LOAD: u16 = 0x20;
     const IF_EQUAL: u16 = 0x15;
@@ -192,7 +224,8 @@ fn pretend_missing() -> BpfProgram {
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     vec![
         step(LOAD, 0, 0, 0),
-        step(IF_EQUAL, 2, 0, libc::SYS_clone3 as u32),
+        step(IF_EQUAL, 3, 0, HIDDEN[0] as u32),
+        step(IF_EQUAL, 2, 0, HIDDEN[1] as u32),
         step(IF_AT_LEAST, 1, 0, SECOND_NUMBERING),
         step(RETURN, 0, 0, ALLOW),
         step(RETURN, 0, 0, ERRNO | libc::ENOSYS as u32),

@@ -107,14 +107,17 @@ impl Tree {
             // The kernel does it when this process exits, and lets nobody wait for it before that is done.
             Self::Namespace => {}
             Self::Descendants => loop {
+                // Mostly nothing is left, and then nobody has to be looked for.
+                match rustix::process::wait(WaitOptions::NOHANG) {
+                    Ok(Some(_)) | Err(Errno::INTR) => continue,
+                    Ok(None) => {}
+                    Err(_) => return,
+                }
                 // Whoever forks while being killed is found in the next round: orphans come to this process.
                 for pid in descendants() {
                     let _ = rustix::process::kill_process(pid, Signal::KILL);
                 }
-                match rustix::process::wait(WaitOptions::empty()) {
-                    Ok(_) | Err(Errno::INTR) => {}
-                    Err(_) => return,
-                }
+                let _ = rustix::process::wait(WaitOptions::empty());
             },
         }
     }

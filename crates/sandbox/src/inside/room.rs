@@ -71,7 +71,7 @@ pub(super) fn furnish(order: &Order, in_user_namespace: bool) -> Result<Furnishe
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).map_err(at("keep mounts private"))?;
     let links = system_links();
-    let pieces = pieces(order)?;
+    let (pieces, passed_over) = pieces(order)?;
     let devices = if in_user_namespace { device_pieces()? } else { Vec::new() };
     // Before the old one is out of sight: a user namespace may only make what it can already see.
     let processes = new_file_system("proc", &[], READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
@@ -84,7 +84,8 @@ pub(super) fn furnish(order: &Order, in_user_namespace: bool) -> Result<Furnishe
         piece.place()?;
     }
     make_directory(PRIVATE_HOME, 0o700)?;
-    let furnished = guard(order)?;
+    let mut furnished = guard(order)?;
+    furnished.missing.extend(passed_over);
     let root = open_path(Path::new("/")).map_err(at("open the new root"))?;
     sys::restrict_mount(&root, READ_ONLY - MountAttrFlags::MOUNT_ATTR_NODEV, Depth::Itself)
         .map_err(at("make the new root read-only"))?;
@@ -138,8 +139,8 @@ fn system_links() -> Vec<(PathBuf, PathBuf)> {
     links
 }
 
-/// All that is bound, the outer before the inner.
-fn pieces(order: &Order) -> Result<Vec<Piece>, Failure> {
+/// All that is bound, the outer before the inner, and what was passed over because a link has its name.
+fn pieces(order: &Order) -> Result<(Vec<Piece>, Vec<String>), Failure> {
     let mut wanted: Vec<(PathBuf, MountAttrFlags, Absence)> = Vec::new();
     let system = SYSTEM.iter().map(|name| Path::new("/").join(name));
     for path in system.chain(SYSTEM_PLACES.iter().map(PathBuf::from)) {
@@ -159,16 +160,21 @@ fn pieces(order: &Order) -> Result<Vec<Piece>, Failure> {
     // Stable, so that a root comes after a readable path of the same name and wins.
     wanted.sort_by_key(|(path, ..)| path.components().count());
     let mut pieces = Vec::with_capacity(wanted.len());
+    let mut passed_over = Vec::new();
     for (path, attributes, absence) in wanted {
         let taken = open_beneath_writable(order, &path)
             .and_then(|place| Piece::from_tree(open_tree_of(&path, place.as_ref())?, &path, attributes));
         match taken {
             Ok(piece) => pieces.push(piece),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if absence == Absence::Fine => {}
+            // Else one command could keep all that follow from being started.
+            Err(Errno::LOOP) if absence == Absence::Fine => {
+                passed_over.push(format!("`{}` leads through a link in a writable root", path.display()));
+            }
             Err(errno) => return Err(Failure::sandbox(format!("take `{}` along", path.display()), errno)),
         }
     }
-    Ok(pieces)
+    Ok((pieces, passed_over))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

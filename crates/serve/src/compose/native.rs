@@ -72,6 +72,10 @@ pub(super) fn tools(
 ) -> Result<ToolSet, NativeError> {
     let workspace = Arc::new(workspace(config, root, handover.own_files)?);
     let launcher = handover.program.clone().map(Launcher::new);
+    if let (Some(launcher), Some(_)) = (launcher.clone(), data_dir) {
+        // A host that will serve finds out early what it can confine, beside its start; one that only looks does not.
+        std::thread::spawn(move || launcher.tier());
+    }
     let spool = data_dir.map(DataDir::spool).transpose().map_err(NativeError::Spool)?;
     let parts = NativeParts {
         launcher,

@@ -65,7 +65,7 @@ async fn the_token_appears_in_no_answer_and_no_record() {
     assert_eq!(answers[0].json()["content"][0]["text"], "<[redacted:host_token]>");
     assert_eq!(answers[2].body, answers[3].body);
     assert_eq!(answers[4].json()["content"][0]["text"], "[redacted:host_token]");
-    assert_eq!(answers[6].json()["content"][0]["text"], "the token is [redacted:host_token]\n");
+    assert_eq!(answers[6].json()["content"][0]["text"], "     1\tthe token is [redacted:host_token]\n");
     for answer in answers.iter().take(10) {
         let Ok(result) = serde_json::from_slice::<serde_json::Value>(&answer.body) else { continue };
         let told = server.ended(result["invocation_id"].as_str().unwrap()).await;

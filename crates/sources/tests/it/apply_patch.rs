@@ -98,10 +98,13 @@ fn hunks_find_their_place_by_their_lines() {
     let ten: String = (1..=10).map(|n| format!("line {n}\n")).collect();
     let hunk = |place: &str, body: &str| format!("--- a/f\n+++ b/f\n@@ {place} @@\n{body}");
     // Off by some lines, or with wrong counts.
-    for place in ["-5,3 +5,3", "-1,3 +1,3", "-40,3 +40,3", "-5,9 +5,2", "-5 +5", ""] {
+    let absurd = format!("-{} +1", (isize::MAX as usize) + 2);
+    for place in [absurd.as_str(), "-5,3 +5,3", "-1,3 +1,3", "-40,3 +40,3", "-5,9 +5,2", "-5 +5", ""] {
         let result = patched(&ten, &hunk(place, " line 4\n-line 5\n+five\n line 6\n"));
         assert_eq!(result, ten.replace("line 5", "five"), "{place}");
     }
+    let twice = format!("--- a/f\n+++ b/f\n@@ {absurd} @@\n-line 2\n+two\n@@ {absurd} @@\n-line 9\n+nine\n");
+    assert_eq!(patched(&ten, &twice), ten.replace("line 2", "two").replace("line 9", "nine"));
     // The stated place wins where the lines stand at several.
     let same = "x\ny\n".repeat(5);
     assert_eq!(patched(&same, &hunk("-3,2 +3,2", "-x\n+z\n y\n")), "x\ny\nz\ny\nx\ny\nx\ny\nx\ny\n");

@@ -269,6 +269,11 @@ impl CallPort for Port {
         self.events.lock().unwrap().push(body);
     }
 
+    /// Nobody decides here, so nothing is refused for what nobody knew.
+    fn cautioned(&self) -> bool {
+        true
+    }
+
     fn is_canceled(&self) -> bool {
         (self.on_look)(self.looks.fetch_add(1, Ordering::SeqCst))
     }

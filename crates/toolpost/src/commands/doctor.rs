@@ -3,6 +3,8 @@
 use clap::Args;
 use serde_json::json;
 use toolpost_config::Standing;
+use toolpost_model::SandboxTier;
+use toolpost_sandbox::Launcher;
 use toolpost_serve::{HostParts, check_places, open_host};
 use toolpost_store::{DataDir, DataDirError, JournalReader};
 
@@ -112,6 +114,7 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
         (false, None) => Finding::good("host", "not running; `toolpost serve` starts it"),
     });
     findings.push(journal(settings));
+    findings.push(sandbox(settings));
     if !running {
         findings.push(dry_start(settings).await);
     }
@@ -158,6 +161,37 @@ fn journal(settings: &Settings) -> Finding {
             format!("{} problems\nhint: toolpost journal verify", report.problems.len()),
         ),
         Err(error) => Finding::bad("journal", format!("{error:#}")),
+    }
+}
+
+/// What this machine can confine, found by trying it now.
+fn sandbox(settings: &Settings) -> Finding {
+    let Some(program) = environment::this_program() else {
+        return Finding::bad("sandbox", "this program cannot find itself, so no process can be confined");
+    };
+    let launcher = Launcher::new(program);
+    let test = launcher.self_test();
+    let abi = test.landlock_abi.map_or("no Landlock".to_owned(), |abi| format!("Landlock {abi}"));
+    let mut text = format!(
+        "tier {:?}: {}; {abi}; control groups: {}; processes get `{}`",
+        test.tier,
+        test.tier.explain(),
+        test.cgroups,
+        settings.config.sandbox.profile
+    );
+    for check in test.checks.iter().filter(|check| !check.ok) {
+        text.push_str(&format!("\n{} (tier {:?}): {}", check.name, check.tier, check.detail));
+    }
+    match test.tier {
+        SandboxTier::A => Finding::good("sandbox", text),
+        _ if settings.config.sandbox.require => Finding::bad(
+            "sandbox",
+            format!("{text}\nhint: `sandbox.require` is set, so no process will be started"),
+        ),
+        SandboxTier::B => Finding::odd("sandbox", text),
+        SandboxTier::C | SandboxTier::N => {
+            Finding::odd("sandbox", format!("{text}\nhint: commands ask, since files are not confined"))
+        }
     }
 }
 

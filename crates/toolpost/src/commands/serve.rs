@@ -57,6 +57,8 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     // Before anything is opened: a signal that comes early must find a listener.
     let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
+    // Its memory holds tokens and credentials.
+    toolpost_sandbox::harden_host();
     let mut builder = Server::builder(settings.config.clone()).native(settings.handover()?);
     if let Some(plugin) =
         a2e.iter().flat_map(|file| &file.plugins).find(|plugin| plugin.capability == A2eCapability::Tools)

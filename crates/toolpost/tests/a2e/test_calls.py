@@ -53,7 +53,7 @@ class Results(HostCase):
     def test_text_and_structure_together(self):
         self.place.write("notes.txt", "one\ntwo\n")
         result = self.client.call("read_file", {"path": "notes.txt"})
-        self.assertIn("one\ntwo", result["data"]["text"])
+        self.assertIn("     1\tone\n     2\ttwo", result["data"]["text"])
         self.assertEqual(result["data"]["structured"]["total_lines"], 2)
         self.assertIsInstance(result.get("summary"), str)
 

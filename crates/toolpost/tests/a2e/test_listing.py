@@ -3,7 +3,16 @@
 from case import FixtureCase, HostCase
 from client import message
 
-SHOWN = {"echo", "read_file", "write_file", "list_directory"}
+SHOWN = {
+    "echo",
+    "read_file",
+    "write_file",
+    "edit_file",
+    "apply_patch",
+    "move_file",
+    "delete_file",
+    "list_directory",
+}
 DEFERRED = "file_info"
 
 
@@ -39,7 +48,9 @@ class Listing(HostCase):
     def test_tags_must_all_be_there_with_and_without_a_query(self):
         self.check({"read_file", "list_directory"}, filter_tags=["files", "read"])
         self.check({"read_file", "list_directory"}, filter_tags=["FILES", "Read"])
-        self.check({"write_file"}, filter_tags=["write"])
+        self.check(
+            {"write_file", "edit_file", "apply_patch", "move_file", "delete_file"}, filter_tags=["write"]
+        )
         self.check(set(), filter_tags=["files", "no such tag"])
         self.check(SHOWN, filter_tags=[])
         found = list(self.client.list(query="read_file", filter_tags=["files", "read"]))

@@ -94,7 +94,7 @@ fn places_can_be_chosen() {
     let data = data.to_str().unwrap();
     let read =
         home.run(&["call", "read_file", "path=a", "--workspace", "inner", "--data-dir", data]).expect(0);
-    assert_eq!(read.stdout, "inner\n");
+    assert_eq!(read.stdout, "     1\tinner\n");
     let told = home.run(&["journal", "tail", "--json", "--data-dir", data]).expect(0);
     assert!(told.stdout.contains("files.read_file"), "{}", told.stdout);
     home.check("data_in_workspace", &["call", "read_file", "path=a", "--data-dir", "state"]).expect(1);
@@ -109,7 +109,8 @@ fn text_from_a_tool_reaches_a_pipe_unchanged() {
     assert_eq!(json["content"][0]["type"], "binary", "a file with a nul is no text");
     let text = text.replace('\u{0}', "");
     home.write("a.txt", &text);
-    assert_eq!(home.run(&["call", "read_file", "path=a.txt"]).expect(0).stdout, text);
+    let plain = ["call", "read_file", "path=a.txt", "line_numbers:=false"];
+    assert_eq!(home.run(&plain).expect(0).stdout, text);
     // A message on stderr is for eyes, and eyes are protected.
     let missing = home.run(&["call", "read_file", "path=\u{1b}[31m"]).expect(1);
     assert!(!missing.stderr.contains('\u{1b}'), "{:?}", missing.stderr);

@@ -18,6 +18,7 @@ mod crash_soak;
 mod explaining;
 mod journal;
 mod pages;
+mod run_code;
 mod serving;
 mod shell;
 mod trust;

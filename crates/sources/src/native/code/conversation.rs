@@ -12,7 +12,10 @@ use tokio::{
 };
 
 use super::{
-    frame::{Ending, FrameError, ORDER_BYTES, Order, REPORT_BYTES, Report, RunOrder, decode, encode},
+    frame::{
+        Answer, Ending, Exception, FrameError, ORDER_BYTES, Order, REPORT_BYTES, Report, RunOrder, decode,
+        encode,
+    },
     inner_calls::InnerCalls,
 };
 
@@ -46,6 +49,8 @@ pub(super) struct Talk {
     pub(super) printed: String,
     /// Printed bytes that were not kept.
     pub(super) unprinted: u64,
+    /// The process should not be used again.
+    pub(super) worn: bool,
     printed_bytes: usize,
 }
 
@@ -69,6 +74,20 @@ impl Wire {
         Ok(())
     }
 
+    /// Answers a request. A result that is too large for the wire is a failed call.
+    fn answer(&mut self, id: u32, answer: Answer) -> Result<(), Broken> {
+        let sent = self.queue(&Order::Answer { id, answer });
+        let sent = match sent {
+            Err(FrameError::TooLong { size, limit }) => {
+                let message = format!("the result has {size} bytes, and code is given {limit} at most");
+                let answer = Answer::Raise { kind: Exception::Value, message };
+                self.queue(&Order::Answer { id, answer })
+            }
+            other => other,
+        };
+        sent.map_err(Broken::Frame)
+    }
+
     /// Puts a frame where [`Self::next`] sends it from.
     fn queue(&mut self, order: &Order) -> Result<(), FrameError> {
         self.outgoing.extend_from_slice(&encode(order, ORDER_BYTES)?);
@@ -84,24 +103,27 @@ impl Wire {
                 return Ok(report);
             }
             let (mut reader, mut writer) = self.stream.split();
-            let moved = tokio::select! {
+            tokio::select! {
                 read = reader.read_buf(&mut self.incoming) => match read {
                     Ok(0) => return Err(Broken::Gone),
-                    other => other,
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(Broken::Gone),
+                    Err(error) => return Err(Broken::Io(error)),
                 },
-                written = writer.write_buf(&mut self.outgoing), if !self.outgoing.is_empty() => written,
-            };
-            moved.map_err(|error| match error.kind() {
-                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Broken::Gone,
-                _ => Broken::Io(error),
-            })?;
+                written = writer.write_buf(&mut self.outgoing), if !self.outgoing.is_empty() => {
+                    // It hears nothing any more. What it said before it left is still to be read.
+                    if written.is_err() {
+                        self.outgoing.clear();
+                    }
+                }
+            }
         }
     }
 }
 
 impl Talk {
     pub(super) fn new(calls: InnerCalls, printed_bytes: usize) -> Self {
-        Self { calls, printed: String::new(), unprinted: 0, printed_bytes }
+        Self { calls, printed: String::new(), unprinted: 0, worn: false, printed_bytes }
     }
 
     /// Runs the code to its end. What it printed and called until then stays here if this is dropped.
@@ -112,7 +134,7 @@ impl Talk {
             let report = tokio::select! {
                 report = wire.next() => report?,
                 (id, answer) = self.calls.done() => {
-                    wire.queue(&Order::Answer { id, answer }).map_err(Broken::Frame)?;
+                    wire.answer(id, answer)?;
                     continue;
                 }
             };
@@ -125,8 +147,8 @@ impl Talk {
                 Report::Call { id, function, positional, keywords } => {
                     self.calls.begin(id, &function, positional, keywords).map(|answer| (id, answer))
                 }
-                Report::Ended { ending, unprinted } => {
-                    self.unprinted = unprinted;
+                Report::Ended { ending, unprinted, worn } => {
+                    (self.unprinted, self.worn) = (unprinted, worn);
                     return Ok(ending);
                 }
                 Report::Ready | Report::Unfit { .. } => {
@@ -134,7 +156,7 @@ impl Talk {
                 }
             };
             if let Some((id, answer)) = answered {
-                wire.queue(&Order::Answer { id, answer }).map_err(Broken::Frame)?;
+                wire.answer(id, answer)?;
             }
         }
     }
@@ -147,3 +169,6 @@ impl Talk {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// Most a process may say at once: arguments of a call, or a final value.
 pub(super) const REPORT_BYTES: usize = 5 << 20;
 /// Most the host says at once: code with its inputs, or the result of a call.
-pub(super) const ORDER_BYTES: usize = 24 << 20;
+pub(super) const ORDER_BYTES: usize = 10 << 20;
 /// The length in front of every frame.
 const HEADER: usize = 4;
 
@@ -74,12 +74,18 @@ pub(super) enum Answer {
 /// The exceptions that a failed call can raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Exception {
-    PermissionError,
-    FileNotFoundError,
-    TimeoutError,
-    TypeError,
-    ValueError,
-    RuntimeError,
+    #[serde(rename = "PermissionError")]
+    Permission,
+    #[serde(rename = "FileNotFoundError")]
+    FileNotFound,
+    #[serde(rename = "TimeoutError")]
+    Timeout,
+    #[serde(rename = "TypeError")]
+    Type,
+    #[serde(rename = "ValueError")]
+    Value,
+    #[serde(rename = "RuntimeError")]
+    Runtime,
 }
 
 /// What the process says.
@@ -101,6 +107,8 @@ pub(super) enum Report {
         ending: Ending,
         /// Printed bytes that were not sent because there were too many.
         unprinted: u64,
+        /// The process has grown so much that the next run should find another one.
+        worn: bool,
     },
 }
 

@@ -18,8 +18,6 @@ use super::{
 
 /// How many calls of one run are under way at once at most.
 const AT_ONCE: usize = 8;
-/// Largest result that code is given.
-const RESULT_BYTES: usize = 8 << 20;
 
 /// The calls of one run.
 pub(super) struct InnerCalls {
@@ -131,7 +129,7 @@ impl InnerCalls {
         let arguments = match granted.bind(positional, keywords) {
             Ok(arguments) => arguments,
             Err(error) => {
-                return Some(Answer::Raise { kind: Exception::TypeError, message: error.to_string() });
+                return Some(Answer::Raise { kind: Exception::Type, message: error.to_string() });
             }
         };
         let record = self.records.len();
@@ -190,14 +188,7 @@ fn answer_of(tool: &str, result: ToolResult) -> Answer {
     if let Some(error) = &result.error {
         return raise(tool, error.class, Some(&error.code), &error.message, error.hint.as_deref());
     }
-    let value = value_of(result);
-    let size = serde_json::to_vec(&value).map_or(usize::MAX, |bytes| bytes.len());
-    if size > RESULT_BYTES {
-        let message =
-            format!("the result of {tool} has {size} bytes, and code is given {RESULT_BYTES} at most");
-        return Answer::Raise { kind: Exception::ValueError, message };
-    }
-    Answer::Value(value)
+    Answer::Value(value_of(result))
 }
 
 /// A result as a value: the structured content, with the text beside it under `text` where it has none of that name;
@@ -229,10 +220,10 @@ fn raise(tool: &str, class: ErrorClass, code: Option<&str>, message: &str, hint:
         | ErrorClass::ApprovalRejected
         | ErrorClass::SandboxViolation
         | ErrorClass::HookBlocked
-        | ErrorClass::HookFailed => Exception::PermissionError,
-        ErrorClass::InvalidArguments | ErrorClass::SchemaValidationFailed => Exception::ValueError,
-        ErrorClass::Timeout => Exception::TimeoutError,
-        ErrorClass::ExecutionFailed if code == Some("not_found") => Exception::FileNotFoundError,
+        | ErrorClass::HookFailed => Exception::Permission,
+        ErrorClass::InvalidArguments | ErrorClass::SchemaValidationFailed => Exception::Value,
+        ErrorClass::Timeout => Exception::Timeout,
+        ErrorClass::ExecutionFailed if code == Some("not_found") => Exception::FileNotFound,
         ErrorClass::ExecutionFailed
         | ErrorClass::UnknownTool
         | ErrorClass::SchemaNotLoaded
@@ -244,7 +235,7 @@ fn raise(tool: &str, class: ErrorClass, code: Option<&str>, message: &str, hint:
         | ErrorClass::ResultTooLarge
         | ErrorClass::OutcomeUnknown
         | ErrorClass::RequestConflict
-        | ErrorClass::JournalUnavailable => Exception::RuntimeError,
+        | ErrorClass::JournalUnavailable => Exception::Runtime,
     };
     let hint = hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
     Answer::Raise { kind, message: format!("{tool}: {class}: {message}{hint}") }

@@ -49,7 +49,7 @@ pub(super) async fn run(
     order.functions = talk.calls.grants().names().map(str::to_owned).collect();
     let (mut process, mut wire) = tokio::select! {
         started = start(children) => started?,
-        stop = run.over() => return Err(report::failed(stop, &talk)),
+        stop = run.over() => return Err(report::failed(&stop, &talk)),
     };
     let applied = process.applied().clone();
     let mut output = Output::new(process.take_stdout(), order.limits.printed_bytes);
@@ -96,7 +96,7 @@ async fn stop_of(unfinished: Unfinished, process: &mut Process) -> Stop {
 fn finish(ended: Result<Ending, Stop>, talk: Talk, seconds: f64) -> Result<ToolOutput, ToolFailure> {
     match ended {
         Ok(ending) => report::ended(ending, talk, seconds),
-        Err(stop) => Err(report::failed(stop, &talk)),
+        Err(stop) => Err(report::failed(&stop, &talk)),
     }
 }
 
@@ -149,7 +149,7 @@ impl Output {
 
     async fn collect_for_ever(&mut self) {
         self.collect().await;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn into_talk(self, talk: &mut Talk) {

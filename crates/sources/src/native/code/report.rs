@@ -55,8 +55,11 @@ pub(super) enum Stop {
 /// A run that came to its end.
 pub(super) fn ended(ending: Ending, talk: Talk, seconds: f64) -> Result<ToolOutput, ToolFailure> {
     let (json, repr, not_json) = match ending {
-        Ending::Raised(raised) => return Err(raise(raised, &talk, seconds)),
-        Ending::Value { json, repr, not_json } => (json, repr, not_json),
+        Ending::Raised(raised) => return Err(raise(&raised, &talk, seconds)),
+        // On the wire `null` and nothing look alike; a value without JSON comes with a reason.
+        Ending::Value { json, repr, not_json } => {
+            (json.or_else(|| not_json.is_none().then_some(Value::Null)), repr, not_json)
+        }
     };
     let text = text_of(&talk, json.as_ref(), &repr);
     let truncated = (talk.unprinted > 0).then(|| Truncation {
@@ -119,7 +122,7 @@ fn printed_of(talk: &Talk) -> String {
     text
 }
 
-fn raise(raised: Raised, talk: &Talk, seconds: f64) -> ToolFailure {
+fn raise(raised: &Raised, talk: &Talk, seconds: f64) -> ToolFailure {
     // The interpreter's own words for its limits, which code could also say. It would only fool itself.
     let failure = if raised.kind == "TimeoutError" && raised.message.starts_with("time limit exceeded") {
         ToolFailure::of(
@@ -132,7 +135,7 @@ fn raise(raised: Raised, talk: &Talk, seconds: f64) -> ToolFailure {
         ToolFailure::new(raised.traceback.clone()).code("out_of_memory").hint(MEMORY_HINT)
     } else {
         let failure = ToolFailure::new(raised.traceback.clone()).code("python_error");
-        match hint_of(&raised, talk) {
+        match hint_of(raised, talk) {
             Some(hint) => failure.hint(hint),
             None => failure,
         }
@@ -165,8 +168,8 @@ fn hint_of(raised: &Raised, talk: &Talk) -> Option<String> {
 }
 
 /// A run that had to be ended.
-pub(super) fn failed(stop: Stop, talk: &Talk) -> ToolFailure {
-    let failure = match &stop {
+pub(super) fn failed(stop: &Stop, talk: &Talk) -> ToolFailure {
+    let failure = match stop {
         Stop::NotStarted(error) => {
             ToolFailure::new(format!("the process for the code cannot be started: {error}"))
                 .code("worker_failed")

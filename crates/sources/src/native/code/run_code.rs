@@ -88,19 +88,23 @@ impl RunCode {
     async fn embedded(&self, order: RunOrder, mut talk: Talk, run: Run) -> Result<ToolOutput, ToolFailure> {
         let taken = tokio::select! {
             taken = self.code.pool.take(run.context.session_id()) => taken,
-            stop = run.over() => return Err(report::failed(stop, &talk)),
+            stop = run.over() => return Err(report::failed(&stop, &talk)),
         };
-        let mut lease = taken.map_err(|error| report::failed(Stop::NotStarted(error), &talk))?;
+        let mut lease = taken.map_err(|error| report::failed(&Stop::NotStarted(error), &talk))?;
         let ended = tokio::select! {
             ended = talk.run(&mut lease.worker.wire, order) => ended,
-            stop = run.over() => return Err(report::failed(stop, &talk)),
+            stop = run.over() => return Err(report::failed(&stop, &talk)),
         };
         match ended {
             Ok(ending) => {
-                lease.give_back();
+                if talk.worn {
+                    drop(lease.into_worker());
+                } else {
+                    lease.give_back();
+                }
                 report::ended(ending, talk, run.seconds())
             }
-            Err(broken) => Err(report::failed(corpse(lease, broken).await, &talk)),
+            Err(broken) => Err(report::failed(&corpse(lease, broken).await, &talk)),
         }
     }
 }

@@ -59,8 +59,8 @@ fn work(memory: u64) -> ! {
         match outlet.receive() {
             Order::Run(order) => {
                 let ending = run::run(&mut outlet, *order);
-                let unprinted = outlet.unprinted();
-                outlet.send(&Report::Ended { ending, unprinted });
+                let (unprinted, worn) = (outlet.unprinted(), outlet.is_worn(memory));
+                outlet.send(&Report::Ended { ending, unprinted, worn });
             }
             // The answer to a call that the run before did not wait for.
             Order::Answer { .. } => {}

@@ -53,7 +53,7 @@ impl CommandTool {
     }
 
     fn read(
-        mut declaration: CommandDeclaration,
+        declaration: CommandDeclaration,
         children: Arc<Children>,
         processes: Arc<Processes>,
     ) -> Result<Self, CommandProblem> {
@@ -73,13 +73,12 @@ impl CommandTool {
             }
         }
         let stdin = declaration.stdin.as_deref().map(Template::parse).transpose()?;
-        let parameters = std::mem::take(&mut declaration.parameters);
-        check_names(&declaration, &argv, stdin.as_ref(), &parameters.keys().cloned().collect::<Vec<_>>())?;
-        declaration.parameters = parameters.clone();
-        let parameters = parameters
-            .into_iter()
-            .map(|(name, declared)| Ok((name.clone(), Parameter::new(&name, declared)?)))
+        let parameters = declaration
+            .parameters
+            .iter()
+            .map(|(name, declared)| Ok((name.clone(), Parameter::new(name, declared.clone())?)))
             .collect::<Result<_, CommandProblem>>()?;
+        check_names(&declaration, &argv, stdin.as_ref())?;
         let variables = declaration.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         children.settings().environment.with(variables).map_err(CommandProblem::Environment)?;
         if declaration.success_codes.is_empty() {
@@ -147,19 +146,18 @@ fn check_names(
     declaration: &CommandDeclaration,
     argv: &[Template],
     stdin: Option<&Template>,
-    declared: &[String],
 ) -> Result<(), CommandProblem> {
     let written = declaration.argv.iter().chain(&declaration.stdin);
     let templates: Vec<(&Template, &String)> = argv.iter().chain(stdin).zip(written).collect();
     for (template, text) in &templates {
-        if let Some(name) = template.names().find(|name| !declared.iter().any(|known| known == name)) {
+        if let Some(name) = template.names().find(|name| !declaration.parameters.contains_key(*name)) {
             let template = (*text).clone();
             return Err(CommandProblem::UnknownParameter { template, name: name.to_owned() });
         }
     }
-    let is_used =
+    let is_unused =
         |name: &&String| !templates.iter().any(|(template, _)| template.names().any(|used| used == *name));
-    match declared.iter().find(is_used) {
+    match declaration.parameters.keys().find(is_unused) {
         Some(name) => Err(CommandProblem::UnusedParameter { name: name.clone() }),
         None => Ok(()),
     }

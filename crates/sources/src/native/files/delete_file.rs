@@ -14,7 +14,7 @@ use toolpost_model::{
 
 use self::sweep::DeleteError;
 use super::{
-    Touch, arguments, cautioned, change_effects, checked_arguments, declare,
+    PathError, Touch, arguments, cautioned, change_effects, checked_arguments, declare,
     entry_type::EntryType,
     named::{Named, caution_beneath},
     names::{relative, shown},
@@ -95,7 +95,9 @@ impl Tool for DeleteFile {
         on_worker(&self.workspace, call.context, move |stop| {
             let arguments: Arguments<'_> =
                 arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let named = Named::locate(&workspace, arguments.path).map_err(|error| error.into_failure())?;
+            let named = Named::locate(&workspace, arguments.path).map_err(PathError::into_failure)?;
+            stop.as_decided_beneath(&workspace, (arguments.path, &named), &[&named.place])
+                .map_err(PathError::into_failure)?;
             let deleted =
                 sweep::delete(&workspace, &named, &arguments, stop).map_err(DeleteError::into_failure)?;
             let result = DeleteResult {

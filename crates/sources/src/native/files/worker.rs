@@ -7,8 +7,8 @@
 use std::{
     collections::VecDeque,
     io,
-    os::fd::AsRawFd,
     panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -20,7 +20,11 @@ use std::{
 use tokio::sync::{Semaphore, oneshot};
 use toolpost_model::{CallContext, ErrorClass, Progress, ToolFailure};
 
-use super::workspace::{Root, Workspace};
+use super::{
+    failure::PathError,
+    named::{Named, caution_beneath},
+    workspace::{Root, Workspace},
+};
 
 /// Most threads of one workspace. Disks gain nothing from more, and a hung network mount holds up no others.
 const THREADS: usize = 8;
@@ -162,11 +166,7 @@ impl Shared {
 /// Locks the calling thread to the roots, for good. A second wall: a kernel without Landlock does without it, and the
 /// path rules hold all the same. Within a writable root it cannot shut off a read-only one; there the rules are alone.
 fn confine(roots: &[Arc<Root>]) {
-    let root = |root: &Arc<Root>| toolpost_sandbox::Root {
-        // The directory that is held, not what has its name by now.
-        path: format!("/proc/self/fd/{}", root.dir.as_raw_fd()).into(),
-        access: root.access,
-    };
+    let root = |root: &Arc<Root>| toolpost_sandbox::Root { path: root.reachable_path(), access: root.access };
     let roots: Vec<_> = roots.iter().map(root).collect();
     toolpost_sandbox::confine_thread(&roots);
 }
@@ -209,6 +209,38 @@ impl StopSign {
     pub(crate) fn check(&self) -> Result<(), Stopped> {
         match self.context.is_canceled() || self.abandoned.load(Ordering::Relaxed) {
             true => Err(Stopped),
+            false => Ok(()),
+        }
+    }
+
+    /// Fails where `place` is protected and the call was decided without knowing it: its name meant something else
+    /// then.
+    pub(crate) fn as_decided(
+        &self,
+        workspace: &Workspace,
+        given: &str,
+        place: &Path,
+    ) -> Result<(), PathError> {
+        match self.context.cautioned() || workspace.protected_because(place).is_none() {
+            true => Ok(()),
+            false => Err(PathError::Swapped { given: given.to_owned() }),
+        }
+    }
+
+    /// The same for a directory and all that is in it, under each of its `places`.
+    pub(crate) fn as_decided_beneath(
+        &self,
+        workspace: &Workspace,
+        (given, named): (&str, &Named),
+        places: &[&Path],
+    ) -> Result<(), PathError> {
+        if self.context.cautioned() {
+            return Ok(());
+        }
+        places.iter().try_for_each(|place| self.as_decided(workspace, given, place))?;
+        let inner = (&named.parent, named.name.as_os_str());
+        match named.is_directory() && caution_beneath(workspace, inner, places).is_some() {
+            true => Err(PathError::Swapped { given: given.to_owned() }),
             false => Ok(()),
         }
     }

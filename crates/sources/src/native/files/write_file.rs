@@ -50,9 +50,10 @@ struct WriteResult {
     /// SHA-256 of the content that was replaced, where it was worth reading.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_sha256: Option<String>,
-    /// Lines added and removed, where old and new were text small enough to compare.
+    /// Lines added, where old and new were text small enough to compare.
     #[serde(skip_serializing_if = "Option::is_none")]
     added_lines: Option<u64>,
+    /// Lines removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     removed_lines: Option<u64>,
 }

@@ -113,6 +113,7 @@ impl Target {
             LastLink::Keep => workspace.locate_name(&requested)?,
         };
         let located = located.writable(given)?;
+        stop.as_decided(workspace, given, &located.whole_path())?;
         let path = relative(&located.whole_path()).0.into_owned();
         let mut made = MadeDirectories::default();
         let (parent, name, old) = match located.found {

@@ -164,7 +164,7 @@ mod tests {
         check("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\n[8 4 2]\n7\n8\n9\n").await;
         check(
             "first line here\nsecond line here\nthird line here\nlast\n",
-            "first line here\n[16 33 2]\nlast\n",
+            "first line here\n[16 18 1]\nhird line here\nlast\n",
         )
         .await;
         check(&"y".repeat(50), &format!("{0}\n[20 10 0]\n{0}", "y".repeat(20))).await;

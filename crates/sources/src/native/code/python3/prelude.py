@@ -9,6 +9,8 @@ def _main():
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
+    # In the order it was written, and before the process may be killed.
+    sys.stdout.reconfigure(line_buffering=True, errors="replace")
     turn, last = threading.Lock(), [0]
 
     def take(size):
@@ -82,7 +84,7 @@ def _main():
         except Exception:
             pass
         with turn:
-            send({"ended": {"ending": ending, "unprinted": 0}})
+            send({"ended": {"ending": ending, "unprinted": 0, "worn": False}})
         os._exit(0)
 
     def raised(error):

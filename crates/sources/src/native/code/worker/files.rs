@@ -275,7 +275,7 @@ impl Run<'_> {
     fn file_tool(&mut self, tool: FileTool, keywords: Map<String, Value>) -> Served<Value> {
         self.asked(tool, keywords)?.unwrap_or_else(|| {
             let message = format!("`{}` is not granted to this code", tool.id());
-            Err(Refused::Raise(exception(Exception::PermissionError, message)))
+            Err(Refused::Raise(exception(Exception::Permission, message)))
         })
     }
 

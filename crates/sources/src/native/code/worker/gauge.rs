@@ -9,20 +9,24 @@ use std::{os::fd::OwnedFd, sync::atomic::Ordering};
 
 use monty_types::{BASELINE_MEMORY, LIVE_MEMORY};
 use rustix::{
-    fs::{Mode, OFlags, open},
-    io::pread,
+    fs::{Mode, OFlags, SeekFrom, open, seek},
+    io::read,
     param::page_size,
 };
 
 /// Looks at this process's size.
 pub(super) struct Gauge {
     statm: Option<OwnedFd>,
+    /// How large the process was when it began.
+    at_first: usize,
 }
 
 impl Gauge {
     /// Opens what is needed, while that is still allowed.
     pub(super) fn new() -> Self {
-        Self { statm: open("/proc/self/statm", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok() }
+        let statm = open("/proc/self/statm", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
+        let gauge = Self { statm, at_first: 0 };
+        Self { at_first: gauge.resident().unwrap_or(0), ..gauge }
     }
 
     /// What the process has now does not count.
@@ -39,9 +43,17 @@ impl Gauge {
         }
     }
 
+    /// How much larger the process is than it was at first. The first run brings in code and tables that stay, some
+    /// ten megabytes.
+    pub(super) fn grown(&self) -> usize {
+        self.resident().unwrap_or(0).saturating_sub(self.at_first)
+    }
+
     fn resident(&self) -> Option<usize> {
         let mut text = [0; 128];
-        let count = pread(self.statm.as_ref()?, &mut text, 0).ok()?;
+        let statm = self.statm.as_ref()?;
+        seek(statm, SeekFrom::Start(0)).ok()?;
+        let count = read(statm, &mut text).ok()?;
         let pages: usize = std::str::from_utf8(&text[..count]).ok()?.split(' ').nth(1)?.parse().ok()?;
         Some(pages * page_size())
     }

@@ -63,6 +63,11 @@ impl Outlet {
         self.unprinted
     }
 
+    /// Whether what runs left behind takes a good part of the memory that the next one should have.
+    pub(super) fn is_worn(&self, memory: u64) -> bool {
+        self.gauge.grown() as u64 > memory / 8
+    }
+
     /// For the interpreter to print into.
     pub(super) fn printer(&mut self) -> PrintWriter<'_> {
         PrintWriter::Callback(self)
@@ -113,7 +118,7 @@ impl Outlet {
 
     fn print(&mut self, text: &str) {
         let fits = text.len().min(self.room);
-        let end = (0..=fits).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+        let end = text.floor_char_boundary(fits);
         self.unprinted += (text.len() - end) as u64;
         // Once something is missing, nothing may follow it as if it were whole.
         self.room = if end < text.len() { 0 } else { self.room - end };

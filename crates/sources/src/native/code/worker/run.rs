@@ -1,11 +1,15 @@
 //! One run: the interpreter goes from suspension to suspension, and the host answers what it asks.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt::{self, Write},
+    time::Duration,
+};
 
 use monty::{FunctionCall, MontyRun, NameLookup, ResolveFutures, RunProgress};
 use monty_types::{
     CompileOptions, ExcType, ExtFunctionResult, MontyException, MontyObject, NameLookupResult,
-    ResourceLimits, ResourceTracker,
+    ResourceLimits, ResourceTracker, StringRepr,
 };
 use serde_json::{Map, Value};
 
@@ -24,6 +28,8 @@ const RECURSION: usize = 1000;
 const JSON_BYTES: usize = 1 << 20;
 /// Most of a final value, and of a traceback, that is sent as text.
 const TEXT_BYTES: usize = 64 << 10;
+/// Most of one line of a traceback.
+const LINE_BYTES: usize = 1000;
 
 /// Runs code from a clean start: nothing of the run before is left, because nothing of it was kept.
 pub(super) fn run(outlet: &mut Outlet, order: RunOrder) -> Ending {
@@ -97,7 +103,7 @@ impl Run<'_> {
             Err(reason) => match self.ask(|id| Report::Lookup { id, name: name.clone() }) {
                 (id, Answer::Known) => {
                     let message = format!("{name}() was given {reason}, which has no JSON form");
-                    (id, Answer::Raise { kind: Exception::ValueError, message })
+                    (id, Answer::Raise { kind: Exception::Value, message })
                 }
                 unknown => unknown,
             },
@@ -163,7 +169,7 @@ impl Run<'_> {
             Ok(()) => self.request(report),
             Err(Refused::Raise(error)) => {
                 let message = error.into_message().unwrap_or_default();
-                (0, Answer::Raise { kind: Exception::RuntimeError, message })
+                (0, Answer::Raise { kind: Exception::Runtime, message })
             }
             Err(Refused::Abort(error)) => {
                 (0, Answer::Abort { message: error.into_message().unwrap_or_default() })
@@ -216,12 +222,12 @@ fn result_of(answer: Answer, name: String) -> ExtFunctionResult {
 
 pub(super) fn exception(kind: Exception, message: String) -> MontyException {
     let kind = match kind {
-        Exception::PermissionError => ExcType::PermissionError,
-        Exception::FileNotFoundError => ExcType::FileNotFoundError,
-        Exception::TimeoutError => ExcType::TimeoutError,
-        Exception::TypeError => ExcType::TypeError,
-        Exception::ValueError => ExcType::ValueError,
-        Exception::RuntimeError => ExcType::RuntimeError,
+        Exception::Permission => ExcType::PermissionError,
+        Exception::FileNotFound => ExcType::FileNotFoundError,
+        Exception::Timeout => ExcType::TimeoutError,
+        Exception::Type => ExcType::TypeError,
+        Exception::Value => ExcType::ValueError,
+        Exception::Runtime => ExcType::RuntimeError,
     };
     MontyException::new(kind, Some(message))
 }
@@ -231,24 +237,30 @@ pub(super) fn abort(message: String) -> MontyException {
 }
 
 fn ending_of(value: MontyObject) -> Ending {
-    let repr = match &value {
-        MontyObject::Repr(text) => text.clone(),
-        other => other.py_repr(),
+    let mut repr = Capped { text: String::new(), room: TEXT_BYTES };
+    // Writing stops where the room ends, so that a large value is not spelled out for nothing.
+    let whole = match &value {
+        MontyObject::String(text) => write!(repr, "{}", StringRepr(text)),
+        MontyObject::Repr(text) => repr.write_str(text),
+        other => write!(repr, "{other}"),
     };
+    if whole.is_err() {
+        repr.text.push('…');
+    }
     let size = |json: &Value| serde_json::to_vec(json).map_or(usize::MAX, |bytes| bytes.len());
     let (json, not_json) = match to_json(value) {
         Ok(json) if size(&json) <= JSON_BYTES => (Some(json), None),
         Ok(_) => (None, Some(format!("it takes more than {JSON_BYTES} bytes as JSON"))),
         Err(reason) => (None, Some(reason.to_string())),
     };
-    Ending::Value { json, repr: cut(repr), not_json }
+    Ending::Value { json, repr: repr.text, not_json }
 }
 
 fn raised(error: &MontyException) -> Raised {
     Raised {
         kind: error.exc_type().to_string(),
-        message: cut(error.message().unwrap_or_default().to_owned()),
-        traceback: cut(error.to_string()),
+        message: cut(error.message().unwrap_or_default(), TEXT_BYTES),
+        traceback: traceback_of(error),
         line: error
             .traceback()
             .iter()
@@ -258,12 +270,40 @@ fn raised(error: &MontyException) -> Raised {
     }
 }
 
-fn cut(mut text: String) -> String {
-    if text.len() > TEXT_BYTES {
-        let end = (0..=TEXT_BYTES).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-        let missing = text.len() - end;
-        text.truncate(end);
-        text.push_str(&format!("… [{missing} more bytes]"));
+/// The traceback, with lines of a length that can be read: one that shows a line of code shows all of it.
+fn traceback_of(error: &MontyException) -> String {
+    let mut text = String::new();
+    for line in error.to_string().lines() {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&cut(line, LINE_BYTES));
+        if text.len() > TEXT_BYTES {
+            break;
+        }
     }
     text
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(most);
+    format!("{}… [{} more bytes]", &text[..end], text.len() - end)
+}
+
+/// Text that refuses more than it has room for.
+struct Capped {
+    text: String,
+    room: usize,
+}
+
+impl Write for Capped {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = text.floor_char_boundary(text.len().min(self.room));
+        self.text.push_str(&text[..end]);
+        self.room -= end;
+        if end < text.len() { Err(fmt::Error) } else { Ok(()) }
+    }
 }

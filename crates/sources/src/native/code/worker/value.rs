@@ -9,7 +9,7 @@ const DEPTH: usize = 100;
 /// A Python value that JSON has no form for.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotJson {
-    #[error("`{0}` is not a number in JSON")]
+    #[error("`{0}`")]
     NotFinite(String),
     #[error("a whole number beyond 64 bits")]
     TooBig,

@@ -5,6 +5,8 @@ mod unified;
 
 use crate::native::files::names::shown;
 
+/// No file that can be patched has as many lines; larger numbers are as wrong as this one, and safe to count with.
+const LAST_LINE: usize = u32::MAX as usize;
 /// Most files changed by one patch.
 const MAX_FILES: usize = 200;
 
@@ -191,7 +193,7 @@ fn numbers(header: &str) -> Option<Numbers> {
     };
     let (start, old) = side(words.next()?, '-')?;
     let (_, new) = side(words.next()?, '+')?;
-    Some(Numbers { start, old, new })
+    Some(Numbers { start: start.min(LAST_LINE), old, new })
 }
 
 /// Checks a hunk that is complete and adds it.

@@ -93,6 +93,7 @@ pub(super) fn rename(
     let requested = workspace.request(given).map_err(PathError::from)?;
     let to = workspace.locate_name(&requested)?.writable(given)?;
     let place = to.whole_path();
+    stop.as_decided_beneath(workspace, (given, &from), &[&from.place, &place])?;
     let told = relative(&place).0.into_owned();
     if from.is_directory() && place != from.place && place.starts_with(&from.place) {
         return Err(MoveError::IntoItself { from: arguments.from.to_owned(), to: told });

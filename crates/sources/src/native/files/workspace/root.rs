@@ -1,9 +1,12 @@
 //! One directory of a workspace.
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+};
 
 use cap_std::{ambient_authority, fs::Dir};
-use rustix::fs::fstat;
+use rustix::fs::{fstat, stat};
 use toolpost_model::Access;
 
 use super::WorkspaceError;
@@ -11,7 +14,7 @@ use super::WorkspaceError;
 /// A directory that is held open.
 #[derive(Debug)]
 pub(crate) struct Root {
-    pub(crate) dir: Dir,
+    pub(super) dir: Dir,
     /// Absolute and without links. The name in records and messages.
     pub(super) path: PathBuf,
     /// Absolute, but spelled as the operator gave it: callers were told this name and will use it.
@@ -31,5 +34,15 @@ impl Root {
             Ok(Self { dir, path, given: absolute, access, identity: (stat.st_dev, stat.st_ino) })
         };
         open().map_err(|source| WorkspaceError { path: given.to_owned(), source })
+    }
+
+    /// A path that leads to this directory for whoever can take only a path: through the descriptor, so that it is the
+    /// directory that is held and not what has its name by now. Without `/proc` the name must do.
+    pub(crate) fn reachable_path(&self) -> PathBuf {
+        let held = PathBuf::from(format!("/proc/self/fd/{}", self.dir.as_raw_fd()));
+        match stat(&held) {
+            Ok(found) if (found.st_dev, found.st_ino) == self.identity => held,
+            Ok(_) | Err(_) => self.path.clone(),
+        }
     }
 }
