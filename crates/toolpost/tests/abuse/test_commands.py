@@ -47,7 +47,7 @@ COMMANDS = {
         "class": "read",
         "output": "json",
         "timeout": "5s",
-        "max_output": "1MiB",
+        "max_output": "256KiB",
     },
     "listed": {
         "description": "Prints lines",
@@ -56,7 +56,7 @@ COMMANDS = {
         "class": "read",
         "output": "lines",
         "timeout": "3s",
-        "max_output": "1MiB",
+        "max_output": "256KiB",
     },
     "writes": {
         "description": "Tries to write with a profile that may not",

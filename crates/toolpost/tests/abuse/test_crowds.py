@@ -15,15 +15,15 @@ class Crowds(AbuseCase):
 
     def test_a_thousand_slow_shells_of_one_session(self):
         crowd, other = self.new_caller("a2e"), self.new_caller("http")
-        running = [crowd.begin("shell", {"command": "sleep 30"}, 5) for _ in range(1_000)]
+        running = [crowd.begin("shell", {"command": "sleep 30"}, 8) for _ in range(1_000)]
         worked = 0
-        end = time.monotonic() + 12
+        end = time.monotonic() + 6
         while time.monotonic() < end:
             begun = time.monotonic()
             self.assertIn("mine", self.succeed("shell", {"command": "echo mine"}, caller=other).text)
             self.assertLess(time.monotonic() - begun, 10, "another session waits for the crowd")
             worked += 1
-        self.assertGreater(worked, 5)
+        self.assertGreater(worked, 3)
         outcomes = {}
         for one in running:
             outcome = self.clean(one.answer(60)).outcome
@@ -35,7 +35,7 @@ class Crowds(AbuseCase):
     def test_a_storm_of_cancels(self):
         caller = self.new_caller("a2e")
         running = []
-        for number in range(150):
+        for number in range(60):
             one = caller.begin("shell", {"command": "sleep 30 & setsid sleep 30 & sleep 30"}, 40)
             running.append(one)
             if number % 3:
@@ -72,7 +72,7 @@ class Crowds(AbuseCase):
         }
         for tool, arguments in cases.items():
             self.call(tool, arguments)
-        for size in (9 << 20, 64 << 20):
+        for size in (9 << 20, 32 << 20):
             try:
                 answer = self.http.begin("shell", b'{"command":"' + b"x" * size + b'"}').answer(GRACE)
                 self.assertFalse(answer.ok)

@@ -182,7 +182,7 @@ class Floods(AbuseCase):
         self.assertLess(len(answer.everything), 4 << 20)
 
     def test_a_flood_of_several_at_once(self):
-        for answer in self.apart([("shell", {"command": "head -c 100M /dev/zero | tr '\\0' x"})] * 4, 20):
+        for answer in self.apart([("shell", {"command": "head -c 40M /dev/zero | tr '\\0' x"})] * 4, 20):
             self.assertIn(answer.outcome, ("succeeded", "timed_out"), answer.outcome)
 
     def test_who_listens_to_a_flood_is_not_drowned(self):
