@@ -26,7 +26,9 @@ def next_turn(results):
     if len(results) == 1:
         files = [line for line in results[0].splitlines() if line and not line.endswith("/")]
         return (("read_file", {"path": files[0]}), None) if files else (None, "There is no file to read.")
-    return None, f"The file ends with: {results[1].splitlines()[-1]}"
+    # A line comes with its number and a tab in front.
+    _, _, last = results[1].splitlines()[-1].partition("\t")
+    return None, f"The file ends with: {last}"
 
 
 def openai(body):

@@ -104,7 +104,9 @@ impl Policy {
                 Some(format!("start the host with `--allow {name}` or `--mode {mode}`"))
             }
             (_, ReasonType::Caution, _) => {
-                Some("change `protect` in the configuration if tools may write there".to_owned())
+                let hint = "change `protect` (paths) or `sandbox` (processes) in the configuration if such calls \
+                            may run unasked";
+                Some(hint.to_owned())
             }
             (_, ReasonType::SafetyCheck | ReasonType::Rule, _) => {
                 Some(format!("set `tools.{name}.approval_required: false` in the configuration"))

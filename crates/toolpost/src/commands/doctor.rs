@@ -180,7 +180,7 @@ fn sandbox(settings: &Settings) -> Finding {
         settings.config.sandbox.profile
     );
     for check in test.checks.iter().filter(|check| !check.ok) {
-        text.push_str(&format!("\n{} (tier {:?}): {}", check.name, check.tier, check.detail));
+        text.push_str(&format!("\ndid not hold on tier {:?}: {} ({})", check.tier, check.name, check.detail));
     }
     match test.tier {
         SandboxTier::A => Finding::good("sandbox", text),

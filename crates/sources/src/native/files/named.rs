@@ -14,8 +14,10 @@ use super::{
     workspace::{Found, Workspace, open_listing},
 };
 
-/// How many names beneath a directory are looked at for protected ones.
-const LOOKED_AT: usize = 10_000;
+/// How much of a directory is looked through for protected names, which happens where calls are decided: all callers
+/// wait behind it. What has more asks.
+const LOOKED_AT: usize = 2_000;
+const LEVELS: usize = 64;
 
 /// Something that exists, by its name in its open directory.
 pub(crate) struct Named {
@@ -80,14 +82,14 @@ pub(crate) fn caution_beneath(
     places: &[&Path],
 ) -> Option<String> {
     let mut looked_at = 0_usize;
-    let mut pending = vec![(open_listing(parent, name).ok()?, PathBuf::new())];
-    while let Some((dir, beneath)) = pending.pop() {
+    let mut pending = vec![(open_listing(parent, name).ok()?, PathBuf::new(), 0)];
+    while let Some((dir, beneath, level)) = pending.pop() {
         for entry in dir.entries().ok()?.flatten() {
             looked_at += 1;
-            if looked_at > LOOKED_AT {
+            if looked_at > LOOKED_AT || level > LEVELS {
                 let place = places.first().map(|place| shown_path(place)).unwrap_or_default();
                 return Some(format!(
-                    "`{place}` holds more than {LOOKED_AT} names, too many to look for protected ones"
+                    "`{place}` holds more than {LOOKED_AT} names or {LEVELS} levels, too many to look for protected ones"
                 ));
             }
             let name = entry.file_name();
@@ -98,7 +100,7 @@ pub(crate) fn caution_beneath(
                 }
             }
             if entry.file_type().is_ok_and(|file_type| file_type.is_dir()) {
-                pending.extend(open_listing(&dir, &name).ok().map(|inner| (inner, beneath)));
+                pending.extend(open_listing(&dir, &name).ok().map(|inner| (inner, beneath, level + 1)));
             }
         }
     }
