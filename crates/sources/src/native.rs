@@ -2,6 +2,7 @@
 
 mod echo;
 mod files;
+mod search;
 
 use std::{fmt, sync::Arc};
 
@@ -11,7 +12,8 @@ pub use files::{PatternError, Protection, Workspace, WorkspaceError};
 
 /// Every native tool, working on `workspace`.
 pub fn native_tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
-    let mut tools = files::tools(workspace);
+    let mut tools = files::tools(workspace.clone());
+    tools.extend(search::tools(workspace));
     tools.push(Arc::new(echo::tool()));
     tools
 }

@@ -10,16 +10,16 @@ mod diff;
 mod digest;
 mod edit_file;
 mod entry_type;
-mod failure;
+pub(super) mod failure;
 mod file_info;
 mod lines;
 mod list_directory;
 mod move_file;
 mod named;
-mod names;
+pub(super) mod names;
 mod read_file;
-mod worker;
-mod workspace;
+pub(super) mod worker;
+pub(super) mod workspace;
 mod write_file;
 mod writing;
 
@@ -91,17 +91,17 @@ fn tell_roots(declaration: &mut Declaration, workspace: &Workspace) {
 }
 
 /// Reads the arguments without copying them: content may be megabytes, and three stages look at it.
-fn arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, serde_json::Error> {
+pub(super) fn arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, serde_json::Error> {
     A::deserialize(input.arguments().value())
 }
 
 /// The same for `check`, where a misfit is a refusal.
-fn checked_arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, Refusal> {
+pub(super) fn checked_arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, Refusal> {
     arguments(input).map_err(|error| Refusal::invalid("", error.to_string()))
 }
 
 /// What a tool that only reads `path` touches: the real place, however the path spells it.
-fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects> {
+pub(super) fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects> {
     let requested = workspace.request(path).ok()?;
     let place =
         workspace.locate(&requested).map_or_else(|_| requested.lexical(), |located| located.whole_path());

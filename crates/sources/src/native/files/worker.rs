@@ -13,6 +13,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
+    time::Instant,
 };
 
 use tokio::sync::{Semaphore, oneshot};
@@ -205,6 +206,11 @@ impl StopSign {
             true => Err(Stopped),
             false => Ok(()),
         }
+    }
+
+    /// When the call will be told to stop.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.context.deadline()
     }
 
     /// Says how far the work got.

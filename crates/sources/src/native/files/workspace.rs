@@ -27,7 +27,7 @@ use toolpost_model::{Access, Refusal};
 
 use self::path::Spelling;
 pub use self::protection::{PatternError, Protection};
-pub(super) use self::{
+pub(in crate::native) use self::{
     locate::{Found, LastLink, Located},
     open::{
         link_unnamed, open_directory, open_listing, open_regular, open_unnamed, read_link, sync_directory,
@@ -110,7 +110,7 @@ impl Workspace {
     }
 
     /// Reads a path as a caller sent it. No I/O.
-    pub(super) fn request(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
+    pub(in crate::native) fn request(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
         RequestedPath::parse(given, &self.spellings())
     }
 
@@ -129,7 +129,7 @@ impl Workspace {
     }
 
     /// Finds what a path names, without ever leaving the roots.
-    pub(super) fn locate(&self, requested: &RequestedPath) -> Result<Located, PathError> {
+    pub(in crate::native) fn locate(&self, requested: &RequestedPath) -> Result<Located, PathError> {
         locate::locate(self, requested, LastLink::Follow)
     }
 

@@ -1,0 +1,139 @@
+//! The regular expression of a call, within limits. The engine takes linear time, whatever the expression.
+
+use grep_matcher::LineTerminator;
+use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
+use toolpost_model::Refusal;
+
+use crate::native::files::names::shown;
+
+/// Longest expression taken, in bytes.
+const MAX_BYTES: usize = 10_000;
+/// How deep groups may be nested.
+const MAX_NESTING: u32 = 100;
+/// How large the compiled expression may become. The time for each byte searched grows with it in the worst case.
+const MAX_COMPILED: usize = 2 << 20;
+/// How much each thread may keep of states that were met.
+const CACHE_BYTES: usize = 8 << 20;
+
+/// Why an expression was refused.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::native::search) enum ExpressionError {
+    #[error("the pattern is empty; `glob` lists files without looking into them")]
+    Empty,
+    #[error("the pattern has {bytes} bytes, the limit is {MAX_BYTES}")]
+    TooLong { bytes: usize },
+    #[error("`{}` can only match across lines; set `multiline`", shown(.pattern))]
+    AcrossLines { pattern: String },
+    #[error("`{}` is not a regular expression this tool takes: {}{}", shown(.pattern), reason(.source), advice(.source))]
+    Malformed { pattern: String, source: grep_regex::Error },
+}
+
+impl ExpressionError {
+    pub(super) fn into_refusal(self) -> Refusal {
+        Refusal::invalid("/pattern", self.to_string())
+    }
+}
+
+/// How the text of a pattern is to be understood.
+#[derive(Clone, Copy)]
+pub(super) struct Reading {
+    pub(super) literal: bool,
+    pub(super) case_insensitive: bool,
+    pub(super) multiline: bool,
+}
+
+/// Compiles the expression.
+pub(super) fn compile(pattern: &str, reading: Reading) -> Result<RegexMatcher, ExpressionError> {
+    match pattern.len() {
+        0 => return Err(ExpressionError::Empty),
+        1..=MAX_BYTES => {}
+        bytes => return Err(ExpressionError::TooLong { bytes }),
+    }
+    let mut builder = RegexMatcherBuilder::new();
+    builder
+        .multi_line(true)
+        .crlf(true)
+        .fixed_strings(reading.literal)
+        .case_insensitive(reading.case_insensitive)
+        .nest_limit(MAX_NESTING)
+        .size_limit(MAX_COMPILED)
+        .dfa_size_limit(CACHE_BYTES);
+    if reading.multiline {
+        builder.dot_matches_new_line(true).line_terminator(None);
+    }
+    builder.build(pattern).map_err(|source| match source.kind() {
+        ErrorKind::NotAllowed(_) => ExpressionError::AcrossLines { pattern: pattern.to_owned() },
+        _ => ExpressionError::Malformed { pattern: pattern.to_owned(), source },
+    })
+}
+
+/// What ends a line, for the searcher: it must agree with the expression.
+pub(super) fn line_terminator() -> LineTerminator {
+    LineTerminator::crlf()
+}
+
+/// The parser draws a picture of the place over several lines; its last line says what is wrong.
+fn reason(error: &grep_regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or(&text).trim();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
+}
+
+fn advice(error: &grep_regex::Error) -> &'static str {
+    let text = error.to_string();
+    if text.contains("look-around") || text.contains("backreference") {
+        "; search for a simpler expression and read what it finds"
+    } else if text.contains("size limit") || text.contains("nest") {
+        "; use smaller repetitions"
+    } else {
+        "; escape signs with a meaning by `\\`, or set `literal`"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grep_matcher::Matcher as _;
+
+    use super::{Reading, compile};
+
+    const PLAIN: Reading = Reading { literal: false, case_insensitive: false, multiline: false };
+
+    #[test]
+    fn what_cannot_be_searched_for_says_what_to_do() {
+        let check = |pattern: &str, parts: &[&str]| {
+            let message = compile(pattern, PLAIN).map(|_| ()).unwrap_err().to_string();
+            for part in parts {
+                assert!(message.contains(part), "{message}");
+            }
+        };
+        check("", &["is empty"]);
+        check("fn main(", &["`fn main(`", "unclosed group", "set `literal`"]);
+        check("(?=x)", &["look-around", "simpler expression"]);
+        check(r"(a)\1", &["backreferences are not supported", "simpler expression"]);
+        check(r"a\nb", &["across lines; set `multiline`"]);
+        check(&"(".repeat(200), &["not a regular expression"]);
+        check(&format!("{}a{}", "(".repeat(150), ")".repeat(150)), &["nest", "smaller repetitions"]);
+        check(r"(\w{100}){100}", &["size limit", "smaller repetitions"]);
+        check("a{1000}{1000}{1000}", &["size limit"]);
+        check(&"a".repeat(10_001), &["10001 bytes, the limit is 10000"]);
+    }
+
+    #[test]
+    fn ordinary_expressions_fit_the_limits() {
+        for pattern in [r"\bfn\s+\w{1,80}\s*\(", r"(?i)todo|fixme|xxx", r"[\p{Greek}\d]+$", r"^\s*//.*TODO"] {
+            compile(pattern, PLAIN).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_line_ends_in_front_of_a_carriage_return_too() {
+        assert!(compile("b$", PLAIN).unwrap().is_match(b"ab\r\n").unwrap());
+    }
+
+    #[test]
+    fn literal_text_has_no_signs_with_a_meaning() {
+        let matcher = compile("f(x)*", Reading { literal: true, ..PLAIN }).unwrap();
+        assert!(matcher.is_match(b"y = f(x)*2").unwrap());
+        assert!(!matcher.is_match(b"fx").unwrap());
+    }
+}

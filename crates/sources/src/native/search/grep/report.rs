@@ -1,0 +1,248 @@
+//! What a call of `grep` answers.
+
+use std::{fmt::Write as _, sync::atomic::Ordering};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolpost_model::{Content, ToolOutput, Truncation};
+
+use super::{
+    Arguments, OutputMode,
+    lines::{FileLines, Line},
+    scan::Scanned,
+};
+use crate::native::{
+    files::names::{escaped, relative, shown},
+    search::{
+        counted,
+        newest::{Found, Hit},
+        start::Start,
+        walk::PassedOver,
+    },
+};
+
+/// What matched, newest file first.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct GrepResult {
+    /// The file or directory that was searched, relative to the workspace and without links.
+    path: String,
+    /// What is told of each file.
+    output_mode: OutputMode,
+    /// The files of this page.
+    files: Vec<File>,
+    /// How many files match in all, where the search came to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_files: Option<u64>,
+    /// How many lines match in all, with `content` and `count`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_lines: Option<u64>,
+    /// The `offset` of the next page, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<u64>,
+    /// How many files were searched.
+    searched_files: u64,
+    /// How many of them are binary and have no match in front of the first NUL.
+    binary_files: u64,
+    /// Files that could not be read, or have a line over 8 MiB (with `multiline`: are larger than that).
+    unsearched_files: u64,
+    /// Directories and fitting files that ignore files left out.
+    ignored: u64,
+    /// Directories that could not be read, or lie too deep.
+    unreadable: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct File {
+    /// Where it is, relative to the workspace.
+    path: String,
+    /// When it was last written to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified: Option<String>,
+    /// How many of its lines match, with `content` and `count`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matching_lines: Option<u64>,
+    /// The lines of this page, with `content`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    lines: Vec<Line>,
+    /// Bytes of the name that are no text were replaced, so `path` cannot be used to name it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    lossy_name: bool,
+}
+
+/// A search that came to its end.
+pub(super) struct Searched<'s> {
+    pub(super) arguments: &'s Arguments<'s>,
+    pub(super) start: &'s Start,
+    pub(super) found: &'s Found,
+    /// With `content`.
+    pub(super) lines: Option<Vec<FileLines<'s>>>,
+    pub(super) scanned: Scanned,
+    pub(super) passed_over: &'s PassedOver,
+    pub(super) late: bool,
+}
+
+impl Searched<'_> {
+    pub(super) fn output(mut self) -> Result<ToolOutput, serde_json::Error> {
+        let lines = self.lines.take();
+        let (files, unit, shown_units, all) = match lines {
+            Some(lines) => {
+                let matching = |file: &FileLines<'_>| file.lines.iter().filter(|line| !line.context).count();
+                let shown: usize = lines.iter().map(matching).sum();
+                let files = lines.into_iter().map(|file| self.file(file.hit, file.lines)).collect();
+                (files, "lines", shown as u64, self.found.lines)
+            }
+            None => {
+                let page = self.found.hits.iter().skip(self.arguments.offset);
+                let files: Vec<File> = page.map(|hit| self.file(hit, Vec::new())).collect();
+                let shown = files.len() as u64;
+                (files, "entries", shown, self.found.files)
+            }
+        };
+        let end = self.arguments.offset as u64 + shown_units;
+        let result = self.result(files, (shown_units > 0 && all > end).then_some(end));
+        let total = (!self.late).then_some(all);
+        let truncated = self.hint(&result).map(|hint| Truncation {
+            shown: shown_units,
+            total,
+            unit: unit.to_owned(),
+            hint: Some(hint),
+        });
+        let summary = self.summary(&result, shown_units, total);
+        let mut text = text(&result);
+        match truncated.as_ref().and_then(|truncated| truncated.hint.as_deref()) {
+            Some(hint) => text.push_str(&format!("[{summary}; {hint}]\n")),
+            None if result.files.is_empty() => text.push_str(&format!("[{summary}]\n")),
+            None => {}
+        }
+        Ok(ToolOutput {
+            content: vec![Content::text(text)],
+            structured: Some(serde_json::to_value(&result)?),
+            summary: Some(summary),
+            truncated,
+            partial: self.late,
+            ..ToolOutput::default()
+        })
+    }
+
+    fn counts_lines(&self) -> bool {
+        match self.arguments.output_mode {
+            OutputMode::Content | OutputMode::Count => true,
+            OutputMode::FilesWithMatches => false,
+        }
+    }
+
+    fn file(&self, hit: &Hit, lines: Vec<Line>) -> File {
+        let (path, lossy_name) = relative(&hit.place);
+        File {
+            path: path.into_owned(),
+            modified: hit.modified.timestamp().map(|at| at.to_string()),
+            matching_lines: self.counts_lines().then_some(hit.lines),
+            lines,
+            lossy_name,
+        }
+    }
+
+    fn result(&self, files: Vec<File>, next_offset: Option<u64>) -> GrepResult {
+        let passed_over = self.passed_over;
+        let path = match &self.start.file {
+            None => self.start.place.clone(),
+            Some(name) => self.start.place.join(name),
+        };
+        GrepResult {
+            path: relative(&path).0.into_owned(),
+            output_mode: self.arguments.output_mode,
+            files,
+            total_files: (!self.late).then_some(self.found.files),
+            total_lines: (!self.late && self.counts_lines()).then_some(self.found.lines),
+            next_offset,
+            searched_files: self.scanned.files,
+            binary_files: self.scanned.binary,
+            unsearched_files: self.scanned.unsearched,
+            ignored: passed_over.ignored.load(Ordering::Relaxed),
+            unreadable: passed_over.unreadable.load(Ordering::Relaxed)
+                + passed_over.not_entered.load(Ordering::Relaxed),
+        }
+    }
+
+    fn hint(&self, result: &GrepResult) -> Option<String> {
+        match (self.late, result.next_offset) {
+            (true, _) => Some(
+                "the time ran out before all was searched; narrow it by `path`, `glob` or `type`".to_owned(),
+            ),
+            (false, Some(next)) => Some(format!("go on with `offset={next}`, or narrow the search")),
+            (false, None) => None,
+        }
+    }
+
+    fn summary(&self, result: &GrepResult, count: u64, total: Option<u64>) -> String {
+        let (pattern, place) = (shown(self.arguments.pattern), shown(&result.path));
+        let of_lines = self.arguments.output_mode == OutputMode::Content;
+        let (one, many) = if of_lines { ("line", "lines") } else { ("file", "files") };
+        match (count, total) {
+            (0, Some(0)) => format!("nothing in {place} matches `{pattern}`{}", self.why_nothing(result)),
+            (0, Some(total)) => {
+                format!(
+                    "`offset={}` is past the end, {} `{pattern}`",
+                    self.arguments.offset,
+                    matching(total, one, many)
+                )
+            }
+            (count, Some(total)) if count == total => {
+                format!("{} `{pattern}` in {place}", matching(count, one, many))
+            }
+            (count, Some(total)) => format!("{count} of {total} {many} that match `{pattern}` in {place}"),
+            (count, None) => format!("{} `{pattern}` in {place} so far", matching(count, one, many)),
+        }
+    }
+
+    /// What a caller who expected a match should know.
+    fn why_nothing(&self, result: &GrepResult) -> String {
+        let mut told = format!(" ({} searched", counted(result.searched_files, "file", "files"));
+        for (count, what) in [
+            (result.binary_files, "binary"),
+            (result.unsearched_files, "could not be searched"),
+            (result.ignored, "left out by ignore files, `include_ignored` looks there too"),
+        ] {
+            if count > 0 {
+                let _ = write!(told, ", {count} {what}");
+            }
+        }
+        told.push(')');
+        told
+    }
+}
+
+fn matching(count: u64, one: &str, many: &str) -> String {
+    match count {
+        1 => format!("1 {one} matches"),
+        count => format!("{count} {many} match"),
+    }
+}
+
+/// For the model: paths, with their lines beneath them as `grep` writes them.
+fn text(result: &GrepResult) -> String {
+    let mut text = String::new();
+    for (place, file) in result.files.iter().enumerate() {
+        let path = escaped(&file.path);
+        let _ = match (result.output_mode, file.matching_lines) {
+            (OutputMode::Count, Some(count)) => writeln!(text, "{path}: {count}"),
+            (OutputMode::Content, _) if place > 0 => writeln!(text, "\n{path}"),
+            (OutputMode::Content | OutputMode::Count | OutputMode::FilesWithMatches, _) => {
+                writeln!(text, "{path}")
+            }
+        };
+        let mut next = None;
+        for line in &file.lines {
+            let broken = next.is_some_and(|next| next != line.line);
+            if broken && file.lines.iter().any(|line| line.context) {
+                text.push_str("--\n");
+            }
+            let sign = if line.context { '-' } else { ':' };
+            let _ = writeln!(text, "{}{sign}{}", line.line, line.text);
+            next = Some(line.line + 1);
+        }
+    }
+    text
+}

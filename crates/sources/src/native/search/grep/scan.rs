@@ -1,0 +1,200 @@
+//! The first look: which files have matching lines, and how many. Only counts are kept, not text.
+
+use std::{
+    io::{self, Read},
+    ops::AddAssign,
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
+
+use cap_std::fs::File;
+use grep_regex::RegexMatcher;
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
+use rustix::fs::Stat;
+
+use super::expression::line_terminator;
+use crate::native::search::{
+    newest::{Modified, Newest},
+    walk::{Met, Visit, open_file},
+    watch::Watch,
+};
+
+/// Longest line, and with `multiline` the largest file, that is searched. Each thread may hold that much.
+const HELD_BYTES: usize = 8 << 20;
+/// Files up to this size are read in one piece.
+const SMALL_FILE: usize = 64 << 10;
+/// How much is read between two looks at the clock.
+const BYTES_A_LOOK: usize = 1 << 20;
+
+/// What to look for in a file.
+pub(super) struct Wanted<'w> {
+    pub(super) matcher: &'w RegexMatcher,
+    pub(super) multiline: bool,
+    /// Whether one line is enough.
+    pub(super) first_only: bool,
+}
+
+/// A searcher with the bounds that hold for every file. Never by memory map: a file that is cut short meanwhile
+/// would end the process.
+pub(super) fn searcher(multiline: bool) -> SearcherBuilder {
+    let mut builder = SearcherBuilder::new();
+    builder
+        .line_terminator(line_terminator())
+        .multi_line(multiline)
+        .heap_limit(Some(HELD_BYTES))
+        .binary_detection(BinaryDetection::quit(0));
+    builder
+}
+
+/// How many files were looked at, and which not.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Scanned {
+    pub(super) files: u64,
+    /// A NUL comes before any match.
+    pub(super) binary: u64,
+    /// Could not be opened or read, or has too long a line.
+    pub(super) unsearched: u64,
+}
+
+impl AddAssign for Scanned {
+    fn add_assign(&mut self, other: Self) {
+        self.files += other.files;
+        self.binary += other.binary;
+        self.unsearched += other.unsearched;
+    }
+}
+
+/// One thread's share of the search.
+pub(super) struct Scan<'s> {
+    wanted: &'s Wanted<'s>,
+    /// A copy of its own: threads that share one would wait for its caches.
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    watch: &'s Watch<'s>,
+    found: &'s Mutex<Newest>,
+    scanned: Scanned,
+    total: &'s Mutex<Scanned>,
+    buffer: Vec<u8>,
+}
+
+impl<'s> Scan<'s> {
+    pub(super) fn new(
+        wanted: &'s Wanted<'s>,
+        watch: &'s Watch<'s>,
+        found: &'s Mutex<Newest>,
+        total: &'s Mutex<Scanned>,
+    ) -> Self {
+        Self {
+            wanted,
+            matcher: wanted.matcher.clone(),
+            searcher: searcher(wanted.multiline).line_number(false).build(),
+            watch,
+            found,
+            scanned: Scanned::default(),
+            total,
+            // One byte more than a small file has: it shows that there is no more.
+            buffer: vec![0; SMALL_FILE + 1],
+        }
+    }
+
+    /// Searches an open file that lies at `place`.
+    pub(super) fn search(&mut self, file: File, stat: &Stat, place: &Path) {
+        let mut count = Count { lines: 0, binary: false, first_only: self.wanted.first_only };
+        if let Err(_error) = self.run(file, stat, &mut count) {
+            self.scanned.unsearched += u64::from(!self.watch.is_over());
+            return;
+        }
+        self.scanned.files += 1;
+        self.scanned.binary += u64::from(count.binary && count.lines == 0);
+        if count.lines > 0 {
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.offer(Modified::of(stat), place, count.lines);
+        }
+    }
+
+    fn run(&mut self, mut file: File, stat: &Stat, count: &mut Count) -> io::Result<()> {
+        let size = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
+        if self.wanted.multiline && size > HELD_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        if size > SMALL_FILE {
+            return self.searcher.search_reader(&self.matcher, Watched::new(file, self.watch), count);
+        }
+        let mut read = 0;
+        while read < self.buffer.len() {
+            let more = file.read(&mut self.buffer[read..])?;
+            read += more;
+            // The size is trusted to save a second read that finds the end; files of size zero may be of the
+            // kernel's, which do not know theirs.
+            if more == 0 || read == size {
+                return self.searcher.search_slice(&self.matcher, &self.buffer[..read], count);
+            }
+        }
+        // It has grown.
+        let whole = (&self.buffer[..read]).chain(Watched::new(file, self.watch));
+        self.searcher.search_reader(&self.matcher, whole, count)
+    }
+}
+
+impl Visit for Scan<'_> {
+    fn file(&mut self, met: &Met<'_>) {
+        match open_file(met.dir, met.name) {
+            Ok((file, stat)) => self.search(file, &stat, met.place),
+            Err(_) => self.scanned.unsearched += 1,
+        }
+    }
+}
+
+impl Drop for Scan<'_> {
+    fn drop(&mut self) {
+        *self.total.lock().unwrap_or_else(PoisonError::into_inner) += self.scanned;
+    }
+}
+
+/// Counts matching lines.
+struct Count {
+    lines: u64,
+    binary: bool,
+    first_only: bool,
+}
+
+impl Sink for Count {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, matched: &SinkMatch<'_>) -> io::Result<bool> {
+        self.lines += matched.lines().count() as u64;
+        Ok(!self.first_only)
+    }
+
+    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> io::Result<()> {
+        self.binary = finish.binary_byte_offset().is_some();
+        Ok(())
+    }
+}
+
+/// A file that ends with an error once the search is over.
+pub(super) struct Watched<'w> {
+    file: File,
+    watch: &'w Watch<'w>,
+    until_look: usize,
+}
+
+impl<'w> Watched<'w> {
+    pub(super) fn new(file: File, watch: &'w Watch<'w>) -> Self {
+        Self { file, watch, until_look: BYTES_A_LOOK }
+    }
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.until_look == 0 {
+            self.until_look = BYTES_A_LOOK;
+            if !self.watch.look() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+        let read = self.file.read(buffer)?;
+        self.until_look = self.until_look.saturating_sub(read);
+        Ok(read)
+    }
+}

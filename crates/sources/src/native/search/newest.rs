@@ -1,0 +1,132 @@
+//! Keeps the newest of any number of hits, in bounded memory.
+
+use std::{
+    cmp::Ordering,
+    collections::BinaryHeap,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::Stat;
+
+/// When a file was last written to, to the nanosecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Modified {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl Modified {
+    #[expect(
+        clippy::unnecessary_cast,
+        clippy::cast_possible_wrap,
+        reason = "the fields' types differ between systems"
+    )]
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self { seconds: stat.st_mtime as i64, nanoseconds: stat.st_mtime_nsec as i64 }
+    }
+
+    /// For people and programs; `None` for times no calendar has.
+    pub(super) fn timestamp(self) -> Option<jiff::Timestamp> {
+        jiff::Timestamp::new(self.seconds, i32::try_from(self.nanoseconds).ok()?).ok()
+    }
+}
+
+/// A file that fits.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Hit {
+    pub(super) modified: Modified,
+    /// Relative to the workspace.
+    pub(super) place: PathBuf,
+    /// How many of its lines fit.
+    pub(super) lines: u64,
+}
+
+/// The order of results: newest first, then by name, so that pages do not overlap.
+impl Ord for Hit {
+    fn cmp(&self, other: &Self) -> Ordering {
+        rank(self.modified, &self.place, other)
+    }
+}
+
+impl PartialOrd for Hit {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+fn rank(modified: Modified, place: &Path, other: &Hit) -> Ordering {
+    let by_name = || place.as_os_str().cmp(other.place.as_os_str());
+    other.modified.cmp(&modified).then_with(by_name)
+}
+
+/// At most `room` hits, the newest of all that were offered.
+pub(super) struct Newest {
+    room: usize,
+    /// The oldest on top.
+    kept: BinaryHeap<Hit>,
+    files: u64,
+    lines: u64,
+}
+
+impl Newest {
+    pub(super) fn new(room: usize) -> Self {
+        Self { room, kept: BinaryHeap::new(), files: 0, lines: 0 }
+    }
+
+    pub(super) fn offer(&mut self, modified: Modified, place: &Path, lines: u64) {
+        self.files += 1;
+        self.lines += lines;
+        if self.kept.len() == self.room {
+            match self.kept.peek() {
+                Some(oldest) if rank(modified, place, oldest).is_lt() => self.kept.pop(),
+                Some(_) | None => return,
+            };
+        }
+        self.kept.push(Hit { modified, place: place.to_owned(), lines });
+    }
+
+    pub(super) fn into_found(self) -> Found {
+        Found { hits: self.kept.into_sorted_vec(), files: self.files, lines: self.lines }
+    }
+}
+
+/// What a search found.
+pub(super) struct Found {
+    /// The newest first; no more than were asked for.
+    pub(super) hits: Vec<Hit>,
+    /// How many files fit in all.
+    pub(super) files: u64,
+    /// How many lines fit in all.
+    pub(super) lines: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use proptest::prelude::{prop, proptest};
+
+    use super::{Modified, Newest};
+
+    proptest! {
+        #[test]
+        fn what_is_kept_is_the_head_of_all_in_order(
+            ages in prop::collection::vec((0_i64..5, 0_u32..1000), 0..60),
+            room in 1_usize..20,
+        ) {
+            let mut newest = Newest::new(room);
+            let mut all: Vec<(i64, String)> = Vec::new();
+            for (seconds, name) in ages {
+                let name = format!("f{name}");
+                newest.offer(Modified { seconds, nanoseconds: 0 }, Path::new(&name), 2);
+                all.push((-seconds, name));
+            }
+            all.sort();
+            let found = newest.into_found();
+            assert_eq!((found.files, found.lines), (all.len() as u64, 2 * all.len() as u64));
+            let kept: Vec<(i64, String)> = found.hits.iter()
+                .map(|hit| (-hit.modified.seconds, hit.place.to_string_lossy().into_owned())).collect();
+            assert_eq!(kept, all.into_iter().take(room).collect::<Vec<_>>());
+        }
+    }
+}
