@@ -10,7 +10,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use serde_json::{Value, json};
@@ -88,6 +88,13 @@ impl Desk {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         symlink(target, path).unwrap();
+    }
+
+    /// A file last written to so many seconds after the beginning of 2020.
+    pub(crate) fn dated_file(&self, name: &str, content: impl AsRef<[u8]>, seconds: u64) {
+        self.file(name, content);
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_577_836_800 + seconds);
+        fs::File::options().append(true).open(self.path(name)).unwrap().set_modified(at).unwrap();
     }
 
     pub(crate) fn tool(&self, name: &str) -> &dyn DynTool {
@@ -215,6 +222,7 @@ pub(crate) fn structured(output: &ToolOutput) -> &Value {
 pub(crate) struct Port {
     session: SessionId,
     principal: Principal,
+    deadline: Instant,
     looks: AtomicUsize,
     on_look: Box<dyn Fn(usize) -> bool + Send + Sync>,
     events: Mutex<Vec<EventBody>>,
@@ -226,10 +234,16 @@ impl Port {
         Self {
             session: SessionId::new("test"),
             principal: Principal::agent("test"),
+            deadline: Instant::now() + Duration::from_secs(60),
             looks: AtomicUsize::new(0),
             on_look: Box::new(on_look),
             events: Mutex::default(),
         }
+    }
+
+    /// A host that gives the call until `deadline`.
+    pub(crate) fn until(deadline: Instant) -> Self {
+        Self { deadline, ..Self::new(|_| false) }
     }
 }
 
@@ -247,7 +261,7 @@ impl CallPort for Port {
     }
 
     fn deadline(&self) -> Instant {
-        Instant::now() + Duration::from_secs(60)
+        self.deadline
     }
 
     fn emit(&self, body: EventBody) {

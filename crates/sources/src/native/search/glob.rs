@@ -75,7 +75,10 @@ impl Arguments<'_> {
 
     /// The directory where the search can begin: `path` and what of the pattern has no wildcard.
     fn directory(&self, pattern: &PathPattern) -> String {
-        Path::new(self.path).join(&pattern.directory).to_string_lossy().into_owned()
+        match pattern.directory.as_str() {
+            "" => self.path.to_owned(),
+            directory => Path::new(self.path).join(directory).to_string_lossy().into_owned(),
+        }
     }
 }
 

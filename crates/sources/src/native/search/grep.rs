@@ -3,6 +3,7 @@
 //! In two looks: all files are searched and only counted, then the text of what is shown is taken from the few
 //! files it is in. So the memory a search takes depends on what is shown and not on what is found.
 
+mod careful;
 mod expression;
 mod file_types;
 mod lines;
@@ -199,17 +200,14 @@ impl Tool for Grep {
 
 fn search(workspace: &Workspace, input: &CallInput, stop: &StopSign) -> Result<ToolOutput, SearchError> {
     let arguments: Arguments<'_> = arguments(input).map_err(SearchError::Arguments)?;
-    let matcher = expression::compile(arguments.pattern, arguments.reading())?;
+    let expression = expression::compile(arguments.pattern, arguments.reading())?;
     let start = Start::find(workspace, arguments.path)?;
     let watch = Watch::new(stop);
     let found = Mutex::new(Newest::new(arguments.page().reach()));
     let scanned = Mutex::new(Scanned::default());
     let passed_over = PassedOver::default();
-    let wanted = Wanted {
-        matcher: &matcher,
-        multiline: arguments.multiline,
-        first_only: arguments.output_mode == OutputMode::FilesWithMatches,
-    };
+    let wanted =
+        Wanted { expression: &expression, first_only: arguments.output_mode == OutputMode::FilesWithMatches };
     let scan = || Scan::new(&wanted, &watch, &found, &scanned);
     match &start.file {
         Some(name) => {
@@ -225,8 +223,8 @@ fn search(workspace: &Workspace, input: &CallInput, stop: &StopSign) -> Result<T
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner).into_found();
     let lines = match arguments.output_mode {
         OutputMode::Content => {
-            let (multiline, around, page) = (arguments.multiline, arguments.around(), arguments.page());
-            let wanted = Collect { matcher: &matcher, multiline, around, page };
+            let (around, page) = (arguments.around(), arguments.page());
+            let wanted = Collect { expression: &expression, around, page };
             Some(lines::collect(&wanted, &start, &found.hits, &watch))
         }
         OutputMode::FilesWithMatches | OutputMode::Count => None,

@@ -156,7 +156,6 @@ mod tests {
         check("src/*.rs", "src", 1, "a.rs", "a/b.rs");
         check("src/a/main.rs", "src/a", 1, "main.rs", "lib.rs");
         check("src/**/*.{rs,toml}", "src", usize::MAX, "a/b.toml", "a/b.md");
-        check("src/", "src", usize::MAX, "a/b", "");
         check("/w/src/*/t?.rs", "/w/src", 2, "a/t1.rs", "t1.rs");
         check("**/tests/*", "", usize::MAX, "a/tests/b", "a/tests/b/c");
         check("{a/b,c}/*.rs", "", 3, "a/b/x.rs", "b/x.rs");

@@ -8,7 +8,11 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::scan::{Watched, searcher};
+use super::{
+    careful::Careful,
+    expression::Expression,
+    scan::{Watched, searcher},
+};
 use crate::native::search::{Page, newest::Hit, start::Start, walk::open_file_beneath, watch::Watch};
 
 /// How much text of lines comes back at once.
@@ -42,8 +46,7 @@ pub(super) struct Around {
 
 /// What to collect.
 pub(super) struct Collect<'c> {
-    pub(super) matcher: &'c RegexMatcher,
-    pub(super) multiline: bool,
+    pub(super) expression: &'c Expression,
     pub(super) around: Around,
     pub(super) page: Page,
 }
@@ -61,7 +64,8 @@ pub(super) fn collect<'h>(
     hits: &'h [Hit],
     watch: &Watch<'_>,
 ) -> Vec<FileLines<'h>> {
-    let mut searcher = searcher(wanted.multiline)
+    let matcher = Careful::new(wanted.expression, watch);
+    let mut searcher = searcher(wanted.expression.multiline)
         .line_number(true)
         .before_context(wanted.around.before)
         .after_context(wanted.around.after)
@@ -81,7 +85,7 @@ pub(super) fn collect<'h>(
         if let Ok((file, _)) = open_file_beneath(&start.dir, start.path_to(&hit.place)) {
             let mut sink = Lines::new(wanted, std::mem::take(&mut skip), &mut room);
             // An error ends the file early; the lines in front of it are real.
-            let _ = searcher.search_reader(wanted.matcher, Watched::new(file, watch), &mut sink);
+            let _ = searcher.search_reader(&matcher, Watched::new(file, watch), &mut sink);
             files.push(FileLines { hit, lines: sink.lines });
         }
         skip = 0;
@@ -117,7 +121,14 @@ struct Lines<'l> {
 impl<'l> Lines<'l> {
     fn new(wanted: &Collect<'l>, skip: u64, room: &'l mut Room) -> Self {
         let before = VecDeque::new();
-        Self { matcher: wanted.matcher, around: wanted.around, skip, room, lines: Vec::new(), before }
+        Self {
+            matcher: &wanted.expression.engine,
+            around: wanted.around,
+            skip,
+            room,
+            lines: Vec::new(),
+            before,
+        }
     }
 
     /// Keeps a line for the match that may follow.

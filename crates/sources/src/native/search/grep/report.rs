@@ -43,8 +43,10 @@ pub(super) struct GrepResult {
     searched_files: u64,
     /// How many of them are binary and have no match in front of the first NUL.
     binary_files: u64,
-    /// Files that could not be read, or have a line over 8 MiB (with `multiline`: are larger than that).
+    /// Files that could not be read, or have a line over 8 MiB, or are too large for `multiline`.
     unsearched_files: u64,
+    /// Lines that are too long for a pattern of this size and were passed over.
+    long_lines: u64,
     /// Directories and fitting files that ignore files left out.
     ignored: u64,
     /// Directories that could not be read, or lie too deep.
@@ -116,6 +118,18 @@ impl Searched<'_> {
             None if result.files.is_empty() => text.push_str(&format!("[{summary}]\n")),
             None => {}
         }
+        if !result.files.is_empty() && result.unsearched_files + result.long_lines > 0 {
+            let _ = writeln!(
+                text,
+                "[passed over: {}, {}]",
+                counted(
+                    result.unsearched_files,
+                    "file that could not be searched",
+                    "files that could not be searched"
+                ),
+                counted(result.long_lines, "line too long for the pattern", "lines too long for the pattern"),
+            );
+        }
         Ok(ToolOutput {
             content: vec![Content::text(text)],
             structured: Some(serde_json::to_value(&result)?),
@@ -160,6 +174,7 @@ impl Searched<'_> {
             searched_files: self.scanned.files,
             binary_files: self.scanned.binary,
             unsearched_files: self.scanned.unsearched,
+            long_lines: self.scanned.long_lines,
             ignored: passed_over.ignored.load(Ordering::Relaxed),
             unreadable: passed_over.unreadable.load(Ordering::Relaxed)
                 + passed_over.not_entered.load(Ordering::Relaxed),
@@ -203,6 +218,7 @@ impl Searched<'_> {
         for (count, what) in [
             (result.binary_files, "binary"),
             (result.unsearched_files, "could not be searched"),
+            (result.long_lines, "long lines passed over"),
             (result.ignored, "left out by ignore files, `include_ignored` looks there too"),
         ] {
             if count > 0 {

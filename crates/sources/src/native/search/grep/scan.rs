@@ -8,19 +8,19 @@ use std::{
 };
 
 use cap_std::fs::File;
-use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
 use rustix::fs::Stat;
 
-use super::expression::line_terminator;
+use super::{
+    careful::Careful,
+    expression::{Expression, HELD_BYTES, line_terminator},
+};
 use crate::native::search::{
     newest::{Modified, Newest},
     walk::{Met, Visit, open_file},
     watch::Watch,
 };
 
-/// Longest line, and with `multiline` the largest file, that is searched. Each thread may hold that much.
-const HELD_BYTES: usize = 8 << 20;
 /// Files up to this size are read in one piece.
 const SMALL_FILE: usize = 64 << 10;
 /// How much is read between two looks at the clock.
@@ -28,8 +28,7 @@ const BYTES_A_LOOK: usize = 1 << 20;
 
 /// What to look for in a file.
 pub(super) struct Wanted<'w> {
-    pub(super) matcher: &'w RegexMatcher,
-    pub(super) multiline: bool,
+    pub(super) expression: &'w Expression,
     /// Whether one line is enough.
     pub(super) first_only: bool,
 }
@@ -52,8 +51,10 @@ pub(super) struct Scanned {
     pub(super) files: u64,
     /// A NUL comes before any match.
     pub(super) binary: u64,
-    /// Could not be opened or read, or has too long a line.
+    /// Could not be opened or read, or has a line that cannot be held.
     pub(super) unsearched: u64,
+    /// Lines that are too long for the expression.
+    pub(super) long_lines: u64,
 }
 
 impl AddAssign for Scanned {
@@ -61,14 +62,14 @@ impl AddAssign for Scanned {
         self.files += other.files;
         self.binary += other.binary;
         self.unsearched += other.unsearched;
+        self.long_lines += other.long_lines;
     }
 }
 
 /// One thread's share of the search.
 pub(super) struct Scan<'s> {
     wanted: &'s Wanted<'s>,
-    /// A copy of its own: threads that share one would wait for its caches.
-    matcher: RegexMatcher,
+    matcher: Careful<'s>,
     searcher: Searcher,
     watch: &'s Watch<'s>,
     found: &'s Mutex<Newest>,
@@ -86,8 +87,8 @@ impl<'s> Scan<'s> {
     ) -> Self {
         Self {
             wanted,
-            matcher: wanted.matcher.clone(),
-            searcher: searcher(wanted.multiline).line_number(false).build(),
+            matcher: Careful::new(wanted.expression, watch),
+            searcher: searcher(wanted.expression.multiline).line_number(false).build(),
             watch,
             found,
             scanned: Scanned::default(),
@@ -114,7 +115,8 @@ impl<'s> Scan<'s> {
 
     fn run(&mut self, mut file: File, stat: &Stat, count: &mut Count) -> io::Result<()> {
         let size = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
-        if self.wanted.multiline && size > HELD_BYTES {
+        let expression = self.wanted.expression;
+        if expression.multiline && size > expression.longest_text {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         if size > SMALL_FILE {
@@ -147,6 +149,7 @@ impl Visit for Scan<'_> {
 
 impl Drop for Scan<'_> {
     fn drop(&mut self) {
+        self.scanned.long_lines = self.matcher.long_lines();
         *self.total.lock().unwrap_or_else(PoisonError::into_inner) += self.scanned;
     }
 }
