@@ -1,17 +1,22 @@
 //! What a search does with trees, files and patterns that were made to hurt.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     fs,
+    io::ErrorKind,
     os::unix::{ffi::OsStrExt, fs::PermissionsExt, net::UnixListener},
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use serde_json::{Value, json};
-use toolpost_model::{ErrorClass, ToolOutput};
+use toolpost_model::{Access, ErrorClass, ToolOutput};
 
 use crate::desk::{Desk, Port, SECRET, structured, text};
 
@@ -279,4 +284,51 @@ fn a_swap_at_every_single_moment_of_a_search_never_leads_out() {
             assert!(files.len() >= 11, "{mode} at {moment}");
         }
     }
+}
+
+#[test]
+fn every_thread_of_a_search_is_confined_to_the_roots() {
+    let desk = Desk::new();
+    for n in 0..200 {
+        desk.file(&format!("d{n}/f.txt"), "hay");
+    }
+    let secret = desk.outside().join("secret.txt");
+    let tried = Arc::new(Mutex::new(BTreeSet::new()));
+    let (seen, opened) = (tried.clone(), secret.clone());
+    // The host is asked from the threads that search, so what is tried here is tried there.
+    let port = Port::new(move |_| {
+        let thread = std::thread::current();
+        let refused = fs::File::open(&opened).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+        seen.lock().unwrap().insert((thread.name().unwrap_or_default().to_owned(), refused));
+        false
+    });
+    desk.call_with("search.grep", json!({ "pattern": "needle" }), port).0.unwrap();
+    assert!(fs::File::open(&secret).is_ok(), "the test's own thread is free");
+    let seen = tried.lock().unwrap();
+    let has_landlock =
+        fs::read_to_string("/sys/kernel/security/lsm").is_ok_and(|lsm| lsm.contains("landlock"));
+    assert!(!seen.is_empty() && (!has_landlock || seen.iter().all(|(_, refused)| *refused)), "{seen:?}");
+}
+
+#[test]
+fn other_roots_are_searched_by_their_absolute_paths() {
+    let desk = Desk::prepared(|home, workspace| {
+        fs::create_dir_all(home.join("lib/src/deep")).unwrap();
+        fs::write(home.join("lib/.gitignore"), "*.log\n").unwrap();
+        for name in ["lib/src/a.txt", "lib/src/deep/b.txt", "lib/src/c.log"] {
+            fs::write(home.join(name), "needle\n").unwrap();
+        }
+        workspace.with_root(&home.join("lib"), Access::Read).unwrap()
+    });
+    desk.file("own.txt", "needle\n");
+    let place = |name: &str| desk.beside(name).to_str().unwrap().to_owned();
+    assert_eq!(text(&grep(&desk, json!({ "pattern": "needle" }))), "own.txt\n");
+    let output =
+        grep(&desk, json!({ "pattern": "needle", "path": place("lib/src"), "output_mode": "content" }));
+    let (a, b) = (place("lib/src/a.txt"), place("lib/src/deep/b.txt"));
+    let mut found: Vec<&str> = text(&output).split("\n\n").map(str::trim_end).collect();
+    found.sort_unstable();
+    assert_eq!(found, [format!("{a}\n1:needle"), format!("{b}\n1:needle")]);
+    let output = desk.call("search.glob", json!({ "pattern": place("lib/**/b.*") })).unwrap();
+    assert_eq!(text(&output), format!("{b}\n"));
 }

@@ -163,8 +163,10 @@ impl Tool for Glob {
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         let workspace = self.workspace.clone();
         let input = call.input;
-        on_worker(call.context, move |stop| find(&workspace, &input, stop).map_err(SearchError::into_failure))
-            .await
+        on_worker(&self.workspace, call.context, move |stop| {
+            find(&workspace, &input, stop).map_err(SearchError::into_failure)
+        })
+        .await
     }
 }
 

@@ -191,7 +191,7 @@ impl Tool for Grep {
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         let workspace = self.workspace.clone();
         let input = call.input;
-        on_worker(call.context, move |stop| {
+        on_worker(&self.workspace, call.context, move |stop| {
             search(&workspace, &input, stop).map_err(SearchError::into_failure)
         })
         .await
