@@ -7,6 +7,7 @@
 mod a2e;
 mod children;
 mod clients;
+mod grep;
 mod growth;
 mod in_process;
 mod over_http;
@@ -17,7 +18,8 @@ mod start;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|search|a2e …] (default: all)
+usage: cargo xtask bench [http|in-process|start|growth|search|grep|a2e …] (default: all)
+       cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench a2e-http (or -stdio, -direct, -sessions, -list, -events: a part of a2e)
        cargo xtask bench a2e-soak [--minutes N]";
 
@@ -28,7 +30,7 @@ fn main() -> anyhow::Result<()> {
     {
         return children::serve(role, rest);
     }
-    let all = ["http", "in-process", "start", "growth", "search", "a2e"];
+    let all = ["http", "in-process", "start", "growth", "search", "grep", "a2e"];
     let chosen: Vec<&str> =
         if words.is_empty() { all.to_vec() } else { words.iter().map(String::as_str).collect() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -43,7 +45,11 @@ fn main() -> anyhow::Result<()> {
             "start" => runtime.block_on(start::run())?,
             "growth" => runtime.block_on(growth::run())?,
             "search" => runtime.block_on(search::run())?,
+            "grep" => runtime.block_on(grep::run(None))?,
             "a2e" => runtime.block_on(a2e::run())?,
+            other if other.starts_with("grep=") => {
+                runtime.block_on(grep::run(Some(other.trim_start_matches("grep=").as_ref())))?;
+            }
             other if runtime.block_on(a2e::run_part(other.trim_start_matches("a2e-")))? => {}
             other => bail!("`{other}` is not a benchmark\n{HELP}"),
         }

@@ -98,7 +98,7 @@ fn patterns_are_about_names_without_a_slash_and_about_paths_with_one() {
         desk.file(name, "");
     }
     let check = |arguments: Value, expected: &[&str]| {
-        assert_eq!(names(&desk, arguments.clone()), expected, "{arguments}")
+        assert_eq!(names(&desk, arguments.clone()), expected, "{arguments}");
     };
     check(json!({ "pattern": "*.md" }), &["docs/e.md"]);
     check(json!({ "pattern": "./*.rs" }), &["a.rs"]);
@@ -135,7 +135,7 @@ fn ignore_files_hold_without_a_repository() {
     desk.file(".git/config", "");
     desk.file("sub/.git/config", "");
     let check = |arguments: Value, expected: &[&str]| {
-        assert_eq!(names(&desk, arguments.clone()), expected, "{arguments}")
+        assert_eq!(names(&desk, arguments.clone()), expected, "{arguments}");
     };
     check(json!({ "pattern": "**" }), &["keep.log", "src/b.log", "src/target/d.txt"]);
     check(json!({ "pattern": "**", "path": "src" }), &["src/b.log", "src/target/d.txt"]);

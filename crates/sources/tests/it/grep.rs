@@ -63,7 +63,7 @@ fn three_modes_tell_files_counts_or_lines_newest_file_first() {
 fn the_pattern_is_read_as_told() {
     let desk = desk_with_code();
     let check = |arguments: Value, expected: &[&str]| {
-        assert_eq!(names(&desk, arguments.clone()), expected, "{arguments}")
+        assert_eq!(names(&desk, arguments.clone()), expected, "{arguments}");
     };
     check(json!({ "pattern": "START" }), &[]);
     check(

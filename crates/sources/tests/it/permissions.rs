@@ -9,7 +9,7 @@ use toolpost_model::ErrorClass;
 use crate::desk::{Desk, structured, text};
 
 /// Runs `test` on a thread that may not override file permissions; the workers it starts inherit that.
-fn as_ordinary_user(test: impl FnOnce(Desk) + Send) {
+pub(crate) fn as_ordinary_user(test: impl FnOnce(Desk) + Send) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut sets = capabilities(None).unwrap();
@@ -23,7 +23,7 @@ fn as_ordinary_user(test: impl FnOnce(Desk) + Send) {
     });
 }
 
-fn set_mode(desk: &Desk, name: &str, mode: u32) {
+pub(crate) fn set_mode(desk: &Desk, name: &str, mode: u32) {
     fs::set_permissions(desk.path(name), fs::Permissions::from_mode(mode)).unwrap();
 }
 
