@@ -16,6 +16,9 @@ use crate::native::search::watch::Watch;
 /// How much text the engine is given at once, where lines are shorter.
 const PIECE_BYTES: usize = 32 << 10;
 
+/// What a search counts for at least, however early it finds something.
+const SEARCH_BYTES: usize = 64;
+
 /// One thread's way to the engine.
 pub(super) struct Careful<'c> {
     /// A copy of its own: threads that share one would wait for its caches.
@@ -24,6 +27,8 @@ pub(super) struct Careful<'c> {
     longest_line: usize,
     watch: &'c Watch<'c>,
     long_lines: Cell<u64>,
+    /// Bytes the engine was through since the last look at the clock.
+    since_look: Cell<usize>,
 }
 
 /// The search is over.
@@ -39,6 +44,7 @@ impl<'c> Careful<'c> {
             longest_line: expression.longest_text,
             watch,
             long_lines: Cell::new(0),
+            since_look: Cell::new(0),
         }
     }
 
@@ -47,18 +53,23 @@ impl<'c> Careful<'c> {
         self.long_lines.get()
     }
 
-    /// Gives `text` from `at` on to `look`, piece by piece, until it finds something.
+    /// Gives `text` from `at` on to `search`, piece by piece, until it finds something and says where.
     fn in_pieces<T>(
         &self,
         text: &[u8],
         mut at: usize,
-        mut look: impl FnMut(usize, usize) -> Option<T>,
+        mut search: impl FnMut(usize, usize) -> Option<(T, usize)>,
     ) -> Result<Option<T>, Over> {
+        let piece = PIECE_BYTES.min(self.longest_line);
         while at < text.len() {
-            if !self.watch.look() {
-                return Err(Over);
+            // Where every line matches there is a search a line, and a look each time would take longer than that.
+            if self.since_look.get() >= piece {
+                self.since_look.set(0);
+                if !self.watch.look() {
+                    return Err(Over);
+                }
             }
-            let window = &text[at..text.len().min(at + PIECE_BYTES.min(self.longest_line))];
+            let window = &text[at..text.len().min(at + piece)];
             let end = match window.iter().rposition(|&byte| byte == b'\n') {
                 Some(last) => at + last + 1,
                 None => {
@@ -67,13 +78,20 @@ impl<'c> Careful<'c> {
             };
             if end - at > self.longest_line {
                 self.long_lines.set(self.long_lines.get() + 1);
-            } else if let Some(found) = look(at, end) {
+            } else if let Some((found, place)) = search(at, end) {
+                self.passed((place - at).max(SEARCH_BYTES));
                 return Ok(Some(found));
+            } else {
+                self.passed(end - at);
             }
             at = end;
         }
         // The engine has its say on text that is empty.
-        Ok(if text.is_empty() { look(at, at) } else { None })
+        Ok(if text.is_empty() { search(at, at).map(|(found, _)| found) } else { None })
+    }
+
+    fn passed(&self, bytes: usize) {
+        self.since_look.set(self.since_look.get() + bytes);
     }
 }
 
@@ -87,7 +105,7 @@ impl Matcher for Careful<'_> {
         if self.multiline {
             return if self.watch.look() { Ok(find(at, text.len())) } else { Err(Over) };
         }
-        self.in_pieces(text, at, find)
+        self.in_pieces(text, at, |at, end| find(at, end).map(|found| (found, found.end())))
     }
 
     fn new_captures(&self) -> Result<NoCaptures, Over> {
@@ -106,8 +124,8 @@ impl Matcher for Careful<'_> {
         self.in_pieces(text, 0, |at, end| {
             let found = self.engine.find_candidate_line(&text[at..end]).ok().flatten()?;
             Some(match found {
-                LineMatchKind::Confirmed(place) => LineMatchKind::Confirmed(at + place),
-                LineMatchKind::Candidate(place) => LineMatchKind::Candidate(at + place),
+                LineMatchKind::Confirmed(place) => (LineMatchKind::Confirmed(at + place), at + place),
+                LineMatchKind::Candidate(place) => (LineMatchKind::Candidate(at + place), at + place),
             })
         })
     }
@@ -116,6 +134,9 @@ impl Matcher for Careful<'_> {
         if self.multiline {
             return Ok(self.find_at(text, at)?.map(|found| found.end()));
         }
-        self.in_pieces(text, at, |at, end| self.engine.shortest_match_at(&text[..end], at).ok().flatten())
+        self.in_pieces(text, at, |at, end| {
+            let place = self.engine.shortest_match_at(&text[..end], at).ok().flatten()?;
+            Some((place, place))
+        })
     }
 }
