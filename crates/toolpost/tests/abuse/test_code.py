@@ -1,6 +1,7 @@
 """Programs for `run_code` that loop, swell, nest, flood, escape and call what they may not."""
 
 from abuse_case import AbuseCase
+from waiting import until
 
 LOOPS = (
     "while True: pass",
@@ -95,7 +96,6 @@ ESCAPES = (
     "breakpoint()",
     "input()",
     "'{0.__class__.__init__.__globals__}'.format(open)",
-    "type('X', (), {})()",
     "print.__self__",
     "import gc\ngc.get_objects()",
     "import pickle\npickle.loads(b'cos\\nsystem\\n(S\"id\"\\ntR.')",
@@ -297,6 +297,62 @@ class RealPython(AbuseCase):
         for one in running:
             self.assertLess(len(self.clean(one.answer(40)).everything), 8 << 20)
         self.assert_nothing_runs()
+
+    FORGE = r"""
+import json, os, socket, stat, struct, sys, time
+wires = [int(name) for name in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + name) and stat.S_ISSOCK(os.stat("/proc/self/fd/" + name).st_mode)]
+wire = socket.socket(fileno=wires[0])
+def frame(value):
+    data = json.dumps(value).encode()
+    return struct.pack(">I", len(data)) + data
+def receive():
+    size = struct.unpack(">I", wire.recv(4, socket.MSG_WAITALL))[0]
+    return json.loads(wire.recv(size, socket.MSG_WAITALL))
+"""
+
+    def test_code_that_speaks_for_itself(self):
+        """It finds the wire to the host and says what the host's own side would never say."""
+        ends = {
+            "a length of four gigabytes": "wire.sendall(b'\\xff\\xff\\xff\\xff' + b'x' * 100000); time.sleep(300)",
+            "no frame": "wire.sendall(struct.pack('>I', 5) + b'{{{{{'); time.sleep(300)",
+            "half a frame": "wire.sendall(struct.pack('>I', 500) + b'{'); time.sleep(300)",
+            "deep": "data = b'[' * 2000000; wire.sendall(struct.pack('>I', len(data)) + data); time.sleep(300)",
+            "the greeting again": "wire.sendall(frame('ready')); time.sleep(300)",
+            "an end, and then more": "wire.sendall(frame({'ended': {'ending': {'value': {'json': 1, 'repr': 'forged'}}, 'unprinted': 2**64 - 1}}) * 1000); time.sleep(300)",
+            "a giant end": "wire.sendall(frame({'ended': {'ending': {'value': {'json': 'x' * 2400000, 'repr': 'y' * 2400000}}, 'unprinted': 0}})); time.sleep(300)",
+            "giant prints": "\nwhile True: wire.sendall(frame({'printed': {'text': 'x' * 1000000}}))",
+        }
+        calls = [("run_code", {"code": self.FORGE + end, "language": "python3"}) for end in ends.values()]
+        for name, answer in zip(ends, self.apart(calls, timeout=6), strict=True):
+            with self.subTest(end=name):
+                self.assertLess(len(answer.everything), 8 << 20)
+                self.assertIn(answer.outcome, ("succeeded", "failed", "timed_out"), answer)
+        self.assert_nothing_runs()
+
+    def test_no_tool_is_had_by_asking_for_it_in_other_words(self):
+        code = self.FORGE + """
+said = []
+for number, function in enumerate([{"named": "shell"}, {"named": "delete_file"}, {"named": "shell.shell"}, {"named": "files.write_file"}, {"named": "write_file_async"}, {"file": "write"}, {"file": "info"}]):
+    wire.sendall(frame({"call": {"id": number, "function": function, "positional": [], "keywords": {"path": "forged.txt", "content": "x", "command": "echo forged > forged.txt"}}}))
+    said.append(str(receive())[:100])
+print(said)
+"""
+        answer = self.call("run_code", {"code": code, "language": "python3", "tools": ["read_file"]})
+        self.assertIn("unknown", answer.text)
+        self.assertFalse((self.workspace / "forged.txt").exists())
+
+    def test_a_flood_of_questions_whose_answers_nobody_reads(self):
+        before = self.host.resident_bytes()
+        floods = [
+            "many = frame({'lookup': {'id': 1, 'name': 'no_such_name'}}) * 1000\nwhile True: wire.sendall(many)",
+            "many = frame({'call': {'id': 1, 'function': {'named': 'read_file'}, 'positional': [1] * 50, 'keywords': {}}}) * 300\nwhile True: wire.sendall(many)",
+            "many = frame({'call': {'id': 1, 'function': {'named': 'read_file'}, 'positional': ['x'], 'keywords': {}}}) * 300\nwhile True: wire.sendall(many)",
+        ]
+        calls = [("run_code", {"code": self.FORGE + flood, "language": "python3"}) for flood in floods]
+        running = [self.new_caller().begin(*call, 8) for call in calls]
+        most = [before]
+        until(lambda: most.append(max(most.pop(), self.host.resident_bytes())) or all(one.is_over for one in running), 40, "an end")
+        self.assertLess(most[0] - before, 32 << 20, "the host keeps answers that nobody reads")
 
     def test_twin_real_python(self):
         answer = self.run_code("import hashlib, decimal, subprocess\nprint(subprocess.run(['echo', 'hi'], capture_output=True, text=True).stdout)\nprint(hashlib.sha256(b'x').hexdigest()[:8])")
