@@ -124,19 +124,28 @@ class AbuseCase(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         host, folder = cls.host, cls.place.folder
-        until(lambda: host.descriptors() <= cls._descriptors + MORE_DESCRIPTORS, SETTLE,
-              f"descriptors are as before: {cls._descriptors}, now {host.descriptors()}")
+        until(
+            lambda: host.descriptors() <= cls._descriptors + MORE_DESCRIPTORS,
+            SETTLE,
+            f"descriptors are as before: {cls._descriptors}, now {host.descriptors()}",
+        )
         memory = host.resident_bytes()
         assert memory < MOST_MEMORY, f"the host holds {memory >> 20} MiB"
         assert census.mount_count(host.pid) == cls._mounts, "the host has other mounts than before"
         pid = host.pid
         code = host.stop()
         assert code == 0, f"the host ended with {code}: {''.join(host.last_words)}"
-        until(lambda: not census.processes_of(folder), SETTLE,
-              f"nothing is left of the host: {census.processes_of(folder)}")
+        until(
+            lambda: not census.processes_of(folder),
+            SETTLE,
+            f"nothing is left of the host: {census.processes_of(folder)}",
+        )
         assert not census.mounts_of(folder, None), census.mounts_of(folder, None)
-        until(lambda: not census.cgroups_named(f"toolpost-{pid}", f"toolpost.{pid}"), SETTLE,
-              "the host's control groups are gone")
+        until(
+            lambda: not census.cgroups_named(f"toolpost-{pid}", f"toolpost.{pid}"),
+            SETTLE,
+            "the host's control groups are gone",
+        )
 
     # Each case.
 

@@ -60,7 +60,9 @@ def processes_of(folder, pid=None, but=()):
             found.add(one)
         elif _link(f"/proc/{one}/cwd").startswith(str(folder)):
             found.add(one)
-    return {one: _read(f"/proc/{one}/cmdline").replace(b"\0", b" ").decode(errors="replace") for one in found - set(but)}
+    return {
+        one: _read(f"/proc/{one}/cmdline").replace(b"\0", b" ").decode(errors="replace") for one in found - set(but)
+    }
 
 
 def mounts_of(folder, pid):

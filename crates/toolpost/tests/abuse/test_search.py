@@ -44,7 +44,9 @@ class Patterns(AbuseCase):
 
     def test_bombs_are_answered(self):
         for caller in (self.http, self.a2e):
-            answers = self.many((("grep", {"pattern": pattern}) for pattern in BOMBS), timeout=10, caller=caller, at_once=4)
+            answers = self.many(
+                (("grep", {"pattern": pattern}) for pattern in BOMBS), timeout=10, caller=caller, at_once=4
+            )
             for pattern, answer in zip(BOMBS, answers, strict=True):
                 with self.subTest(pattern=pattern[:60]):
                     self.assertIn(answer.outcome, ("succeeded", "partial", "failed", "timed_out"), answer)
@@ -95,7 +97,9 @@ class Trees(AbuseCase):
         self.succeed("glob", {"pattern": "**/*"} | self.where)
 
     def test_ignore_files_that_are_bombs(self):
-        (self.there / ".gitignore").write_text("\n".join(GLOB_BOMBS[:6]) + "\n" + "".join(f"{number}*{number}\n" for number in range(20_000)))
+        (self.there / ".gitignore").write_text(
+            "\n".join(GLOB_BOMBS[:6]) + "\n" + "".join(f"{number}*{number}\n" for number in range(20_000))
+        )
         (self.there / "kept.txt").write_text("needle\n")
         for tool, arguments in (("grep", {"pattern": "needle"}), ("glob", {"pattern": "*"})):
             answer = self.call(tool, arguments | self.where, timeout=10)

@@ -65,10 +65,6 @@ class SpecialFiles(AbuseCase):
         self.succeed("glob", {"pattern": "*"} | where)
         self.succeed("list_directory", where)
 
-    @staticmethod
-    def lines_of(text):
-        return text.splitlines()
-
     def test_a_hole_of_a_terabyte(self):
         with open(self.there / "hole", "wb") as file:
             file.truncate(TERABYTE)
@@ -108,13 +104,26 @@ class SpecialFiles(AbuseCase):
             self.clean(one.answer(30))
 
     def test_images_that_are_none(self):
-        for name, head in (("a.png", b"\x89PNG\r\n\x1a\n"), ("b.jpg", b"\xff\xd8\xff\xe0"), ("c.webp", b"RIFF\xff\xff\xff\xffWEBP")):
+        for name, head in (
+            ("a.png", b"\x89PNG\r\n\x1a\n"),
+            ("b.jpg", b"\xff\xd8\xff\xe0"),
+            ("c.webp", b"RIFF\xff\xff\xff\xffWEBP"),
+        ):
             (self.there / name).write_bytes(head + b"\0" * (3 << 20))
             answer = self.call("read_file", {"path": self.at(name)})
             self.assertLess(len(answer.everything), 4 << 20)
 
     def test_odd_names(self):
-        odd = [b"new\nline.txt", b"tab\tand\rreturn", b"esc\x1b[31mred", b"not-utf8-\xff\xfe", "\u202ertl".encode(), b"-rf", b"*?[x]", b" "]
+        odd = [
+            b"new\nline.txt",
+            b"tab\tand\rreturn",
+            b"esc\x1b[31mred",
+            b"not-utf8-\xff\xfe",
+            "\u202ertl".encode(),
+            b"-rf",
+            b"*?[x]",
+            b" ",
+        ]
         for name in odd:
             path = os.path.join(os.fsencode(self.there), name)
             with open(path, "wb") as file:

@@ -30,8 +30,14 @@ class Daemons(AbuseCase):
             self.assert_nothing_runs()
 
     def test_no_daemon_outlives_the_deadline(self):
-        scripts = ["\n".join(DAEMONS.values()) + "\nsleep 300", DEAF, "kill -STOP $$", "sleep 300 & kill -STOP $! $$", "exec sleep 300",
-                   "python3 -I -c 'import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\nos.kill(os.getpid(), signal.SIGSTOP)'; true"]
+        scripts = [
+            "\n".join(DAEMONS.values()) + "\nsleep 300",
+            DEAF,
+            "kill -STOP $$",
+            "sleep 300 & kill -STOP $! $$",
+            "exec sleep 300",
+            "python3 -I -c 'import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\nos.kill(os.getpid(), signal.SIGSTOP)'; true",
+        ]
         answers = self.apart((("shell", {"command": script}) for script in scripts), 3)
         for script, answer in zip(scripts, answers, strict=True):
             with self.subTest(script=script[-60:]):
@@ -97,7 +103,10 @@ class Background(AbuseCase):
         process = self.start("echo mine; cat; sleep 300", mine)
         for caller in (other, self.new_caller()):
             for tool, arguments in (
-                ("process_status", {}), ("process_read", {}), ("process_write", {"text": "x\n"}), ("process_kill", {}),
+                ("process_status", {}),
+                ("process_read", {}),
+                ("process_write", {"text": "x\n"}),
+                ("process_kill", {}),
             ):
                 with self.subTest(tool=tool, face=caller.face):
                     answer = self.refuse(tool, {"process_id": process} | arguments, caller=caller)
@@ -107,8 +116,13 @@ class Background(AbuseCase):
         self.assertIn("mine", self.read_until(process, "mine", mine))
 
     def read_until(self, process, word, caller):
-        return until(lambda: (lambda text: text if word in text else None)(
-            self.succeed("process_read", {"process_id": process}, caller=caller).text), 20, f"it says {word}")
+        return until(
+            lambda: (lambda text: text if word in text else None)(
+                self.succeed("process_read", {"process_id": process}, caller=caller).text
+            ),
+            20,
+            f"it says {word}",
+        )
 
     def test_ids_that_are_none(self):
         for one in ("", "0", "1", str(self.host.pid), "-1", "../1", "x" * 10_000, "p-1\0", "p1", "%00"):
@@ -119,9 +133,9 @@ class Background(AbuseCase):
 
     def test_there_is_an_end_to_their_number(self):
         caller = self.new_caller()
-        answers = [self.call("shell", {"command": "sleep 300", "background": True}, caller=caller) for _ in range(80)]
+        answers = [self.call("shell", {"command": "sleep 300", "background": True}, caller=caller) for _ in range(40)]
         self.assertTrue(answers[0].ok)
-        self.assertFalse(answers[-1].ok, "a session may have 80 background runs")
+        self.assertFalse(answers[-1].ok, "a session may have 40 background runs")
         caller.close()
         self.forget(caller)
         self.assert_nothing_runs()
@@ -142,11 +156,11 @@ class Background(AbuseCase):
 
     def test_writing_to_one_that_does_not_read_does_not_hang(self):
         process = self.start("sleep 300")
-        for _ in range(20):
-            self.call("process_write", {"process_id": process, "text": "x" * 60_000}, timeout=2)
+        for _ in range(4):
+            self.call("process_write", {"process_id": process, "text": "x" * 200_000}, timeout=2)
 
     def test_twin_a_conversation(self):
-        process = self.start("while read line; do echo \"heard $line\"; done; echo bye")
+        process = self.start('while read line; do echo "heard $line"; done; echo bye')
         self.succeed("process_write", {"process_id": process, "text": "one\n"})
         self.read_until(process, "heard one", self.http)
         self.succeed("process_write", {"process_id": process, "text": "two\n", "close": True})
@@ -166,7 +180,7 @@ class Twins(AbuseCase):
         self.assertIn("b 2", self.run_fine("printf 'b 2\\na 1\\n' | sort -r | head -1"))
         self.assertIn("hello world", self.run_fine("cat <<'EOF' | tr A-Z a-z\nHELLO WORLD\nEOF"))
         self.assertIn("same", self.run_fine("diff <(echo x) <(echo x) && echo same", self.a2e))
-        self.assertIn("[3]", self.run_fine("a=(1 2 3); echo \"[${a[2]}]\"; set -o pipefail; true | true"))
+        self.assertIn("[3]", self.run_fine('a=(1 2 3); echo "[${a[2]}]"; set -o pipefail; true | true'))
 
     def test_exit_codes_and_signals(self):
         for command, code in (("exit 3", 3), ("false", 1), ("no-such-program", 127), ("kill -9 $$", None)):
@@ -192,7 +206,12 @@ class Twins(AbuseCase):
 
     def test_python(self):
         self.assertIn("499500", self.run_fine("python3 -c 'print(sum(range(1000)))'"))
-        self.assertIn("ok", self.run_fine("python3 -m venv --help > /dev/null && python3 -c 'import ssl, sqlite3, json; print(\"ok\")'", self.a2e))
+        self.assertIn(
+            "ok",
+            self.run_fine(
+                "python3 -m venv --help > /dev/null && python3 -c 'import ssl, sqlite3, json; print(\"ok\")'", self.a2e
+            ),
+        )
 
     def test_a_compiler_where_there_is_one(self):
         script = "command -v cc > /dev/null || exit 0; printf 'int main(void){return 0;}' > /tmp/a.c && cc -o /tmp/a /tmp/a.c && /tmp/a"
@@ -216,6 +235,11 @@ class Toolchains(AbuseCase):
         self.assertRegex(answer.text, "built|none")
 
     def test_keys_in_the_home_are_out_of_sight(self):
-        answer = self.succeed("shell", {"command": f"ls -a {self.environment['HOME']}/.ssh {self.environment['HOME']}/.gnupg; cat {self.environment['HOME']}/.cargo/credentials*; ls {self.environment['HOME']}"})
+        answer = self.succeed(
+            "shell",
+            {
+                "command": f"ls -a {self.environment['HOME']}/.ssh {self.environment['HOME']}/.gnupg; cat {self.environment['HOME']}/.cargo/credentials*; ls {self.environment['HOME']}"
+            },
+        )
         self.assertNotIn("id_", answer.text)
         self.assertNotIn("token =", answer.text)

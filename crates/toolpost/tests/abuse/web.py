@@ -63,7 +63,14 @@ class Handler(BaseHTTPRequestHandler):
         body = self._read_body()
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        self.server.seen.append({"path": self.path, "method": self.command, "headers": dict(self.headers.items()), "body": body.decode(errors="replace")})
+        self.server.seen.append(
+            {
+                "path": self.path,
+                "method": self.command,
+                "headers": dict(self.headers.items()),
+                "body": body.decode(errors="replace"),
+            }
+        )
         page = getattr(self, "page_" + parts.path.strip("/").split("/")[0], None)
         try:
             if page:
@@ -85,7 +92,10 @@ class Handler(BaseHTTPRequestHandler):
         self._whole(json.dumps(self.server.seen[-1]).encode(), "application/json")
 
     def page_html(self, _):
-        self._whole(b"<html><head><title>T</title></head><body><h1>Head</h1><p>text <a href='/x'>link</a></p><script>bad()</script></body></html>", "text/html")
+        self._whole(
+            b"<html><head><title>T</title></head><body><h1>Head</h1><p>text <a href='/x'>link</a></p><script>bad()</script></body></html>",
+            "text/html",
+        )
 
     # Pages that do not.
 
@@ -177,7 +187,10 @@ class Handler(BaseHTTPRequestHandler):
         self._whole(b"", status=int(query.get("status", "302")), Location=query["url"], Set_Cookie="a=b")
 
     def page_refresh(self, query):
-        self._whole(f"<meta http-equiv=refresh content='0;url={query['url']}'><iframe src='{query['url']}'></iframe>".encode(), "text/html")
+        self._whole(
+            f"<meta http-equiv=refresh content='0;url={query['url']}'><iframe src='{query['url']}'></iframe>".encode(),
+            "text/html",
+        )
 
 
 class Web(ThreadingHTTPServer):
