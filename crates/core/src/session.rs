@@ -212,13 +212,12 @@ impl Session {
 
     /// Whether it was closed: nothing runs in it any more, whoever still holds it.
     pub fn is_ended(&self) -> bool {
-        self.is_ended.load(Ordering::Relaxed)
+        self.is_ended.load(Ordering::SeqCst)
     }
 
-    /// Closes it for good.
+    /// Closes it for new calls, for good. What runs is told to stop, and then its sources are closed.
     pub(crate) fn end(&self) {
-        self.is_ended.store(true, Ordering::Relaxed);
-        self.close();
+        self.is_ended.store(true, Ordering::SeqCst);
     }
 
     /// Ends what the sources still run for this session.

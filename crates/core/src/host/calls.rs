@@ -363,6 +363,10 @@ impl Running {
     fn begin(host: &Arc<Inner>, call: &Call) -> Self {
         lock(&host.state.running).insert(call.live.id, Arc::clone(&call.live));
         call.session.running.fetch_add(1, Ordering::Relaxed);
+        // A session that is being closed looks for its calls once; whoever comes later stops by itself.
+        if call.session.is_ended() {
+            call.live.cancel(CancelReason::SessionClosed);
+        }
         Self {
             host: Arc::clone(host),
             live: Arc::clone(&call.live),

@@ -204,6 +204,8 @@ impl Host {
         for call in running.iter().filter(|call| call.is_of(session.id())) {
             call.cancel(CancelReason::SessionClosed);
         }
+        // After the calls know: one that keeps something for its session from now on must not leave it behind.
+        session.close();
         // Last: what it ran is to stop even where the journal cannot be written.
         let closed = self.session_record(RecordKind::SessionClosed, session.id(), "{}".to_owned());
         self.inner.append(closed, Strength::Committed).await?;

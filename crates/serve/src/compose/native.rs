@@ -86,6 +86,7 @@ pub(super) fn tools(
             tools: config.code.tools.clone(),
             memory_bytes: config.code.memory,
             calls: usize::try_from(config.code.calls).unwrap_or(usize::MAX),
+            python3: config.code.python3,
             ..CodeSettings::default()
         },
         commands: config.commands.iter().map(|command| declared(command, config)).collect(),

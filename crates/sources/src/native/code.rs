@@ -37,13 +37,15 @@ pub struct CodeSettings {
     pub memory_bytes: u64,
     /// Most tool calls of one run.
     pub calls: usize,
+    /// Whether full CPython may be asked for.
+    pub python3: bool,
     /// Keep a process ready for the next session's first run. Not worth it for a host that lives for one call.
     pub spare: bool,
 }
 
 impl Default for CodeSettings {
     fn default() -> Self {
-        Self { tools: vec!["*".to_owned()], memory_bytes: 256 << 20, calls: 200, spare: true }
+        Self { tools: vec!["*".to_owned()], memory_bytes: 256 << 20, calls: 200, python3: true, spare: true }
     }
 }
 

@@ -38,7 +38,7 @@ class Listing(HostCase):
         # Other tools that have one of the words may follow.
         self.assertEqual(list(self.client.list(query="message back"))[0], "echo")
         self.assertLessEqual({"read_file", "list_directory"}, set(self.client.list(query="files")))
-        self.check(set(), query="no tool has these words zzzqqq")
+        self.check(set(), query="zzzqqq wwwxxx")
 
     def test_search_skips_deferred_tools_unless_they_are_asked_for(self):
         self.assertNotIn(DEFERRED, self.client.list(query=DEFERRED))
@@ -84,10 +84,10 @@ class Listing(HostCase):
     def test_parameters(self):
         tool = self.client.list()["read_file"]
         parameters = {one["name"]: one for one in tool["input_parameters"]}
-        self.assertEqual(set(parameters), {"path", "offset", "limit"})
+        self.assertEqual(set(parameters), {"path", "offset", "limit", "line_numbers"})
         self.assertEqual(
             {name: (one["type"], one.get("required", False)) for name, one in parameters.items()},
-            {"path": ("string", True), "offset": ("integer", False), "limit": ("integer", False)},
+            {"path": ("string", True), "offset": ("integer", False), "limit": ("integer", False), "line_numbers": ("boolean", False)},
         )
         self.assertTrue(all(one["description"] for one in parameters.values()))
 

@@ -19,6 +19,9 @@ use super::{
     inner_calls::InnerCalls,
 };
 
+/// How much is read at once, at least.
+const READ_BYTES: usize = 8 << 10;
+
 /// One end of a socket, with what came and what is to go.
 pub(super) struct Wire {
     stream: UnixStream,
@@ -102,6 +105,7 @@ impl Wire {
                 let _ = self.incoming.split_to(taken);
                 return Ok(report);
             }
+            self.incoming.reserve(READ_BYTES);
             let (mut reader, mut writer) = self.stream.split();
             tokio::select! {
                 read = reader.read_buf(&mut self.incoming) => match read {

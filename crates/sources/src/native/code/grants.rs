@@ -17,6 +17,9 @@ const KEYWORDS: &[&str] = &[
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
+/// What `read_file` calls its switch.
+const LINE_NUMBERS: &str = "line_numbers";
+
 /// The functions of one run.
 pub(super) struct Grants {
     functions: BTreeMap<String, Granted>,
@@ -130,6 +133,10 @@ impl Granted {
             if arguments.insert(name.clone(), value).is_some() {
                 return Err(BindError::Twice { tool: self.tool.clone(), name: name.clone() });
             }
+        }
+        // Numbers in front of lines are for readers; code wants what is in the file.
+        if self.parameters.iter().any(|name| name == LINE_NUMBERS) {
+            arguments.entry(LINE_NUMBERS).or_insert(Value::Bool(false));
         }
         Ok(Value::Object(arguments))
     }

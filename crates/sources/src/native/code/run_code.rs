@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolpost_model::{
     AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass, Effects,
-    ExecutionKind, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput, schema_of,
+    ErrorClass, ExecutionKind, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput,
+    schema_of,
 };
 
 use super::{
@@ -198,6 +199,14 @@ impl Tool for RunCode {
             return Err(Refusal::invalid("/inputs", format!("{size} bytes, the limit is {INPUT_BYTES}")));
         }
         if arguments.language == Language::Python3 {
+            if !self.code.settings.python3 {
+                let message =
+                    "the operator lets code run in the embedded interpreter only (setting `code.python3`)";
+                return Err(Refusal {
+                    class: ErrorClass::PolicyBlocked,
+                    ..Refusal::invalid("/language", message)
+                });
+            }
             python3::check(&self.code.children)?;
         }
         match arguments.timeout_seconds {

@@ -24,6 +24,8 @@ const RUNNING_IN_ALL: usize = 64;
 const ENDED_IN_SESSION: usize = 32;
 /// Bytes on disk that the ended processes of one session may hold.
 const ENDED_BYTES: u64 = 256 << 20;
+/// Bytes on disk that the ended processes of all sessions may hold.
+const ENDED_BYTES_IN_ALL: u64 = 2 << 30;
 /// Bytes kept of one process.
 const OUTPUT_BYTES: u64 = 64 << 20;
 
@@ -86,6 +88,7 @@ impl Processes {
             })
             .collect();
         entries.retain(|_| stays.pop().unwrap_or(true));
+        make_room(&mut sessions, ENDED_BYTES_IN_ALL);
     }
 
     /// The session's process of that id.
@@ -116,5 +119,24 @@ impl Processes {
     pub(crate) fn close(&self, session: &SessionId) {
         let entries = self.sessions().remove(session).unwrap_or_default();
         entries.iter().for_each(|entry| entry.abandon());
+    }
+}
+
+/// Lets go of ended processes, the oldest first, until all together hold no more than `most` bytes: many sessions must
+/// not fill the disk that the journal is on.
+fn make_room(sessions: &mut HashMap<SessionId, Vec<Arc<Entry>>>, most: u64) {
+    let ended = sessions.values().flatten().filter(|entry| !entry.is_alive());
+    let mut ended: Vec<Arc<Entry>> = ended.filter(|entry| entry.log.spooled() > 0).cloned().collect();
+    let mut held: u64 = ended.iter().map(|entry| entry.log.spooled()).sum();
+    if held <= most {
+        return;
+    }
+    ended.sort_by_key(|entry| entry.began());
+    for oldest in ended {
+        if held <= most {
+            return;
+        }
+        held -= oldest.log.spooled();
+        sessions.values_mut().for_each(|entries| entries.retain(|entry| !Arc::ptr_eq(entry, &oldest)));
     }
 }

@@ -101,6 +101,11 @@ impl Entry {
         *self.state.borrow()
     }
 
+    /// When it was started.
+    pub(crate) fn began(&self) -> Instant {
+        self.began
+    }
+
     /// Whether anything of it may still run.
     pub(crate) fn is_alive(&self) -> bool {
         matches!(self.state(), State::Running)
