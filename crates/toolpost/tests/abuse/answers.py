@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, field
 
-CONTAINED_CLASSES = {"sandbox_violation", "invalid_arguments", "permission_denied", "execution_failed"}
-
 
 @dataclass(frozen=True)
 class Answer:

@@ -163,7 +163,10 @@ class ReadOnlyRoots(AbuseCase):
         ):
             with self.subTest(call=call):
                 self.refuse(*call)
-        script = f"echo mine > {path}; echo mine > {new}; rm -f {path}; mv {path} x; chmod 777 {path}; touch {path}; ln {path} hard && echo mine > hard; true"
+        script = (
+            f"echo mine > {path}; echo mine > {new}; rm -f {path}; mv {path} x; chmod 777 {path}; touch {path}; ln"
+            f" {path} hard && echo mine > hard; true"
+        )
         self.succeed("shell", {"command": script})
         self.assertEqual((self.library / "file.txt").read_text(), "as it was\n")
         self.assertEqual([one.name for one in self.library.iterdir()], ["file.txt"])

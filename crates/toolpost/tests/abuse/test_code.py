@@ -201,7 +201,10 @@ class Interpreter(AbuseCase):
             answer = self.succeed(
                 "run_code",
                 {
-                    "code": "import json, re\nprint(json.dumps({'a': [1, 2]}))\nsum(int(x) for x in re.findall('[0-9]+', 'a1b22'))"
+                    "code": (
+                        "import json, re\nprint(json.dumps({'a': [1, 2]}))\nsum(int(x) for x in re.findall('[0-9]+',"
+                        " 'a1b22'))"
+                    )
                 },
                 caller=caller,
             )

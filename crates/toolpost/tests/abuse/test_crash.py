@@ -1,4 +1,4 @@
-"""The host is killed in the middle of everything: nothing it started lives on, and the next one tells what became of it."""
+"""The host is killed in the middle of everything: nothing lives on, and the next one tells what became of it."""
 
 import json
 import subprocess

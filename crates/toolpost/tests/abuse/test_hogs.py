@@ -85,7 +85,11 @@ class Hogs(AbuseCase):
         self.assertIn(answer.outcome, ("succeeded", "timed_out", "failed"))
 
     def test_threads_count_too(self):
-        script = 'python3 -I -c \'import threading, time\nn = 0\ntry:\n  for n in range(3000): threading.Thread(target=time.sleep, args=(3,), daemon=True).start()\nexcept RuntimeError: print("stopped at", n)\nelse: print("un" + "bounded")\nimport os; os._exit(0)\''
+        script = (
+            "python3 -I -c 'import threading, time\nn = 0\ntry:\n  for n in range(3000):"
+            ' threading.Thread(target=time.sleep, args=(3,), daemon=True).start()\nexcept RuntimeError: print("stopped'
+            ' at", n)\nelse: print("un" + "bounded")\nimport os; os._exit(0)\''
+        )
         answer = self.call("shell", {"command": script})
         self.assertNotIn("unbounded", answer.text)
 
@@ -96,7 +100,10 @@ class Hogs(AbuseCase):
         self.assertIn(answer.outcome, ("succeeded", "failed", "timed_out"))
 
     def test_memory_of_one(self):
-        script = 'python3 -I -c \'x = []\nfor _ in range(1500): x.append(bytearray(b"x") * (4 << 20))\nprint("un" + "bounded")\'; echo code $?'
+        script = (
+            'python3 -I -c \'x = []\nfor _ in range(1500): x.append(bytearray(b"x") * (4 << 20))\nprint("un" +'
+            ' "bounded")\'; echo code $?'
+        )
         answer = self.call("shell", {"command": script}, timeout=40)
         self.assertNotIn("unbounded", answer.text)
 
@@ -129,11 +136,17 @@ class Hogs(AbuseCase):
         self.assertFalse((self.workspace / "fill").exists())
 
     def test_descriptors(self):
-        script = "python3 -I -c 'import os\ntry:\n  for n in range(100000): os.dup(0)\nexcept OSError: print(\"stopped at\", n)'"
+        script = (
+            "python3 -I -c 'import os\ntry:\n  for n in range(100000): os.dup(0)\nexcept OSError: print(\"stopped"
+            " at\", n)'"
+        )
         self.assertIn("stopped at", self.succeed("shell", {"command": script}).text)
 
     def test_sockets_and_pipes_hold_no_kernel_memory_beyond_the_bound(self):
-        script = 'python3 -I -c \'import os\ntry:\n  for n in range(100000):\n    r, w = os.pipe(); os.set_blocking(w, False); os.write(w, b"x" * 65536)\nexcept OSError as e: print("stopped", n, e.strerror)\''
+        script = (
+            "python3 -I -c 'import os\ntry:\n  for n in range(100000):\n    r, w = os.pipe(); os.set_blocking(w,"
+            ' False); os.write(w, b"x" * 65536)\nexcept OSError as e: print("stopped", n, e.strerror)\''
+        )
         self.assertIn("stopped", self.call("shell", {"command": script}).text)
 
     def test_the_processor_until_the_deadline(self):

@@ -22,7 +22,8 @@ class Calls(AbuseCase):
     def test_what_is_not_granted_does_not_exist(self):
         for name in ("shell", "delete_file", "edit_file", "echo", "process_kill", "no_such_tool", "files.read_file"):
             answer = self.run_code(
-                f"try:\n    {name.replace('.', '_')}(command='id', path='f1.txt')\nexcept NameError as e:\n    print('no name')"
+                f"try:\n    {name.replace('.', '_')}(command='id', path='f1.txt')\nexcept NameError as e:\n   "
+                " print('no name')"
             )
             self.assertNotIn("uid=", answer.text)
             self.assertTrue(not answer.ok or "no name" in answer.text, answer)
@@ -38,7 +39,8 @@ class Calls(AbuseCase):
 
     def test_a_denied_call_is_an_exception(self):
         answer = self.run_code(
-            "try:\n    write_file(path='made.txt', content='x')\nexcept Exception as e:\n    print('caught', type(e).__name__)"
+            "try:\n    write_file(path='made.txt', content='x')\nexcept Exception as e:\n    print('caught',"
+            " type(e).__name__)"
         )
         self.assertFalse((self.workspace / "made.txt").exists())
         self.assertTrue("caught" in answer.text or not answer.ok, answer)
@@ -51,8 +53,14 @@ class Calls(AbuseCase):
     def test_calls_are_counted(self):
         for code in (
             "for i in range(1000): read_file(path='f1.txt')",
-            "n = 0\nwhile True:\n    try:\n        read_file(path='f1.txt')\n        n += 1\n    except Exception: pass",
-            "n = 0\nfor i in range(1000):\n    try:\n        read_file(path='missing')\n    except Exception: n += 1\nn",
+            (
+                "n = 0\nwhile True:\n    try:\n        read_file(path='f1.txt')\n        n += 1\n    except Exception:"
+                " pass"
+            ),
+            (
+                "n = 0\nfor i in range(1000):\n    try:\n        read_file(path='missing')\n    except Exception: n +="
+                " 1\nn"
+            ),
         ):
             with self.subTest(code=code):
                 answer = self.call("run_code", {"code": code}, timeout=8)
@@ -96,7 +104,10 @@ class Calls(AbuseCase):
         self.assertIn("42", self.succeed("run_code", {"code": "42"}).text)
 
     def test_twin_a_loop_over_files(self):
-        code = "total = 0\nfor i in range(20):\n    total += len(str(read_file(path=f'f{i}.txt')))\nprint(grep(pattern='number 7'))\ntotal > 100"
+        code = (
+            "total = 0\nfor i in range(20):\n    total +="
+            " len(str(read_file(path=f'f{i}.txt')))\nprint(grep(pattern='number 7'))\ntotal > 100"
+        )
         for caller in (self.http, self.a2e):
             answer = self.succeed("run_code", {"code": code}, caller=caller)
             self.assertIn("True", answer.text)

@@ -39,7 +39,10 @@ class InnerPlaces(AbuseCase):
             for path in (".nvm", ".local", ".local/bin", "vendor", "vendor/deep", "vendor/deep/library"):
                 self.call("move_file", {"from": path, "to": f"taken-{path.replace('/', '-')}"}, caller=caller)
             self.call("shell", {"command": script}, caller=caller)
-            look = "for d in .local/bin .nvm vendor/deep/library shared/data .rustup .pyenv go; do ls $d/; cat $d/secret.txt $d/deep/secret.txt; done; true"
+            look = (
+                "for d in .local/bin .nvm vendor/deep/library shared/data .rustup .pyenv go; do ls $d/; cat"
+                " $d/secret.txt $d/deep/secret.txt; done; true"
+            )
             answer = self.call("shell", {"command": look}, caller=caller)
             self.assertNotIn("secret.txt\n", answer.text.replace(": No such file", ""), answer.text)
             answer = self.call(
@@ -50,9 +53,11 @@ class InnerPlaces(AbuseCase):
         self.call(
             "shell",
             {
-                "command": "cp /bin/sh left-1; chmod 4755 left-1; cp /bin/sh left-2; chmod u+s,g+s left-2; "
-                'python3 -I -c \'import os; os.close(os.open("left-3", os.O_CREAT | os.O_WRONLY, 0o6755)); os.mkdir("left-4", 0o6755)\'; '
-                "install -m 4755 /bin/true left-5"
+                "command": (
+                    "cp /bin/sh left-1; chmod 4755 left-1; cp /bin/sh left-2; chmod u+s,g+s left-2; python3 -I -c"
+                    ' \'import os; os.close(os.open("left-3", os.O_CREAT | os.O_WRONLY, 0o6755)); os.mkdir("left-4",'
+                    " 0o6755)'; install -m 4755 /bin/true left-5"
+                )
             },
         )
         left = [path.name for path in self.workspace.glob("left-*") if path.is_file() and path.lstat().st_mode & 0o6000]

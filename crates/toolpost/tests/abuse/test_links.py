@@ -274,7 +274,10 @@ class Races(AbuseCase):
     def test_a_command_that_swaps_by_itself(self):
         """The race from inside the sandbox: a background loop swaps, while file tools read."""
         name = self.name(self.there)
-        script = f"cd {name}; while :; do ln -sfn {self.loot.folder} flip; rm -f flip; mkdir flip; echo harmless > flip/secret.txt; rm -r flip; done"
+        script = (
+            f"cd {name}; while :; do ln -sfn {self.loot.folder} flip; rm -f flip; mkdir flip; echo harmless >"
+            " flip/secret.txt; rm -r flip; done"
+        )
         started = self.succeed("shell", {"command": script, "background": True})
         calls = [
             ("read_file", {"path": f"{name}/flip/secret.txt"}),

@@ -8,6 +8,7 @@ from inside import program, said
 # Numbers of system calls differ between machines; names of what is tried do not.
 NUMBERS = {
     "x86_64": {
+        "clone": 56,
         "keyctl": 250,
         "add_key": 248,
         "bpf": 321,
@@ -40,6 +41,7 @@ NUMBERS = {
         "memfd_secret": 447,
     },
     "aarch64": {
+        "clone": 220,
         "keyctl": 219,
         "add_key": 217,
         "bpf": 280,
@@ -69,20 +71,21 @@ NUMBERS = {
 }
 
 BODY = r"""
-CLONE = {"user": 0x10000000, "mount": 0x20000, "pid": 0x20000000, "net": 0x40000000, "ipc": 0x08000000, "uts": 0x04000000, "cgroup": 0x02000000}
+CLONE = {"user": 0x10000000, "mount": 0x20000, "pid": 0x20000000, "net": 0x40000000}
+CLONE |= {"ipc": 0x08000000, "uts": 0x04000000, "cgroup": 0x02000000}
 os.makedirs("over", exist_ok=True)
 over = os.path.abspath("over").encode()
 
 for name, flag in CLONE.items():
     attempt("unshare " + name, lambda: in_child(lambda: call("unshare", flag)))
-attempt("clone new user", lambda: in_child(lambda: syscall(56, CLONE["user"] | 17, 0, 0, 0, 0)) if number.get("iopl") else 1 / 0)
+attempt("clone new user", lambda: in_child(lambda: syscall(number["clone"], CLONE["user"] | 17, 0, 0, 0, 0)))
 
-def mount_something():
-    call("mount", b"none", over, b"tmpfs", 0, None)
+def mount_and_back(what, kind, flags):
+    call("mount", what, over, kind, flags, None)
     call("umount2", over, 2)
-attempt("mount tmpfs", lambda: in_child(mount_something))
-attempt("mount proc", lambda: in_child(lambda: (call("mount", b"proc", over, b"proc", 0, None), call("umount2", over, 2))))
-attempt("bind", lambda: in_child(lambda: (call("mount", b"/", over, None, 4096, None), call("umount2", over, 2))))
+attempt("mount tmpfs", lambda: in_child(lambda: mount_and_back(b"none", b"tmpfs", 0)))
+attempt("mount proc", lambda: in_child(lambda: mount_and_back(b"proc", b"proc", 0)))
+attempt("bind", lambda: in_child(lambda: mount_and_back(b"/", None, 4096)))
 attempt("remount writable", lambda: in_child(lambda: call("mount", None, b"/", None, 32 | 4096, None)))
 attempt("remount usr", lambda: in_child(lambda: call("mount", None, b"/usr", None, 32 | 4096, None)))
 attempt("umount workspace", lambda: in_child(lambda: call("umount2", os.getcwd().encode(), 2)))
@@ -92,7 +95,8 @@ attempt("chroot", lambda: in_child(lambda: os.chroot("over")))
 attempt("pivot_root", lambda: in_child(lambda: syscall(number["pivot_root"], over, over)))
 attempt("fsopen", lambda: in_child(lambda: syscall(number["fsopen"], b"tmpfs", 0)))
 attempt("open_tree clone", lambda: in_child(lambda: syscall(number["open_tree"], -100, b"/", 1)))
-attempt("mount_setattr", lambda: in_child(lambda: syscall(number["mount_setattr"], -100, b"/", 0, ctypes.create_string_buffer(32), 32)))
+nothing = ctypes.create_string_buffer(32)
+attempt("mount_setattr", lambda: in_child(lambda: syscall(number["mount_setattr"], -100, b"/", 0, nothing, 32)))
 
 attempt("mknod zero", lambda: os.mknod("zero-dev", 0o020666, os.makedev(1, 5)))
 attempt("mknod disk", lambda: os.mknod("disk-dev", 0o060666, os.makedev(254, 0)))
@@ -131,7 +135,12 @@ attempt("real time", lambda: os.sched_setscheduler(0, 1, os.sched_param(1)))
 attempt("tty inject", lambda: __import__("fcntl").ioctl(0, 0x5412, b"x"))
 attempt("sysrq", lambda: open("/proc/sysrq-trigger", "w"))
 attempt("core_pattern", lambda: open("/proc/sys/kernel/core_pattern", "w"))
-attempt("cgroup escape", lambda: [open(os.path.join(top, "cgroup.procs"), "w").write(str(os.getpid())) for top, _, files in os.walk("/sys/fs/cgroup") if "cgroup.procs" in files][0])
+def leave_group():
+    for top, _, files in os.walk("/sys/fs/cgroup"):
+        if "cgroup.procs" in files:
+            return open(os.path.join(top, "cgroup.procs"), "w").write(str(os.getpid()))
+    raise PermissionError(1, "there is none")
+attempt("cgroup escape", leave_group)
 attempt("oom score", lambda: open("/proc/self/oom_score_adj", "w").write("-1000"))
 
 def suid():
@@ -201,7 +210,10 @@ class Powers(AbuseCase):
         answer = self.succeed(
             "shell",
             {
-                "command": "touch a && chmod 755 a && mv a b && ln -s b c && cp c d && mkfifo e && rm a b c d e -f && nice -n 5 true"
+                "command": (
+                    "touch a && chmod 755 a && mv a b && ln -s b c && cp c d && mkfifo e && rm a b c d e -f && nice -n"
+                    " 5 true"
+                )
             },
         )
         self.assertEqual(answer.exit_code, 0, answer)

@@ -26,7 +26,8 @@ for folder, _, _ in os.walk("/proc"):
 said["secret in"] = found
 said["variables with it"] = [name for name, value in os.environ.items() if word in value]
 said["pids"] = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
-said["descriptors"] = {name: os.readlink("/proc/self/fd/" + name) for name in os.listdir("/proc/self/fd") if os.path.lexists("/proc/self/fd/" + name)}
+mine = "/proc/self/fd/"
+said["descriptors"] = {name: os.readlink(mine + name) for name in os.listdir(mine) if os.path.lexists(mine + name)}
 """
 
 MEMORY = r"""
@@ -49,8 +50,9 @@ class Iovec(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
 here = Iovec(ctypes.addressof(buffer), 16)
 for name, pid in (("host", host), ("init", 1), ("parent", os.getppid())):
-    attempt("process_vm_readv " + name, lambda: call("process_vm_readv", pid, ctypes.byref(here), 1, ctypes.byref(here), 1, 0))
-    attempt("process_vm_writev " + name, lambda: call("process_vm_writev", pid, ctypes.byref(here), 1, ctypes.byref(here), 1, 0))
+    both = (ctypes.byref(here), 1, ctypes.byref(here), 1, 0)
+    attempt("process_vm_readv " + name, lambda: call("process_vm_readv", pid, *both))
+    attempt("process_vm_writev " + name, lambda: call("process_vm_writev", pid, *both))
 def steal():
     pidfd = syscall(434, host, 0)
     return syscall(438, pidfd, 0, 0)
@@ -295,8 +297,9 @@ class Prying(AbuseCase):
     def test_twin_what_a_command_needs(self):
         script = """
             cat plain.txt; ls / > /dev/null; ls /usr/bin | head -1; cat /etc/passwd | head -1; echo $HOME $PATH $TMPDIR
-            echo x > "$HOME/a" && echo y > "$TMPDIR/b" && cat "$HOME/a" "$TMPDIR/b"; id; hostname; ps 2> /dev/null | head -2
-            head -c 8 /dev/urandom | wc -c; echo > /dev/null; cat /proc/self/status | head -1; df /tmp > /dev/null && echo fine
+            echo x > "$HOME/a" && echo y > "$TMPDIR/b" && cat "$HOME/a" "$TMPDIR/b"; id; hostname
+            head -c 8 /dev/urandom | wc -c; echo > /dev/null; cat /proc/self/status | head -1
+            df /tmp > /dev/null && echo fine
         """
         answer = self.succeed("shell", {"command": script})
         self.assertEqual(answer.exit_code, 0, answer)
@@ -324,7 +327,7 @@ class WithNetwork(AbuseCase):
         host_socket = str(self.place.data_dir / "socket")
         script = f"""
             cat {self.place.data_dir}/token; ls {self.place.data_dir}; cat {self.loot.file}
-            python3 -I -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect("{host_socket}"); print("REACHED")'
+            python3 -I -c 'import socket as s; s.socket(s.AF_UNIX).connect("{host_socket}"); print("REACHED")'
             exec 3<>/dev/tcp/127.0.0.1/{self.host.port}
             printf 'GET /tools HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&3; cat <&3
         """
@@ -358,7 +361,10 @@ class ReadOnly(AbuseCase):
 
     def test_nothing_is_written(self):
         self.write("plain.txt", "as it was\n")
-        script = "echo mine > plain.txt; echo mine > new.txt; rm -f plain.txt; mv plain.txt x; mkdir y; touch plain.txt; chmod 777 plain.txt; ln -s a b; true"
+        script = (
+            "echo mine > plain.txt; echo mine > new.txt; rm -f plain.txt; mv plain.txt x; mkdir y; touch plain.txt;"
+            " chmod 777 plain.txt; ln -s a b; true"
+        )
         self.succeed("shell", {"command": script})
         self.call("run_code", {"code": "open('new.txt', 'w')", "language": "python3"})
         self.assertEqual([path.name for path in self.workspace.iterdir()], ["plain.txt"])

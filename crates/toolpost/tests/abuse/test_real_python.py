@@ -1,4 +1,4 @@
-"""`run_code` with `language: python3`: everything CPython can, in the sandbox, and a wire to the host that it can find."""
+"""`run_code` with `language: python3`: all that CPython can, in the sandbox, with a wire to the host to be found."""
 
 from abuse_case import AbuseCase
 
@@ -40,8 +40,12 @@ class RealPython(AbuseCase):
 
     FORGE = r"""
 import json, os, socket, stat, struct, sys, time
-wires = [int(name) for name in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + name) and stat.S_ISSOCK(os.stat("/proc/self/fd/" + name).st_mode)]
-wire = socket.socket(fileno=wires[0])
+def is_socket(name):
+    try:
+        return stat.S_ISSOCK(os.fstat(int(name)).st_mode)
+    except OSError:
+        return False
+wire = socket.socket(fileno=next(int(name) for name in os.listdir("/proc/self/fd") if is_socket(name)))
 def frame(value):
     data = json.dumps(value).encode()
     return struct.pack(">I", len(data)) + data
@@ -58,8 +62,14 @@ def receive():
             "half a frame": "wire.sendall(struct.pack('>I', 500) + b'{'); time.sleep(300)",
             "deep": "data = b'[' * 2000000; wire.sendall(struct.pack('>I', len(data)) + data); time.sleep(300)",
             "the greeting again": "wire.sendall(frame('ready')); time.sleep(300)",
-            "an end, and then more": "wire.sendall(frame({'ended': {'ending': {'value': {'json': 1, 'repr': 'forged'}}, 'unprinted': 2**64 - 1}}) * 1000); time.sleep(300)",
-            "a giant end": "wire.sendall(frame({'ended': {'ending': {'value': {'json': 'x' * 2400000, 'repr': 'y' * 2400000}}, 'unprinted': 0}})); time.sleep(300)",
+            "an end, and then more": (
+                "wire.sendall(frame({'ended': {'ending': {'value': {'json': 1, 'repr': 'forged'}}, 'unprinted': 2**64 -"
+                " 1}}) * 1000); time.sleep(300)"
+            ),
+            "a giant end": (
+                "wire.sendall(frame({'ended': {'ending': {'value': {'json': 'x' * 2400000, 'repr': 'y' * 2400000}},"
+                " 'unprinted': 0}})); time.sleep(300)"
+            ),
             "giant prints": "\nwhile True: wire.sendall(frame({'printed': {'text': 'x' * 1000000}}))",
         }
         calls = [("run_code", {"code": self.FORGE + end, "language": "python3"}) for end in ends.values()]
@@ -72,8 +82,11 @@ def receive():
     def test_no_tool_is_had_by_asking_for_it_in_other_words(self):
         code = self.FORGE + """
 said = []
-for number, function in enumerate([{"named": "shell"}, {"named": "delete_file"}, {"named": "shell.shell"}, {"named": "files.write_file"}, {"named": "write_file_async"}, {"file": "write"}, {"file": "info"}]):
-    wire.sendall(frame({"call": {"id": number, "function": function, "positional": [], "keywords": {"path": "forged.txt", "content": "x", "command": "echo forged > forged.txt"}}}))
+names = ["shell", "delete_file", "shell.shell", "files.write_file", "write_file_async"]
+keywords = {"path": "forged.txt", "content": "x", "command": "echo forged > forged.txt"}
+for number, function in enumerate([{"named": name} for name in names] + [{"file": "write"}, {"file": "info"}]):
+    call = {"id": number, "function": function, "positional": [], "keywords": keywords}
+    wire.sendall(frame({"call": call}))
     said.append(str(receive())[:100])
 print(said)
 """
@@ -97,7 +110,10 @@ os._exit(0)
 """
         floods = [
             "many = frame({'lookup': {'id': 1, 'name': 'no_such_name'}}) * 1000",
-            "many = frame({'call': {'id': 1, 'function': {'named': 'read_file'}, 'positional': [1] * 50, 'keywords': {}}}) * 300",
+            (
+                "many = frame({'call': {'id': 1, 'function': {'named': 'read_file'}, 'positional': [1] * 50,"
+                " 'keywords': {}}}) * 300"
+            ),
         ]
         calls = [("run_code", {"code": self.FORGE + flood + send, "language": "python3"}) for flood in floods]
         for answer in self.apart(calls, timeout=40):
@@ -105,7 +121,8 @@ os._exit(0)
 
     def test_twin_real_python(self):
         answer = self.run_code(
-            "import hashlib, decimal, subprocess\nprint(subprocess.run(['echo', 'hi'], capture_output=True, text=True).stdout)\nprint(hashlib.sha256(b'x').hexdigest()[:8])"
+            "import hashlib, decimal, subprocess\nprint(subprocess.run(['echo', 'hi'], capture_output=True,"
+            " text=True).stdout)\nprint(hashlib.sha256(b'x').hexdigest()[:8])"
         )
         self.assertTrue(answer.ok, answer)
         self.assertIn("hi", answer.text)

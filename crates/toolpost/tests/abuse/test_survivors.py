@@ -1,4 +1,4 @@
-"""Commands that want to outlive their call: daemons, deaf ones, stopped ones, and what happens when everybody leaves."""
+"""Commands that want to outlive their call: daemons, deaf ones, stopped ones; and what happens when all leave."""
 
 import os
 
@@ -11,12 +11,18 @@ DAEMONS = {
     "setsid fork": "setsid -f sleep 300",
     "nohup": "nohup sleep 300 > /dev/null 2>&1 &",
     "disown": "sleep 300 & disown",
-    "double fork": "python3 -I -c 'import os, time\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\nfor fd in range(3): os.close(fd)\ntime.sleep(300)'",
+    "double fork": (
+        "python3 -I -c 'import os, time\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\nfor fd in"
+        " range(3): os.close(fd)\ntime.sleep(300)'"
+    ),
     "keeps the pipe": "(sleep 300; echo late) &",
     "deaf": "(trap '' TERM INT HUP QUIT PIPE; while :; do sleep 1; done) &",
     "new group": "python3 -I -c 'import os, time\nif os.fork(): os._exit(0)\nos.setpgid(0, 0)\ntime.sleep(300)'",
 }
-DEAF = "trap '' TERM INT HUP QUIT; python3 -I -c 'import signal, time\nfor one in range(1, 65):\n  try: signal.signal(one, signal.SIG_IGN)\n  except (OSError, ValueError): pass\nprint(\"deaf\", flush=True)\nwhile True: time.sleep(1)'"
+DEAF = (
+    "trap '' TERM INT HUP QUIT; python3 -I -c 'import signal, time\nfor one in range(1, 65):\n  try: signal.signal(one,"
+    ' signal.SIG_IGN)\n  except (OSError, ValueError): pass\nprint("deaf", flush=True)\nwhile True: time.sleep(1)\''
+)
 
 
 class Daemons(AbuseCase):
@@ -36,7 +42,10 @@ class Daemons(AbuseCase):
             "kill -STOP $$",
             "sleep 300 & kill -STOP $! $$",
             "exec sleep 300",
-            "python3 -I -c 'import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\nos.kill(os.getpid(), signal.SIGSTOP)'; true",
+            (
+                "python3 -I -c 'import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)\nos.kill(os.getpid(),"
+                " signal.SIGSTOP)'; true"
+            ),
         ]
         answers = self.apart((("shell", {"command": script}) for script in scripts), 3)
         for script, answer in zip(scripts, answers, strict=True):
@@ -200,7 +209,8 @@ class Twins(AbuseCase):
         where = self.folder()
         script = """
             export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
-            cd $(mktemp -d) && git init -q . && echo x > f && git add f && git commit -qm first && git log --oneline && git status --short
+            cd $(mktemp -d) && git init -q . && echo x > f && git add f && git commit -qm first
+            git log --oneline && git status --short
         """
         self.assertIn("first", self.run_fine(script, working_directory=self.name(where)))
 
@@ -214,7 +224,10 @@ class Twins(AbuseCase):
         )
 
     def test_a_compiler_where_there_is_one(self):
-        script = "command -v cc > /dev/null || exit 0; printf 'int main(void){return 0;}' > /tmp/a.c && cc -o /tmp/a /tmp/a.c && /tmp/a"
+        script = (
+            "command -v cc > /dev/null || exit 0; printf 'int main(void){return 0;}' > /tmp/a.c && cc -o /tmp/a"
+            " /tmp/a.c && /tmp/a"
+        )
         self.run_fine(script)
 
 
@@ -238,7 +251,10 @@ class Toolchains(AbuseCase):
         answer = self.succeed(
             "shell",
             {
-                "command": f"ls -a {self.environment['HOME']}/.ssh {self.environment['HOME']}/.gnupg; cat {self.environment['HOME']}/.cargo/credentials*; ls {self.environment['HOME']}"
+                "command": (
+                    f"ls -a {self.environment['HOME']}/.ssh {self.environment['HOME']}/.gnupg; cat"
+                    f" {self.environment['HOME']}/.cargo/credentials*; ls {self.environment['HOME']}"
+                )
             },
         )
         self.assertNotIn("id_", answer.text)

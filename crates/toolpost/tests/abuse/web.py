@@ -93,7 +93,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def page_html(self, _):
         self._whole(
-            b"<html><head><title>T</title></head><body><h1>Head</h1><p>text <a href='/x'>link</a></p><script>bad()</script></body></html>",
+            b"<html><head><title>T</title></head><body><h1>Head</h1><p>text <a"
+            b" href='/x'>link</a></p><script>bad()</script></body></html>",
             "text/html",
         )
 
