@@ -121,8 +121,8 @@ class Trees(AbuseCase):
             answer = self.succeed("grep", {"pattern": "needle", "output_mode": mode} | self.where)
             self.assertLess(len(answer.everything), 1 << 20)
 
-    def test_a_million_matches(self):
-        (self.there / "many.txt").write_text("x\n" * 1_000_000)
+    def test_many_matches(self):
+        (self.there / "many.txt").write_text("x\n" * 300_000)
         for mode in ("content", "count"):
             answer = self.succeed("grep", {"pattern": "x", "output_mode": mode} | self.where)
             self.assertLess(len(answer.everything), 4 << 20)
