@@ -166,6 +166,12 @@ async fn banner(server: &Server, settings: &Settings, kept: bool) {
         line("project", format!("{} ({standing})", project.path.display()));
     }
     line("mode", mode(&settings.config));
+    let sandbox = &settings.config.sandbox;
+    let required = if sandbox.require { ", and only where all of it can be enforced" } else { "" };
+    line(
+        "sandbox",
+        format!("{}{required}; `toolpost doctor` tells what this machine enforces", sandbox.profile),
+    );
     line("tools", tools(server.host()).await);
     for notice in server.host().notices() {
         terminal::warn(notice);

@@ -3,8 +3,7 @@
 from case import FixtureCase, HostCase
 from client import message
 
-SHOWN = {
-    "echo",
+FILES = {
     "read_file",
     "write_file",
     "edit_file",
@@ -13,6 +12,9 @@ SHOWN = {
     "delete_file",
     "list_directory",
 }
+PROCESSES = {"shell", "process_status", "process_read", "process_write", "process_kill"}
+SEARCH = {"glob", "grep"}
+SHOWN = FILES | PROCESSES | SEARCH | {"echo", "http_request", "fetch_page", "run_code"}
 DEFERRED = "file_info"
 
 
@@ -46,8 +48,8 @@ class Listing(HostCase):
         self.assertEqual(found[0], DEFERRED)
 
     def test_tags_must_all_be_there_with_and_without_a_query(self):
-        self.check({"read_file", "list_directory"}, filter_tags=["files", "read"])
-        self.check({"read_file", "list_directory"}, filter_tags=["FILES", "Read"])
+        self.check({"read_file", "list_directory"} | SEARCH, filter_tags=["files", "read"])
+        self.check({"read_file", "list_directory"} | SEARCH, filter_tags=["FILES", "Read"])
         self.check(
             {"write_file", "edit_file", "apply_patch", "move_file", "delete_file"}, filter_tags=["write"]
         )
@@ -55,11 +57,11 @@ class Listing(HostCase):
         self.check(SHOWN, filter_tags=[])
         found = list(self.client.list(query="read_file", filter_tags=["files", "read"]))
         self.assertEqual(found[0], "read_file")
-        self.assertLessEqual(set(found), {"read_file", "list_directory"})
+        self.assertLessEqual(set(found), {"read_file", "list_directory"} | SEARCH)
         self.check(set(), query="echo", filter_tags=["files"])
 
     def test_kinds(self):
-        self.check(SHOWN - {"echo"}, filter_kind="file")
+        self.check(FILES | SEARCH, filter_kind="file")
         self.check(SHOWN, filter_kind="")
 
     def test_a_limit(self):

@@ -9,7 +9,12 @@ const SECRET: &str = "tp_a-credential-of-the-test";
 #[test]
 fn the_flags_are_where_rules_are() {
     let home = Home::new();
-    let flags = ["--read-root", "..", "--sandbox", "read-only", "--allow-private", "http://127.0.0.1:1/"];
+    // The folder above holds the record, which no tool may reach.
+    home.run(&["call", "echo", "message=x", "--read-root", ".."]).expect(1);
+    let beside = home.workspace().join("../beside");
+    fs::create_dir(&beside).unwrap();
+    let flags =
+        ["--read-root", "../beside", "--sandbox", "read-only", "--allow-private", "http://127.0.0.1:1/"];
     home.run(&[&["call", "echo", "message=x"][..], &flags].concat()).expect(0);
     home.run(&[&["tools"][..], &flags].concat()).expect(0);
     home.run(&[&["explain", "echo", "message=x"][..], &flags].concat()).expect(0);

@@ -98,6 +98,7 @@ impl Home {
             (r"\b[0-9a-f]{64}\b", "[SHA-256]"),
             (r"toolpost/[0-9a-f]{16}\b", "toolpost/[WORKSPACE]"),
             (r"process \d+", "process [PID]"),
+            (r"(good|odd )  sandbox        tier .*(\n\w.*hold.*)*", "good  sandbox        [SANDBOX]"),
             (r"127\.0\.0\.1:\d+", "127.0.0.1:[PORT]"),
         ];
         let folder = regex_escaped(self.folder.path());

@@ -99,7 +99,7 @@ impl<'h> Caller<'h> {
         let old = chain_text(self.name, self.number);
         let (tool, body) = match kind {
             Kind::Echo => ("echo", json!({ "message": key })),
-            Kind::Read => ("read_file", json!({ "path": chain_file(self.name) })),
+            Kind::Read => ("read_file", json!({ "path": chain_file(self.name), "line_numbers": false })),
             Kind::Chained => {
                 let new = chain_text(self.name, self.number + 1);
                 let path = chain_file(self.name);
