@@ -141,11 +141,7 @@ class AbuseCase(unittest.TestCase):
             f"nothing is left of the host: {census.processes_of(folder)}",
         )
         assert not census.mounts_of(folder, None), census.mounts_of(folder, None)
-        until(
-            lambda: not census.cgroups_named(f"toolpost-{pid}", f"toolpost.{pid}"),
-            SETTLE,
-            "the host's control groups are gone",
-        )
+        until(lambda: not census.cgroups_of(pid), SETTLE, f"its control groups are gone: {census.cgroups_of(pid)}")
 
     # Each case.
 

@@ -85,6 +85,6 @@ def cgroups():
     return found
 
 
-def cgroups_named(*marks):
-    """Control groups with one of these texts in their name."""
-    return {path for path in cgroups() if any(mark in os.path.basename(path) for mark in marks)}
+def cgroups_of(pid):
+    """Control groups that the host of this process id has made: it stands in their names."""
+    return {path for path in cgroups() if os.path.basename(path).startswith("toolpost-") and f"-{pid}-" in path}
