@@ -43,6 +43,7 @@ class Crash(AbuseCase):
             begun = self.busy(f"life{life}")
             left = census.processes_of(self.place.folder, self.host.pid)
             self.assertGreater(len(left), 6)
+            killed = self.host.pid
             self.host.kill()
             until(
                 lambda: not census.processes_of(self.place.folder),
@@ -52,6 +53,9 @@ class Crash(AbuseCase):
             )
             self.assertEqual(census.mounts_of(self.place.folder, None), [])
             self.host.start()
+            # The dead cannot tidy up; the next one does, before its first command at the latest.
+            self.succeed("shell", {"command": "true"}, caller=HttpCaller(self.host))
+            until(lambda: not census.cgroups_of(killed), 20, f"groups of the killed one: {census.cgroups_of(killed)}")
             self.assertIn(self.clean(over_a2e.answer(60)).outcome, ENDED)
             agent.hang_up()
             again = HttpCaller(self.host)
