@@ -104,7 +104,7 @@ impl Inner {
     ) -> Result<Arc<Session>, SessionError> {
         let unknown = || SessionError::Unknown(id.clone());
         if let Some(session) = self.known(id) {
-            let may_have = may_have(session.principal(), session.credential());
+            let may_have = !session.is_ended() && may_have(session.principal(), session.credential());
             return if may_have { Ok(session) } else { Err(unknown()) };
         }
         let row = self.journal.find_session(id).await?.ok_or_else(unknown)?;
@@ -198,7 +198,6 @@ impl Host {
         if session.id().as_str().starts_with(DEFAULT) {
             return Err(SessionError::Default);
         }
-        self.inner.state.sessions.write().unwrap_or_else(PoisonError::into_inner).remove(session.id());
         session.end();
         let running: Vec<_> = lock(&self.inner.state.running).values().cloned().collect();
         for call in running.iter().filter(|call| call.is_of(session.id())) {
@@ -208,8 +207,10 @@ impl Host {
         session.close();
         // Last: what it ran is to stop even where the journal cannot be written.
         let closed = self.session_record(RecordKind::SessionClosed, session.id(), "{}".to_owned());
-        self.inner.append(closed, Strength::Committed).await?;
-        Ok(())
+        let recorded = self.inner.append(closed, Strength::Committed).await;
+        // Known as ended until its end is on record: who does not find it here looks there, and would bring it back.
+        self.inner.state.sessions.write().unwrap_or_else(PoisonError::into_inner).remove(session.id());
+        Ok(recorded?)
     }
 
     fn session_record(&self, kind: RecordKind, id: &SessionId, body: String) -> Record {

@@ -271,15 +271,17 @@ fn guard(order: &Order) -> Result<Furnished, Failure> {
     Ok(furnished)
 }
 
-/// Directories on the way from a writable root to what is guarded in it, the outer first. Made mounts of their own
-/// they cannot be renamed; else what is in them would have another name for the next command, and no guard.
+/// Directories on the way from a writable root to what is guarded or bound in it, the outer first. Made mounts of their
+/// own they cannot be renamed; else what is in them would have another name for the next command, and no guard.
 fn between_root_and_guarded(order: &Order) -> BTreeSet<PathBuf> {
     let mut between = BTreeSet::new();
-    for path in order.protected.iter().chain(&order.masked).map(Octets::path) {
+    let bound = order.roots.iter().map(|root| &root.path).chain(&order.readable);
+    for path in order.protected.iter().chain(&order.masked).chain(bound).map(Octets::path) {
         if rustix::fs::lstat(path).is_err() {
             continue;
         }
-        let roots = order.roots.iter().filter(|root| path.starts_with(root.path.path()));
+        let above = |root: &Path| root != path && path.starts_with(root);
+        let roots = order.roots.iter().filter(|root| above(root.path.path()));
         // The innermost, which says whether it can be written at all.
         let Some(root) = roots.max_by_key(|root| root.path.bytes().len()).filter(|root| root.writable) else {
             continue;

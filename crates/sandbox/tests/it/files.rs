@@ -195,6 +195,22 @@ async fn roots_may_lie_in_one_another_and_anywhere() {
 }
 
 #[tokio::test]
+async fn the_way_to_a_root_inside_of_a_root_cannot_be_moved() {
+    let mut bench = Bench::new();
+    write(&bench.path("vendor/deep/library/file"), "plain");
+    bench.confines.roots.push(Root { path: bench.path("vendor/deep/library"), access: Access::Read });
+    for way in ["vendor", "vendor/deep", "vendor/deep/library"] {
+        // Beside itself: from one mount to another nothing can be renamed anyway.
+        let rename = format!("python3 -I -S -c 'import os; os.rename(\"{way}\", \"{way}-away\")'");
+        bench.run(&rename).await.refused("busy");
+    }
+    bench
+        .run("echo x > vendor/new && mv vendor/new vendor/deep/new && cat vendor/deep/library/file")
+        .await
+        .ok();
+}
+
+#[tokio::test]
 async fn no_program_is_left_behind_that_lends_its_owners_rights() {
     for tier in [SandboxTier::A, SandboxTier::B] {
         let bench = Bench::at_most(tier);

@@ -81,7 +81,7 @@ pub(super) fn tools(
         launcher,
         children: children(config, &workspace, data_dir),
         spool: spool.map_or_else(SpoolDirectory::in_memory, SpoolDirectory::from),
-        network: network(&config.network, handover.credentials)?,
+        network: network(&config.network, &handover.credentials)?,
         code: CodeSettings {
             tools: config.code.tools.clone(),
             memory_bytes: config.code.memory,
@@ -141,7 +141,7 @@ fn children(config: &HostConfig, workspace: &Workspace, data_dir: Option<&DataDi
     }
 }
 
-fn network(network: &NetworkConfig, values: Vec<(String, Secret)>) -> Result<NetworkSettings, NativeError> {
+fn network(network: &NetworkConfig, values: &[(String, Secret)]) -> Result<NetworkSettings, NativeError> {
     let credential = |credential: &CredentialConfig| {
         let value = values.iter().find(|(name, _)| *name == credential.name);
         let (_, value) = value.ok_or_else(|| NativeError::CredentialWithoutValue(credential.name.clone()))?;

@@ -22,6 +22,9 @@ use super::{
 /// How much is read at once, at least.
 const READ_BYTES: usize = 8 << 10;
 
+/// Answers that wait to be sent. Whoever asks on without reading them is not listened to until it has taken some.
+const UNSENT_BYTES: usize = ORDER_BYTES + (1 << 20);
+
 /// One end of a socket, with what came and what is to go.
 pub(super) struct Wire {
     stream: UnixStream,
@@ -101,14 +104,17 @@ impl Wire {
     /// one another. Can be dropped and called again without a loss.
     async fn next(&mut self) -> Result<Report, Broken> {
         loop {
-            if let Some((report, taken)) = decode(&self.incoming, REPORT_BYTES).map_err(Broken::Frame)? {
+            let listens = self.outgoing.len() <= UNSENT_BYTES;
+            if listens
+                && let Some((report, taken)) = decode(&self.incoming, REPORT_BYTES).map_err(Broken::Frame)?
+            {
                 let _ = self.incoming.split_to(taken);
                 return Ok(report);
             }
             self.incoming.reserve(READ_BYTES);
             let (mut reader, mut writer) = self.stream.split();
             tokio::select! {
-                read = reader.read_buf(&mut self.incoming) => match read {
+                read = reader.read_buf(&mut self.incoming), if listens => match read {
                     Ok(0) => return Err(Broken::Gone),
                     Ok(_) => {}
                     Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(Broken::Gone),

@@ -114,10 +114,10 @@ pub(super) fn is_name(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Template;
+    use super::{CommandProblem, Template};
 
-    fn filled(written: &str) -> Result<Option<String>, String> {
-        let template = Template::parse(written).map_err(|problem| problem.to_string())?;
+    fn filled(written: &str) -> Result<Option<String>, CommandProblem> {
+        let template = Template::parse(written)?;
         Ok(template.fill(|name| match name {
             "a" => Some("A{b}"),
             "b" => Some("-B"),

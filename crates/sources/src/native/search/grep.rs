@@ -158,7 +158,7 @@ impl Tool for Grep {
             "ripgrep rg search content text regex find usages references occurrences lines code".to_owned();
         declaration.input.examples = vec![
             json!({ "pattern": r"fn \w+_at\(", "type": "rust" }),
-            json!({ "pattern": "TODO|FIXME", "output_mode": "content", "context": 2, "glob": "src/**" }),
+            json!({ "pattern": "TODO|deprecated", "output_mode": "content", "context": 2, "glob": "src/**" }),
             json!({ "pattern": "users[0].name", "literal": true, "output_mode": "content" }),
             json!({ "pattern": r"struct \w+ \{.*?\n\}", "multiline": true, "path": "src/lib.rs", "output_mode": "content" }),
             json!({ "pattern": "deprecated", "case_insensitive": true, "output_mode": "count", "limit": 20 }),
