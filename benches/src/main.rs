@@ -7,19 +7,25 @@
 mod a2e;
 mod children;
 mod clients;
+mod files;
 mod grep;
 mod growth;
 mod in_process;
+mod machine;
+mod native;
 mod over_http;
 mod rounds;
 mod run_code;
 mod search;
+mod shell;
+mod shells;
 mod start;
 
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|search|grep|code|a2e …] (default: all)
+usage: cargo xtask bench [http|in-process|start|growth|search|files|grep|shell|shells|code|a2e …]
+       (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench a2e-http (or -stdio, -direct, -sessions, -list, -events: a part of a2e)
        cargo xtask bench a2e-soak [--minutes N]";
@@ -33,7 +39,19 @@ fn main() -> anyhow::Result<()> {
     {
         return children::serve(role, rest);
     }
-    let all = ["http", "in-process", "start", "growth", "search", "grep", "code", "a2e"];
+    let all = [
+        "http",
+        "in-process",
+        "start",
+        "growth",
+        "search",
+        "files",
+        "grep",
+        "shell",
+        "shells",
+        "code",
+        "a2e",
+    ];
     let chosen: Vec<&str> =
         if words.is_empty() { all.to_vec() } else { words.iter().map(String::as_str).collect() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -49,6 +67,9 @@ fn main() -> anyhow::Result<()> {
             "growth" => runtime.block_on(growth::run())?,
             "search" => runtime.block_on(search::run())?,
             "grep" => runtime.block_on(grep::run(None))?,
+            "files" => runtime.block_on(files::run())?,
+            "shell" => runtime.block_on(shell::run())?,
+            "shells" => runtime.block_on(shells::run())?,
             "code" => runtime.block_on(run_code::run())?,
             "a2e" => runtime.block_on(a2e::run())?,
             other if other.starts_with("grep=") => {
