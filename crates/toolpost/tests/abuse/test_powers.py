@@ -201,7 +201,8 @@ class Powers(AbuseCase):
             mount -t tmpfs none /tmp && echo GOT mount; umount /proc && echo GOT umount
             chroot / true && echo GOT chroot; nsenter -t 1 -m true && echo GOT nsenter
             mknod x c 1 5 && echo GOT mknod; dmesg | head -1 | grep . && echo GOT dmesg
-            cat /proc/sys/kernel/sysrq > /proc/sys/kernel/sysrq && echo GOT sysrq; ip link add x type dummy && echo GOT ip
+            cat /proc/sys/kernel/sysrq > /proc/sys/kernel/sysrq && echo GOT sysrq
+            ip link add x type dummy && echo GOT ip
             true
         """
         answer = self.succeed("shell", {"command": script})
