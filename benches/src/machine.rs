@@ -8,7 +8,11 @@ use std::{
 };
 
 use anyhow::Context;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    io::Errno,
+    process::{WaitOptions, getpid, set_child_subreaper, wait},
+    time::{ClockId, clock_gettime},
+};
 
 /// Processor time in milliseconds, in user code and in the kernel.
 #[derive(Clone, Copy)]
@@ -43,6 +47,26 @@ pub(crate) async fn childless(patience: Duration) -> anyhow::Result<()> {
     let given_up = Instant::now() + patience;
     while has_children()? && Instant::now() < given_up {
         tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(())
+}
+
+/// From now on whoever loses its parent among the descendants of this process comes to this one. So nothing that was
+/// left behind is overlooked, and the time of a process is told even if whoever started it did not wait.
+pub(crate) fn adopt_orphans() -> anyhow::Result<()> {
+    Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// Waits for orphans. Not for while somebody else waits for a child.
+pub(crate) async fn collect_orphans(patience: Duration) -> anyhow::Result<()> {
+    let given_up = Instant::now() + patience;
+    while Instant::now() < given_up {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => tokio::time::sleep(Duration::from_millis(1)).await,
+            Err(Errno::CHILD) => break,
+            Err(errno) => return Err(errno.into()),
+        }
     }
     Ok(())
 }

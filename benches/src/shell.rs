@@ -17,7 +17,7 @@ use toolpost_model::Principal;
 
 use crate::{
     children::command,
-    machine::{CpuTime, childless},
+    machine::{CpuTime, adopt_orphans, childless, collect_orphans},
     native,
     rounds::median,
 };
@@ -41,17 +41,20 @@ struct Figures {
 }
 
 pub(crate) async fn run() -> anyhow::Result<()> {
+    adopt_orphans()?;
     let folder = tempfile::tempdir()?;
     let folder = folder.path();
     let host = native::host(folder).await?;
     let wrapped = bubblewrap(folder);
     let has_bubblewrap = spawn(&wrapped, folder).map_err(|error| println!("{error:#}")).is_ok();
+    collect_orphans(PATIENCE).await?;
     let (mut ours, mut plain, mut theirs) = (Figures::default(), Figures::default(), Figures::default());
     for _ in 0..ROUNDS {
-        plain.take(async || spawn(&BASH.map(Into::into), folder)).await?;
-        ours.take(async || through(&host).await).await?;
+        plain.take(async || spawn(&BASH.map(Into::into), folder), async || childless(PATIENCE).await).await?;
+        ours.take(async || through(&host).await, async || childless(PATIENCE).await).await?;
         if has_bubblewrap {
-            theirs.take(async || spawn(&wrapped, folder)).await?;
+            // Bubblewrap's outer process does not wait for its inner one, whose time would be lost.
+            theirs.take(async || spawn(&wrapped, folder), async || collect_orphans(PATIENCE).await).await?;
         }
     }
     plain.tell("a plain spawn of bash");
@@ -66,16 +69,21 @@ pub(crate) async fn run() -> anyhow::Result<()> {
 }
 
 impl Figures {
-    async fn take(&mut self, mut run: impl AsyncFnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    /// `gone` waits until all that `run` started has ended and is counted.
+    async fn take(
+        &mut self,
+        mut run: impl AsyncFnMut() -> anyhow::Result<()>,
+        gone: impl AsyncFn() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         run().await?;
-        childless(PATIENCE).await?;
+        gone().await?;
         let (before, mut least) = (CpuTime::now()?, f64::INFINITY);
         for _ in 0..SPAWNS {
             let began = Instant::now();
             run().await?;
             least = least.min(began.elapsed().as_secs_f64() * 1e3);
         }
-        childless(PATIENCE).await?;
+        gone().await?;
         let used = CpuTime::now()?.since(before);
         self.host.push(used.own / SPAWNS as f64);
         self.cpu.push((used.own + used.children) / SPAWNS as f64);

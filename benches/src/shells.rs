@@ -11,7 +11,7 @@ use toolpost_core::{Host, Session};
 use toolpost_model::{Principal, SurfaceRequest};
 
 use crate::{
-    machine::{Belongings, childless},
+    machine::{Belongings, adopt_orphans, childless},
     native,
 };
 
@@ -22,6 +22,7 @@ const SESSION: usize = 25;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) async fn run() -> anyhow::Result<()> {
+    adopt_orphans()?;
     let folder = tempfile::tempdir()?;
     let host = native::host(folder.path()).await?;
     let mark = format!("100000.{}", std::process::id());
