@@ -341,8 +341,8 @@ async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
         return lost_its_way();
     };
     let (began, live, session) = (Instant::now(), Arc::clone(&call.live), Arc::clone(&call.session));
-    let held_above = call.parent.as_ref().map(|parent| parent.held.clone());
-    let admission = host.scheduler.admit(session.id(), &effects, held_above.as_deref(), || live.say_queued());
+    let parent = call.parent.clone();
+    let admission = host.scheduler.admit(session.id(), &effects, parent.as_ref(), || live.say_queued());
     let mut admission = std::pin::pin!(admission);
     let admitted = loop {
         let owes = owes_acknowledgement(call, way);

@@ -101,7 +101,6 @@ const WORKER_CALLS: &[c_long] = &[
     libc::SYS_getrusage,
     libc::SYS_getpid,
     libc::SYS_gettid,
-    libc::SYS_tgkill,
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,

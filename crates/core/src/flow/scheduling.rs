@@ -12,9 +12,11 @@ use std::{
 };
 
 use tokio::sync::oneshot;
-use toolpost_model::{Effects, ResourceUse, SessionId};
+use toolpost_model::{Access, Effects, ResourceKey, ResourceUse, SessionId};
 
 use locks::LockTable;
+
+use super::invocation::Parent;
 
 /// How many calls run and wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,15 +84,16 @@ struct Need {
 
 impl Need {
     /// What a call needs beside what the calls above it hold.
-    fn new(
-        session: &SessionId,
-        effects: &Effects,
-        held_above: Option<&[ResourceUse]>,
-    ) -> Result<Self, QueueFull> {
-        let (session, nested) = (session.clone(), held_above.is_some());
-        let held = held_above.unwrap_or_default();
+    fn new(session: &SessionId, effects: &Effects, parent: Option<&Parent>) -> Result<Self, QueueFull> {
+        let (session, nested) = (session.clone(), parent.is_some());
+        let held = parent.map(|parent| parent.held.as_slice()).unwrap_or_default();
         let missing = |wanted: &&ResourceUse| !held.iter().any(|one| locks::covers(one, wanted));
-        let uses: Vec<ResourceUse> = effects.uses.iter().filter(missing).cloned().collect();
+        let mut uses: Vec<ResourceUse> = effects.uses.iter().filter(missing).cloned().collect();
+        if let Some(parent) = parent {
+            // In its parent's place in the session a call cannot be alone there; among its siblings it can.
+            let access = if effects.concurrency_safe { Access::Read } else { Access::Write };
+            uses.push(ResourceUse { key: ResourceKey::new("siblings", &parent.id.to_string()), access });
+        }
         if let Some(one) = held.iter().find(|one| uses.iter().any(|wanted| locks::collide(one, wanted))) {
             return Err(QueueFull::HeldAbove { key: one.key.as_str().to_owned() });
         }
@@ -133,15 +136,15 @@ impl Scheduler {
     }
 
     /// Waits for a slot and the resources. `waiting` is called when the call has to queue. A call made by another
-    /// comes with what is `held_above` it.
+    /// comes with its `parent`.
     pub(crate) async fn admit(
         self: &Arc<Self>,
         session: &SessionId,
         effects: &Effects,
-        held_above: Option<&[ResourceUse]>,
+        parent: Option<&Parent>,
         waiting: impl FnOnce(),
     ) -> Result<Permit, QueueFull> {
-        let need = Arc::new(Need::new(session, effects, held_above)?);
+        let need = Arc::new(Need::new(session, effects, parent)?);
         let (ticket, admitted) = {
             let mut table = self.table();
             // Whoever waits goes first, unless the newcomer is in nobody's way: `ready` sees to both.
@@ -262,7 +265,8 @@ impl Table {
             if self.running >= limits.concurrency && !need.nested {
                 break;
             }
-            if !self.ready(&need, limits) || passed.iter().any(|earlier| earlier.conflicts_with(&need)) {
+            let overtakes = !need.nested && passed.iter().any(|earlier| earlier.conflicts_with(&need));
+            if !self.ready(&need, limits) || overtakes {
                 passed.push(need);
                 place += 1;
                 continue;

@@ -214,3 +214,31 @@ async fn one_call_cannot_make_calls_without_bound() {
     gate.let_through(100);
     assert_eq!(*inner(flood.answer().await.result()), json!(100 - most));
 }
+
+#[tokio::test]
+async fn what_must_be_alone_is_alone_among_the_calls_of_its_parent() {
+    struct Both;
+    impl Tool for Both {
+        fn declaration(&self) -> Declaration {
+            Declaration::new("demo.both".parse().unwrap(), "Calls two tools at once")
+        }
+
+        async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
+            let call = |_| call.context.call_tool(NestedCall { tool: "run".into(), arguments: json!({}) });
+            let ended = futures_util::future::join_all((0..2).map(call)).await;
+            Ok(json!(ended.iter().filter(|one| one.is_ok()).count()).into())
+        }
+    }
+    let gate = Gate::new();
+    let run = MockTool::named("demo.run").class(EffectClass::Execute).gate(&gate);
+    let host = TestHost::build(|builder| builder.tool(Both).tool(run)).await;
+    let both = host.host.start(host.request("both", json!({}))).await;
+    gate.entered(1).await;
+    while host.host.health().queued < 1 {
+        tokio::task::yield_now().await;
+    }
+    gate.let_through(1);
+    gate.entered(1).await;
+    gate.let_through(1);
+    assert_eq!(*inner(both.answer().await.result()), json!(2));
+}

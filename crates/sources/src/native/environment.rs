@@ -148,7 +148,8 @@ impl ChildEnvironment {
         for (place, variable) in TOOLCHAINS {
             let told = variable.and_then(|name| host.variables.get(name)).map(PathBuf::from);
             let place = told.unwrap_or_else(|| home.join(place));
-            if !place.is_absolute() || !place.is_dir() {
+            // A variable that points at the home itself would open all of it.
+            if !place.is_absolute() || !place.is_dir() || home.starts_with(&place) {
                 continue;
             }
             if let (Some(variable), Some(text)) = (variable, place.to_str()) {

@@ -142,7 +142,8 @@ impl Talk {
         wire.queue(&Order::Run(Box::new(order))).map_err(Broken::Frame)?;
         loop {
             let report = tokio::select! {
-                report = wire.next() => report?,
+                // Calls that wait are held whole, so nobody is listened to who could make more of them.
+                report = wire.next(), if self.calls.has_room() => report?,
                 (id, answer) = self.calls.done() => {
                     wire.answer(id, answer)?;
                     continue;

@@ -148,6 +148,11 @@ impl InnerCalls {
         (when == When::Later).then_some(Answer::Pending)
     }
 
+    /// Whether one more call would not wait behind as many as can run.
+    pub(super) fn has_room(&self) -> bool {
+        self.waiting.len() < AT_ONCE
+    }
+
     fn fill_up(&mut self) {
         while self.running.len() < AT_ONCE {
             let Some(call) = self.waiting.pop_front() else { return };

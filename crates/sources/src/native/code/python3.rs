@@ -4,11 +4,12 @@
 //! can be called from there too. What code prints goes another way and cannot pass for a frame. The code can of
 //! course find the socket and speak itself; it then says what it could have said anyway.
 
-use std::os::unix::net::UnixStream as StdStream;
+use std::{os::unix::net::UnixStream as StdStream, time::Duration};
 
 use tokio::{
     io::AsyncReadExt as _,
     net::{UnixStream, unix::pipe::Receiver},
+    time::timeout,
 };
 use toolpost_model::{EffectClass, Effects, Refusal, ToolFailure, ToolOutput};
 use toolpost_sandbox::{Process, Stderr, Stdin};
@@ -73,6 +74,9 @@ pub(super) async fn run(
         .map_err(|failure| failure.confined(applied))
 }
 
+/// How long a process that hung up has to be gone.
+const LAST_MOMENT: Duration = Duration::from_millis(500);
+
 /// Why a run did not come to its end.
 enum Unfinished {
     Broken(Broken),
@@ -81,7 +85,11 @@ enum Unfinished {
 
 async fn stop_of(unfinished: Unfinished, process: &mut Process) -> Stop {
     match unfinished {
-        Unfinished::Broken(Broken::Gone) => Stop::Exited(process.wait().await),
+        // It let go of the wire: because it ended, or to go on unheard, which it may not.
+        Unfinished::Broken(Broken::Gone) => match timeout(LAST_MOMENT, process.wait()).await {
+            Ok(ended) => Stop::Exited(ended),
+            Err(_) => Stop::Exited(process.kill().await),
+        },
         Unfinished::Broken(broken) => {
             process.kill().await;
             Stop::Broken(broken)

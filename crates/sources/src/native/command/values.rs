@@ -200,7 +200,10 @@ impl<'p> Values<'p> {
                 // A path is given as an absolute one.
                 parameter.declared.allow_dash || parameter.is_path()
             });
-            if !free && self.texts.get(name).is_some_and(|text| text.starts_with('-')) {
+            // The whole argument: an empty first value would let the next one lead.
+            let filled = self.fill_one(template).unwrap_or_default();
+            let leads = self.texts.get(name).is_some_and(|text| !text.is_empty());
+            if filled.starts_with('-') && !(free && leads) {
                 let message = "it begins with `-`, and the program could take it for an option";
                 return Err(Refusal::invalid(format!("/{name}"), message));
             }
