@@ -119,6 +119,11 @@ os._exit(0)
         for answer in self.apart(calls, timeout=40):
             self.assertNotIn("never stopped", answer.everything)
 
+    def test_code_that_hangs_up_and_goes_on(self):
+        """Whoever lets go of the wire is not waited for, whatever the time limit."""
+        answer = self.run_code("import os, time\nos.closerange(3, 64)\nos.close(0)\ntime.sleep(1000)")
+        self.assertFalse(answer.ok, answer)
+
     def test_twin_real_python(self):
         answer = self.run_code(
             "import hashlib, decimal, subprocess\nprint(subprocess.run(['echo', 'hi'], capture_output=True,"

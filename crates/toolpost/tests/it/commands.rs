@@ -62,7 +62,8 @@ async fn every_template_becomes_one_argument_and_no_shell_sees_it() {
 async fn a_value_cannot_become_an_option() {
     let dashing = CommandParameter { allow_dash: true, ..plain() };
     let integer = parameter(ParameterType::Integer { minimum: None, maximum: None });
-    let argv = [SHOW[0], SHOW[1], "{lead}", "--x={inner}", "{free}", "{number}", "--", "{after}"];
+    let argv =
+        [SHOW[0], SHOW[1], "{lead}", "{lead}{inner}", "--x={inner}", "{free}", "{number}", "--", "{after}"];
     let parameters =
         [("lead", plain()), ("inner", plain()), ("free", dashing), ("number", integer), ("after", plain())];
     let shop = shop(command(&argv, &parameters)).await;
@@ -73,6 +74,7 @@ async fn a_value_cannot_become_an_option() {
     };
     refused(json!({ "lead": "--rm" }), "/lead").await;
     refused(json!({ "number": -1 }), "/number").await;
+    refused(json!({ "lead": "", "inner": "--rm" }), "/lead").await;
     let free = call(&shop, json!({ "inner": "-i", "free": "-f", "after": "-a" })).await;
     assert_eq!(text(&free), "<--x=-i>\n<-f>\n<-->\n<-a>\n");
 }
