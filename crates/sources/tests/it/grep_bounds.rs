@@ -153,7 +153,8 @@ fn a_pattern_made_to_be_slow_ends_with_the_call_s_time() {
         (0_u32..1 << 20).map(|n| if n.wrapping_mul(2_654_435_761) >> 31 == 0 { 'a' } else { 'b' }).collect();
     let folded: String =
         hostile.as_bytes().chunks(99).map(|line| format!("{}\n", String::from_utf8_lossy(line))).collect();
-    desk.file("folded.txt", folded);
+    // More than any machine searches in the time given.
+    desk.file("folded.txt", folded.repeat(64));
     let pattern = "[ab]*a[ab]{60}c";
     let port = Port::until(Instant::now() + Duration::from_millis(300));
     let output = desk.call_with("search.grep", json!({ "pattern": pattern }), port).0.unwrap();
