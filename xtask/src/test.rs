@@ -14,7 +14,7 @@ use crate::cargo::{answers, cargo, verdict};
 use watchdog::{Ending, run_within};
 
 /// Of the whole run when nothing watches the single test; building is not counted.
-const RUN_LIMIT: Duration = Duration::from_secs(20 * 60);
+const RUN_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Doc tests are compiled as they run, so this covers a slow machine's compiler.
 const DOC_LIMIT: Duration = Duration::from_secs(15 * 60);
 
