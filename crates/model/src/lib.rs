@@ -24,6 +24,7 @@ mod stage;
 mod surface;
 mod tool;
 mod tool_set;
+mod variable;
 
 pub use declaration::{
     Declaration, ExternalMapping, InputContract, Lifecycle, Loading, OutputContract, Requirements, ToolKind,
@@ -51,3 +52,4 @@ pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};
 pub use tool::{CallContext, CallPort, CallableTool, DynTool, NestedCall, Tool, ToolCall};
 pub use tool_set::ToolSet;
+pub use variable::never_passed;

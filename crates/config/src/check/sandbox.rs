@@ -1,5 +1,7 @@
 //! `sandbox` and `code`: limits within which something can run, and variables that may be handed on.
 
+use toolpost_model::never_passed;
+
 use crate::{CodeSection, Located, SandboxSection, error::Complaint, snippet::shown};
 
 use super::{
@@ -60,57 +62,13 @@ pub(super) fn is_variable(text: &str) -> bool {
     text.len() <= 256 && text.starts_with(begins) && text.bytes().all(legal)
 }
 
-/// Beginnings of names by which a variable changes what code a program loads or runs.
-const LOADERS: [&str; 7] = ["LD_", "DYLD_", "BASH_FUNC_", "PYTHON", "PERL5", "GLIBC_", "MALLOC_"];
-/// The same, whole.
-const LOADED: [&str; 22] = [
-    "BASHOPTS",
-    "BASH_ENV",
-    "CLASSPATH",
-    "ENV",
-    "GCONV_PATH",
-    "IFS",
-    "JAVA_TOOL_OPTIONS",
-    "JDK_JAVA_OPTIONS",
-    "LESSCLOSE",
-    "LESSOPEN",
-    "LOCPATH",
-    "NLSPATH",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "PROMPT_COMMAND",
-    "PS4",
-    "RUBYLIB",
-    "RUBYOPT",
-    "RUSTC_WORKSPACE_WRAPPER",
-    "RUSTC_WRAPPER",
-    "SHELLOPTS",
-    "_JAVA_OPTIONS",
-];
-/// Words in names of variables that hold secrets.
-const SECRETS: [&str; 6] = ["KEY", "SECRET", "TOKEN", "PASSW", "CREDENTIAL", "COOKIE"];
-/// Beginnings of names in which clouds, agents and the host itself keep secrets or the way to them.
-const KEEPERS: [&str; 10] =
-    ["AWS_", "AZURE_", "DBUS_", "DOCKER_", "GCLOUD_", "GCP_", "GOOGLE_", "GPG_", "KUBE", "SSH_"];
-/// The few of git's variables that only name people.
-const NAMES_OF_PEOPLE: [&str; 2] = ["GIT_AUTHOR_", "GIT_COMMITTER_"];
 /// What the host sets itself.
-const OWN: [&str; 6] = ["PATH", "HOME", "TMPDIR", "TERM", "NO_COLOR", "XDG_RUNTIME_DIR"];
+const OWN: [&str; 5] = ["PATH", "HOME", "TMPDIR", "TERM", "NO_COLOR"];
 
 /// Why a variable is not handed on whatever is configured. Case does not matter: some programs look at both.
 fn never_inherited(name: &str) -> Option<&'static str> {
-    let name = name.to_ascii_uppercase();
-    let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
-    let is_one_of = |list: &[&str]| list.contains(&name.as_str());
-    if begins(&LOADERS) || is_one_of(&LOADED) {
-        Some("it changes what code a program runs")
-    } else if name.starts_with("GIT_") && !begins(&NAMES_OF_PEOPLE) {
-        Some("git would run or read something else by it")
-    } else if SECRETS.iter().any(|word| name.contains(word)) || begins(&KEEPERS) {
-        Some("by its name it holds a secret or the way to one")
-    } else if is_one_of(&OWN) || name.starts_with("TOOLPOST_") {
-        Some("it is the host's own to set")
-    } else {
-        None
-    }
+    never_passed(name).or_else(|| {
+        let own = OWN.iter().any(|own| own.eq_ignore_ascii_case(name));
+        own.then_some("it is the host's own to set")
+    })
 }

@@ -9,59 +9,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use toolpost_model::never_passed;
 use toolpost_sandbox::{PRIVATE_HOME, PRIVATE_TMP};
 
 /// For a host that was started without a `PATH`.
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Taken over from the host as they are.
 const INHERITED: [&str; 5] = ["LANG", "TZ", "USER", "LOGNAME", "SHELL"];
-
-/// Names that change which code runs in a process that meant to run something else, or that carry credentials.
-const NEVER_EXACT: [&str; 22] = [
-    "BASH_ENV",
-    "BASHOPTS",
-    "CLASSPATH",
-    "DBUS_SESSION_BUS_ADDRESS",
-    "ENV",
-    "GCONV_PATH",
-    "IFS",
-    "JAVA_TOOL_OPTIONS",
-    "JDK_JAVA_OPTIONS",
-    "LESSOPEN",
-    "LOCPATH",
-    "NLSPATH",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "PROMPT_COMMAND",
-    "PS4",
-    "RUBYLIB",
-    "RUBYOPT",
-    "RUSTC_WRAPPER",
-    "SHELLOPTS",
-    "XDG_RUNTIME_DIR",
-    "_JAVA_OPTIONS",
-];
-const NEVER_BEGINS: [&str; 16] = [
-    "AWS_",
-    "AZURE_",
-    "BASH_FUNC_",
-    "DOCKER_",
-    "DYLD_",
-    "GCLOUD_",
-    "GCP_",
-    "GIT_",
-    "GOOGLE_",
-    "GPG_",
-    "KUBE",
-    "LD_",
-    "PERL5",
-    "PYTHON",
-    "SSH_",
-    "TOOLPOST_",
-];
-const NEVER_HOLDS: [&str; 6] = ["KEY", "SECRET", "TOKEN", "PASSW", "CREDENTIAL", "COOKIE"];
-/// Who wrote a commit is neither.
-const STILL_BEGINS: [&str; 2] = ["GIT_AUTHOR_", "GIT_COMMITTER_"];
 
 /// Toolchains in the user's home, with the variable by which their programs find them: a child's own home is private
 /// and empty.
@@ -210,23 +164,13 @@ pub(crate) fn check(name: &str, value: &str) -> Result<(), EnvironmentRefusal> {
     if !is_name {
         return Err(EnvironmentRefusal::Name { name: name.to_owned() });
     }
-    if never_passes(name) {
+    if never_passed(name).is_some() {
         return Err(EnvironmentRefusal::Never { name: name.to_owned() });
     }
     if value.contains('\0') {
         return Err(EnvironmentRefusal::Nul { name: name.to_owned() });
     }
     Ok(())
-}
-
-fn never_passes(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    if STILL_BEGINS.iter().any(|begin| name.starts_with(begin)) {
-        return false;
-    }
-    NEVER_EXACT.contains(&name.as_str())
-        || NEVER_BEGINS.iter().any(|begin| name.starts_with(begin))
-        || NEVER_HOLDS.iter().any(|part| name.contains(part))
 }
 
 /// Programs are found at fixed places only: a relative entry would mean another one in every directory, and one

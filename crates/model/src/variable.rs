@@ -1,0 +1,58 @@
+//! Environment variables that no child process is ever given, whatever is configured or asked for.
+
+/// Beginnings of names by which a variable changes what code a program loads or runs.
+const LOADERS: [&str; 7] = ["LD_", "DYLD_", "BASH_FUNC_", "PYTHON", "PERL5", "GLIBC_", "MALLOC_"];
+/// The same, whole.
+const LOADED: [&str; 22] = [
+    "BASHOPTS",
+    "BASH_ENV",
+    "CLASSPATH",
+    "ENV",
+    "GCONV_PATH",
+    "IFS",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "LOCPATH",
+    "NLSPATH",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PROMPT_COMMAND",
+    "PS4",
+    "RUBYLIB",
+    "RUBYOPT",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTC_WRAPPER",
+    "SHELLOPTS",
+    "_JAVA_OPTIONS",
+];
+/// Words in names of variables that hold secrets.
+const SECRETS: [&str; 6] = ["KEY", "SECRET", "TOKEN", "PASSW", "CREDENTIAL", "COOKIE"];
+/// Beginnings of names in which clouds and agents keep secrets or the way to them.
+const KEEPERS: [&str; 10] =
+    ["AWS_", "AZURE_", "DBUS_", "DOCKER_", "GCLOUD_", "GCP_", "GOOGLE_", "GPG_", "KUBE", "SSH_"];
+/// Beginnings of names that mean something to the host and to nobody it starts.
+const OWN: [&str; 2] = ["TOOLPOST_", "XDG_RUNTIME_DIR"];
+/// The few of git's variables that only name people.
+const NAMES_OF_PEOPLE: [&str; 2] = ["GIT_AUTHOR_", "GIT_COMMITTER_"];
+
+/// Why a variable is never passed to a child process, in words that fit behind "because". Case does not matter: some
+/// programs look at both.
+pub fn never_passed(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_uppercase();
+    let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
+    if begins(&NAMES_OF_PEOPLE) {
+        None
+    } else if begins(&LOADERS) || LOADED.contains(&name.as_str()) {
+        Some("it changes what code a program runs")
+    } else if name.starts_with("GIT_") {
+        Some("git would run or read something else by it")
+    } else if SECRETS.iter().any(|word| name.contains(word)) || begins(&KEEPERS) {
+        Some("by its name it holds a secret or the way to one")
+    } else if begins(&OWN) {
+        Some("it is the host's own to set")
+    } else {
+        None
+    }
+}
