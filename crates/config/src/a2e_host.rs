@@ -13,8 +13,10 @@ mod reading;
 mod server;
 mod transport;
 
+use toolpost_model::Secret;
+
 use crate::{
-    ConfigErrors, ConfigFile, Notice, Parsed, Secret,
+    ConfigErrors, ConfigFile, Notice, Parsed,
     check::{a2e::host_id_complaint, limits::check_count},
     error::Source,
     yaml,

@@ -19,6 +19,7 @@ mod interface;
 mod permission;
 mod result;
 mod sandbox;
+mod secret;
 mod source;
 mod stage;
 mod surface;
@@ -45,6 +46,7 @@ pub use permission::{
 };
 pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult, Truncation};
 pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxProfile, SandboxTier};
+pub use secret::Secret;
 pub use source::{
     BoxFuture, Naming, Refusal, SessionScope, Source, SourceError, SourceFeed, SourceNotice, SourceSession,
 };

@@ -10,6 +10,6 @@ pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
     CommandParameter, CommandProblem, Credential, CredentialHeader, CredentialHeaderError,
     EnvironmentRefusal, HostEnvironment, NameLookup, NativeParts, NetworkSettings, ParameterType,
-    PatternError, PrivateTarget, Protection, SecretText, SpoolDirectory, SystemNames, UrlPrefix,
-    UrlPrefixError, Workspace, WorkspaceError, code_worker_if_asked, native_source,
+    PatternError, PrivateTarget, Protection, SpoolDirectory, SystemNames, UrlPrefix, UrlPrefixError,
+    Workspace, WorkspaceError, code_worker_if_asked, native_source,
 };

@@ -25,7 +25,7 @@ pub use self::{
     files::{PatternError, Protection, Workspace, WorkspaceError},
     http::{
         Credential, CredentialHeader, CredentialHeaderError, NameLookup, NetworkSettings, PrivateTarget,
-        SecretText, SystemNames, UrlPrefix, UrlPrefixError,
+        SystemNames, UrlPrefix, UrlPrefixError,
     },
     shell::SpoolDirectory,
 };

@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::{HostConfig, HttpSection, Located, Secret, snippet::shown};
+use toolpost_model::Secret;
+
+use crate::{HostConfig, HttpSection, Located, snippet::shown};
 
 use super::reading::{Reading, Table};
 

@@ -7,15 +7,15 @@ use std::{
 };
 
 use toolpost_config::{
-    CommandConfig, CredentialConfig, HostConfig, NetworkConfig, ParameterConfig, ParameterKind, Secret,
+    CommandConfig, CredentialConfig, HostConfig, NetworkConfig, ParameterConfig, ParameterKind,
 };
-use toolpost_model::{Access, ToolSet};
+use toolpost_model::{Access, Secret, ToolSet};
 use toolpost_sandbox::{Launcher, ProcessLimits};
 use toolpost_sources::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
     CommandParameter, Credential, CredentialHeader, CredentialHeaderError, HostEnvironment, NativeParts,
-    NetworkSettings, ParameterType, PatternError, PrivateTarget, Protection, SecretText, SpoolDirectory,
-    UrlPrefix, UrlPrefixError, Workspace, WorkspaceError, native_source,
+    NetworkSettings, ParameterType, PatternError, PrivateTarget, Protection, SpoolDirectory, UrlPrefix,
+    UrlPrefixError, Workspace, WorkspaceError, native_source,
 };
 use toolpost_store::DataDir;
 
@@ -151,7 +151,7 @@ fn network(network: &NetworkConfig, values: &[(String, Secret)]) -> Result<Netwo
         };
         Ok::<_, NativeError>(Credential {
             name: credential.name.clone(),
-            value: SecretText::new(value.reveal()),
+            value: value.clone(),
             header: CredentialHeader::parse(&header)?,
             urls: credential.urls.iter().map(|url| UrlPrefix::parse(url)).collect::<Result<_, _>>()?,
         })

@@ -14,7 +14,6 @@ mod fetch_page;
 mod http_request;
 mod names;
 mod request_headers;
-mod secret;
 mod settings;
 mod target;
 mod url_prefix;
@@ -31,7 +30,6 @@ use toolpost_model::{
 use self::{client::Clients, target::Target};
 pub use self::{
     names::{NameLookup, SystemNames},
-    secret::SecretText,
     settings::{Credential, CredentialHeader, CredentialHeaderError, NetworkSettings, PrivateTarget},
     url_prefix::{UrlPrefix, UrlPrefixError},
 };

@@ -11,7 +11,8 @@ use std::{
 
 use anyhow::Context;
 use rustix::fs::OFlags;
-use toolpost_config::{CredentialConfig, CredentialSource, Secret};
+use toolpost_config::{CredentialConfig, CredentialSource};
+use toolpost_model::Secret;
 
 use crate::exit::UsageError;
 

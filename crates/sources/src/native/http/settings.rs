@@ -4,10 +4,10 @@
 use std::{fmt, sync::Arc};
 
 use reqwest::header::{HeaderName, HeaderValue};
+use toolpost_model::Secret;
 
 use super::{
     names::{NameLookup, SystemNames},
-    secret::SecretText,
     url_prefix::{UrlPrefix, UrlPrefixError},
 };
 
@@ -78,7 +78,7 @@ pub struct Credential {
     /// What calls name it by.
     pub name: String,
     /// The secret.
-    pub value: SecretText,
+    pub value: Secret,
     /// Where it goes.
     pub header: CredentialHeader,
     /// What it may be sent to. Empty: to nothing.
@@ -139,14 +139,14 @@ impl Credential {
 
 #[cfg(test)]
 mod tests {
-    use super::{Credential, CredentialHeader, NetworkSettings, SecretText};
+    use super::{Credential, CredentialHeader, NetworkSettings, Secret};
 
     #[test]
     fn headers_of_credentials() {
         let check = |header: &str, expected: Option<(&str, &str)>| {
             let parsed = CredentialHeader::parse(header).ok().map(|header| Credential {
                 name: "c".to_owned(),
-                value: SecretText::new("s3cret\n"),
+                value: Secret::new("s3cret\n"),
                 header,
                 urls: Vec::new(),
             });
@@ -172,12 +172,12 @@ mod tests {
     fn settings_do_not_tell_secrets() {
         let credential = Credential {
             name: "c".to_owned(),
-            value: SecretText::new("s3cret"),
+            value: Secret::new("s3cret"),
             header: CredentialHeader::default(),
             urls: Vec::new(),
         };
         let settings = NetworkSettings { credentials: vec![credential], ..NetworkSettings::default() };
         let told = format!("{settings:?}");
-        assert!(told.contains("SecretText(…)") && !told.contains("s3cret"), "{told}");
+        assert!(told.contains("Secret(…)") && !told.contains("s3cret"), "{told}");
     }
 }

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 use toolpost_model::ErrorClass;
-use toolpost_sources::{Credential, CredentialHeader, NetworkSettings, SecretText, UrlPrefix};
+use toolpost_model::Secret;
+use toolpost_sources::{Credential, CredentialHeader, NetworkSettings, UrlPrefix};
 
 use super::{Net, Server, body, facts, listing, refused, reply};
 use crate::http::server::Seen;
@@ -10,7 +11,7 @@ const SECRET: &str = "s3cr3t-va1ue";
 fn credential(name: &str, header: &str, urls: &[String]) -> Credential {
     Credential {
         name: name.to_owned(),
-        value: SecretText::new(format!("{SECRET}\n")),
+        value: Secret::new(format!("{SECRET}\n")),
         header: CredentialHeader::parse(header).unwrap(),
         urls: urls.iter().map(|url| UrlPrefix::parse(url).unwrap()).collect(),
     }
@@ -92,7 +93,7 @@ fn a_credential_does_not_follow_a_redirect_out_of_its_reach() {
 fn a_credential_that_fits_no_header_says_so_without_telling_it() {
     let server = Server::start(echo);
     let mut broken = credential("github", "Authorization: Bearer", &[server.url("/")]);
-    broken.value = SecretText::new(format!("{SECRET}\nsecond line"));
+    broken.value = Secret::new(format!("{SECRET}\nsecond line"));
     let net = net(&[&server], vec![broken]);
     let failed = refused(
         net.request(json!({ "url": server.url("/"), "credential": "github" })),

@@ -1,5 +1,6 @@
+use toolpost_model::Secret;
 use toolpost_model::{ClassFact, EffectClass, RiskLevel, ToolKind};
-use toolpost_sources::{Credential, CredentialHeader, NetworkSettings, SecretText, UrlPrefix};
+use toolpost_sources::{Credential, CredentialHeader, NetworkSettings, UrlPrefix};
 
 use super::Net;
 use crate::desk::input;
@@ -8,7 +9,7 @@ use crate::desk::input;
 fn the_tools_declare_what_they_are() {
     let credential = Credential {
         name: "example".to_owned(),
-        value: SecretText::new("x"),
+        value: Secret::new("x"),
         header: CredentialHeader::default(),
         urls: vec![UrlPrefix::parse("https://api.example.org/").unwrap()],
     };

@@ -1,25 +1,25 @@
-//! A text that must not end up on a screen, in a record or in an error.
+//! A text that must not end up on a screen, in a log or in a record.
 
 use std::fmt;
 
 /// A secret. It has no `Display`, and its `Debug` does not tell it; [`reveal`](Self::reveal) does.
 #[derive(Clone)]
-pub struct SecretText(String);
+pub struct Secret(String);
 
-impl SecretText {
-    /// Takes the text.
+impl Secret {
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for the request it is meant for and for the redactor.
+    /// The text itself, for whoever compares, sends or redacts it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for SecretText {
+impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SecretText(…)")
+        f.write_str("Secret(…)")
     }
 }
