@@ -6,8 +6,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toolpost_model::{
-    AppliedSandbox, Content, ErrorClass, Event, EventBody, InvocationId, LogLevel, Outcome, ToolError,
-    ToolResult as HostResult,
+    AppliedSandbox, ApprovalStatus, Content, ErrorClass, Event, EventBody, InvocationId, LogLevel, Outcome,
+    ToolError, ToolResult as HostResult,
 };
 
 use crate::{ToolCallResponse, ToolEvent, ToolResult, codec};
@@ -249,6 +249,8 @@ pub fn error_code(class: ErrorClass) -> &'static str {
         ErrorClass::SchemaNotLoaded
         | ErrorClass::RateLimited
         | ErrorClass::Queued
+        | ErrorClass::ApprovalPending
+        | ErrorClass::SiblingCanceled
         | ErrorClass::Canceled
         | ErrorClass::OutcomeUnknown
         | ErrorClass::SetupRequired => class.as_str(),
@@ -283,6 +285,15 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
             data
         }),
         EventBody::Status { message } => ("status", object(json!({ "message": message }))),
+        EventBody::Approval(status) => ("status", {
+            let message = match status {
+                ApprovalStatus::Pending { .. } => "waiting for a person's approval",
+                ApprovalStatus::Granted { .. } => "a person approved the call",
+            };
+            let mut data = object(serde_json::to_value(status).unwrap_or_default());
+            data.insert("message".to_owned(), Value::from(message));
+            data
+        }),
         EventBody::Log { level, message } => {
             ("log", object(json!({ "level": level_word(*level), "message": message })))
         }

@@ -97,13 +97,16 @@ impl Merge<'_> {
             Behavior::Ask => {
                 let concerned = |class: &EffectClass| match rule.selector {
                     Selector::Class(only) => only == *class,
-                    Selector::Tool(_) => true,
+                    Selector::Tool { .. }
+                    | Selector::Reads(_)
+                    | Selector::Writes(_)
+                    | Selector::Reaches(_) => true,
                 };
                 let mode = self.trusted_mode;
                 EffectClass::ALL
                     .into_iter()
                     .filter(concerned)
-                    .all(|class| mode.behavior(class) < Behavior::Deny)
+                    .all(|class| mode.behavior(class, None) < Behavior::Deny)
             }
         }
     }

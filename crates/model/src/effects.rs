@@ -5,6 +5,8 @@ use std::{fmt, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::SandboxProfile;
+
 /// The kind of effect a call has. Rules and modes speak of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -122,6 +124,9 @@ pub struct Effects {
     /// Why a person should look at this very call, whatever allows its class: it writes a protected path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caution: Option<String>,
+    /// The profile that confines it, where this host starts it as a process and really enforces that profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confined: Option<SandboxProfile>,
 }
 
 impl Effects {
@@ -141,6 +146,7 @@ impl Effects {
             open_world: !local,
             concurrency_safe: local,
             caution: None,
+            confined: None,
         }
     }
 
@@ -162,6 +168,13 @@ impl Effects {
     #[must_use]
     pub fn with_caution(mut self, reason: impl Into<String>) -> Self {
         self.caution = Some(reason.into());
+        self
+    }
+
+    /// Says what confines it.
+    #[must_use]
+    pub fn confined_by(mut self, profile: SandboxProfile) -> Self {
+        self.confined = Some(profile);
         self
     }
 

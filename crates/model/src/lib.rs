@@ -8,6 +8,8 @@
 //! There is no runtime and no I/O here: everything is data or a trait.
 #![warn(missing_docs)]
 
+mod approval;
+mod batch;
 mod declaration;
 mod effects;
 mod error;
@@ -27,6 +29,8 @@ mod tool;
 mod tool_set;
 mod variable;
 
+pub use approval::{ApprovalScope, ApprovalStatus, CallHash, PermissionRequest, Verdict};
+pub use batch::{BatchPlace, OnFailure, Ordering};
 pub use declaration::{
     Declaration, ExternalMapping, InputContract, Lifecycle, Loading, OutputContract, Requirements, ToolKind,
 };
@@ -37,12 +41,12 @@ pub use fn_tool::{FnTool, FnToolBuilder, schema_of};
 pub use id::{InvocationId, PrincipalName, RequestId, SessionId, SurfaceId, ToolId, ToolIdError};
 pub use input::{Arguments, ArgumentsError, CallInput, ModelInput, ObservableInput, PermissionInput};
 pub use interface::{
-    AccessKind, CancelSupport, ClassFact, ExecutionKind, ExecutionProfile, Interface, PermissionProfile,
-    Persistence, Rendering, RiskLevel, SafetyFacts,
+    AccessKind, ArgumentKind, ArgumentMeaning, CancelSupport, ClassFact, ExecutionKind, ExecutionProfile,
+    Interface, Interrupt, PermissionProfile, Persistence, Rendering, RiskLevel, SafetyFacts,
 };
 pub use permission::{
-    Behavior, Decision, DecisionReason, Mode, Principal, ReasonType, Role, Rule, RuleError, RuleOrigin,
-    RuleRef, Selector, Vote,
+    Behavior, Comparison, Condition, Decision, DecisionReason, Mode, ModeError, Principal, ReasonType,
+    Remember, Role, Rule, RuleError, RuleOrigin, RuleRef, RuleTests, Selector, ToolPattern, Vote,
 };
 pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult, Truncation};
 pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxProfile, SandboxTier};

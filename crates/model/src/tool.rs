@@ -1,12 +1,13 @@
 //! What a tool author implements.
 
-use std::{future::Future, sync::Arc, time::Instant};
+use std::{future::Future, path::Path, sync::Arc, time::Instant};
 
 use serde_json::Value;
 
 use crate::{
-    BoxFuture, CallInput, Content, Declaration, Effects, ErrorClass, EventBody, InvocationId, LogLevel,
-    OutputChunk, Principal, Progress, Refusal, SessionId, ToolFailure, ToolId, ToolOutput, ToolResult,
+    Access, BoxFuture, CallInput, Content, Declaration, Effects, ErrorClass, EventBody, InvocationId,
+    LogLevel, OutputChunk, Principal, Progress, Refusal, SessionId, ToolFailure, ToolId, ToolOutput,
+    ToolResult,
 };
 
 /// One tool.
@@ -108,6 +109,18 @@ pub trait CallPort: Send + Sync {
         false
     }
 
+    /// Whether some paths are kept from this call by rules. Asked before work that would look at every path.
+    fn has_path_rules(&self) -> bool {
+        false
+    }
+
+    /// Whether rules let this call use a path: absolute, links resolved. A tool that meets paths its effects did not
+    /// name, as a search does, asks for each.
+    fn may_use(&self, path: &Path, access: Access) -> bool {
+        let _ = (path, access);
+        true
+    }
+
     /// The tools this call's session could call now. Without a host around it, none.
     fn callable(&self) -> Vec<CallableTool> {
         Vec::new()
@@ -184,6 +197,16 @@ impl CallContext {
     /// Whether the call was decided with a caution ([`Effects::caution`]).
     pub fn cautioned(&self) -> bool {
         self.0.cautioned()
+    }
+
+    /// Whether some paths are kept from this call by rules.
+    pub fn has_path_rules(&self) -> bool {
+        self.0.has_path_rules()
+    }
+
+    /// Whether rules let this call use a path: absolute, links resolved.
+    pub fn may_use(&self, path: &Path, access: Access) -> bool {
+        self.0.may_use(path, access)
     }
 
     /// The tools this call could call now: those its session sees, apart from the tool itself.

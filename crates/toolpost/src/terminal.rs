@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use toolpost_model::EventBody;
+use toolpost_model::{ApprovalStatus, EventBody};
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use crate::environment;
@@ -161,6 +161,10 @@ impl LiveCall {
                 self.bar.set_message(format!("{share} {}", printable(&progress.message)));
             }
             EventBody::Status { message } => self.bar.set_message(printable(message)),
+            EventBody::Approval(ApprovalStatus::Pending { ask_id, .. }) => {
+                self.bar.println(format!("waiting for approval: `toolpost approvals show {ask_id}`"));
+            }
+            EventBody::Approval(ApprovalStatus::Granted { .. }) => self.bar.set_message("approved"),
             EventBody::Log { message, .. } => self.bar.println(printable(message)),
             EventBody::Artifact { name, .. } => self.bar.println(format!("artifact {}", printable(name))),
             EventBody::Output(chunk) => chunk.text.lines().for_each(|line| self.bar.println(printable(line))),

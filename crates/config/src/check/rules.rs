@@ -34,7 +34,7 @@ pub(super) fn check(
 
 /// The layer gives the rule its origin; until then it has the one that fits most files.
 fn from_line(line: &str, place: String) -> Result<Rule, RuleError> {
-    Rule::parse(line, RuleOrigin::Config, place)
+    Rule::parse(line, RuleOrigin::Cli, place)
 }
 
 fn from_table(table: &RuleTable, place: String, at: Position) -> Result<Rule, Complaint> {
@@ -49,7 +49,7 @@ fn from_table(table: &RuleTable, place: String, at: Position) -> Result<Rule, Co
         }
     };
     let reason = table.reason.clone().filter(|reason| !reason.trim().is_empty());
-    Ok(Rule { effect: table.effect, selector, origin: RuleOrigin::Config, place, reason })
+    Ok(Rule { reason, ..Rule::new(table.effect, selector, RuleOrigin::Cli, place) })
 }
 
 fn tool_selector(tool: &Located<String>) -> Result<Selector, Complaint> {
@@ -67,7 +67,7 @@ fn line_complaint(at: Position, line: &str, error: &RuleError) -> Complaint {
     let near = match error {
         RuleError::Form(_) => nearest(line.split_whitespace().next().unwrap_or_default(), effects),
         RuleError::Class(class) => nearest(class, EffectClass::ALL.map(EffectClass::as_str)),
-        RuleError::Mode(_) | RuleError::Tool(_) => None,
+        RuleError::Tool(_) | RuleError::Matcher(_) | RuleError::Condition(_) => None,
     };
     // A word that is right is not what is wrong.
     let near = near.filter(|near| !line.split_whitespace().any(|word| word == *near));
@@ -79,7 +79,8 @@ fn error_message(error: &RuleError) -> String {
     match error {
         RuleError::Form(text) => RuleError::Form(shown(text)),
         RuleError::Class(text) => RuleError::Class(shown(text)),
-        RuleError::Mode(text) => RuleError::Mode(shown(text)),
+        RuleError::Matcher(text) => RuleError::Matcher(shown(text)),
+        RuleError::Condition(text) => RuleError::Condition(shown(text)),
         RuleError::Tool(text) => RuleError::Tool(shown(text)),
     }
     .to_string()

@@ -369,7 +369,7 @@ fn hosts_and_origins() {
 #[test]
 fn files_that_contradict_each_other() {
     let layer = |text: &str, name: &str| {
-        Layer::new(ConfigFile::parse(text, name).unwrap(), Standing::Trusted, RuleOrigin::Config)
+        Layer::new(ConfigFile::parse(text, name).unwrap(), Standing::Trusted, RuleOrigin::Cli)
     };
     let hash = "ab".repeat(32);
     let first = format!("tokens:\n  - {{ name: a, sha256: {hash} }}\ntools:\n  x: {{ timeout: 15m }}\n");

@@ -7,7 +7,7 @@ use toolpost_model::{Access, Mode, RuleOrigin, SandboxProfile};
 
 fn trusted(text: &str) -> Layer {
     let parsed = ConfigFile::parse(text, "host.yaml").unwrap();
-    Layer::new(parsed, Standing::Trusted, RuleOrigin::Config)
+    Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli)
 }
 
 fn untrusted(text: &str) -> Layer {

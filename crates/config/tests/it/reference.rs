@@ -14,7 +14,7 @@ fn as_json(yaml: &str) -> Value {
 #[test]
 fn the_example_is_good_and_the_schema_agrees() {
     let parsed = ConfigFile::parse(config_example(), "example.yaml").unwrap();
-    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Config);
+    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli);
     HostConfig::resolve(&[layer]).unwrap();
     let validator = jsonschema::draft202012::new(&config_schema()).unwrap();
     let errors: Vec<String> =

@@ -17,7 +17,7 @@ use toolpost_model::{Behavior, EffectClass, Mode, Requirements, Role, RuleOrigin
 
 fn resolved(text: &str) -> HostConfig {
     let parsed = ConfigFile::parse(text, "toolpost.yaml").unwrap();
-    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Config).relative_to("/etc/toolpost");
+    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli).relative_to("/etc/toolpost");
     HostConfig::resolve(&[layer]).unwrap().0
 }
 
@@ -140,7 +140,7 @@ fn what_is_written_is_what_is_used() {
     ];
     assert_eq!(rules, expected.map(|(rule, place)| (rule.to_owned(), place)));
     assert_eq!(config.rules[2].reason.as_deref(), Some("not this quarter"));
-    assert!(config.rules.iter().all(|rule| rule.origin == RuleOrigin::Config));
+    assert!(config.rules.iter().all(|rule| rule.origin == RuleOrigin::Cli));
     assert_eq!(config.workspace.as_deref(), Some(Path::new("/etc/toolpost/./work")));
     assert_eq!(config.data_dir.as_deref(), Some(Path::new("/var/lib/toolpost")));
     assert_eq!(config.tokens, [TokenConfig { name: "ci".to_owned(), role: Role::Agent, sha256: [0; 32] }]);
@@ -223,7 +223,7 @@ fn settings_from_flags_are_a_layer_too() {
     let (config, notices) = HostConfig::resolve(&[layer]).unwrap();
     assert_eq!((config.mode, config.http.listen), (Mode::Edits, SocketAddr::from_str("[::1]:0").unwrap()));
     let rule = &config.rules[0];
-    assert_eq!((rule.effect, &rule.selector), (Behavior::Deny, &Selector::Tool("shell.*".to_owned())));
+    assert_eq!((rule.effect, &rule.selector), (Behavior::Deny, &Selector::tool("shell.*").unwrap()));
     assert_eq!((rule.origin, rule.place.as_str()), (RuleOrigin::Cli, "--flags"));
     assert!(notices.is_empty());
 

@@ -1,8 +1,11 @@
 //! Layer 5: allowed, denied or asked, and by which rule. Decisions are pure functions of facts.
 
+use std::{path::Path, sync::Arc};
+
+use jiff::Timestamp;
 use toolpost_model::{
-    Behavior, Decision, DecisionReason, Declaration, EffectClass, Effects, Mode, PermissionInput, Principal,
-    ReasonType, Rule, RuleRef, Vote,
+    Access, Behavior, Decision, DecisionReason, Declaration, EffectClass, Effects, Mode, PermissionInput,
+    Principal, ReasonType, Rule, RuleRef, Selector, Vote,
 };
 
 /// What a decision is made on.
@@ -15,6 +18,10 @@ pub struct Facts<'a> {
     pub effects: &'a Effects,
     /// Who calls.
     pub principal: &'a Principal,
+    /// What hooks think of it. An opinion counts like a rule: it never beats a stricter one.
+    pub opinions: &'a [Vote],
+    /// When: rules may have expired.
+    pub at: Timestamp,
 }
 
 /// Decides. A port, so that an organisation can bring its own; [`Policy`] is the built-in one.
@@ -25,6 +32,42 @@ pub trait PolicyEngine: Send + Sync + 'static {
     /// Whether every call of the tool would be denied, so that a surface need not show it. `class` is `None`
     /// when only the input tells it.
     fn denies_outright(&self, declaration: &Declaration, class: Option<EffectClass>) -> bool;
+
+    /// Whether rules keep any path from this caller, or may.
+    fn has_path_rules(&self, principal: &Principal) -> bool {
+        let _ = principal;
+        false
+    }
+
+    /// Whether rules let this caller use a path that its call met on the way: absolute, links resolved.
+    fn may_use(&self, path: &Path, access: Access, principal: &Principal, at: Timestamp) -> bool {
+        let _ = (path, access, principal, at);
+        true
+    }
+
+    /// What the call would run, command by command, for a person who is asked about it.
+    fn commands(&self, facts: &Facts<'_>) -> Vec<String> {
+        let _ = facts;
+        Vec::new()
+    }
+
+    /// Rules, from narrow to wide, each of which would let this call and the like of it pass without a question.
+    fn suggestions(&self, facts: &Facts<'_>) -> Vec<Rule> {
+        let _ = facts;
+        Vec::new()
+    }
+
+    /// The same engine with further rules. `None`: it takes none, so no answer can be remembered.
+    fn with_rules(&self, rules: &[Rule]) -> Option<Arc<dyn PolicyEngine>> {
+        let _ = rules;
+        None
+    }
+
+    /// The rules that can speak of none of these tools: most likely a typing mistake.
+    fn unmatched(&self, tools: &[&Declaration]) -> Vec<RuleRef> {
+        let _ = tools;
+        Vec::new()
+    }
 }
 
 /// A mode and a list of rules: deny over ask over allow, and where no rule speaks, the mode.
@@ -38,8 +81,15 @@ pub struct Policy {
 
 impl Policy {
     fn matching(&self, declaration: &Declaration, class: EffectClass) -> Vec<&Rule> {
-        let (id, aliases) = (&declaration.tool_id, &declaration.aliases);
-        self.rules.iter().filter(|rule| rule.selector.matches(id, aliases, class)).collect()
+        let speaks = |rule: &&Rule| match &rule.selector {
+            Selector::Class(wanted) => *wanted == class,
+            Selector::Tool { matcher: None, conditions, .. } if conditions.is_empty() => {
+                names(rule, declaration)
+            }
+            Selector::Tool { .. } => rule.effect > Behavior::Allow && names(rule, declaration),
+            Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => rule.effect > Behavior::Allow,
+        };
+        self.rules.iter().filter(speaks).collect()
     }
 
     fn votes(&self, facts: &Facts<'_>, matched: &[&Rule]) -> Vec<Vote> {
@@ -76,7 +126,7 @@ impl Policy {
     }
 
     fn mode_vote(&self, class: EffectClass) -> Vote {
-        let behavior = self.mode.behavior(class);
+        let behavior = self.mode.behavior(class, None);
         let text = match behavior {
             Behavior::Allow => format!("mode `{}` runs calls of class `{class}`", self.mode),
             Behavior::Ask => format!("mode `{}` asks about calls of class `{class}`", self.mode),
@@ -108,6 +158,7 @@ impl Policy {
                             may run unasked";
                 Some(hint.to_owned())
             }
+            (_, ReasonType::Hook | ReasonType::Opaque | ReasonType::Approval, _) => None,
             (_, ReasonType::SafetyCheck | ReasonType::Rule, _) => {
                 Some(format!("set `tools.{name}.approval_required: false` in the configuration"))
             }
@@ -132,11 +183,19 @@ impl PolicyEngine for Policy {
             operator_hint: self.hint(facts, &decided),
             reason: decided.reason,
             also_matched,
+            subject: None,
+            opaque: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
     fn denies_outright(&self, declaration: &Declaration, class: Option<EffectClass>) -> bool {
-        let named = |rule: &&Rule| rule.selector.matches_tool(&declaration.tool_id, &declaration.aliases);
+        let named = |rule: &&Rule| match &rule.selector {
+            Selector::Tool { matcher: None, conditions, .. } => {
+                conditions.is_empty() && names(rule, declaration)
+            }
+            _ => false,
+        };
         if self.rules.iter().filter(named).any(|rule| rule.effect == Behavior::Deny) {
             return true;
         }
@@ -144,13 +203,21 @@ impl PolicyEngine for Policy {
         let matched = self.matching(declaration, class);
         match matched.iter().map(|rule| rule.effect).max() {
             Some(strictest) => strictest == Behavior::Deny,
-            None => self.mode.behavior(class) == Behavior::Deny,
+            None => self.mode.behavior(class, None) == Behavior::Deny,
         }
+    }
+}
+
+fn names(rule: &Rule, declaration: &Declaration) -> bool {
+    match &rule.selector {
+        Selector::Tool { tools, .. } => tools.matches(&declaration.tool_id, &declaration.aliases),
+        _ => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
     use toolpost_model::{
         Behavior::{self, Allow, Ask, Deny},
         Declaration, EffectClass, Effects, Mode, Principal, Rule, RuleOrigin,
@@ -163,8 +230,14 @@ mod tests {
         let policy = Policy { mode, rules };
         let declaration = Declaration::new("files.write_file".parse().unwrap(), "");
         let (effects, principal) = (Effects::of(class), Principal::agent("a"));
-        let facts =
-            Facts { declaration: &declaration, input: None, effects: &effects, principal: &principal };
+        let facts = Facts {
+            declaration: &declaration,
+            input: None,
+            effects: &effects,
+            principal: &principal,
+            opinions: &[],
+            at: Timestamp::UNIX_EPOCH,
+        };
         let decision = policy.decide(&facts);
         assert_eq!(decision.behavior, expected, "{mode} {:?} {class}", policy.rules);
         // A tool that is denied for its only class must not be shown, and one that is shown must not be denied so.
@@ -203,8 +276,14 @@ mod tests {
         let declaration = Declaration::new("files.write_file".parse().unwrap(), "");
         let effects = Effects::of(EffectClass::Write).with_caution("`.git/config` is protected");
         let principal = Principal::agent("a");
-        let facts =
-            Facts { declaration: &declaration, input: None, effects: &effects, principal: &principal };
+        let facts = Facts {
+            declaration: &declaration,
+            input: None,
+            effects: &effects,
+            principal: &principal,
+            opinions: &[],
+            at: Timestamp::UNIX_EPOCH,
+        };
         for (mode, rule, expected) in [
             (Mode::Bypass, None, Ask),
             (Mode::Bypass, Some("allow write_file"), Ask),
@@ -222,8 +301,14 @@ mod tests {
         let mut declaration = Declaration::new("a.b".parse().unwrap(), "");
         declaration.interface.permission.approval_required = true;
         let (effects, principal) = (Effects::of(EffectClass::Read), Principal::agent("a"));
-        let facts =
-            Facts { declaration: &declaration, input: None, effects: &effects, principal: &principal };
+        let facts = Facts {
+            declaration: &declaration,
+            input: None,
+            effects: &effects,
+            principal: &principal,
+            opinions: &[],
+            at: Timestamp::UNIX_EPOCH,
+        };
         let policy = Policy { mode: Mode::Bypass, rules: Vec::new() };
         assert_eq!(policy.decide(&facts).behavior, Ask);
     }

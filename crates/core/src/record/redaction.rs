@@ -137,7 +137,7 @@ impl CallRedactor<'_> {
 
     pub(crate) fn event(&self, body: &mut EventBody) {
         match body {
-            EventBody::Stage { .. } => {}
+            EventBody::Stage { .. } | EventBody::Approval(_) => {}
             EventBody::Progress(progress) => {
                 self.in_place(&mut progress.message);
             }

@@ -168,6 +168,7 @@ fn status(class: Option<ErrorClass>) -> StatusCode {
             ErrorClass::ExecutionFailed
             | ErrorClass::Timeout
             | ErrorClass::Canceled
+            | ErrorClass::SiblingCanceled
             | ErrorClass::DependencyUnavailable
             | ErrorClass::ResultTooLarge
             | ErrorClass::OutcomeUnknown,
@@ -175,7 +176,9 @@ fn status(class: Option<ErrorClass>) -> StatusCode {
         Some(ErrorClass::UnknownTool) => StatusCode::NOT_FOUND,
         Some(ErrorClass::SchemaValidationFailed) => StatusCode::BAD_REQUEST,
         Some(ErrorClass::InvalidArguments | ErrorClass::SandboxViolation) => StatusCode::UNPROCESSABLE_ENTITY,
-        Some(ErrorClass::SchemaNotLoaded | ErrorClass::RequestConflict) => StatusCode::CONFLICT,
+        Some(ErrorClass::SchemaNotLoaded | ErrorClass::RequestConflict | ErrorClass::ApprovalPending) => {
+            StatusCode::CONFLICT
+        }
         Some(
             ErrorClass::PolicyBlocked
             | ErrorClass::PermissionDenied

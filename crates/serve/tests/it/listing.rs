@@ -71,7 +71,7 @@ async fn shed() -> Running {
 
 async fn shed_with_secrets() -> Running {
     let mut place = Place::without_native_tools().with_token("olga", Role::Operator, OLGA);
-    place.config.rules = vec![Rule::parse("deny hidden.ruled_out", RuleOrigin::Config, "test").unwrap()];
+    place.config.rules = vec![Rule::parse("deny hidden.ruled_out", RuleOrigin::Cli, "test").unwrap()];
     place
         .config
         .tools

@@ -76,7 +76,7 @@ fn tools() -> Vec<MockTool> {
 async fn the_status_says_whether_the_tool_ran() {
     let mut place = Place::new();
     place.config.mode = Mode::Default;
-    place.config.rules = vec![Rule::parse("deny ruled_out", RuleOrigin::Config, "test").unwrap()];
+    place.config.rules = vec![Rule::parse("deny ruled_out", RuleOrigin::Cli, "test").unwrap()];
     place.config.tools.insert("off".to_owned(), ToolSettings { enabled: false, ..ToolSettings::default() });
     let server = place
         .start_with(|builder| {

@@ -190,7 +190,8 @@ async fn banner(server: &Server, settings: &Settings, kept: bool) {
 
 fn mode(config: &HostConfig) -> String {
     let of = |wanted: Behavior| {
-        let classes = EffectClass::ALL.into_iter().filter(|&class| config.mode.behavior(class) == wanted);
+        let classes =
+            EffectClass::ALL.into_iter().filter(|&class| config.mode.behavior(class, None) == wanted);
         classes.map(EffectClass::as_str).collect::<Vec<_>>().join(", ")
     };
     let mut text = format!("{} (runs: {}", config.mode, of(Behavior::Allow));

@@ -52,7 +52,7 @@ mod tests {
 
     fn check(yaml: &str, given: &[(&str, &str)], home: Option<&str>, names: &[&str]) {
         let parsed = ConfigFile::parse(yaml, "t").unwrap();
-        let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Config);
+        let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli);
         let (config, _) = HostConfig::resolve(&[layer]).unwrap();
         let given = given.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let broken = OsString::from_vec(vec![b'x', 0xff]);
