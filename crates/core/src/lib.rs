@@ -37,8 +37,8 @@ pub use catalog::{
 };
 pub use flow::{
     hooks::{
-        Hook, HookCall, HookDeed, HookError, HookEvent, HookOutput, HookRun, HookStanding, InputMutation,
-        Opinion, OutputMutation,
+        Concern, ConcernError, Hook, HookCall, HookDeed, HookError, HookEvent, HookOutput, HookRun,
+        HookStanding, InputMutation, Opinion, OutputMutation,
     },
     invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
     permission::{Facts, Policy, PolicyEngine},

@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use toolpost_model::{EventBody, InvocationId, LogLevel, ObservableInput, ToolResult};
+use toolpost_model::{Arguments, EventBody, InvocationId, LogLevel, ObservableInput, ToolResult};
 
 pub(super) use after::post_hooks;
 pub(super) use before::pre_hooks;
@@ -40,6 +40,7 @@ struct Seen {
     session: Arc<Session>,
     entry: Arc<Entry>,
     input: ObservableInput,
+    real: Arguments,
     is_dry_run: bool,
 }
 
@@ -51,6 +52,7 @@ impl Seen {
             session: Arc::clone(&call.session),
             entry: Arc::clone(&call.resolved.as_ref()?.entry),
             input: call.inputs.observable.clone()?,
+            real: call.inputs.call.as_ref()?.arguments().clone(),
             is_dry_run: way == Way::Dry,
         })
     }
@@ -62,6 +64,7 @@ impl Seen {
             session_id: self.session.id(),
             declaration: self.entry.declaration(),
             input: &self.input,
+            real: &self.real,
             principal: self.session.principal(),
             is_dry_run: self.is_dry_run,
         }

@@ -4,6 +4,7 @@
 //!
 //! This room has the port and what hooks leave on record; `call/hooking.rs` asks them and heeds what they say.
 
+mod concern;
 mod mutation;
 mod output;
 mod run;
@@ -12,9 +13,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use toolpost_model::{
-    BoxFuture, Declaration, InvocationId, ObservableInput, Principal, SessionId, ToolResult,
+    Arguments, BoxFuture, Declaration, InvocationId, ObservableInput, Principal, SessionId, ToolResult,
 };
 
+pub use concern::{Concern, ConcernError};
 pub use mutation::{InputMutation, OutputMutation};
 pub(crate) use mutation::{changed_fields, restored};
 pub use output::{HookError, HookOutput, Opinion};
@@ -83,6 +85,8 @@ pub struct HookCall<'a> {
     pub principal: &'a Principal,
     /// Nothing will run: somebody wants to know what would happen.
     pub is_dry_run: bool,
+    /// The arguments with what hooks are not shown, for [`Concern`] alone.
+    pub(crate) real: &'a Arguments,
 }
 
 /// Sees calls go by. Hooks are asked one after another, in the order they were added.

@@ -1,8 +1,8 @@
 //! Hooks and what they may not see.
 
 use serde_json::{Value, json};
-use toolpost_core::{HookEvent, HookOutput, HookStanding, KnownSecrets};
-use toolpost_model::{ErrorClass, Outcome};
+use toolpost_core::{Concern, Hook, HookCall, HookError, HookEvent, HookOutput, HookStanding, KnownSecrets};
+use toolpost_model::{BoxFuture, ErrorClass, Outcome};
 use toolpost_testkit::{EventRecorder, MockTool, TestHost};
 
 use super::Probe;
@@ -92,4 +92,46 @@ async fn what_a_hook_says_is_redacted_like_everything_else() {
         || Ok(HookOutput::replace(format!("{PIN} {TOKEN}"), PIN).with_structured(json!({ TOKEN: PIN })));
     let (_, everything) = call(&login(), Probe::at(HookEvent::After, change)).await;
     assert!(!everything.contains(PIN) && !everything.contains(TOKEN), "{everything}");
+}
+
+struct OnPin(Concern);
+
+impl Hook for OnPin {
+    fn name(&self) -> &str {
+        "on-pin"
+    }
+    fn concerns(&self, call: &HookCall<'_>) -> bool {
+        self.0.fits(call)
+    }
+    fn before<'a>(&'a self, _: &'a HookCall<'a>) -> BoxFuture<'a, Result<HookOutput, HookError>> {
+        Box::pin(std::future::ready(Ok(HookOutput::stop("that one"))))
+    }
+}
+
+#[tokio::test]
+async fn a_hook_is_chosen_by_tool_and_by_what_the_tool_would_really_get() {
+    for (tools, when, concerned) in [
+        (vec![], None, true),
+        (vec!["login"], None, true),
+        (vec!["files.*", "demo.*"], None, true),
+        (vec!["logout"], None, false),
+        (vec![], Some("login[/n = 1]"), true),
+        (vec![], Some("login[/n = 1, /n > 1]"), false),
+        (vec!["logout"], Some("login"), false),
+        (vec!["login"], Some("*[/pin = \"sentinel-*\"]"), true),
+        (vec![], Some("login[/pin = \"[redacted:argument]\"]"), false),
+    ] {
+        let patterns = tools.iter().map(|tool| tool.parse().unwrap()).collect();
+        let mut concern = Concern::with_tools(patterns);
+        if let Some(when) = when {
+            concern = concern.when(&when.parse().unwrap()).unwrap();
+        }
+        let host = TestHost::build(|b| b.tool(login()).hook(OnPin(concern))).await;
+        let result = host.call("login", json!({ "pin": PIN, "n": 1 })).await;
+        assert_eq!(result.error_class().is_some(), concerned, "{tools:?} {when:?}");
+    }
+    for selector in ["shell(git push *)", "class:write", "fs.read(**/.env)", "net(*)"] {
+        let error = Concern::default().when(&selector.parse().unwrap()).unwrap_err();
+        assert!(error.to_string().contains(selector), "{error}");
+    }
 }
