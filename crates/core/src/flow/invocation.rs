@@ -13,13 +13,17 @@ use tokio_util::sync::CancellationToken;
 use toolpost_model::{
     BatchPlace, CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
     PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    Transition,
+    Transition, Vote,
 };
 
 use crate::{
     call::{Answer, OnDrop},
     catalog::Entry,
-    flow::{hooks::InputMutation, result::Ending, scheduling::Permit},
+    flow::{
+        hooks::{HookRun, InputMutation, OutputMutation},
+        result::Ending,
+        scheduling::Permit,
+    },
     record::{
         journal::RequestKey,
         redaction::{CallRedactor, Redactor},
@@ -381,6 +385,17 @@ pub(crate) struct Parent {
     pub(crate) held: Vec<ResourceUse>,
 }
 
+/// What hooks left behind on a call's way.
+#[derive(Default)]
+pub(crate) struct Hooked {
+    pub(crate) runs: Vec<HookRun>,
+    /// What they think of the call.
+    pub(crate) opinions: Vec<Vote>,
+    /// What they want the model to be told with the result.
+    pub(crate) context: Vec<String>,
+    pub(crate) output_mutations: Vec<OutputMutation>,
+}
+
 /// One call on its way. Owned by the loop in `call.rs`.
 pub(crate) struct Call {
     pub(crate) live: Arc<LiveCall>,
@@ -398,6 +413,7 @@ pub(crate) struct Call {
     pub(crate) resolved: Option<Resolved>,
     pub(crate) effects: Option<Effects>,
     pub(crate) decision: Option<Decision>,
+    pub(crate) hooks: Hooked,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
     pub(crate) on_record: OnRecord,
@@ -429,6 +445,7 @@ impl Call {
             resolved: None,
             effects: None,
             decision: None,
+            hooks: Hooked::default(),
             permit: None,
             ending: None,
             on_record: OnRecord::Nothing,

@@ -83,6 +83,13 @@ impl HostBuilder {
         self
     }
 
+    /// Adds hooks in their order, after those added before.
+    #[must_use]
+    pub fn hooks(mut self, hooks: impl IntoIterator<Item = Arc<dyn Hook>>) -> Self {
+        self.hooks.extend(hooks);
+        self
+    }
+
     /// Where records go.
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
