@@ -38,7 +38,7 @@ pub use catalog::{
 pub use flow::{
     hooks::{Hook, HookCall, HookError, HookVerdict, InputMutation},
     invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
-    permission::{Facts, Policy, PolicyEngine},
+    permission::{Facts, PartDecision, Places, Policy, PolicyEngine, PolicySpec, RuleProblem},
     scheduling::SchedulerLimits,
 };
 pub use host::{
