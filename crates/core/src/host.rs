@@ -19,7 +19,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use toolpost_model::{InvocationId, RequestId, SessionId, Source, SourceError, SurfaceRequest};
+use toolpost_model::{Declaration, InvocationId, RequestId, SessionId, Source, SourceError, SurfaceRequest};
 
 pub use builder::{HostBuilder, HostError};
 pub use calls::Earlier;
@@ -228,6 +228,14 @@ impl Inner {
         }
         let (catalog, more) = Catalog::build(listed, &*self.settings);
         notices.extend(more);
+        let declarations: Vec<&Declaration> =
+            catalog.entries().iter().map(|entry| entry.declaration()).collect();
+        notices.extend(
+            self.policy
+                .unmatched(&declarations)
+                .into_iter()
+                .map(|rule| CatalogNotice::UnmatchedRule { rule: rule.rule, place: rule.place }),
+        );
         *lock(&self.state.notices) = notices;
         self.state.catalog.store(Arc::new(catalog));
         let generation = self.state.generation.fetch_add(1, Ordering::Release) + 1;

@@ -4,6 +4,7 @@
 //! the slot, the resources, a deadline that is not later, and the word to stop.
 
 use std::{
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -12,8 +13,8 @@ use std::{
 };
 
 use toolpost_model::{
-    BoxFuture, CallPort, CallReport, CallableTool, Effects, ErrorClass, EventBody, InvocationId, ModelInput,
-    NestedCall, Principal, SessionId, ToolFailure, ToolId, ToolResult, Visibility,
+    Access, BoxFuture, CallPort, CallReport, CallableTool, Effects, ErrorClass, EventBody, InvocationId,
+    ModelInput, NestedCall, Principal, SessionId, ToolFailure, ToolId, ToolResult, Visibility,
 };
 
 use super::Way;
@@ -160,6 +161,14 @@ impl CallPort for Port {
 
     fn cautioned(&self) -> bool {
         self.cautioned
+    }
+
+    fn has_path_rules(&self) -> bool {
+        self.host.policy.has_path_rules(self.session.principal())
+    }
+
+    fn may_use(&self, path: &Path, access: Access) -> bool {
+        self.host.policy.may_use(path, access, self.session.principal(), crate::port::now())
     }
 
     fn callable(&self) -> Vec<CallableTool> {

@@ -34,7 +34,8 @@ pub(super) fn decide(host: &Inner, call: &mut Call) -> Step {
         opinions: &call.hooks.opinions,
         at: crate::port::now(),
     };
-    let decision = host.policy.decide(&facts);
+    let mut decision = host.policy.decide(&facts);
+    call.live.redactor().decision(&mut decision);
     let step = match decision.behavior {
         Behavior::Allow => Step::Next(Stage::Admit),
         Behavior::Ask => Step::Next(Stage::AwaitApproval),

@@ -269,7 +269,7 @@ impl Host {
         let live = Arc::new(LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.inner.redactor)));
         let mut call = Call::new(live, request, None);
         rehearse(&self.inner, &mut call).await;
-        explain::explain(call, visibility)
+        explain::explain(&self.inner, call, visibility)
     }
 }
 
