@@ -81,11 +81,13 @@ enum Waiting {
 
 impl CallHandle {
     pub(crate) fn own(live: Arc<LiveCall>, answer: oneshot::Receiver<Arc<Answer>>) -> Self {
+        live.await_answer();
         Self { id: live.id, live: Some(live), on_drop: OnDrop::Cancel, answer: Waiting::Own(answer) }
     }
 
     /// A repeat waits for the first one's call, which is not its own to cancel.
     pub(crate) fn shared(live: Arc<LiveCall>, answer: watch::Receiver<Option<Arc<Answer>>>) -> Self {
+        live.await_answer();
         Self { id: live.id, live: Some(live), on_drop: OnDrop::LetGoOn, answer: Waiting::Shared(answer) }
     }
 
@@ -138,7 +140,9 @@ impl CallHandle {
 
 impl Drop for CallHandle {
     fn drop(&mut self) {
-        if let (Some(live), OnDrop::Cancel) = (&self.live, self.on_drop) {
+        let Some(live) = &self.live else { return };
+        live.stop_awaiting();
+        if self.on_drop == OnDrop::Cancel {
             live.cancel(CancelReason::CallerGone);
         }
     }

@@ -24,7 +24,7 @@ use crate::{
         result::{self, Ending},
     },
     record::{
-        journal::{JournalError, RequestKey, StoredRecord},
+        journal::{JournalError, RecordKind, RequestKey, StoredRecord},
         rendering::RecordedWay,
     },
     session::{Claimed, Session, UnderWay},
@@ -128,6 +128,7 @@ impl Inner {
         way: Way,
     ) -> impl Future<Output = Arc<Answer>> + Send + 'static {
         let (live, tasks) = (Arc::clone(&call.live), self.state.tasks.clone());
+        live.await_answer();
         let work = self.work(call, way, None);
         InCallersTask { work: Some(Box::pin(tasks.track_future(work))), live, tasks }
     }
@@ -159,7 +160,9 @@ impl Inner {
 
     async fn recorded_end(&self, id: InvocationId) -> Result<Option<RecordedWay>, JournalError> {
         let rows = self.journal.records_of(id).await?;
-        Ok(rows.iter().rev().find_map(|row| serde_json::from_str(&row.record.body).ok()))
+        // The answer to its question may stand behind a call's end, and is not its end.
+        let of_call = rows.iter().rev().filter(|row| row.record.kind != RecordKind::Decided);
+        Ok(of_call.into_iter().find_map(|row| serde_json::from_str(&row.record.body).ok()))
     }
 }
 
@@ -334,8 +337,8 @@ impl Host {
             }));
         }
         let rows = self.inner.journal.records_of(id).await?;
-        let mut ways =
-            rows.iter().filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
+        let of_call = rows.iter().filter(|row| row.record.kind != RecordKind::Decided);
+        let mut ways = of_call.filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
         let Some(mut first) = ways.next() else {
             return Ok(None);
         };
@@ -435,6 +438,7 @@ impl Future for InCallersTask {
 impl Drop for InCallersTask {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
+        self.live.stop_awaiting();
         self.live.cancel(CancelReason::CallerGone);
         // Without a runtime there is nothing left to run on: the process is ending.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
