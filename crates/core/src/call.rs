@@ -49,15 +49,6 @@ pub(crate) enum Way {
     Dry,
 }
 
-impl Way {
-    fn is_of_an_earlier_life(self) -> bool {
-        match self {
-            Self::Recovered | Self::Resumed => true,
-            Self::Live(_) | Self::Dry => false,
-        }
-    }
-}
-
 /// What a step leads to.
 enum Step {
     Next(Stage),
