@@ -3,6 +3,7 @@
 mod approvals;
 mod builder;
 mod calls;
+mod invocations;
 mod policy;
 mod sessions;
 
@@ -24,7 +25,9 @@ use toolpost_model::{InvocationId, RequestId, SessionId, Source, SourceError, Su
 
 pub use approvals::{ApprovalError, Decided};
 pub use builder::{HostBuilder, HostError};
-pub use calls::{Earlier, InvocationView, StatusWord};
+pub use calls::Earlier;
+pub(crate) use invocations::Sight;
+pub use invocations::{InvocationView, StatusWord};
 pub(crate) use policy::{InForce, PolicyHolder};
 pub use sessions::SessionError;
 
@@ -51,6 +54,8 @@ pub struct Limits {
     pub scheduler: SchedulerLimits,
     /// A call's deadline where nobody says otherwise.
     pub deadline: Duration,
+    /// How long a hook may take that does not say otherwise.
+    pub hook: Duration,
     /// The longest deadline anybody gets.
     pub deadline_ceiling: Duration,
     /// The largest text of a result that is shown whole.
@@ -70,6 +75,7 @@ impl Default for Limits {
         Self {
             scheduler: SchedulerLimits { concurrency: 64, session_concurrency: 16, queue: 1024 },
             deadline: Duration::from_secs(60),
+            hook: Duration::from_secs(5),
             deadline_ceiling: Duration::from_secs(600),
             inline_chars: 400_000,
             argument_bytes: 4 << 20,
@@ -107,6 +113,8 @@ pub struct Host {
 
 pub(crate) struct Inner {
     pub(crate) sources: Vec<Arc<dyn Source>>,
+    /// How many calls of each source run at the same time, in the order of the sources.
+    pub(crate) source_limits: Vec<Option<usize>>,
     pub(crate) policy: PolicyHolder,
     pub(crate) approvals: Approvals,
     pub(crate) questions: Arc<Questions>,

@@ -77,7 +77,7 @@ pub(super) fn decide(host: &Inner, call: &mut Call) -> Step {
         input: call.inputs.permission.as_ref(),
         effects: &effects,
         principal: call.session.principal(),
-        opinions: &[],
+        opinions: &call.hooks.opinions,
         at: crate::port::now(),
     };
     let decision = host.engine(&call.session).decide(&facts);

@@ -11,15 +11,20 @@ use std::{
 use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
+    BatchPlace, CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
     PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    Transition,
+    Transition, Vote,
 };
 
 use crate::{
-    call::Answer,
+    call::{Answer, OnDrop},
     catalog::Entry,
-    flow::{approval::Asking, hooks::InputMutation, result::Ending, scheduling::Permit},
+    flow::{
+        approval::Asking,
+        hooks::{HookRun, InputMutation, OutputMutation},
+        result::Ending,
+        scheduling::Permit,
+    },
     record::{
         journal::RequestKey,
         redaction::{CallRedactor, Redactor},
@@ -50,6 +55,11 @@ pub struct CallRequest {
     pub listener: Option<Arc<dyn Listener>>,
     /// Whether the caller hears of the call before its end, so that accepting it must be on record first.
     pub acknowledged: Acknowledged,
+    /// Its place among the calls of one turn: what it waits for, and what its failure means for the others.
+    pub batch: Option<BatchPlace>,
+    /// The caller does not wait for it: it outlives its handle and its caller's patience, and its end is asked for by
+    /// its id. What ends it early is a cancellation, its deadline or the end of its session.
+    pub background: bool,
 }
 
 impl CallRequest {
@@ -66,7 +76,21 @@ impl CallRequest {
             patience: None,
             listener: None,
             acknowledged: Acknowledged::AtTheEnd,
+            batch: None,
+            background: false,
         }
+    }
+
+    /// When its caller hears of it. That a call goes on in the background is something to hear before its end.
+    pub(crate) fn told(&self) -> Acknowledged {
+        match self.acknowledged {
+            Acknowledged::AtTheEnd if self.background => Acknowledged::OnceOnRecord,
+            told => told,
+        }
+    }
+
+    pub(crate) fn on_drop(&self) -> OnDrop {
+        if self.background { OnDrop::LetGoOn } else { OnDrop::Cancel }
     }
 }
 
@@ -176,6 +200,7 @@ pub(crate) struct LiveCall {
     accepted: SetOnce<()>,
     /// How many wait for its answer.
     awaited: AtomicU64,
+    over: SetOnce<()>,
 }
 
 impl LiveCall {
@@ -198,6 +223,7 @@ impl LiveCall {
             secrets: Mutex::default(),
             accepted: SetOnce::new(),
             awaited: AtomicU64::new(0),
+            over: SetOnce::new(),
         }
     }
 
@@ -236,6 +262,15 @@ impl LiveCall {
 
     pub(crate) async fn wait_accepted(&self) {
         self.accepted.wait().await;
+    }
+
+    /// The call is not known as running any more: what is to be known of it is on record.
+    pub(crate) fn over(&self) {
+        let _ = self.over.set(());
+    }
+
+    pub(crate) async fn wait_over(&self) {
+        self.over.wait().await;
     }
 
     pub(crate) fn say_queued(&self) {
@@ -363,12 +398,23 @@ pub(crate) enum OnRecord {
 #[derive(Clone)]
 pub(crate) struct Parent {
     pub(crate) id: InvocationId,
-    /// How many calls stand above.
-    pub(crate) depth: usize,
+    /// The calls from the outermost one down to it.
+    pub(crate) line: Vec<InvocationId>,
     /// Nothing it makes outlasts it.
     pub(crate) deadline: Instant,
     /// What it and the calls above it hold.
     pub(crate) held: Vec<ResourceUse>,
+}
+
+/// What hooks left behind on a call's way.
+#[derive(Default)]
+pub(crate) struct Hooked {
+    pub(crate) runs: Vec<HookRun>,
+    /// What they think of the call.
+    pub(crate) opinions: Vec<Vote>,
+    /// What they want the model to be told with the result.
+    pub(crate) context: Vec<String>,
+    pub(crate) output_mutations: Vec<OutputMutation>,
 }
 
 /// One call on its way. Owned by the loop in `call.rs`.
@@ -390,6 +436,7 @@ pub(crate) struct Call {
     pub(crate) decision: Option<Decision>,
     /// The questions it raised, and the yes it goes on with.
     pub(crate) asking: Asking,
+    pub(crate) hooks: Hooked,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
     pub(crate) on_record: OnRecord,
@@ -400,7 +447,7 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn new(live: Arc<LiveCall>, request: CallRequest, key: Option<RequestKey>) -> Self {
         Self {
-            patience: request.patience.map(|patience| live.began + patience),
+            patience: request.patience.filter(|_| !request.background).map(|patience| live.began + patience),
             live,
             parent: None,
             session: request.session,
@@ -422,6 +469,7 @@ impl Call {
             effects: None,
             decision: None,
             asking: Asking::default(),
+            hooks: Hooked::default(),
             permit: None,
             ending: None,
             on_record: OnRecord::Nothing,

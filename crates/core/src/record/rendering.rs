@@ -11,7 +11,7 @@ use toolpost_model::{
 use crate::{
     flow::{
         approval::{Approval, Asked, Asking, Kept},
-        hooks::InputMutation,
+        hooks::{HookRun, InputMutation, OutputMutation},
         invocation::{Call, OnRecord},
     },
     record::journal::{Record, RecordKind},
@@ -66,6 +66,10 @@ struct WayBody<'a> {
     approval: Option<ApprovalBody>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     mutations: &'a [InputMutation],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    hooks: &'a [HookRun],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    output_mutations: &'a [OutputMutation],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     transitions: &'a [Transition],
     #[serde(skip_serializing_if = "EventCounts::is_zero")]
@@ -191,6 +195,8 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         redacted: asks && !first && call.inputs.redacted,
         approval: ApprovalBody::of(&call.asking, kind),
         mutations: &call.inputs.mutations,
+        hooks: &call.hooks.runs,
+        output_mutations: &call.hooks.output_mutations,
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
     };

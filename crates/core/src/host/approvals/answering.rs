@@ -199,7 +199,7 @@ impl Inner {
             input: Some(&permission),
             effects: &effects,
             principal: &request.principal,
-            opinions: &[],
+            opinions: &deciding.about().opinions,
             at: crate::port::now(),
         };
         let offered =
