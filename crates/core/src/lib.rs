@@ -36,6 +36,7 @@ pub use catalog::{
     ToolSettings, Violation,
 };
 pub use flow::{
+    approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},
     hooks::{
         Concern, ConcernError, Hook, HookCall, HookDeed, HookError, HookEvent, HookOutput, HookRun,
         HookStanding, InputMutation, Opinion, OutputMutation,
@@ -45,7 +46,8 @@ pub use flow::{
     scheduling::SchedulerLimits,
 };
 pub use host::{
-    Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits, SessionError, StatusWord,
+    ApprovalError, Decided, Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits,
+    SessionError, StatusWord,
 };
 pub use record::{
     journal::{

@@ -19,7 +19,10 @@ use toolpost_model::{
 
 use super::Way;
 use crate::{
-    flow::invocation::{Acknowledged, Call, CallRequest, LiveCall, Parent},
+    flow::{
+        invocation::{Acknowledged, Call, CallRequest, LiveCall, Parent},
+        permission::PolicyEngine,
+    },
     host::{Inner, InvocationView, Sight},
     record::journal::JournalError,
     session::Session,
@@ -38,6 +41,8 @@ pub(super) struct Port {
     correlation_id: Option<String>,
     tool: Option<ToolId>,
     cautioned: bool,
+    /// Who says which paths are kept from the call, as it was when the call began to run.
+    engine: Arc<dyn PolicyEngine>,
     /// What its nested calls are told of it.
     as_parent: Parent,
     under_way: AtomicUsize,
@@ -58,6 +63,7 @@ impl Port {
             correlation_id: call.correlation_id.clone(),
             tool: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
             cautioned: effects.caution.is_some(),
+            engine: host.engine(&call.session),
             as_parent: Parent { id: call.live.id, line, deadline, held },
             under_way: AtomicUsize::new(0),
         }
@@ -164,11 +170,11 @@ impl CallPort for Port {
     }
 
     fn has_path_rules(&self) -> bool {
-        self.host.policy.has_path_rules(self.session.principal())
+        self.engine.has_path_rules(self.session.principal())
     }
 
     fn may_use(&self, path: &Path, access: Access) -> bool {
-        self.host.policy.may_use(path, access, self.session.principal(), crate::port::now())
+        self.engine.may_use(path, access, self.session.principal(), crate::port::now())
     }
 
     fn callable(&self) -> Vec<CallableTool> {

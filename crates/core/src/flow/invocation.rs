@@ -20,6 +20,7 @@ use crate::{
     call::{Answer, OnDrop},
     catalog::Entry,
     flow::{
+        approval::Asking,
         hooks::{HookRun, InputMutation, OutputMutation},
         result::Ending,
         scheduling::Permit,
@@ -197,6 +198,8 @@ pub(crate) struct LiveCall {
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<Vec<String>>,
     accepted: SetOnce<()>,
+    /// How many wait for its answer.
+    awaited: AtomicU64,
     over: SetOnce<()>,
 }
 
@@ -219,6 +222,7 @@ impl LiveCall {
             redactor,
             secrets: Mutex::default(),
             accepted: SetOnce::new(),
+            awaited: AtomicU64::new(0),
             over: SetOnce::new(),
         }
     }
@@ -238,6 +242,22 @@ impl LiveCall {
     /// The call is over: whoever listens hears no more events.
     pub(crate) fn take_listener(&self) -> Option<Arc<dyn Listener>> {
         self.listener.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Somebody waits for the answer from now on.
+    pub(crate) fn await_answer(&self) {
+        self.awaited.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// And no longer does.
+    pub(crate) fn stop_awaiting(&self) {
+        self.awaited.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether anybody would hear its answer now.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let listened_to = self.listener.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        listened_to || self.awaited.load(Ordering::SeqCst) > 0
     }
 
     pub(crate) async fn wait_accepted(&self) {
@@ -359,6 +379,7 @@ pub(crate) struct Inputs {
 }
 
 /// The tool a call was resolved to.
+#[derive(Clone)]
 pub(crate) struct Resolved {
     pub(crate) surface: SurfaceId,
     pub(crate) entry: Arc<Entry>,
@@ -413,6 +434,8 @@ pub(crate) struct Call {
     pub(crate) resolved: Option<Resolved>,
     pub(crate) effects: Option<Effects>,
     pub(crate) decision: Option<Decision>,
+    /// The questions it raised, and the yes it goes on with.
+    pub(crate) asking: Asking,
     pub(crate) hooks: Hooked,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
@@ -445,6 +468,7 @@ impl Call {
             resolved: None,
             effects: None,
             decision: None,
+            asking: Asking::default(),
             hooks: Hooked::default(),
             permit: None,
             ending: None,
