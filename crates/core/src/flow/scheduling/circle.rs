@@ -14,46 +14,59 @@ use super::{
     table::Table,
 };
 
-/// Whether those who hold what `need` waits for cannot end before the call that made it has ended.
+/// A nested call that waits, or would.
+struct WaitingChild {
+    parent: Option<InvocationId>,
+    /// Who must all have ended before it can run.
+    locked_by: Vec<InvocationId>,
+    /// Of each of these one must have ended.
+    bounded_by: Vec<Vec<InvocationId>>,
+}
+
+impl WaitingChild {
+    fn of(table: &Table, need: &Need) -> Self {
+        let conflicts = |other: &Need| locks::conflict(&other.uses, &need.uses);
+        let within = |other: &Need, bound: &Bound| other.bounds.iter().any(|one| one.on == bound.on);
+        let full = |bound: &Bound| {
+            let holders = holders(table, |other| within(other, bound));
+            (holders.len() >= bound.most).then_some(holders)
+        };
+        Self {
+            parent: need.parent,
+            locked_by: holders(table, conflicts),
+            bounded_by: need.bounds.iter().filter_map(full).collect(),
+        }
+    }
+
+    fn can_run(&self, can_end: &HashSet<InvocationId>) -> bool {
+        self.locked_by.iter().all(|call| can_end.contains(call))
+            && self.bounded_by.iter().all(|holders| holders.iter().any(|call| can_end.contains(call)))
+    }
+}
+
+fn holders(table: &Table, which: impl Fn(&Need) -> bool) -> Vec<InvocationId> {
+    table.holders.values().filter(|need| which(need)).map(|need| need.call).collect()
+}
+
+/// Whether the call that made it could never end if it waited. A running call can end when the calls it made can: those
+/// that run, and those that wait for calls that can end.
 pub(super) fn would_close(table: &Table, need: &Need) -> bool {
     let Some(parent) = need.parent else { return false };
-    let never_ends = |call: &InvocationId| waits_for(table, *call, parent);
-    // Every holder of a lock must end first; of those within a limit, one is enough.
-    blockers(table, need).iter().any(never_ends)
-        || need.bounds.iter().any(|bound| {
-            let holders = holders_of(table, bound);
-            holders.len() >= bound.most && holders.iter().all(never_ends)
-        })
-}
-
-/// The running calls that hold what conflicts with a need.
-fn blockers(table: &Table, need: &Need) -> Vec<InvocationId> {
-    let conflicts = |other: &&Need| locks::conflict(&other.uses, &need.uses);
-    table.holders.values().map(AsRef::as_ref).filter(conflicts).map(|other| other.call).collect()
-}
-
-fn holders_of(table: &Table, bound: &Bound) -> Vec<InvocationId> {
-    let within = |other: &&Need| other.bounds.iter().any(|one| one.on == bound.on);
-    table.holders.values().map(AsRef::as_ref).filter(within).map(|other| other.call).collect()
-}
-
-/// Whether a running call cannot end before `goal`: by way of the calls it made, and of what those wait for.
-fn waits_for(table: &Table, call: InvocationId, goal: InvocationId) -> bool {
-    let mut seen = HashSet::from([call]);
-    let mut open = vec![call];
-    while let Some(call) = open.pop() {
-        if call == goal {
-            return true;
+    let nested = table.waiting.range(..Ticket::FIRST_ORDINARY).map(|(_, waiting)| &*waiting.need);
+    let waiting: Vec<WaitingChild> =
+        nested.chain([need]).map(|waiting| WaitingChild::of(table, waiting)).collect();
+    let mut can_end: HashSet<InvocationId> = HashSet::new();
+    loop {
+        let ends = |call: InvocationId| {
+            let mut runs = table.holders.values().filter(|other| other.parent == Some(call));
+            let mut waits = waiting.iter().filter(|child| child.parent == Some(call));
+            runs.all(|child| can_end.contains(&child.call)) && waits.all(|child| child.can_run(&can_end))
+        };
+        let more: Vec<InvocationId> =
+            table.holders.keys().copied().filter(|call| !can_end.contains(call) && ends(*call)).collect();
+        if more.is_empty() {
+            return !can_end.contains(&parent);
         }
-        let made = table.holders.values().filter(|other| other.parent == Some(call)).map(|other| other.call);
-        let nested = table.waiting.range(..Ticket::FIRST_ORDINARY).map(|(_, waiting)| waiting);
-        let waiting = nested.filter(|waiting| waiting.need.parent == Some(call));
-        let held_up = waiting.flat_map(|waiting| {
-            let only = waiting.need.bounds.iter().map(|bound| holders_of(table, bound));
-            let only = only.filter(|holders| holders.len() == 1).flatten();
-            blockers(table, &waiting.need).into_iter().chain(only)
-        });
-        open.extend(made.chain(held_up).filter(|next| seen.insert(*next)));
+        can_end.extend(more);
     }
-    false
 }

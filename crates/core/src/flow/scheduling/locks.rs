@@ -84,11 +84,17 @@ impl Node {
     }
 }
 
+/// Up to `end` and with it: one call may wait here in several ways, and is not in its own way.
 fn before<'a>(waiting: &'a BTreeSet<Ticket>, end: Option<&'a Ticket>) -> impl Iterator<Item = Ticket> + 'a {
-    waiting.iter().take_while(move |ticket| end.is_none_or(|end| *ticket < end)).copied()
+    waiting.iter().take_while(move |ticket| end.is_none_or(|end| *ticket <= end)).copied()
 }
 
 impl LockTable {
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
     /// Whether nobody holds anything that conflicts, and nobody waits for it since before `ticket`, where there is one.
     pub(super) fn free(&self, uses: &[ResourceUse], ticket: Option<Ticket>) -> bool {
         self.nodes.is_empty() || uses.iter().all(|one| self.is_free(one, ticket))

@@ -100,6 +100,13 @@ impl Table {
         }
     }
 
+    /// Whether nothing of any call is left.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        let calls = self.holders.is_empty() && self.waiting.is_empty() && self.sessions.is_empty();
+        calls && self.bounded.is_empty() && self.locks.is_empty() && self.turns.is_empty()
+    }
+
     pub(super) fn load(&self) -> (usize, usize) {
         (self.running, self.waiting.len() + self.held)
     }

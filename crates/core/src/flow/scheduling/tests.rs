@@ -1,3 +1,5 @@
+mod interleavings;
+
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;

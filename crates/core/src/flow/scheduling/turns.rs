@@ -71,6 +71,11 @@ impl Turns {
         Self { session_most, given: 0, lanes: BTreeMap::new(), sessions: HashMap::new() }
     }
 
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.lanes.is_empty() && self.sessions.is_empty()
+    }
+
     /// A call waits for nothing but a slot.
     pub(super) fn add(&mut self, session: &SessionId, running: usize, lane: &Lane, ticket: Ticket) {
         let since = self.given;
