@@ -16,7 +16,12 @@ use toolpost_model::{
     Principal, RequestId, SessionId, SessionScope, Source, SourceError, SourceSession, SurfaceRequest, ToolId,
 };
 
-use crate::{call::Answer, catalog::Surface, flow::invocation::LiveCall, port::SourceIndex};
+use crate::{
+    call::Answer,
+    catalog::Surface,
+    flow::{invocation::LiveCall, scheduling::batch::Batches},
+    port::SourceIndex,
+};
 
 /// One agent's stay.
 pub struct Session {
@@ -29,6 +34,8 @@ pub struct Session {
     surface: Mutex<Option<(u64, Arc<Surface>)>>,
     opened: Box<[OnceCell<Arc<dyn SourceSession>>]>,
     requests: Mutex<Requests>,
+    /// Calls that belong together.
+    pub(crate) batches: Batches,
     /// Calls that run here, and faces that hold the session open.
     pub(crate) running: AtomicUsize,
     last_used: Mutex<Instant>,
@@ -106,6 +113,7 @@ impl Session {
             surface: Mutex::default(),
             opened: (0..sources).map(|_| OnceCell::new()).collect(),
             requests: Mutex::new(Requests { under_way: HashMap::new(), seen }),
+            batches: Batches::default(),
             running: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
             is_ended: AtomicBool::new(false),

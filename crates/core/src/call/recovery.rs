@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use jiff::SignedDuration;
-use toolpost_model::{InvocationId, ModelInput, RequestId, SessionId, Stage};
+use toolpost_model::{BatchPlace, InvocationId, ModelInput, Ordering, RequestId, SessionId, Stage};
 
 use super::{Way, drive};
 use crate::{
@@ -51,6 +51,8 @@ impl OpenCall {
             Plan::End(result::outcome_unknown())
         } else if self.call.parent.is_some() {
             Plan::End(result::restarted("the call that made it is gone"))
+        } else if self.call.batch.as_ref().is_some_and(waits_for_siblings) {
+            Plan::End(result::restarted("the calls of its batch that it was to wait for are gone"))
         } else if self.call.redacted {
             Plan::End(result::restarted(
                 "a sensitive argument was kept out of the record, so it cannot be run",
@@ -61,6 +63,11 @@ impl OpenCall {
             Plan::RunAgain
         }
     }
+}
+
+/// Whether a call was to run after others.
+fn waits_for_siblings(place: &BatchPlace) -> bool {
+    !place.depends_on.is_empty() || place.ordering == Ordering::Serial
 }
 
 /// Finds the calls that are open since the last start, and the number of the last record.

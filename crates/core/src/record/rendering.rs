@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolpost_model::{
-    Arguments, Decision, Effects, InvocationId, ModelInput, Principal, PrincipalName, Role, SurfaceId,
-    SurfaceRequest, ToolId, Transition,
+    Arguments, BatchPlace, Decision, Effects, InvocationId, ModelInput, Principal, PrincipalName, Role,
+    SurfaceId, SurfaceRequest, ToolId, Transition,
 };
 
 use crate::{
     flow::{
+        execution::Attempt,
         hooks::InputMutation,
         invocation::{Call, OnRecord},
     },
@@ -36,6 +37,10 @@ struct CallBody<'a> {
     correlation_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<&'a BatchPlace>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    background: bool,
 }
 
 /// What the host found, decided and did.
@@ -53,6 +58,9 @@ struct WayBody<'a> {
     decision: Option<&'a Decision>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     mutations: &'a [InputMutation],
+    /// Tries that failed before the last one.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    attempts: &'a [Attempt],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     transitions: &'a [Transition],
     #[serde(skip_serializing_if = "EventCounts::is_zero")]
@@ -90,6 +98,8 @@ fn call_body(call: &Call) -> CallBody<'_> {
         face: &call.face,
         correlation_id: call.correlation_id.as_deref(),
         timeout_ms: call.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        batch: call.place.as_ref(),
+        background: call.background,
     }
 }
 
@@ -117,6 +127,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         effects: call.effects.as_ref(),
         decision: call.decision.as_ref(),
         mutations: &call.inputs.mutations,
+        attempts: &call.attempts,
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
     };
@@ -158,6 +169,8 @@ pub(crate) struct RecordedCall {
     pub(crate) correlation_id: Option<String>,
     #[serde(default)]
     pub(crate) timeout_ms: Option<u64>,
+    #[serde(default)]
+    pub(crate) batch: Option<BatchPlace>,
 }
 
 impl RecordedCall {
