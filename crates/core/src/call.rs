@@ -20,6 +20,7 @@ use futures_util::FutureExt as _;
 
 use toolpost_model::{Effects, ErrorClass, Stage, ToolResult};
 
+pub(crate) use answer::OnDrop;
 pub use answer::{Answer, CallHandle, Standing};
 
 use crate::{
@@ -62,12 +63,10 @@ pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<A
         call.stage = Stage::Map;
     }
     call.enter();
-    let result = result::map(call, host.limits.inline_chars);
+    let mut result = result::map(call, host.limits.inline_chars);
     call.stage = Stage::PostHooks;
     call.enter();
-    if AssertUnwindSafe(hooking::post_hooks(host, call, &result)).catch_unwind().await.is_err() {
-        tracing::error!("a hook panicked after a call; the call's result stands");
-    }
+    hooking::post_hooks(host, call, &mut result, way).await;
     call.stage = Stage::Persist;
     call.enter();
     let answer = persist(host, call, result).await;
@@ -90,7 +89,7 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
             Stage::Parse => prepare::parse(host, call),
             Stage::Validate => prepare::validate(call),
             Stage::Observe => prepare::observe(host, call, way).await,
-            Stage::PreHooks => hooking::pre_hooks(host, call).await,
+            Stage::PreHooks => hooking::pre_hooks(host, call, way).await,
             Stage::Decide => permitting::decide(host, call),
             Stage::AwaitApproval => permitting::await_approval(call),
             Stage::Admit if way == Way::Dry => return,

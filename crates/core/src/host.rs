@@ -2,6 +2,7 @@
 
 mod builder;
 mod calls;
+mod invocations;
 mod sessions;
 
 use std::{
@@ -21,7 +22,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolpost_model::{Declaration, InvocationId, RequestId, SessionId, Source, SourceError, SurfaceRequest};
 
 pub use builder::{HostBuilder, HostError};
-pub use calls::{Earlier, InvocationView, StatusWord};
+pub use calls::Earlier;
+pub(crate) use invocations::Sight;
+pub use invocations::{InvocationView, StatusWord};
 pub use sessions::SessionError;
 
 use crate::{
@@ -47,6 +50,8 @@ pub struct Limits {
     pub scheduler: SchedulerLimits,
     /// A call's deadline where nobody says otherwise.
     pub deadline: Duration,
+    /// How long a hook may take that does not say otherwise.
+    pub hook: Duration,
     /// The longest deadline anybody gets.
     pub deadline_ceiling: Duration,
     /// The largest text of a result that is shown whole.
@@ -64,6 +69,7 @@ impl Default for Limits {
         Self {
             scheduler: SchedulerLimits { concurrency: 64, session_concurrency: 16, queue: 1024 },
             deadline: Duration::from_secs(60),
+            hook: Duration::from_secs(5),
             deadline_ceiling: Duration::from_secs(600),
             inline_chars: 400_000,
             argument_bytes: 4 << 20,
@@ -98,6 +104,8 @@ pub struct Host {
 
 pub(crate) struct Inner {
     pub(crate) sources: Vec<Arc<dyn Source>>,
+    /// How many calls of each source run at the same time, in the order of the sources.
+    pub(crate) source_limits: Vec<Option<usize>>,
     pub(crate) policy: Arc<dyn PolicyEngine>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) journal: Arc<dyn Journal>,

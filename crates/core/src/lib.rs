@@ -36,7 +36,10 @@ pub use catalog::{
     ToolSettings, Violation,
 };
 pub use flow::{
-    hooks::{Hook, HookCall, HookError, HookVerdict, InputMutation},
+    hooks::{
+        Concern, ConcernError, Hook, HookCall, HookDeed, HookError, HookEvent, HookOutput, HookRun,
+        HookStanding, InputMutation, Opinion, OutputMutation,
+    },
     invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
     permission::{Facts, PartDecision, Places, Policy, PolicyEngine, PolicySpec, RuleProblem},
     scheduling::SchedulerLimits,

@@ -199,6 +199,7 @@ fn limits(config: &HostConfig) -> Limits {
         argument_bytes: limits.argument_bytes,
         sessions: limits.sessions,
         session_idle: limits.session_idle,
+        ..Limits::default()
     }
 }
 
@@ -216,6 +217,7 @@ impl OperatorSettings for Configured {
             max_inline_chars: set.max_inline_chars,
             approval_required: set.approval_required,
             requires: set.requires,
+            ..ToolSettings::default()
         })
     }
 

@@ -5,6 +5,7 @@ use toolpost_model::{Decision, Effects, Outcome, Stage, ToolError, ToolId, Visib
 
 use crate::{
     flow::{
+        hooks::HookRun,
         invocation::Call,
         permission::{Facts, PartDecision},
         result::Ending,
@@ -28,6 +29,9 @@ pub struct Explanation {
     /// What it would touch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,
+    /// What hooks did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookRun>,
     /// What was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
@@ -59,6 +63,7 @@ pub(crate) fn explain(host: &Inner, call: Call, visibility: Option<Visibility>) 
         visibility,
         stages: call.transitions.iter().map(|transition| transition.stage).collect(),
         effects: call.effects,
+        hooks: call.hooks.runs,
         decision: call.decision,
         parts,
         would_run: outcome.is_none(),

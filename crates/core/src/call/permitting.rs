@@ -31,7 +31,7 @@ pub(super) fn decide(host: &Inner, call: &mut Call) -> Step {
         input: call.inputs.permission.as_ref(),
         effects: &effects,
         principal: call.session.principal(),
-        opinions: &[],
+        opinions: &call.hooks.opinions,
         at: crate::port::now(),
     };
     let mut decision = host.policy.decide(&facts);

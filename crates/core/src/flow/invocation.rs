@@ -11,15 +11,19 @@ use std::{
 use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
+    BatchPlace, CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
     PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    Transition,
+    Transition, Vote,
 };
 
 use crate::{
-    call::Answer,
+    call::{Answer, OnDrop},
     catalog::Entry,
-    flow::{hooks::InputMutation, result::Ending, scheduling::Permit},
+    flow::{
+        hooks::{HookRun, InputMutation, OutputMutation},
+        result::Ending,
+        scheduling::Permit,
+    },
     record::{
         journal::RequestKey,
         redaction::{CallRedactor, Redactor},
@@ -50,6 +54,11 @@ pub struct CallRequest {
     pub listener: Option<Arc<dyn Listener>>,
     /// Whether the caller hears of the call before its end, so that accepting it must be on record first.
     pub acknowledged: Acknowledged,
+    /// Its place among the calls of one turn: what it waits for, and what its failure means for the others.
+    pub batch: Option<BatchPlace>,
+    /// The caller does not wait for it: it outlives its handle and its caller's patience, and its end is asked for by
+    /// its id. What ends it early is a cancellation, its deadline or the end of its session.
+    pub background: bool,
 }
 
 impl CallRequest {
@@ -66,7 +75,21 @@ impl CallRequest {
             patience: None,
             listener: None,
             acknowledged: Acknowledged::AtTheEnd,
+            batch: None,
+            background: false,
         }
+    }
+
+    /// When its caller hears of it. That a call goes on in the background is something to hear before its end.
+    pub(crate) fn told(&self) -> Acknowledged {
+        match self.acknowledged {
+            Acknowledged::AtTheEnd if self.background => Acknowledged::OnceOnRecord,
+            told => told,
+        }
+    }
+
+    pub(crate) fn on_drop(&self) -> OnDrop {
+        if self.background { OnDrop::LetGoOn } else { OnDrop::Cancel }
     }
 }
 
@@ -174,6 +197,7 @@ pub(crate) struct LiveCall {
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<Vec<String>>,
     accepted: SetOnce<()>,
+    over: SetOnce<()>,
 }
 
 impl LiveCall {
@@ -195,6 +219,7 @@ impl LiveCall {
             redactor,
             secrets: Mutex::default(),
             accepted: SetOnce::new(),
+            over: SetOnce::new(),
         }
     }
 
@@ -217,6 +242,15 @@ impl LiveCall {
 
     pub(crate) async fn wait_accepted(&self) {
         self.accepted.wait().await;
+    }
+
+    /// The call is not known as running any more: what is to be known of it is on record.
+    pub(crate) fn over(&self) {
+        let _ = self.over.set(());
+    }
+
+    pub(crate) async fn wait_over(&self) {
+        self.over.wait().await;
     }
 
     pub(crate) fn say_queued(&self) {
@@ -343,12 +377,23 @@ pub(crate) enum OnRecord {
 #[derive(Clone)]
 pub(crate) struct Parent {
     pub(crate) id: InvocationId,
-    /// How many calls stand above.
-    pub(crate) depth: usize,
+    /// The calls from the outermost one down to it.
+    pub(crate) line: Vec<InvocationId>,
     /// Nothing it makes outlasts it.
     pub(crate) deadline: Instant,
     /// What it and the calls above it hold.
     pub(crate) held: Vec<ResourceUse>,
+}
+
+/// What hooks left behind on a call's way.
+#[derive(Default)]
+pub(crate) struct Hooked {
+    pub(crate) runs: Vec<HookRun>,
+    /// What they think of the call.
+    pub(crate) opinions: Vec<Vote>,
+    /// What they want the model to be told with the result.
+    pub(crate) context: Vec<String>,
+    pub(crate) output_mutations: Vec<OutputMutation>,
 }
 
 /// One call on its way. Owned by the loop in `call.rs`.
@@ -368,6 +413,7 @@ pub(crate) struct Call {
     pub(crate) resolved: Option<Resolved>,
     pub(crate) effects: Option<Effects>,
     pub(crate) decision: Option<Decision>,
+    pub(crate) hooks: Hooked,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
     pub(crate) on_record: OnRecord,
@@ -378,7 +424,7 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn new(live: Arc<LiveCall>, request: CallRequest, key: Option<RequestKey>) -> Self {
         Self {
-            patience: request.patience.map(|patience| live.began + patience),
+            patience: request.patience.filter(|_| !request.background).map(|patience| live.began + patience),
             live,
             parent: None,
             session: request.session,
@@ -399,6 +445,7 @@ impl Call {
             resolved: None,
             effects: None,
             decision: None,
+            hooks: Hooked::default(),
             permit: None,
             ending: None,
             on_record: OnRecord::Nothing,

@@ -9,7 +9,7 @@ use toolpost_model::{
 
 use crate::{
     flow::{
-        hooks::InputMutation,
+        hooks::{HookRun, InputMutation, OutputMutation},
         invocation::{Call, OnRecord},
     },
     record::journal::{Record, RecordKind},
@@ -53,6 +53,10 @@ struct WayBody<'a> {
     decision: Option<&'a Decision>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     mutations: &'a [InputMutation],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    hooks: &'a [HookRun],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    output_mutations: &'a [OutputMutation],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     transitions: &'a [Transition],
     #[serde(skip_serializing_if = "EventCounts::is_zero")]
@@ -117,6 +121,8 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         effects: call.effects.as_ref(),
         decision: call.decision.as_ref(),
         mutations: &call.inputs.mutations,
+        hooks: &call.hooks.runs,
+        output_mutations: &call.hooks.output_mutations,
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
     };
