@@ -173,7 +173,7 @@ pub(crate) async fn host_on(
 }
 
 /// The rules of a configuration, compiled.
-pub fn policy(config: &HostConfig) -> Result<Policy, StartError> {
+pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
     // Tools tell real paths, so rules must begin in the real folders too.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let places = Places {
