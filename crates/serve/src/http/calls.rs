@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use toolpost_core::{Acknowledged, Answer, CallRequest, Explanation};
 use toolpost_model::{ErrorClass, ModelInput, Outcome, RequestId};
 
-use super::{Named, Problem, Shared, gate::Face, read_body, session_of, stream};
+use super::{Named, Problem, Shared, accepts_events, gate::Face, read_body, session_of, stream};
 
 /// Events a slow reader may fall behind before it loses some.
 const EVENT_BUFFER: usize = 256;
@@ -128,11 +128,6 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>, Problem> {
             format!("`Idempotency-Key` must be 1 to {MAX_KEY} printable characters"),
         )),
     }
-}
-
-fn accepts_events(headers: &HeaderMap) -> bool {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    accept.split(',').any(|part| part.trim().starts_with("text/event-stream"))
 }
 
 /// The answer's own bytes, with a status for callers that look no further.

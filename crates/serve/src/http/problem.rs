@@ -69,6 +69,29 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// A question that does not wait for an answer.
+    pub(crate) fn not_open(id: InvocationId, closed: Option<&Closed>) -> Self {
+        match closed {
+            None => Self::not_found("unknown_approval", format!("no question `{id}` waits for an answer"))
+                .hint("`GET /approvals` lists those that do"),
+            Some(Closed::Decided { by, at, allowed }) => {
+                let word = if *allowed { "allowed" } else { "denied" };
+                let message = format!("the question `{id}` was answered already: {word} by {by} at {at}");
+                Self::new(StatusCode::CONFLICT, "already_decided", message)
+            }
+            Some(Closed::Expired) => {
+                let message = format!("the question `{id}` has expired, which was a no");
+                Self::new(StatusCode::GONE, "expired", message)
+            }
+            Some(Closed::Withdrawn) => {
+                let message = format!("the call behind the question `{id}` was given up");
+                Self::new(StatusCode::GONE, "withdrawn", message)
+            }
+        }
+    }
+}
+
 impl From<SessionError> for Problem {
     fn from(error: SessionError) -> Self {
         let message = error.to_string();
