@@ -21,7 +21,7 @@ use tokio::{
     time::{Interval, MissedTickBehavior, interval},
 };
 use tokio_util::sync::CancellationToken;
-use toolpost_core::{Closed, Host};
+use toolpost_core::{ApprovalError, Closed, Host};
 use toolpost_model::{InvocationId, PermissionRequest, Principal, Verdict};
 
 use super::{
@@ -56,7 +56,10 @@ pub(super) async fn show(
     let id = parse(&id)?;
     match shared.host.approval(id) {
         Some(question) => Ok(Json(question)),
-        None => Err(Problem::not_open(id, shared.host.closed_approval(id).as_ref())),
+        None => {
+            let closed = shared.host.closed_approval(id).map(ApprovalError::from);
+            Err(closed.unwrap_or(ApprovalError::Unknown(id)).into())
+        }
     }
 }
 

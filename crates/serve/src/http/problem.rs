@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::json;
-use toolpost_core::{JournalError, SessionError};
+use toolpost_core::{ApprovalError, JournalError, RuleStoreError, SessionError};
 
 /// A refusal of a request.
 #[derive(Debug)]
@@ -36,6 +36,10 @@ impl Problem {
 
     pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, message)
+    }
+
+    fn unprocessable(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
     }
 
     pub(crate) fn method_not_allowed() -> Self {
@@ -69,26 +73,33 @@ impl Problem {
     }
 }
 
-impl Problem {
-    /// A question that does not wait for an answer.
-    pub(crate) fn not_open(id: InvocationId, closed: Option<&Closed>) -> Self {
-        match closed {
-            None => Self::not_found("unknown_approval", format!("no question `{id}` waits for an answer"))
-                .hint("`GET /approvals` lists those that do"),
-            Some(Closed::Decided { by, at, allowed }) => {
-                let word = if *allowed { "allowed" } else { "denied" };
-                let message = format!("the question `{id}` was answered already: {word} by {by} at {at}");
+impl From<ApprovalError> for Problem {
+    fn from(error: ApprovalError) -> Self {
+        let message = error.to_string();
+        match error {
+            ApprovalError::Unknown(_) => Self::not_found("unknown_approval", message)
+                .hint("`GET /approvals` lists what waits for an answer"),
+            ApprovalError::AlreadyDecided { .. } => {
                 Self::new(StatusCode::CONFLICT, "already_decided", message)
             }
-            Some(Closed::Expired) => {
-                let message = format!("the question `{id}` has expired, which was a no");
-                Self::new(StatusCode::GONE, "expired", message)
+            ApprovalError::Expired => Self::new(StatusCode::GONE, "expired", message),
+            ApprovalError::Withdrawn => Self::new(StatusCode::GONE, "withdrawn", message),
+            ApprovalError::NotOperator => Self::forbidden("operators_only", message),
+            ApprovalError::OwnCall(_) => Self::forbidden("own_call", message),
+            ApprovalError::BadArguments(_) => Self::unprocessable("bad_arguments", message),
+            ApprovalError::NothingToRemember { .. } => Self::unprocessable("nothing_to_remember", message),
+            ApprovalError::Redacted => Self::unprocessable("redacted", message),
+            ApprovalError::Journal(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_unavailable", message)
             }
-            Some(Closed::Withdrawn) => {
-                let message = format!("the call behind the question `{id}` was given up");
-                Self::new(StatusCode::GONE, "withdrawn", message)
-            }
+            ApprovalError::Rules(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "rules_unavailable", message),
         }
+    }
+}
+
+impl From<RuleStoreError> for Problem {
+    fn from(error: RuleStoreError) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "rules_unavailable", error.to_string())
     }
 }
 

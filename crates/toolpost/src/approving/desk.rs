@@ -68,7 +68,7 @@ impl Refusal {
     pub(crate) fn told(body: &Value) -> Self {
         let error = &body["error"];
         let kind = match error["code"].as_str().unwrap_or_default() {
-            "unknown_approval" | "already_decided" | "expired" => RefusalKind::Gone,
+            "unknown_approval" | "already_decided" | "expired" | "withdrawn" => RefusalKind::Gone,
             "bad_arguments" => RefusalKind::BadArguments,
             _ => RefusalKind::Other,
         };
@@ -81,9 +81,17 @@ impl Refusal {
 impl From<ApprovalError> for Refusal {
     fn from(error: ApprovalError) -> Self {
         let kind = match &error {
-            ApprovalError::Unknown(_) | ApprovalError::AlreadyDecided(_) | ApprovalError::Expired(_) => RefusalKind::Gone,
+            ApprovalError::Unknown(_)
+            | ApprovalError::AlreadyDecided { .. }
+            | ApprovalError::Expired
+            | ApprovalError::Withdrawn => RefusalKind::Gone,
             ApprovalError::BadArguments(_) => RefusalKind::BadArguments,
-            ApprovalError::NotOperator | ApprovalError::NothingToRemember | ApprovalError::Redacted | ApprovalError::Journal(_) => RefusalKind::Other,
+            ApprovalError::NotOperator
+            | ApprovalError::OwnCall(_)
+            | ApprovalError::NothingToRemember { .. }
+            | ApprovalError::Redacted
+            | ApprovalError::Journal(_)
+            | ApprovalError::Rules(_) => RefusalKind::Other,
         };
         Self { kind, message: error.to_string() }
     }

@@ -25,10 +25,10 @@ pub(crate) struct AllowArgs {
     /// The question: the beginning or the end of its id
     id: String,
     /// Allow the like of it too, until the session or the host ends
-    #[arg(long, conflicts_with_all = ["remember", "edit", "arguments"])]
+    #[arg(long, conflicts_with_all = ["remember", "edit"])]
     session: bool,
     /// Allow the like of it from now on in this workspace
-    #[arg(long, conflicts_with_all = ["edit", "arguments"])]
+    #[arg(long, conflicts_with = "edit")]
     remember: bool,
     /// For how long a remembered rule is valid, such as 12h or 30d
     #[arg(long = "for", value_name = "TIME", requires = "remember", value_parser = days_or_less)]
@@ -139,7 +139,7 @@ fn tell(decided: &Value, question: &PermissionRequest, as_json: bool) -> anyhow:
         say!("{}", serde_json::to_string_pretty(decided)?);
         return Ok(Exit::Done);
     }
-    say!("{} {}: {}", told(decided), ids::short(question.ask_id), spelled_out(&question.summary));
+    say!("{} ({}): {}", ids::short(question.ask_id), spelled_out(&question.summary), told(decided));
     Ok(Exit::Done)
 }
 
@@ -147,11 +147,20 @@ fn tell(decided: &Value, question: &PermissionRequest, as_json: bool) -> anyhow:
 fn told(decided: &Value) -> String {
     let decided = &decided["decided"];
     let text = |name: &str| decided[name].as_str().map(spelled_out);
-    match (text("decision").as_deref(), text("rule")) {
-        (Some("deny"), _) => "denied".to_owned(),
-        (_, Some(rule)) => format!("allowed, with the rule `{rule}`,"),
-        (_, None) => "allowed once".to_owned(),
-    }
+    let kept = match text("kept_until") {
+        Some(until) => format!("; nobody waits now, so the same call gets this answer once until {until}"),
+        None => String::new(),
+    };
+    let what = match (&decided["allowed"], text("rule"), &decided["remembered"]) {
+        (Value::Bool(false), _, _) => "denied".to_owned(),
+        (_, None, _) => "allowed once".to_owned(),
+        (_, Some(rule), Value::Null) => format!("allowed, and for the session by `{rule}`"),
+        (_, Some(rule), remembered) => {
+            let until = spelled_out(remembered["expires"].as_str().unwrap_or_default());
+            format!("allowed, and remembered as `{rule}` until {until}")
+        }
+    };
+    format!("{what}{kept}")
 }
 
 /// `30d`, or what the configuration takes as a duration.
