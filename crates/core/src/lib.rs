@@ -36,13 +36,15 @@ pub use catalog::{
     ToolSettings, Violation,
 };
 pub use flow::{
+    approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},
     hooks::{Hook, HookCall, HookError, HookVerdict, InputMutation},
     invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
     permission::{Facts, Policy, PolicyEngine},
     scheduling::SchedulerLimits,
 };
 pub use host::{
-    Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits, SessionError, StatusWord,
+    ApprovalError, Decided, Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits,
+    SessionError, StatusWord,
 };
 pub use record::{
     journal::{

@@ -171,7 +171,6 @@ pub(crate) async fn host_on(
         builder = builder.approvals(Approvals::Ask { timeout, grant_for });
     }
     if let Some(data_dir) = data_dir {
-        builder = builder.rule_store(RuleFile::open(data_dir)?);
         let options = JournalOptions { max_bytes: config.limits.journal };
         builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
     }
@@ -195,6 +194,7 @@ fn limits(config: &HostConfig) -> Limits {
         },
         deadline: limits.deadline,
         deadline_ceiling: limits.deadline_ceiling,
+        approvals: Limits::default().approvals,
         inline_chars: limits.inline_chars,
         argument_bytes: limits.argument_bytes,
         sessions: limits.sessions,

@@ -24,8 +24,11 @@ pub struct Explanation {
     /// What was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// Whether it would run.
+    /// Whether it would run without anybody being asked.
     pub would_run: bool,
+    /// Whether a person would be asked.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub would_ask: bool,
     /// How it would end before running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -42,6 +45,7 @@ pub(crate) fn explain(call: Call, visibility: Option<Visibility>) -> Explanation
         }
         Some(Ending::Output(_)) | None => (None, None),
     };
+    let would_ask = outcome.is_none() && call.stage == Stage::AwaitApproval;
     Explanation {
         tool: call.live.tool.clone(),
         tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
@@ -49,7 +53,8 @@ pub(crate) fn explain(call: Call, visibility: Option<Visibility>) -> Explanation
         stages: call.transitions.iter().map(|transition| transition.stage).collect(),
         effects: call.effects,
         decision: call.decision,
-        would_run: outcome.is_none(),
+        would_run: outcome.is_none() && !would_ask,
+        would_ask,
         outcome,
         error,
     }

@@ -36,8 +36,8 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
     call.resolved = Some(Resolved { surface: surface.id().clone(), entry: Arc::clone(entry), source });
     match visibility {
         Visibility::Loaded => Step::Next(Stage::Parse),
-        // A recovered call passed this check in its first life; what its session had seen died with the host.
-        Visibility::Deferred if way == Way::Recovered || host.is_shown(&call.session, entry) => {
+        // A call of an earlier life passed this check then; what its session had seen died with the host.
+        Visibility::Deferred if way.is_of_an_earlier_life() || host.is_shown(&call.session, entry) => {
             Step::Next(Stage::Parse)
         }
         Visibility::Deferred => Step::End(result::schema_not_loaded(entry.name())),
@@ -57,7 +57,7 @@ fn denied_outright(host: &Inner, call: &mut Call) -> Ending {
     let Some(resolved) = &call.resolved else { return result::internal("a hidden tool that was not found") };
     let effects = Effects::of(resolved.entry.fixed_class().unwrap_or(EffectClass::Unknown));
     let declaration = resolved.entry.declaration();
-    let decision = host.policy.decide(&Facts {
+    let decision = host.engine(&call.session).decide(&Facts {
         declaration,
         input: None,
         effects: &effects,
@@ -116,7 +116,7 @@ pub(super) async fn observe(host: &Inner, call: &mut Call, way: Way) -> Step {
         // A hook may take its time.
         Way::Live(Acknowledged::OnceOnRecord) => !host.hooks.is_empty() || host.journal_failing(),
         Way::Live(Acknowledged::AtTheEnd) => host.journal_failing(),
-        Way::Recovered | Way::Dry => false,
+        Way::Recovered | Way::Resumed | Way::Dry => false,
     };
     if early && let Err(ending) = accept(host, call).await {
         return Step::End(ending);

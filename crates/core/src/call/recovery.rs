@@ -109,6 +109,7 @@ fn follow(open: &mut HashMap<InvocationId, OpenCall>, row: &StoredRecord) {
                 known.started |= started;
             }
         }
+        RecordKind::Asked | RecordKind::Decided => {}
         RecordKind::HostStarted | RecordKind::SessionOpened | RecordKind::SessionClosed => {}
     }
 }

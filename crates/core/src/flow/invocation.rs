@@ -19,7 +19,7 @@ use toolpost_model::{
 use crate::{
     call::{Answer, OnDrop},
     catalog::Entry,
-    flow::{hooks::InputMutation, result::Ending, scheduling::Permit},
+    flow::{approval::Asking, hooks::InputMutation, result::Ending, scheduling::Permit},
     record::{
         journal::RequestKey,
         redaction::{CallRedactor, Redactor},
@@ -194,6 +194,8 @@ pub(crate) struct LiveCall {
     secrets: Mutex<Vec<String>>,
     accepted: SetOnce<()>,
     over: SetOnce<()>,
+    /// How many wait for its answer.
+    awaited: AtomicU64,
 }
 
 impl LiveCall {
@@ -216,6 +218,7 @@ impl LiveCall {
             secrets: Mutex::default(),
             accepted: SetOnce::new(),
             over: SetOnce::new(),
+            awaited: AtomicU64::new(0),
         }
     }
 
@@ -234,6 +237,22 @@ impl LiveCall {
     /// The call is over: whoever listens hears no more events.
     pub(crate) fn take_listener(&self) -> Option<Arc<dyn Listener>> {
         self.listener.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Somebody waits for the answer from now on.
+    pub(crate) fn await_answer(&self) {
+        self.awaited.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// And no longer does.
+    pub(crate) fn stop_awaiting(&self) {
+        self.awaited.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether anybody would hear its answer now.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let listened_to = self.listener.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        listened_to || self.awaited.load(Ordering::SeqCst) > 0
     }
 
     pub(crate) async fn wait_accepted(&self) {
@@ -355,6 +374,7 @@ pub(crate) struct Inputs {
 }
 
 /// The tool a call was resolved to.
+#[derive(Clone)]
 pub(crate) struct Resolved {
     pub(crate) surface: SurfaceId,
     pub(crate) entry: Arc<Entry>,
@@ -398,6 +418,8 @@ pub(crate) struct Call {
     pub(crate) resolved: Option<Resolved>,
     pub(crate) effects: Option<Effects>,
     pub(crate) decision: Option<Decision>,
+    /// The questions it raised, and the yes it goes on with.
+    pub(crate) asking: Asking,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
     pub(crate) on_record: OnRecord,
@@ -429,6 +451,7 @@ impl Call {
             resolved: None,
             effects: None,
             decision: None,
+            asking: Asking::default(),
             permit: None,
             ending: None,
             on_record: OnRecord::Nothing,

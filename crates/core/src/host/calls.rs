@@ -20,7 +20,7 @@ use crate::{
         result::{self, Ending},
     },
     record::{
-        journal::{JournalError, RequestKey, StoredRecord},
+        journal::{JournalError, RecordKind, RequestKey, StoredRecord},
         rendering::RecordedWay,
     },
     session::{Claimed, Session, UnderWay},
@@ -94,6 +94,7 @@ impl Inner {
         way: Way,
     ) -> impl Future<Output = Arc<Answer>> + Send + 'static {
         let (live, tasks) = (Arc::clone(&call.live), self.state.tasks.clone());
+        live.await_answer();
         let work = self.work(call, way, None);
         InCallersTask { work: Some(Box::pin(tasks.track_future(work))), live, tasks }
     }
@@ -125,7 +126,9 @@ impl Inner {
 
     async fn recorded_end(&self, id: InvocationId) -> Result<Option<RecordedWay>, JournalError> {
         let rows = self.journal.records_of(id).await?;
-        Ok(rows.iter().rev().find_map(|row| serde_json::from_str(&row.record.body).ok()))
+        // The answer to its question may stand behind a call's end, and is not its end.
+        let of_call = rows.iter().rev().filter(|row| row.record.kind != RecordKind::Decided);
+        Ok(of_call.into_iter().find_map(|row| serde_json::from_str(&row.record.body).ok()))
     }
 }
 
@@ -358,6 +361,7 @@ impl Future for InCallersTask {
 impl Drop for InCallersTask {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
+        self.live.stop_awaiting();
         self.live.cancel(CancelReason::CallerGone);
         // Without a runtime there is nothing left to run on: the process is ending.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

@@ -9,7 +9,10 @@ use toolpost_model::{InvocationId, Principal, Role, SessionId, Stage};
 use super::{Host, Inner, lock};
 use crate::{
     flow::invocation::{CancelReason, LiveCall},
-    record::{journal::JournalError, rendering::RecordedWay},
+    record::{
+        journal::{JournalError, RecordKind},
+        rendering::RecordedWay,
+    },
 };
 
 /// Where a call stands.
@@ -85,8 +88,8 @@ impl Inner {
             }));
         }
         let rows = self.journal.records_of(id).await?;
-        let mut ways =
-            rows.iter().filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
+        let of_call = rows.iter().filter(|row| row.record.kind != RecordKind::Decided);
+        let mut ways = of_call.filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
         let Some(mut first) = ways.next() else {
             return Ok(None);
         };

@@ -156,10 +156,10 @@ async fn start(
     match handle.standing() {
         Standing::Backgrounded => {
             handle.accepted().await;
-            listener.goes_on(handle.id());
+            listener.goes_on(handle.invocation_id());
         }
         // A repeat of one in the background is told the same again.
-        Standing::Joined if background => listener.goes_on(handle.id()),
+        Standing::Joined if background => listener.goes_on(handle.invocation_id()),
         Standing::UnderWay => {
             // Whoever reads the stream next gets the answer, so nobody leaving ends the call.
             handle.detach();

@@ -81,7 +81,7 @@ async fn in_background(handle: CallHandle) -> Response {
         return respond(answer);
     }
     handle.accepted().await;
-    let told = json!({ "invocation_id": handle.id(), "status": "backgrounded" });
+    let told = json!({ "invocation_id": handle.invocation_id(), "status": "backgrounded" });
     (StatusCode::ACCEPTED, Json(told)).into_response()
 }
 
