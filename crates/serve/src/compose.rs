@@ -9,10 +9,10 @@ use std::{
     sync::Arc,
 };
 
-use toolpost_config::HostConfig;
+use toolpost_config::{ApprovalsConfig, HostConfig};
 use toolpost_core::{
-    Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec, RuleProblem,
-    SchedulerLimits, ToolSettings,
+    Approvals, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
+    RuleProblem, SchedulerLimits, ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_store::{
@@ -85,6 +85,18 @@ pub struct HostParts {
     pub secrets: Vec<(String, String)>,
     /// What the native tools need beside the configuration.
     pub native: NativeHandover,
+    /// Who is asked about calls that need approval.
+    pub asked: Asked,
+}
+
+/// Who is asked about calls that need approval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asked {
+    /// Nobody is there, so such calls are denied.
+    #[default]
+    Nobody,
+    /// Operators, who answer through [`Host::decide`]. The configuration says how long questions wait.
+    Operators,
 }
 
 impl HostParts {
@@ -158,6 +170,10 @@ pub(crate) async fn host_on(
         .redactor(KnownSecrets::new(
             parts.secrets.iter().map(|(kind, value)| (kind.as_str(), value.as_str())),
         ));
+    if parts.asked == Asked::Operators {
+        let ApprovalsConfig { timeout, grant_for, .. } = config.approvals;
+        builder = builder.approvals(Approvals::Ask { timeout, grant_for });
+    }
     if let Some(data_dir) = data_dir {
         let options = JournalOptions { max_bytes: config.limits.journal };
         builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
