@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::{
     Access, BoxFuture, CallInput, Content, Declaration, Effects, ErrorClass, EventBody, InvocationId,
-    LogLevel, OutputChunk, Principal, Progress, Refusal, SessionId, ToolFailure, ToolId, ToolOutput,
-    ToolResult,
+    LogLevel, OutputChunk, Principal, Progress, Refusal, SandboxProfile, SessionId, ToolFailure, ToolId,
+    ToolOutput, ToolResult,
 };
 
 /// One tool.
@@ -121,6 +121,12 @@ pub trait CallPort: Send + Sync {
         true
     }
 
+    /// The profile that the operator gives this tool's processes. A tool that starts some runs them under the stricter
+    /// of this and its own.
+    fn profile(&self) -> Option<SandboxProfile> {
+        None
+    }
+
     /// The tools this call's session could call now. Without a host around it, none.
     fn callable(&self) -> Vec<CallableTool> {
         Vec::new()
@@ -207,6 +213,11 @@ impl CallContext {
     /// Whether rules let this call use a path: absolute, links resolved.
     pub fn may_use(&self, path: &Path, access: Access) -> bool {
         self.0.may_use(path, access)
+    }
+
+    /// The profile that the operator gives this tool's processes.
+    pub fn profile(&self) -> Option<SandboxProfile> {
+        self.0.profile()
     }
 
     /// The tools this call could call now: those its session sees, apart from the tool itself.

@@ -189,7 +189,7 @@ fn limits(config: &HostConfig) -> Limits {
 struct Configured(HostConfig);
 
 impl OperatorSettings for Configured {
-    fn of(&self, tool: &ToolId) -> Option<ToolSettings> {
+    fn of(&self, tool: &ToolId, _source: &str) -> Option<ToolSettings> {
         let set = self.0.settings_for(tool);
         (set != toolpost_config::ToolSettings::default()).then_some(ToolSettings {
             enabled: Some(set.enabled),
@@ -199,6 +199,7 @@ impl OperatorSettings for Configured {
             max_inline_chars: set.max_inline_chars,
             approval_required: set.approval_required,
             requires: set.requires,
+            ..ToolSettings::default()
         })
     }
 

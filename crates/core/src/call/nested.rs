@@ -13,7 +13,7 @@ use std::{
 
 use toolpost_model::{
     BoxFuture, CallPort, CallableTool, Effects, ErrorClass, EventBody, InvocationId, ModelInput, NestedCall,
-    Principal, SessionId, ToolFailure, ToolId, ToolResult, Visibility,
+    Principal, SandboxProfile, SessionId, ToolFailure, ToolId, ToolResult, Visibility,
 };
 
 use super::Way;
@@ -36,6 +36,7 @@ pub(super) struct Port {
     correlation_id: Option<String>,
     tool: Option<ToolId>,
     cautioned: bool,
+    profile: Option<SandboxProfile>,
     /// What its nested calls are told of it.
     as_parent: Parent,
     under_way: AtomicUsize,
@@ -55,6 +56,7 @@ impl Port {
             correlation_id: call.correlation_id.clone(),
             tool: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
             cautioned: effects.caution.is_some(),
+            profile: call.resolved.as_ref().and_then(|resolved| resolved.entry.settings.sandbox),
             as_parent: Parent { id: call.live.id, depth, deadline, held },
             under_way: AtomicUsize::new(0),
         }
@@ -134,6 +136,10 @@ impl CallPort for Port {
 
     fn cautioned(&self) -> bool {
         self.cautioned
+    }
+
+    fn profile(&self) -> Option<SandboxProfile> {
+        self.profile
     }
 
     fn callable(&self) -> Vec<CallableTool> {

@@ -1,6 +1,6 @@
 //! Whether a call may happen: the facts, the decision, and a person's word where one is needed.
 
-use toolpost_model::{Behavior, Effects, Stage};
+use toolpost_model::{Behavior, EffectOrigin, Effects, Stage};
 
 use super::{Step, lost_its_way};
 use crate::{
@@ -13,12 +13,23 @@ pub(super) fn effects(call: &Call) -> Option<Effects> {
     let (resolved, input) = (call.resolved.as_ref()?, call.inputs.call.as_ref()?);
     let interface = &resolved.entry.declaration().interface;
     let declared = Effects::of(interface.safety.class.worst());
-    let mut effects = resolved.source.effects(resolved.entry.id(), input).unwrap_or_else(|| declared.clone());
-    if resolved.entry.origin == toolpost_model::EffectOrigin::Operator {
-        effects = Effects { uses: effects.uses, caution: effects.caution, ..declared };
+    let (entry, set) = (&resolved.entry, &resolved.entry.settings);
+    let stated = entry.stated_by.and_then(|_| resolved.source.effects(entry.id(), input));
+    let mut effects = stated.unwrap_or_else(|| declared.clone());
+    if entry.origin == EffectOrigin::Operator {
+        let Effects { uses, caution, confined, .. } = effects;
+        // That a process is confined is a fact only where this host's own code says it.
+        let confined = confined.filter(|_| entry.stated_by == Some(EffectOrigin::HostCode));
+        effects = Effects { uses, caution, confined, ..declared };
     }
     effects.idempotent |= interface.execution.idempotent;
-    Some(effects.as_stated_by(resolved.entry.origin))
+    let mut effects = effects.as_stated_by(entry.origin);
+    // The operator's own word counts whoever offers the tool.
+    effects.idempotent = set.idempotent.unwrap_or(effects.idempotent);
+    if let (Some(confined), Some(set)) = (effects.confined, set.sandbox) {
+        effects.confined = Some(confined.stricter(set));
+    }
+    Some(effects)
 }
 
 /// Allowed, denied or asked?
