@@ -1,6 +1,7 @@
 //! The file as written. The doc comments here become the schema's descriptions and the reference, so they
 //! speak to whoever writes the file.
 
+mod approvals;
 mod code;
 mod commands;
 mod network;
@@ -15,6 +16,7 @@ use toolpost_model::{EffectClass, Mode, Requirements, Role};
 
 use crate::{ByteSize, ConfigDuration, Located, RuleEntry};
 
+pub use approvals::ApprovalsSection;
 pub use code::CodeSection;
 pub use commands::{CommandEntry, CommandOutput, ParameterEntry, ParameterType};
 pub use network::{CredentialEntry, NetworkSection};
@@ -51,6 +53,8 @@ pub struct ConfigFile {
     pub http: HttpSection,
     /// Named tokens that callers may come with, by hash.
     pub tokens: Vec<Located<TokenEntry>>,
+    /// Questions to people, where a rule or the mode asks.
+    pub approvals: ApprovalsSection,
     /// How much at once, how long and how large.
     pub limits: LimitsSection,
     /// How tools are found.

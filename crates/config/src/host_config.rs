@@ -1,5 +1,6 @@
 //! The settings as used: resolved, checked, with every default filled in.
 
+mod approvals;
 mod commands;
 mod native;
 
@@ -12,6 +13,7 @@ use std::{
 
 use toolpost_model::{EffectClass, Mode, Requirements, Role, Rule, ToolId};
 
+pub use approvals::ApprovalsConfig;
 pub use commands::{CommandConfig, ParameterConfig, ParameterKind, Piece, Template};
 pub use native::{
     ChildVariables, CodeConfig, CredentialConfig, CredentialSource, NetworkConfig, ProtectConfig, RootConfig,
@@ -49,6 +51,8 @@ pub struct HostConfig {
     pub http: HttpConfig,
     /// Tokens that callers may come with.
     pub tokens: Vec<TokenConfig>,
+    /// Questions to people.
+    pub approvals: ApprovalsConfig,
     /// How much at once, how long and how large.
     pub limits: Limits,
     /// How tools are found.

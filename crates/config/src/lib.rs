@@ -46,17 +46,17 @@ mod yaml;
 
 pub use a2e_host::{A2eCapability, A2eFace, A2eHostFile, A2ePlugin};
 pub use config_file::{
-    A2eSection, AuditSection, CodeSection, CommandEntry, CommandOutput, ConfigFile, CredentialEntry,
-    DiscoverySection, HttpSection, LimitsSection, NetworkSection, ParameterEntry, ParameterType,
-    ProtectSection, RootAccess, RootEntry, SandboxSection, TokenEntry, ToolEntry,
+    A2eSection, ApprovalsSection, AuditSection, CodeSection, CommandEntry, CommandOutput, ConfigFile,
+    CredentialEntry, DiscoverySection, HttpSection, LimitsSection, NetworkSection, ParameterEntry,
+    ParameterType, ProtectSection, RootAccess, RootEntry, SandboxSection, TokenEntry, ToolEntry,
 };
 pub use duration::{ConfigDuration, DurationError};
 pub use error::{ConfigError, ConfigErrors};
 pub use file::read_config;
 pub use host_config::{
-    A2eConfig, AuditConfig, ChildVariables, CodeConfig, CommandConfig, CredentialConfig, CredentialSource,
-    Discovery, HostConfig, HttpConfig, Limits, NetworkConfig, ParameterConfig, ParameterKind, Piece,
-    ProtectConfig, RootConfig, SandboxConfig, Template, TokenConfig, ToolSettings,
+    A2eConfig, ApprovalsConfig, AuditConfig, ChildVariables, CodeConfig, CommandConfig, CredentialConfig,
+    CredentialSource, Discovery, HostConfig, HttpConfig, Limits, NetworkConfig, ParameterConfig,
+    ParameterKind, Piece, ProtectConfig, RootConfig, SandboxConfig, Template, TokenConfig, ToolSettings,
 };
 pub use layer::{Layer, Notice, Standing};
 pub use located::{Located, Position};

@@ -8,8 +8,9 @@ pub(crate) use native::power;
 use toolpost_model::{Behavior, EffectClass, Mode, Rule, Selector};
 
 use crate::{
-    A2eConfig, A2eSection, Discovery, DiscoverySection, HostConfig, HttpConfig, HttpSection, Layer, Limits,
-    LimitsSection, Located, Notice, Position, Standing, TokenConfig, ToolEntry, ToolSettings,
+    A2eConfig, A2eSection, ApprovalsConfig, ApprovalsSection, Discovery, DiscoverySection, HostConfig,
+    HttpConfig, HttpSection, Layer, Limits, LimitsSection, Located, Notice, Position, Standing, TokenConfig,
+    ToolEntry, ToolSettings,
 };
 
 /// Lays one file over the settings so far.
@@ -32,6 +33,7 @@ impl Merge<'_> {
         self.put("http.listen", &mut config.http.listen, checked.listen, never);
         self.http(&mut config.http, &file.http);
         self.tokens(&mut config.tokens, &checked.tokens);
+        self.approvals(&mut config.approvals, &file.approvals);
         self.limits(&mut config.limits, &file.limits);
         self.discovery(&mut config.discovery, &file.discovery);
         self.a2e(&mut config.a2e, &file.a2e);
@@ -133,6 +135,13 @@ impl Merge<'_> {
                 Standing::Untrusted => self.ignored("tokens", *at, &format!("tokens: {}", token.name)),
             }
         }
+    }
+
+    fn approvals(&mut self, approvals: &mut ApprovalsConfig, file: &ApprovalsSection) {
+        self.put("approvals.timeout", &mut approvals.timeout, file.timeout, lower);
+        self.put("approvals.grant_for", &mut approvals.grant_for, file.grant_for, lower);
+        // Where the operator is asked is the operator's own business.
+        self.put("approvals.prompt", &mut approvals.prompt, file.prompt, never);
     }
 
     fn limits(&mut self, limits: &mut Limits, file: &LimitsSection) {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::config_schema;
 
 /// Headings of the tables, with the schema each is made of and where its keys stand.
-const TABLES: [(&str, &str, &str); 18] = [
+const TABLES: [(&str, &str, &str); 19] = [
     ("Top level", "", ""),
     ("`rules`", "RuleTable", "Each entry is a line such as `ask class:write`, or a table of these keys."),
     ("`roots`", "RootEntry", "Each entry is a table of these keys."),
@@ -20,6 +20,7 @@ const TABLES: [(&str, &str, &str); 18] = [
     ("`tools.….requires`", "Requirements", ""),
     ("`http`", "HttpSection", ""),
     ("`tokens`", "TokenEntry", "Each entry is a table of these keys."),
+    ("`approvals`", "ApprovalsSection", ""),
     ("`limits`", "LimitsSection", ""),
     ("`discovery`", "DiscoverySection", ""),
     ("`a2e`", "A2eSection", ""),

@@ -27,7 +27,7 @@ pub fn config_schema() -> Value {
 ///
 /// Taken from [`HostConfig`] rather than written into attributes, so that they cannot disagree.
 fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
-    let HostConfig { mode, http, limits, discovery, a2e, .. } = config;
+    let HostConfig { mode, approvals, http, limits, discovery, a2e, .. } = config;
     let time = |duration| json!(ConfigDuration::new(duration).to_string());
     let size = |bytes: usize| json!(ByteSize::new(bytes as u64).to_string());
     let rows = [
@@ -38,6 +38,9 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("HttpSection", "allowed_hosts", json!(http.allowed_hosts)),
         ("HttpSection", "allowed_origins", json!(http.allowed_origins)),
         ("HttpSection", "body_limit", size(http.body_limit)),
+        ("ApprovalsSection", "timeout", time(approvals.timeout)),
+        ("ApprovalsSection", "grant_for", time(approvals.grant_for)),
+        ("ApprovalsSection", "prompt", json!(approvals.prompt)),
         ("LimitsSection", "concurrency", json!(limits.concurrency)),
         ("LimitsSection", "session_concurrency", json!(limits.session_concurrency)),
         ("LimitsSection", "queue", json!(limits.queue)),

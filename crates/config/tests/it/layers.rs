@@ -142,6 +142,11 @@ fn untrusted_files_say_nothing_of_the_outside() {
     check("", &token, Word::Ignored("tokens"));
     check("", "discovery: { require_shown: false }", Word::Ignored("discovery.require_shown"));
     check("discovery: { require_shown: false }", "discovery: { require_shown: true }", Word::Counts);
+    check("", "approvals: { timeout: 1m }", Word::Counts);
+    check("", "approvals: { timeout: 11m }", Word::Ignored("approvals.timeout"));
+    check("", "approvals: { grant_for: 1m }", Word::Counts);
+    check("", "approvals: { grant_for: 2h }", Word::Ignored("approvals.grant_for"));
+    check("", "approvals: { prompt: false }", Word::Ignored("approvals.prompt"));
     check("", "a2e: { require_negotiated: true }", Word::Counts);
     check("a2e: { require_negotiated: true }", "a2e: { require_negotiated: true }", Word::Same);
     let loosened = Word::Ignored("a2e.require_negotiated");

@@ -9,9 +9,9 @@ use std::{
 };
 
 use toolpost_config::{
-    A2eConfig, AuditConfig, ByteSize, ChildVariables, CodeConfig, ConfigDuration, ConfigFile, Discovery,
-    HostConfig, HttpConfig, Layer, Limits, Located, NetworkConfig, ProtectConfig, SandboxConfig, Standing,
-    TokenConfig, ToolSettings, config_example,
+    A2eConfig, ApprovalsConfig, AuditConfig, ByteSize, ChildVariables, CodeConfig, ConfigDuration,
+    ConfigFile, Discovery, HostConfig, HttpConfig, Layer, Limits, Located, NetworkConfig, ProtectConfig,
+    SandboxConfig, Standing, TokenConfig, ToolSettings, config_example,
 };
 use toolpost_model::{Behavior, EffectClass, Mode, Requirements, Role, RuleOrigin, SandboxProfile, Selector};
 
@@ -102,6 +102,7 @@ fn defaults_are_the_documented_ones() {
             body_limit: 4_194_304,
         },
         tokens: Vec::new(),
+        approvals: ApprovalsConfig { timeout: seconds(600), grant_for: seconds(3_600), prompt: true },
         limits: Limits {
             concurrency: 64,
             session_concurrency: 16,
