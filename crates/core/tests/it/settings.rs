@@ -29,7 +29,7 @@ async fn listed(host: &TestHost) -> Vec<String> {
     tools.iter().map(|tool| tool.entry.name().to_owned()).collect()
 }
 
-fn object(value: Value) -> serde_json::Map<String, Value> {
+fn object(value: &Value) -> serde_json::Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
@@ -83,7 +83,7 @@ async fn defaults_fill_what_a_call_leaves_out_and_the_record_says_so() {
     });
     let tool = Echo { seen: Arc::clone(&seen), schema: schema.clone() };
     let host = TestHost::build(|b| {
-        b.tool(tool).settings(set("echo", |s| s.defaults = object(json!({ "depth": 3 }))))
+        b.tool(tool).settings(set("echo", |s| s.defaults = object(&json!({ "depth": 3 }))))
     })
     .await;
     let shown = host.host.catalog().get("echo").unwrap().declaration().input.schema.clone();
@@ -103,7 +103,7 @@ async fn defaults_fill_what_a_call_leaves_out_and_the_record_says_so() {
     host.call("echo", json!({ "path": "x", "depth": 9 })).await;
     assert_eq!(seen.lock().unwrap()["depth"], 9, "what was sent counts");
     // A default is checked like everything else.
-    host.host.replace_settings(set("echo", |s| s.defaults = object(json!({ "depth": "deep" })))).await;
+    host.host.replace_settings(set("echo", |s| s.defaults = object(&json!({ "depth": "deep" })))).await;
     let refused = host.call("echo", json!({ "path": "x" })).await;
     assert_eq!(refused.error_class(), Some(ErrorClass::InvalidArguments));
 }
