@@ -14,10 +14,12 @@ use super::{
     waiting::{out_of_patience, time_left},
 };
 use crate::{
+    catalog::Entry,
     flow::{
         execution::{self, Finished},
         invocation::{Call, CancelReason, OnRecord},
         result::{self, Ending},
+        scheduling::{Bound, Bounded, Wanted},
     },
     host::Inner,
     record::{
@@ -34,12 +36,20 @@ const MAX_DECISIONS: usize = 3;
 
 /// Waits for a slot and for the resources.
 pub(super) async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
-    let Some(effects) = call.effects.clone() else {
+    let (Some(effects), Some(resolved)) = (call.effects.clone(), &call.resolved) else {
         return lost_its_way();
     };
     let (began, live, session) = (Instant::now(), Arc::clone(&call.live), Arc::clone(&call.session));
     let parent = call.parent.clone();
-    let admission = host.scheduler.admit(session.id(), &effects, parent.as_ref(), || live.say_queued());
+    let wanted = Wanted {
+        call: live.id,
+        session: session.id(),
+        effects: &effects,
+        alone: resolved.entry.settings.exclusive.unwrap_or(!effects.concurrency_safe),
+        parent: parent.as_ref(),
+        bounds: bounds(host, &resolved.entry),
+    };
+    let admission = host.scheduler.admit(wanted, || live.say_queued());
     let mut admission = std::pin::pin!(admission);
     let admitted = loop {
         let owes = owes_acknowledgement(call, way);
@@ -66,6 +76,15 @@ pub(super) async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
         }
         Err(full) => Step::End(result::queue_full(&full)),
     }
+}
+
+/// The limits that the operator set for the tool and for its source. Of neither can nothing run.
+fn bounds(host: &Inner, entry: &Entry) -> Vec<Bound> {
+    let tool = entry.settings.concurrency.map(|most| (Bounded::Tool(entry.id().clone()), most));
+    let built_in = || host.source_limits.get(entry.source.0).copied().flatten();
+    let source = entry.source_concurrency.or_else(built_in);
+    let source = source.map(|most| (Bounded::Source(entry.source), most));
+    tool.into_iter().chain(source).map(|(on, most)| Bound { on, most: most.max(1) }).collect()
 }
 
 /// Runs the tool. The only place that does.

@@ -26,6 +26,8 @@ pub struct Entry {
     pub(crate) stated_by: Option<EffectOrigin>,
     /// What the operator set for it.
     pub(crate) settings: ToolSettings,
+    /// How many calls of its source the operator lets run at the same time.
+    pub(crate) source_concurrency: Option<usize>,
     input: Schema,
     output: Option<Schema>,
 }
@@ -179,6 +181,7 @@ pub(super) fn admit(
         name: name.into(),
         source: from.source,
         settings: chosen,
+        source_concurrency: of_source.concurrency,
         input,
         output,
     };

@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use toolpost_model::{
-    ArgumentMeaning, ClassFact, Declaration, EffectClass, EffectOrigin, Interface, Lifecycle, Loading,
-    Requirements, Role, SandboxProfile, ToolId, ToolPattern,
+    ArgumentMeaning, ClassFact, Declaration, EffectClass, EffectOrigin, Interface, Interrupt, Lifecycle,
+    Loading, Requirements, Role, SandboxProfile, ToolId, ToolPattern,
 };
 
 use super::{CatalogNotice, Entry};
@@ -37,6 +37,14 @@ pub struct ToolSettings {
     pub approval_required: Option<bool>,
     /// What a surface must offer before it shows the tool.
     pub requires: Option<Requirements>,
+    /// Calls of it that run at the same time, in all sessions together.
+    pub concurrency: Option<usize>,
+    /// Whether its calls run alone in their session: the operator knows better than the tool.
+    pub exclusive: Option<bool>,
+    /// How often a call that may be run again is tried again after a failure that may pass.
+    pub retries: Option<u32>,
+    /// What becomes of a running call when others of its batch are canceled.
+    pub interrupt: Option<Interrupt>,
     /// Arguments kept out of every record, as JSON pointers, beside those the schema marks.
     pub sensitive: Vec<String>,
     /// What confines its processes, where that is stricter than what confines them anyway.
@@ -147,11 +155,12 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
     if let Some(required) = settings.approval_required {
         interface.permission.approval_required = required;
     }
-    let meanings = &mut interface.permission.arguments;
-    for meaning in &settings.arguments {
-        meanings.retain(|own| own.pointer != meaning.pointer);
-        meanings.push(meaning.clone());
-    }
+    let execution = &mut interface.execution;
+    execution.retries = settings.retries.unwrap_or(execution.retries);
+    execution.interrupt = settings.interrupt.unwrap_or(execution.interrupt);
+    let (meant, meanings) = (&settings.arguments, &mut interface.permission.arguments);
+    meanings.retain(|own| !meant.iter().any(|meaning| meaning.pointer == own.pointer));
+    meanings.extend(meant.iter().cloned());
 }
 
 /// The schema as a caller should see it: what is filled in need not be sent. The values themselves are not told, since

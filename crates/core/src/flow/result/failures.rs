@@ -222,7 +222,7 @@ pub(crate) fn queue_full(full: &QueueFull) -> Ending {
             format!("the queue is full: {full} (setting `limits.queue`)")
         }
         // No retry from the same place can help.
-        QueueFull::HeldAbove { .. } => {
+        QueueFull::HeldAbove { .. } | QueueFull::Circle => {
             return Failure::new(ErrorClass::RateLimited, format!("the call cannot run here: {full}"))
                 .outcome(Outcome::Rejected)
                 .ends();
