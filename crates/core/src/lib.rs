@@ -36,13 +36,18 @@ pub use catalog::{
     SourceTrust, Surface, ToolFilter, ToolSettings, Violation,
 };
 pub use flow::{
-    hooks::{Hook, HookCall, HookError, HookVerdict, InputMutation},
+    approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},
+    hooks::{
+        Concern, ConcernError, Hook, HookCall, HookDeed, HookError, HookEvent, HookOutput, HookRun,
+        HookStanding, InputMutation, Opinion, OutputMutation,
+    },
     invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
     permission::{Facts, Policy, PolicyEngine},
     scheduling::SchedulerLimits,
 };
 pub use host::{
-    Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits, SessionError, StatusWord,
+    ApprovalError, Decided, Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits,
+    SessionError, StatusWord,
 };
 pub use record::{
     journal::{

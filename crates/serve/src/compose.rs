@@ -180,10 +180,12 @@ fn limits(config: &HostConfig) -> Limits {
         },
         deadline: limits.deadline,
         deadline_ceiling: limits.deadline_ceiling,
+        approvals: Limits::default().approvals,
         inline_chars: limits.inline_chars,
         argument_bytes: limits.argument_bytes,
         sessions: limits.sessions,
         session_idle: limits.session_idle,
+        ..Limits::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use toolpost_model::{Decision, Effects, Outcome, Stage, ToolError, ToolId, Visibility};
 
-use crate::flow::{invocation::Call, result::Ending};
+use crate::flow::{hooks::HookRun, invocation::Call, result::Ending};
 
 /// What would happen to a call.
 #[derive(Clone, Debug, Serialize)]
@@ -21,11 +21,17 @@ pub struct Explanation {
     /// What it would touch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,
+    /// What hooks did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookRun>,
     /// What was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// Whether it would run.
+    /// Whether it would run without anybody being asked.
     pub would_run: bool,
+    /// Whether a person would be asked.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub would_ask: bool,
     /// How it would end before running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -42,14 +48,17 @@ pub(crate) fn explain(call: Call, visibility: Option<Visibility>) -> Explanation
         }
         Some(Ending::Output(_)) | None => (None, None),
     };
+    let would_ask = outcome.is_none() && call.stage == Stage::AwaitApproval;
     Explanation {
         tool: call.live.tool.clone(),
         tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
         visibility,
         stages: call.transitions.iter().map(|transition| transition.stage).collect(),
         effects: call.effects,
+        hooks: call.hooks.runs,
         decision: call.decision,
-        would_run: outcome.is_none(),
+        would_run: outcome.is_none() && !would_ask,
+        would_ask,
         outcome,
         error,
     }

@@ -37,10 +37,11 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
         Err(ending) => return Step::End(ending),
     };
     call.resolved = Some(Resolved { surface: surface.id().clone(), entry: Arc::clone(entry), source });
+    // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
+    let passed_before = way == Way::Recovered || call.asking.earlier.is_some();
     match visibility {
         Visibility::Loaded => Step::Next(Stage::Parse),
-        // A recovered call passed this check in its first life; what its session had seen died with the host.
-        Visibility::Deferred if way == Way::Recovered || host.is_shown(&call.session, entry) => {
+        Visibility::Deferred if passed_before || host.is_shown(&call.session, entry) => {
             Step::Next(Stage::Parse)
         }
         Visibility::Deferred => Step::End(result::schema_not_loaded(entry.name())),
@@ -60,7 +61,7 @@ fn denied_outright(host: &Inner, call: &mut Call) -> Ending {
     let Some(resolved) = &call.resolved else { return result::internal("a hidden tool that was not found") };
     let effects = Effects::of(resolved.entry.fixed_class().unwrap_or(EffectClass::Unknown));
     let declaration = resolved.entry.declaration();
-    let decision = host.policy.decide(&Facts {
+    let decision = host.engine(&call.session).decide(&Facts {
         declaration,
         input: None,
         effects: &effects,
@@ -155,7 +156,7 @@ pub(super) async fn observe(host: &Inner, call: &mut Call, way: Way) -> Step {
         // A hook may take its time.
         Way::Live(Acknowledged::OnceOnRecord) => !host.hooks.is_empty() || host.journal_failing(),
         Way::Live(Acknowledged::AtTheEnd) => host.journal_failing(),
-        Way::Recovered | Way::Dry => false,
+        Way::Recovered | Way::Resumed | Way::Dry => false,
     };
     if early && let Err(ending) = accept(host, call).await {
         return Step::End(ending);

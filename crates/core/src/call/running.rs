@@ -9,7 +9,7 @@ use toolpost_model::{CallContext, Stage, ToolCall};
 
 use super::{
     Step, Way, lost_its_way, nested,
-    permitting::effects,
+    permitting::{self, effects},
     prepare::{accept, owes_acknowledgement},
     waiting::{out_of_patience, time_left},
 };
@@ -117,6 +117,7 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
         call.on_record = OnRecord::Started;
         call.live.accepted();
     }
+    permitting::spend(call);
     let (began, live) = (Instant::now(), Arc::clone(&call.live));
     let context = CallContext::new(Arc::new(nested::Port::of(host, call, &effects, began + limit)));
     let work = source.execute(entry.id(), ToolCall { input, context });

@@ -86,6 +86,9 @@ pub enum CatalogNotice {
     /// A source could not list its tools.
     #[error("{0}")]
     Source(String),
+    /// What was remembered from approvals could not be read.
+    #[error("nothing that was remembered from approvals counts: {0}")]
+    RememberedRules(String),
 }
 
 impl Entry {

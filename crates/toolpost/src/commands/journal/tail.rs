@@ -96,7 +96,10 @@ fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
         RecordKind::HostStarted => format!("version {}", text("/version")),
         RecordKind::SessionOpened => format!("for {}", text("/principal")),
         RecordKind::SessionClosed => String::new(),
-        RecordKind::Accepted | RecordKind::Started => named(&body),
+        RecordKind::Accepted | RecordKind::Asked | RecordKind::Started => named(&body),
+        RecordKind::Decided => {
+            format!("{} {} by {}", named(&body), text("/verdict/decision"), printable(text("/by")))
+        }
         RecordKind::Ended => {
             let outcome = text("/result/outcome");
             let style = if matches!(outcome, "succeeded" | "partial") { GREEN } else { RED };
