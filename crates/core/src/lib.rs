@@ -32,8 +32,8 @@ mod session;
 
 pub use call::{Answer, CallHandle, Standing, explain::Explanation};
 pub use catalog::{
-    Catalog, CatalogNotice, Entry, Listing, OperatorSettings, Schema, SchemaError, Surface, ToolFilter,
-    ToolSettings, Violation,
+    Catalog, CatalogNotice, Entry, Listing, OperatorSettings, Schema, SchemaError, SourceSettings,
+    SourceTrust, Surface, ToolFilter, ToolSettings, Violation,
 };
 pub use flow::{
     approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},

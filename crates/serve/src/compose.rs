@@ -5,14 +5,15 @@
 mod native;
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use toolpost_config::{ApprovalsConfig, HostConfig};
+use toolpost_config::{ApprovalsConfig, HostConfig, SourceConfig, ToolIndex};
 use toolpost_core::{
     Approvals, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
-    RuleProblem, SchedulerLimits, ToolSettings,
+    RuleProblem, SchedulerLimits, SourceSettings, SourceTrust, ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_store::{
@@ -165,7 +166,7 @@ pub(crate) async fn host_on(
     let mut builder = Host::builder()
         .policy(policy(config)?)
         .limits(limits(config))
-        .settings(Configured(config.clone()))
+        .settings(Configured::of(config))
         .require_shown(config.discovery.require_shown)
         .redactor(KnownSecrets::new(
             parts.secrets.iter().map(|(kind, value)| (kind.as_str(), value.as_str())),
@@ -220,25 +221,70 @@ fn limits(config: &HostConfig) -> Limits {
     }
 }
 
-/// The configuration's `tools` section: what is set by name and what is set by id count together.
-struct Configured(HostConfig);
+/// The configuration's `tools` and `sources`.
+pub(crate) struct Configured {
+    index: ToolIndex,
+    names: Vec<String>,
+    sources: BTreeMap<String, SourceConfig>,
+}
+
+impl Configured {
+    pub(crate) fn of(config: &HostConfig) -> Self {
+        let tables = [&config.tools, &config.policy_tools, &config.restricted_tools];
+        let names: BTreeSet<&String> = tables.into_iter().flat_map(|table| table.keys()).collect();
+        Self {
+            index: config.tool_index(),
+            names: names.into_iter().cloned().collect(),
+            sources: config.sources.clone(),
+        }
+    }
+}
 
 impl OperatorSettings for Configured {
-    fn of(&self, tool: &ToolId) -> Option<ToolSettings> {
-        let set = self.0.settings_for(tool);
-        (set != toolpost_config::ToolSettings::default()).then_some(ToolSettings {
-            enabled: Some(set.enabled),
+    fn of(&self, tool: &ToolId, source: &str) -> Option<ToolSettings> {
+        let set = self.index.of(tool, source);
+        Some(ToolSettings {
+            enabled: set.enabled,
+            hidden: set.hidden.unwrap_or_default(),
+            name: set.name,
             deferred: set.deferred,
             timeout: set.timeout,
+            ceiling: set.ceiling,
             class: set.class,
+            idempotent: set.idempotent,
             max_inline_chars: set.max_inline_chars,
+            argument_bytes: set.argument_bytes,
             approval_required: set.approval_required,
             requires: set.requires,
-            ..ToolSettings::default()
+            concurrency: set.concurrency,
+            exclusive: set.exclusive,
+            retries: set.retries,
+            interrupt: set.interrupt,
+            sensitive: set.sensitive,
+            sandbox: set.sandbox,
+            defaults: set.defaults,
+            arguments: set.arguments,
         })
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.tools.keys().cloned().collect()
+        self.names.clone()
+    }
+
+    fn source(&self, name: &str) -> SourceSettings {
+        let Some(set) = self.sources.get(name) else { return SourceSettings::default() };
+        SourceSettings {
+            trust: set.trust.map(|trust| match trust {
+                toolpost_config::SourceTrust::None => SourceTrust::None,
+                toolpost_config::SourceTrust::Claims => SourceTrust::Claims,
+                toolpost_config::SourceTrust::Full => SourceTrust::Full,
+            }),
+            hidden: set.hidden.unwrap_or_default(),
+            concurrency: set.concurrency,
+        }
+    }
+
+    fn source_names(&self) -> Vec<String> {
+        self.sources.keys().cloned().collect()
     }
 }

@@ -32,7 +32,7 @@ impl Merge<'_> {
         }
         match self.layer.standing {
             Standing::Trusted => granted.push(new.value),
-            Standing::Untrusted => self.ignored(key, new.at, &format!("{key}: {shown}")),
+            Standing::Untrusted | Standing::LastGood => self.ignored(key, new.at, &format!("{key}: {shown}")),
         }
     }
 
@@ -84,7 +84,7 @@ impl Merge<'_> {
 
     fn credentials(&mut self, known: &mut Vec<CredentialConfig>, written: &[Located<CredentialConfig>]) {
         for Located { value: credential, at } in written {
-            if self.layer.standing == Standing::Untrusted {
+            if self.layer.standing != Standing::Trusted {
                 let what = format!("network.credentials: {}", credential.name);
                 self.ignored("network.credentials", *at, &what);
                 continue;
@@ -118,7 +118,7 @@ impl Merge<'_> {
                     commands.retain(|earlier| earlier.name != command.name);
                     commands.push(command.clone());
                 }
-                Standing::Untrusted => {
+                Standing::Untrusted | Standing::LastGood => {
                     self.ignored("commands", *at, &format!("commands: {}", shown(&command.name)));
                 }
             }
