@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod acknowledging;
+mod background;
+mod batches;
 mod discovery;
 mod failing_journal;
 mod hooks;
