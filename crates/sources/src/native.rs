@@ -1,5 +1,6 @@
 //! The native tools: code of this host, so what they say of their effects is taken at its word.
 
+mod calls;
 mod children;
 mod code;
 mod command;
@@ -79,6 +80,7 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     let code = program.map(|program| CodeTools::new(code, program, Arc::clone(&children)));
     tools.extend(code.iter().flat_map(CodeTools::tools));
     tools.extend(command::tools(&children, &processes, commands)?);
+    tools.extend(calls::tools());
     tools.push(Arc::new(echo::tool()));
     Ok(ToolSet::new("native", tools).when_session_closes(move |session| {
         processes.close(session);

@@ -3,6 +3,8 @@
 
 mod acknowledging;
 mod approvals;
+mod background;
+mod batches;
 mod discovery;
 mod failing_journal;
 mod hooks;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up should stop")]
 
 mod apply_patch;
+mod calls;
 mod commands;
 mod declarations;
 mod delete_file;
