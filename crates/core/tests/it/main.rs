@@ -10,4 +10,5 @@ mod pipeline;
 mod recovery;
 mod redaction;
 mod repeats;
+mod rules;
 mod stopping;
