@@ -13,5 +13,6 @@ mod pipeline;
 mod recovery;
 mod redaction;
 mod repeats;
+mod rules;
 mod settings;
 mod stopping;
