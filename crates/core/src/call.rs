@@ -20,6 +20,7 @@ use futures_util::FutureExt as _;
 
 use toolpost_model::{Effects, ErrorClass, Stage, ToolResult};
 
+pub(crate) use answer::OnDrop;
 pub use answer::{Answer, CallHandle, Standing};
 
 use crate::{

@@ -2,6 +2,7 @@
 
 mod builder;
 mod calls;
+mod invocations;
 mod sessions;
 
 use std::{
@@ -21,7 +22,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolpost_model::{InvocationId, RequestId, SessionId, Source, SourceError, SurfaceRequest};
 
 pub use builder::{HostBuilder, HostError};
-pub use calls::{Earlier, InvocationView, StatusWord};
+pub use calls::Earlier;
+pub(crate) use invocations::Sight;
+pub use invocations::{InvocationView, StatusWord};
 pub use sessions::SessionError;
 
 use crate::{
@@ -101,6 +104,8 @@ pub struct Host {
 
 pub(crate) struct Inner {
     pub(crate) sources: Vec<Arc<dyn Source>>,
+    /// How many calls of each source run at the same time, in the order of the sources.
+    pub(crate) source_limits: Vec<Option<usize>>,
     pub(crate) policy: Arc<dyn PolicyEngine>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) journal: Arc<dyn Journal>,

@@ -56,6 +56,6 @@ pub use source::{
 };
 pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};
-pub use tool::{CallContext, CallPort, CallableTool, DynTool, NestedCall, Tool, ToolCall};
+pub use tool::{CallContext, CallPort, CallReport, CallableTool, DynTool, NestedCall, Tool, ToolCall};
 pub use tool_set::ToolSet;
 pub use variable::never_passed;

@@ -1,12 +1,17 @@
 //! What a tool author implements.
 
-use std::{future::Future, path::Path, sync::Arc, time::Instant};
+use std::{
+    future::Future,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::Value;
 
 use crate::{
     Access, BoxFuture, CallInput, Content, Declaration, Effects, ErrorClass, EventBody, InvocationId,
-    LogLevel, OutputChunk, Principal, Progress, Refusal, SessionId, ToolFailure, ToolId, ToolOutput,
+    LogLevel, OutputChunk, Principal, Progress, Refusal, SessionId, Stage, ToolFailure, ToolId, ToolOutput,
     ToolResult,
 };
 
@@ -132,6 +137,38 @@ pub trait CallPort: Send + Sync {
             format!("`{}` cannot be called from here: there is no host around this call", call.tool);
         Box::pin(std::future::ready(Err(ToolFailure::of(ErrorClass::UnknownTool, message).untouched())))
     }
+
+    /// Where another call of the same principal stands, once it has ended or `wait` is over.
+    fn look_at_call(
+        &self,
+        id: InvocationId,
+        wait: Duration,
+    ) -> BoxFuture<'_, Result<CallReport, ToolFailure>> {
+        let _ = wait;
+        Box::pin(std::future::ready(Err(no_such_call(id))))
+    }
+
+    /// Tells another call of the same principal to stop, and where it stood. One that has ended stays as it is.
+    fn cancel_call(&self, id: InvocationId) -> BoxFuture<'_, Result<CallReport, ToolFailure>> {
+        Box::pin(std::future::ready(Err(no_such_call(id))))
+    }
+}
+
+fn no_such_call(id: InvocationId) -> ToolFailure {
+    ToolFailure::invalid(format!("no call `{id}` is known: there is no host around this call"))
+}
+
+/// Where another call stands.
+#[derive(Clone, Debug)]
+pub struct CallReport {
+    /// The call.
+    pub invocation_id: InvocationId,
+    /// The tool as it was asked for, where that is on record.
+    pub tool: Option<String>,
+    /// Where it is, while it is under way.
+    pub stage: Option<Stage>,
+    /// Its result, once it has ended. Neither stage nor result: it began, and its end could not be recorded.
+    pub result: Option<ToolResult>,
 }
 
 /// A tool that a running call may call.
@@ -218,6 +255,16 @@ impl CallContext {
     /// its parent. Its end, good or bad, is the result; an error means that it was never made.
     pub async fn call_tool(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
         self.0.call_tool(call).await
+    }
+
+    /// Where another call of the same principal stands, once it has ended or `wait` is over.
+    pub async fn look_at_call(&self, id: InvocationId, wait: Duration) -> Result<CallReport, ToolFailure> {
+        self.0.look_at_call(id, wait).await
+    }
+
+    /// Tells another call of the same principal to stop, and where it stood.
+    pub async fn cancel_call(&self, id: InvocationId) -> Result<CallReport, ToolFailure> {
+        self.0.cancel_call(id).await
     }
 
     /// Says how far the work got.

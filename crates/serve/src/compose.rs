@@ -200,6 +200,7 @@ impl OperatorSettings for Configured {
             max_inline_chars: set.max_inline_chars,
             approval_required: set.approval_required,
             requires: set.requires,
+            ..ToolSettings::default()
         })
     }
 

@@ -216,6 +216,8 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
         patience: None,
         listener: None,
         acknowledged: Acknowledged::Early,
+        batch: None,
+        background: true,
     };
     let live = Arc::new(LiveCall::new(open.id, &request, host.redactor.clone()));
     let mut call = Call::new(live, request, open.request.take());

@@ -24,6 +24,10 @@ pub struct Entry {
     pub(crate) origin: EffectOrigin,
     /// The operator's deadline for it: nobody gets more.
     pub(crate) timeout: Option<Duration>,
+    /// How many of its calls the operator lets run at the same time.
+    pub(crate) concurrency: Option<usize>,
+    /// Whether the operator says that its calls run alone in their session, or need not.
+    pub(crate) exclusive: Option<bool>,
     input: Schema,
     output: Option<Schema>,
 }
@@ -145,10 +149,18 @@ pub(super) fn admit(
     };
     let input = Schema::new(Arc::clone(&declaration.input.schema)).map_err(bad_schema)?;
     let output = declaration.output.schema.clone().map(Schema::new).transpose().map_err(bad_schema)?;
-    let by_operator = chosen.as_ref().is_some_and(|settings| settings.class.is_some());
-    let timeout = chosen.and_then(|settings| settings.timeout);
-    let origin = if by_operator { EffectOrigin::Operator } else { from.origin };
-    let entry = Entry { declaration, name: name.into(), source: from.source, origin, timeout, input, output };
+    let chosen = chosen.unwrap_or_default();
+    let entry = Entry {
+        declaration,
+        name: name.into(),
+        source: from.source,
+        origin: if chosen.class.is_some() { EffectOrigin::Operator } else { from.origin },
+        timeout: chosen.timeout,
+        concurrency: chosen.concurrency,
+        exclusive: chosen.exclusive,
+        input,
+        output,
+    };
     Ok((entry, dropped))
 }
 

@@ -2,7 +2,9 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use toolpost_model::{ClassFact, Declaration, EffectClass, Lifecycle, Loading, Requirements, ToolId};
+use toolpost_model::{
+    ClassFact, Declaration, EffectClass, Interrupt, Lifecycle, Loading, Requirements, ToolId,
+};
 
 use super::CatalogNotice;
 
@@ -23,6 +25,14 @@ pub struct ToolSettings {
     pub approval_required: Option<bool>,
     /// What a surface must offer before it shows the tool.
     pub requires: Option<Requirements>,
+    /// Calls of it that run at the same time, in all sessions together.
+    pub concurrency: Option<usize>,
+    /// Whether its calls run alone in their session: the operator knows better than the tool.
+    pub exclusive: Option<bool>,
+    /// How often a call that may be run again is tried again after a failure that may pass.
+    pub retries: Option<u32>,
+    /// What becomes of a running call when others of its batch are canceled.
+    pub interrupt: Option<Interrupt>,
 }
 
 /// The operator's settings, asked for each tool when the catalog is built.
@@ -62,6 +72,9 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
     if let Some(required) = settings.approval_required {
         interface.permission.approval_required = required;
     }
+    let execution = &mut interface.execution;
+    execution.retries = settings.retries.unwrap_or(execution.retries);
+    execution.interrupt = settings.interrupt.unwrap_or(execution.interrupt);
     if let Some(requires) = &settings.requires {
         declaration.requires = requires.clone();
     }

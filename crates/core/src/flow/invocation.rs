@@ -11,13 +11,13 @@ use std::{
 use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
+    BatchPlace, CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
     PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
     Transition, Vote,
 };
 
 use crate::{
-    call::Answer,
+    call::{Answer, OnDrop},
     catalog::Entry,
     flow::{
         hooks::{HookRun, InputMutation, OutputMutation},
@@ -54,6 +54,11 @@ pub struct CallRequest {
     pub listener: Option<Arc<dyn Listener>>,
     /// Whether the caller hears of the call before its end, so that accepting it must be on record first.
     pub acknowledged: Acknowledged,
+    /// Its place among the calls of one turn: what it waits for, and what its failure means for the others.
+    pub batch: Option<BatchPlace>,
+    /// The caller does not wait for it: it outlives its handle and its caller's patience, and its end is asked for by
+    /// its id. What ends it early is a cancellation, its deadline or the end of its session.
+    pub background: bool,
 }
 
 impl CallRequest {
@@ -70,7 +75,21 @@ impl CallRequest {
             patience: None,
             listener: None,
             acknowledged: Acknowledged::AtTheEnd,
+            batch: None,
+            background: false,
         }
+    }
+
+    /// When its caller hears of it. That a call goes on in the background is something to hear before its end.
+    pub(crate) fn told(&self) -> Acknowledged {
+        match self.acknowledged {
+            Acknowledged::AtTheEnd if self.background => Acknowledged::OnceOnRecord,
+            told => told,
+        }
+    }
+
+    pub(crate) fn on_drop(&self) -> OnDrop {
+        if self.background { OnDrop::LetGoOn } else { OnDrop::Cancel }
     }
 }
 
@@ -178,6 +197,7 @@ pub(crate) struct LiveCall {
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<Vec<String>>,
     accepted: SetOnce<()>,
+    over: SetOnce<()>,
 }
 
 impl LiveCall {
@@ -199,6 +219,7 @@ impl LiveCall {
             redactor,
             secrets: Mutex::default(),
             accepted: SetOnce::new(),
+            over: SetOnce::new(),
         }
     }
 
@@ -221,6 +242,15 @@ impl LiveCall {
 
     pub(crate) async fn wait_accepted(&self) {
         self.accepted.wait().await;
+    }
+
+    /// The call is not known as running any more: what is to be known of it is on record.
+    pub(crate) fn over(&self) {
+        let _ = self.over.set(());
+    }
+
+    pub(crate) async fn wait_over(&self) {
+        self.over.wait().await;
     }
 
     pub(crate) fn say_queued(&self) {
@@ -347,8 +377,8 @@ pub(crate) enum OnRecord {
 #[derive(Clone)]
 pub(crate) struct Parent {
     pub(crate) id: InvocationId,
-    /// How many calls stand above.
-    pub(crate) depth: usize,
+    /// The calls from the outermost one down to it.
+    pub(crate) line: Vec<InvocationId>,
     /// Nothing it makes outlasts it.
     pub(crate) deadline: Instant,
     /// What it and the calls above it hold.
@@ -394,7 +424,7 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn new(live: Arc<LiveCall>, request: CallRequest, key: Option<RequestKey>) -> Self {
         Self {
-            patience: request.patience.map(|patience| live.began + patience),
+            patience: request.patience.filter(|_| !request.background).map(|patience| live.began + patience),
             live,
             parent: None,
             session: request.session,

@@ -29,6 +29,7 @@ pub struct HostBuilder {
     redactor: Arc<dyn Redactor>,
     limits: Limits,
     settings: Box<dyn OperatorSettings>,
+    source_limits: HashMap<String, usize>,
     require_shown: bool,
 }
 
@@ -50,6 +51,7 @@ impl HostBuilder {
             redactor: Arc::new(KnownSecrets::default()),
             limits: Limits::default(),
             settings: Box::new(HashMap::<String, ToolSettings>::new()),
+            source_limits: HashMap::new(),
             require_shown: true,
         }
     }
@@ -116,6 +118,13 @@ impl HostBuilder {
         self
     }
 
+    /// How many calls of one source's tools run at the same time, by the source's name.
+    #[must_use]
+    pub fn source_limit(mut self, source: impl Into<String>, concurrency: usize) -> Self {
+        self.source_limits.insert(source.into(), concurrency);
+        self
+    }
+
     /// Whether a deferred tool must be shown in a session before it can be called there.
     #[must_use]
     pub fn require_shown(mut self, require: bool) -> Self {
@@ -126,7 +135,9 @@ impl HostBuilder {
     /// Lists the sources, ends what the last host left open, and starts.
     pub async fn build(self) -> Result<Host, HostError> {
         let (empty, _) = Catalog::build(Vec::new(), &HashMap::new());
+        let limit_of = |source: &Arc<dyn Source>| self.source_limits.get(source.name()).copied();
         let inner = Arc::new(Inner {
+            source_limits: self.sources.iter().map(limit_of).collect(),
             scheduler: Scheduler::new(self.limits.scheduler),
             sources: self.sources,
             policy: self.policy,

@@ -1,4 +1,4 @@
-//! Starting, watching and canceling calls.
+//! Starting calls and giving their answers to whoever waits for them.
 
 use std::{
     borrow::Cow,
@@ -7,14 +7,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use serde::Serialize;
-use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
-use toolpost_model::{
-    BoxFuture, InvocationId, ModelInput, Outcome, Principal, RequestId, Role, SessionId, Stage,
-};
+use toolpost_model::{BoxFuture, InvocationId, ModelInput, Outcome, RequestId, SessionId, Stage};
 
 use super::{Host, Inner, lock};
 use crate::{
@@ -29,36 +25,6 @@ use crate::{
     },
     session::{Claimed, Session, UnderWay},
 };
-
-/// Where a call stands.
-#[derive(Clone, Debug, Serialize)]
-pub struct InvocationView {
-    /// The call.
-    pub invocation_id: InvocationId,
-    /// In one word.
-    pub status: StatusWord,
-    /// The tool as asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-    /// Where it is, while it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage: Option<Stage>,
-    /// The result, once it ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<Box<RawValue>>,
-}
-
-/// Where a call stands, in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StatusWord {
-    /// On its way.
-    Running,
-    /// Over.
-    Ended,
-    /// Begun, and its end could not be written.
-    Unknown,
-}
 
 /// SHA-256 of tool and arguments: what makes two requests the same.
 fn digest(tool: &str, input: &ModelInput) -> [u8; 32] {
@@ -176,10 +142,10 @@ impl Host {
             let ending = result::canceled_before_start(CancelReason::SessionClosed);
             return self.ended(live, request, ending).await;
         }
-        let way = Way::Live(request.acknowledged);
+        let (way, on_drop) = (Way::Live(request.told()), request.on_drop());
         let Some(id) = request.request_id.clone() else {
             let answer = inner.spawn(Call::new(Arc::clone(&live), request, None), way);
-            return CallHandle::own(live, answer);
+            return CallHandle::own(live, answer, on_drop);
         };
         let key = RequestKey { digest: digest(&request.tool, &request.input), id: inner.recordable(id) };
         let (shared, under_way) = watch::channel(None);
@@ -201,7 +167,7 @@ impl Host {
             Ok(Repeat::First) => {
                 claim.keep();
                 let call = Call::new(Arc::clone(&live), request, Some(key));
-                return CallHandle::own(live, inner.spawn_claimed(call, way, Some(shared)));
+                return CallHandle::own(live, inner.spawn_claimed(call, way, Some(shared)), on_drop);
             }
             Ok(Repeat::Of(answer)) => {
                 shared.send_replace(Some(Arc::clone(&answer)));
@@ -272,10 +238,11 @@ impl Host {
     ///
     /// A call without a request id runs in the caller's own task, which spares a hand-over between threads.
     /// Should the caller stop waiting, the call is told to stop and finishes in a task of its own, so that it
-    /// still gets its end.
+    /// still gets its end. A call in the background is waited for too, and goes on where the caller does not wait.
     pub async fn call(&self, request: CallRequest) -> Arc<Answer> {
         let inner = &self.inner;
-        if request.request_id.is_some() || inner.state.closing.is_cancelled() || request.session.is_ended() {
+        let elsewhere = request.request_id.is_some() || request.background;
+        if elsewhere || inner.state.closing.is_cancelled() || request.session.is_ended() {
             return self.start(request).await.answer().await;
         }
         request.session.touch();
@@ -303,51 +270,6 @@ impl Host {
         let mut call = Call::new(live, request, None);
         rehearse(&self.inner, &mut call).await;
         explain::explain(call, visibility)
-    }
-
-    /// Tells a running call to stop. `false`: it is not running, or not this caller's.
-    pub fn cancel(&self, id: InvocationId, principal: &Principal) -> bool {
-        let call = lock(&self.inner.state.running).get(&id).cloned();
-        match call.filter(|call| call.is_visible_to(principal)) {
-            Some(call) => {
-                call.cancel(CancelReason::Requested);
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Where a call stands. Agents see their own only.
-    pub async fn invocation(
-        &self,
-        id: InvocationId,
-        principal: &Principal,
-    ) -> Result<Option<InvocationView>, JournalError> {
-        let live = lock(&self.inner.state.running).get(&id).cloned();
-        if let Some(live) = live {
-            return Ok(live.is_visible_to(principal).then(|| InvocationView {
-                invocation_id: id,
-                status: StatusWord::Running,
-                tool: Some(live.tool.clone()),
-                stage: Some(live.stage()),
-                result: None,
-            }));
-        }
-        let rows = self.inner.journal.records_of(id).await?;
-        let mut ways =
-            rows.iter().filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
-        let Some(mut first) = ways.next() else {
-            return Ok(None);
-        };
-        let Some(call) = first.call.take() else {
-            return Ok(None);
-        };
-        if principal.role != Role::Operator && call.principal() != *principal {
-            return Ok(None);
-        }
-        let result = ways.next_back().unwrap_or(first).result;
-        let status = if result.is_some() { StatusWord::Ended } else { StatusWord::Unknown };
-        Ok(Some(InvocationView { invocation_id: id, status, tool: Some(call.tool), stage: None, result }))
     }
 }
 
@@ -381,6 +303,7 @@ impl Drop for Running {
         self.live.accepted();
         drop(self.live.take_listener());
         lock(&self.host.state.running).remove(&self.live.id);
+        self.live.over();
         self.session.running.fetch_sub(1, Ordering::Relaxed);
         if let Some(id) = &self.request {
             self.session.release(id);
@@ -456,14 +379,4 @@ enum Repeat {
     Of(Arc<Answer>),
     Conflict,
     Lost,
-}
-
-impl LiveCall {
-    fn is_visible_to(&self, principal: &Principal) -> bool {
-        principal.role == Role::Operator || self.principal() == principal
-    }
-
-    pub(super) fn is_of(&self, session: &SessionId) -> bool {
-        self.session_id() == session
-    }
 }

@@ -152,7 +152,7 @@ async fn start(
     }
     let mut handle = peer.host().start(call).await;
     match handle.standing() {
-        Standing::UnderWay => {
+        Standing::UnderWay | Standing::Backgrounded => {
             // Whoever reads the stream next gets the answer, so nobody leaving ends the call.
             handle.detach();
             if told_early {
