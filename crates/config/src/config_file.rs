@@ -3,6 +3,7 @@
 
 mod code;
 mod commands;
+mod hooks;
 mod network;
 mod roots;
 mod sandbox;
@@ -17,6 +18,7 @@ use crate::{ByteSize, ConfigDuration, Located, RuleEntry};
 
 pub use code::CodeSection;
 pub use commands::{CommandEntry, CommandOutput, ParameterEntry, ParameterType};
+pub use hooks::HookEntry;
 pub use network::{CredentialEntry, NetworkSection};
 pub use roots::{ProtectSection, RootAccess, RootEntry};
 pub use sandbox::SandboxSection;
@@ -45,6 +47,8 @@ pub struct ConfigFile {
     pub code: CodeSection,
     /// Tools made of a command line, by their names.
     pub commands: BTreeMap<String, Located<CommandEntry>>,
+    /// Programs that look at calls, in their order.
+    pub hooks: Vec<Located<HookEntry>>,
     /// Settings of single tools, by name (`write_file`) or id (`files.write_file`).
     pub tools: BTreeMap<String, Located<ToolEntry>>,
     /// The HTTP listener.

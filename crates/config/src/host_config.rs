@@ -1,6 +1,7 @@
 //! The settings as used: resolved, checked, with every default filled in.
 
 mod commands;
+mod hooks;
 mod native;
 
 use std::{
@@ -13,6 +14,7 @@ use std::{
 use toolpost_model::{EffectClass, Mode, Requirements, Role, Rule, ToolId};
 
 pub use commands::{CommandConfig, ParameterConfig, ParameterKind, Piece, Template};
+pub use hooks::HookConfig;
 pub use native::{
     ChildVariables, CodeConfig, CredentialConfig, CredentialSource, NetworkConfig, ProtectConfig, RootConfig,
     SandboxConfig,
@@ -41,6 +43,8 @@ pub struct HostConfig {
     pub code: CodeConfig,
     /// Tools made of a command line.
     pub commands: Vec<CommandConfig>,
+    /// Programs that look at calls, in their order.
+    pub hooks: Vec<HookConfig>,
     /// What of the host's environment its children may see.
     pub environment: ChildVariables,
     /// Settings of single tools by name or id. Ask [`settings_for`](Self::settings_for), which knows both.

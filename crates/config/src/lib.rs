@@ -40,6 +40,7 @@ mod resolve;
 mod rule_entry;
 mod scalar;
 mod schema;
+mod several;
 mod size;
 mod snippet;
 mod yaml;
@@ -47,7 +48,7 @@ mod yaml;
 pub use a2e_host::{A2eCapability, A2eFace, A2eHostFile, A2ePlugin};
 pub use config_file::{
     A2eSection, AuditSection, CodeSection, CommandEntry, CommandOutput, ConfigFile, CredentialEntry,
-    DiscoverySection, HttpSection, LimitsSection, NetworkSection, ParameterEntry, ParameterType,
+    DiscoverySection, HookEntry, HttpSection, LimitsSection, NetworkSection, ParameterEntry, ParameterType,
     ProtectSection, RootAccess, RootEntry, SandboxSection, TokenEntry, ToolEntry,
 };
 pub use duration::{ConfigDuration, DurationError};
@@ -55,8 +56,8 @@ pub use error::{ConfigError, ConfigErrors};
 pub use file::read_config;
 pub use host_config::{
     A2eConfig, AuditConfig, ChildVariables, CodeConfig, CommandConfig, CredentialConfig, CredentialSource,
-    Discovery, HostConfig, HttpConfig, Limits, NetworkConfig, ParameterConfig, ParameterKind, Piece,
-    ProtectConfig, RootConfig, SandboxConfig, Template, TokenConfig, ToolSettings,
+    Discovery, HookConfig, HostConfig, HttpConfig, Limits, NetworkConfig, ParameterConfig, ParameterKind,
+    Piece, ProtectConfig, RootConfig, SandboxConfig, Template, TokenConfig, ToolSettings,
 };
 pub use layer::{Layer, Notice, Standing};
 pub use located::{Located, Position};
@@ -65,4 +66,5 @@ pub use reference::{config_example, config_reference};
 pub use rule_entry::{RuleEntry, RuleTable};
 pub use scalar::Scalar;
 pub use schema::config_schema;
+pub use several::Several;
 pub use size::{ByteSize, SizeError};

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::config_schema;
 
 /// Headings of the tables, with the schema each is made of and where its keys stand.
-const TABLES: [(&str, &str, &str); 18] = [
+const TABLES: [(&str, &str, &str); 19] = [
     ("Top level", "", ""),
     ("`rules`", "RuleTable", "Each entry is a line such as `ask class:write`, or a table of these keys."),
     ("`roots`", "RootEntry", "Each entry is a table of these keys."),
@@ -16,6 +16,7 @@ const TABLES: [(&str, &str, &str); 18] = [
     ("`code`", "CodeSection", ""),
     ("`commands`", "CommandEntry", "Under the name that the tool gets."),
     ("`commands.….parameters`", "ParameterEntry", "Under the parameter's name."),
+    ("`hooks`", "HookEntry", "Each entry is a table of these keys."),
     ("`tools`", "ToolEntry", "Under the name or id of a tool."),
     ("`tools.….requires`", "Requirements", ""),
     ("`http`", "HttpSection", ""),
@@ -27,7 +28,7 @@ const TABLES: [(&str, &str, &str); 18] = [
 ];
 
 /// Headings of the lists of words.
-const WORDS: [(&str, &str); 8] = [
+const WORDS: [(&str, &str); 10] = [
     ("Modes", "Mode"),
     ("Effects of rules", "Behavior"),
     ("Classes", "EffectClass"),
@@ -36,6 +37,8 @@ const WORDS: [(&str, &str); 8] = [
     ("Sandbox profiles", "SandboxProfile"),
     ("Types of parameters", "ParameterType"),
     ("Outputs of commands", "CommandOutput"),
+    ("Events of hooks", "HookEvent"),
+    ("Standings of hooks", "HookStanding"),
 ];
 
 /// Headings of the ways to write a value.

@@ -37,8 +37,7 @@ pub use catalog::{
 };
 pub use flow::{
     hooks::{
-        Concern, ConcernError, Hook, HookCall, HookDeed, HookError, HookEvent, HookOutput, HookRun,
-        HookStanding, InputMutation, Opinion, OutputMutation,
+        Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion, OutputMutation,
     },
     invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
     permission::{Facts, Policy, PolicyEngine},

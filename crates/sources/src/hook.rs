@@ -8,8 +8,8 @@ mod request;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use toolpost_core::{Concern, Hook, HookCall, HookError, HookEvent, HookOutput, HookStanding};
-use toolpost_model::{Access, BoxFuture, SandboxProfile, ToolResult};
+use toolpost_core::{Concern, Hook, HookCall, HookError, HookOutput};
+use toolpost_model::{Access, BoxFuture, HookEvent, HookStanding, SandboxProfile, ToolResult};
 use toolpost_sandbox::{Confines, Launcher, Root, Stderr, Stdin};
 
 use crate::native::{Child, ChildSettings, Children, EnvironmentRefusal, Workspace};

@@ -1,9 +1,9 @@
 //! A dry run, told: what would happen to a call, and why.
 
 use serde::Serialize;
-use toolpost_model::{Decision, Effects, Outcome, Stage, ToolError, ToolId, Visibility};
+use toolpost_model::{Decision, Effects, HookRun, Outcome, Stage, ToolError, ToolId, Visibility};
 
-use crate::flow::{hooks::HookRun, invocation::Call, result::Ending};
+use crate::flow::{invocation::Call, result::Ending};
 
 /// What would happen to a call.
 #[derive(Clone, Debug, Serialize)]

@@ -11,16 +11,16 @@ use std::{
 use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    BatchPlace, CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
-    PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    Transition, Vote,
+    BatchPlace, CallInput, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
+    ObservableInput, PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage,
+    SurfaceId, Transition, Vote,
 };
 
 use crate::{
     call::{Answer, OnDrop},
     catalog::Entry,
     flow::{
-        hooks::{HookRun, InputMutation, OutputMutation},
+        hooks::{InputMutation, OutputMutation},
         result::Ending,
         scheduling::Permit,
     },

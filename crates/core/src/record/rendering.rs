@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolpost_model::{
-    Arguments, Decision, Effects, InvocationId, ModelInput, Principal, PrincipalName, Role, SurfaceId,
-    SurfaceRequest, ToolId, Transition,
+    Arguments, Decision, Effects, HookRun, InvocationId, ModelInput, Principal, PrincipalName, Role,
+    SurfaceId, SurfaceRequest, ToolId, Transition,
 };
 
 use crate::{
     flow::{
-        hooks::{HookRun, InputMutation, OutputMutation},
+        hooks::{InputMutation, OutputMutation},
         invocation::{Call, OnRecord},
     },
     record::journal::{Record, RecordKind},

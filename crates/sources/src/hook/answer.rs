@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolpost_core::{HookError, HookEvent, HookOutput, Opinion};
-use toolpost_model::{Behavior, Content};
+use toolpost_core::{HookError, HookOutput, Opinion};
+use toolpost_model::{Behavior, Content, HookEvent};
 
 use super::process::Ran;
 
@@ -113,8 +113,8 @@ impl Answer {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use toolpost_core::{HookEvent, HookOutput};
-    use toolpost_model::Behavior;
+    use toolpost_core::HookOutput;
+    use toolpost_model::{Behavior, HookEvent};
     use toolpost_sandbox::Ended;
 
     use super::{Ran, read};

@@ -1,8 +1,8 @@
 //! What a hook's program reads from standard input: one JSON object, and then the end.
 
 use serde::Serialize;
-use toolpost_core::{HookCall, HookEvent};
-use toolpost_model::{InvocationId, ObservableInput, Principal, SessionId, ToolResult};
+use toolpost_core::HookCall;
+use toolpost_model::{HookEvent, InvocationId, ObservableInput, Principal, SessionId, ToolResult};
 
 #[derive(Serialize)]
 struct Request<'a> {
