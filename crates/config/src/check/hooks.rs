@@ -50,6 +50,7 @@ pub(super) fn check(
             tools: tools(&key("tools"), entry, complaints),
             when: when(&key("when"), entry, complaints),
             command: entry.command.value.iter().map(|word| word.value.clone()).collect(),
+            files: Vec::new(),
             standing: entry.standing.map(|standing| standing.value).unwrap_or_default(),
             timeout: entry.timeout.map(|timeout| timeout.value.into()),
             profile: entry.profile.map_or(HookConfig::PROFILE, |profile| profile.value),

@@ -15,8 +15,10 @@ pub struct HookConfig {
     pub tools: Vec<ToolPattern>,
     /// Of those only the calls that this fits.
     pub when: Option<Selector>,
-    /// The program and its arguments. Never empty; files of its own are whole paths where the layer has a folder.
+    /// The program and its arguments. Never empty.
     pub command: Vec<String>,
+    /// The files among them that were written relative to the configuration.
+    pub files: Vec<PathBuf>,
     /// What its failure means.
     pub standing: HookStanding,
     /// How long it may take; the host says where it does not.

@@ -30,6 +30,7 @@ fn what_is_left_out_has_its_default() {
         tools: Vec::new(),
         when: None,
         command: vec!["logger".to_owned()],
+        files: Vec::new(),
         standing: HookStanding::Ordinary,
         timeout: None,
         profile: SandboxProfile::ReadOnly,
@@ -62,6 +63,7 @@ fn only_words_that_begin_as_relative_paths_are_files() {
     let text = "hooks: [{ name: x, event: before, command: [../bin/x, ./a b, c/d, /e, -f=./g, .] }]";
     let (hooks, _) = resolved(&[layer(text, Standing::Trusted).relative_to("/etc/host")]);
     assert_eq!(hooks[0].command, ["/etc/host/../bin/x", "/etc/host/a b", "c/d", "/e", "-f=./g", "."]);
+    assert_eq!(hooks[0].files, ["/etc/host/../bin/x", "/etc/host/a b"].map(PathBuf::from));
 }
 
 #[test]

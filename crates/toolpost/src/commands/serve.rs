@@ -14,6 +14,7 @@ use crate::{
     cli::{FaceArgs, PlaceArgs, PolicyArgs},
     environment,
     exit::{Exit, UsageError},
+    hooks,
     settings::{self, Settings},
     terminal::{self, BOLD, DIM, GREEN, YELLOW, styled},
 };
@@ -172,6 +173,9 @@ async fn banner(server: &Server, settings: &Settings, kept: bool) {
         "sandbox",
         format!("{}{required}; `toolpost doctor` tells what this machine enforces", sandbox.profile),
     );
+    for hook in &settings.config.hooks {
+        line("hook", hooks::described(hook));
+    }
     line("tools", tools(server.host()).await);
     for notice in server.host().notices() {
         terminal::warn(notice);
