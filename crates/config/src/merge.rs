@@ -1,6 +1,7 @@
 //! Every key once, with the direction in which it is stricter. What a trusted and what an untrusted file may
 //! do both follow from that, so a new key cannot be forgotten for one of them.
 
+mod hooks;
 mod native;
 mod tools;
 
@@ -37,6 +38,7 @@ impl Merge<'_> {
         let data_dir = self.given("data_dir", layer.path(&file.data_dir));
         self.put("data_dir", &mut config.data_dir, data_dir, never);
         self.native(config);
+        self.hooks(&mut config.hooks, &checked.hooks);
         self.put("http.listen", &mut config.http.listen, checked.listen, never);
         self.http(&mut config.http, &file.http);
         self.tokens(&mut config.tokens, &checked.tokens);

@@ -2,6 +2,7 @@
 //!
 //! `Server` and the command line's own short-lived host both come through here.
 
+mod hooks;
 mod native;
 
 use std::{
@@ -12,7 +13,7 @@ use std::{
 
 use toolpost_config::{ApprovalsConfig, HostConfig, SourceConfig, ToolIndex};
 use toolpost_core::{
-    Approvals, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
+    Approvals, Hook, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
     RuleProblem, SchedulerLimits, SourceSettings, SourceTrust, ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
@@ -20,6 +21,7 @@ use toolpost_store::{
     AuditLogError, DataDir, DataDirError, JournalOptions, OpenError, SqliteJournal, TokenError, load_token,
 };
 
+pub use hooks::HooksError;
 pub use native::{NativeError, NativeHandover};
 
 /// Why a host or server cannot start.
@@ -28,6 +30,9 @@ pub enum StartError {
     /// The native tools cannot be made.
     #[error(transparent)]
     Native(#[from] NativeError),
+    /// The hooks cannot be made.
+    #[error(transparent)]
+    Hooks(#[from] HooksError),
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
@@ -80,7 +85,7 @@ pub enum StartError {
 /// What goes into a host beside its configuration.
 #[derive(Default)]
 pub struct HostParts {
-    /// Sources of the embedder's own.
+    /// Sources and hooks of the embedder's own.
     pub sources: Vec<Box<dyn FnOnce(toolpost_core::HostBuilder) -> toolpost_core::HostBuilder + Send>>,
     /// Values that must never be written or shown, with their kind.
     pub secrets: Vec<(String, String)>,
@@ -104,6 +109,11 @@ impl HostParts {
     /// Adds a source.
     pub fn source(&mut self, source: impl Source) {
         self.sources.push(Box::new(|builder| builder.source(source)));
+    }
+
+    /// Adds a hook. It is asked before those of the configuration.
+    pub fn hook(&mut self, hook: impl Hook) {
+        self.sources.push(Box::new(|builder| builder.hook(hook)));
     }
 }
 
@@ -183,6 +193,8 @@ pub(crate) async fn host_on(
     for add in parts.sources {
         builder = add(builder);
     }
+    builder = builder.hooks(hooks::hooks(config, data_dir, parts.native.program.as_deref())?);
+    parts.native.own_files.extend(hooks::files(config));
     if let Some(workspace) = &config.workspace {
         builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);
     }

@@ -16,6 +16,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use toolpost_model::ToolSet;
 use toolpost_sandbox::Launcher;
 
+pub(crate) use self::children::{Child, Children};
 pub use self::{
     children::ChildSettings,
     code::{CodeSettings, code_worker_if_asked},
@@ -30,7 +31,7 @@ pub use self::{
     },
     shell::SpoolDirectory,
 };
-use self::{children::Children, code::CodeTools, shell::Processes};
+use self::{code::CodeTools, shell::Processes};
 
 /// What the native tools are made of.
 pub struct NativeParts {
