@@ -81,6 +81,7 @@ fn native_defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("SandboxSection", "tmp", size(sandbox.tmp)),
         ("SandboxSection", "file_size", size(sandbox.file_size)),
         ("SandboxSection", "open_files", json!(sandbox.open_files)),
+        ("SandboxSection", "lifetime", json!(ConfigDuration::new(sandbox.lifetime).to_string())),
         ("NetworkSection", "private", json!(network.private)),
         ("NetworkSection", "max_body", size(network.max_body)),
         ("CredentialEntry", "header", json!(CredentialConfig::HEADER)),
