@@ -50,15 +50,6 @@ pub(crate) enum Way {
     Dry,
 }
 
-impl Way {
-    fn is_of_an_earlier_life(self) -> bool {
-        match self {
-            Self::Recovered | Self::Resumed => true,
-            Self::Live(_) | Self::Dry => false,
-        }
-    }
-}
-
 /// What a step leads to.
 enum Step {
     Next(Stage),
@@ -76,16 +67,14 @@ pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<A
     }
     permitting::give_back(host, call);
     call.enter();
-    let result = result::map(call, host.limits.inline_chars);
+    let mut result = result::map(call, host.limits.inline_chars);
     if call.asking.left_open {
         // Nobody hears this, and the record says that the call still waits. The next host goes on with it.
         return Answer::of(result);
     }
     call.stage = Stage::PostHooks;
     call.enter();
-    if AssertUnwindSafe(hooking::post_hooks(host, call, &result)).catch_unwind().await.is_err() {
-        tracing::error!("a hook panicked after a call; the call's result stands");
-    }
+    hooking::post_hooks(host, call, &mut result, way).await;
     call.stage = Stage::Persist;
     call.enter();
     let answer = persist(host, call, result).await;
@@ -110,7 +99,7 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
             Stage::Observe => prepare::observe(host, call, way).await,
             // They saw it before, and what they left of its arguments is on record.
             Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(call),
-            Stage::PreHooks => hooking::pre_hooks(host, call).await,
+            Stage::PreHooks => hooking::pre_hooks(host, call, way).await,
             Stage::Decide => permitting::decide(host, call),
             Stage::AwaitApproval if way == Way::Dry && host.approvals != Approvals::Nobody => return,
             Stage::AwaitApproval => permitting::await_approval(host, call, way).await,

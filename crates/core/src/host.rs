@@ -54,6 +54,8 @@ pub struct Limits {
     pub scheduler: SchedulerLimits,
     /// A call's deadline where nobody says otherwise.
     pub deadline: Duration,
+    /// How long a hook may take that does not say otherwise.
+    pub hook: Duration,
     /// The longest deadline anybody gets.
     pub deadline_ceiling: Duration,
     /// The largest text of a result that is shown whole.
@@ -73,6 +75,7 @@ impl Default for Limits {
         Self {
             scheduler: SchedulerLimits { concurrency: 64, session_concurrency: 16, queue: 1024 },
             deadline: Duration::from_secs(60),
+            hook: Duration::from_secs(5),
             deadline_ceiling: Duration::from_secs(600),
             inline_chars: 400_000,
             argument_bytes: 4 << 20,

@@ -37,7 +37,10 @@ pub use catalog::{
 };
 pub use flow::{
     approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},
-    hooks::{Hook, HookCall, HookError, HookVerdict, InputMutation},
+    hooks::{
+        Concern, ConcernError, Hook, HookCall, HookDeed, HookError, HookEvent, HookOutput, HookRun,
+        HookStanding, InputMutation, Opinion, OutputMutation,
+    },
     invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
     permission::{Facts, Policy, PolicyEngine},
     scheduling::SchedulerLimits,

@@ -199,6 +199,7 @@ fn limits(config: &HostConfig) -> Limits {
         argument_bytes: limits.argument_bytes,
         sessions: limits.sessions,
         session_idle: limits.session_idle,
+        ..Limits::default()
     }
 }
 

@@ -85,8 +85,8 @@ enum Waiting {
 impl CallHandle {
     /// `on_drop` is what the request says: a call that is let go on from the start is one in the background.
     pub(crate) fn own(live: Arc<LiveCall>, answer: oneshot::Receiver<Arc<Answer>>, on_drop: OnDrop) -> Self {
-        let is_background = on_drop == OnDrop::LetGoOn;
         live.await_answer();
+        let is_background = on_drop == OnDrop::LetGoOn;
         Self { id: live.id, live: Some(live), on_drop, is_background, answer: Waiting::Own(answer) }
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use toolpost_model::{Decision, Effects, Outcome, Stage, ToolError, ToolId, Visibility};
 
-use crate::flow::{invocation::Call, result::Ending};
+use crate::flow::{hooks::HookRun, invocation::Call, result::Ending};
 
 /// What would happen to a call.
 #[derive(Clone, Debug, Serialize)]
@@ -21,6 +21,9 @@ pub struct Explanation {
     /// What it would touch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,
+    /// What hooks did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookRun>,
     /// What was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
@@ -52,6 +55,7 @@ pub(crate) fn explain(call: Call, visibility: Option<Visibility>) -> Explanation
         visibility,
         stages: call.transitions.iter().map(|transition| transition.stage).collect(),
         effects: call.effects,
+        hooks: call.hooks.runs,
         decision: call.decision,
         would_run: outcome.is_none() && !would_ask,
         would_ask,

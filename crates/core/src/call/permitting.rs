@@ -16,7 +16,8 @@ use super::{
 use crate::{
     flow::{
         approval::{
-            self, Approval, Approvals, Asked, Entered, Kept, Late, Left, No, Seat, Terms, Why, Word, Yes,
+            self, Approval, Approvals, Asked, Entered, Kept, Late, Left, No, OneUse, Seat, Terms, Why, Word,
+            Yes,
         },
         hooks::{InputMutation, changed_fields},
         invocation::{Call, CancelReason, OnRecord, Resolved},
@@ -76,7 +77,7 @@ pub(super) fn decide(host: &Inner, call: &mut Call) -> Step {
         input: call.inputs.permission.as_ref(),
         effects: &effects,
         principal: call.session.principal(),
-        opinions: &[],
+        opinions: &call.hooks.opinions,
         at: crate::port::now(),
     };
     let decision = host.engine(&call.session).decide(&facts);
@@ -111,13 +112,13 @@ fn is_covered(host: &Inner, call: &Call) -> bool {
 
 /// Goes on with a call of an earlier life where its hooks left it.
 pub(super) fn take_up(call: &mut Call) -> Step {
-    let answered = call.asking.earlier.as_ref().and_then(|earlier| earlier.yes.clone());
-    let Some(yes) = answered else {
+    let answered = call.asking.earlier.as_ref().and_then(|earlier| earlier.answer.clone());
+    let Some((yes, one_use)) = answered else {
         let Some(input) = &call.inputs.call else { return lost_its_way() };
         call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
         return Step::Next(Stage::Decide);
     };
-    go_on(call, yes, None)
+    go_on(call, yes, one_use, None)
 }
 
 /// Waits for a person's word, where there is a person.
@@ -198,7 +199,7 @@ async fn ask(host: &Inner, call: &mut Call, hash: CallHash, timeout: SignedDurat
     match wait(host, call, &mut seat).await {
         Ok(Word::Yes(yes)) => {
             give_back(host, call);
-            go_on(call, yes, None)
+            go_on(call, yes, OneUse(false), None)
         }
         Ok(Word::No(no)) => refused(call, no, Kept::No),
         Ok(Word::Expired) => Step::End(result::approval_expired(name(call), ask_id)),
@@ -208,6 +209,20 @@ async fn ask(host: &Inner, call: &mut Call, hash: CallHash, timeout: SignedDurat
 
 fn name(call: &Call) -> &str {
     call.resolved.as_ref().map_or(call.live.tool.as_str(), |resolved| resolved.entry.name())
+}
+
+/// Puts the question of a call that was told to come again back on the table. Where the facts are others now, that
+/// question is gone: the call asks anew when it comes.
+pub(super) fn ask_again(host: &Inner, call: &Call) {
+    let asked = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
+    let (Some(asked), Some(hash)) = (asked, hash(host, call)) else { return };
+    if call.stage != Stage::AwaitApproval || asked.hash != hash {
+        return;
+    }
+    let terms = terms(call, hash, SignedDuration::ZERO);
+    if let Some(draft) = approval::draft(call, &*host.engine(&call.session), terms) {
+        host.questions.restore(draft);
+    }
 }
 
 /// One id, one question: what a person saw under an id is what an answer to that id is about. So a call whose facts
@@ -307,7 +322,7 @@ async fn wait(host: &Inner, call: &mut Call, seat: &mut Seat) -> Result<Word, En
 /// The answer came before the call did: its caller had stopped waiting and comes again.
 fn take_late(call: &mut Call, late: Late) -> Step {
     match late.word.clone() {
-        Word::Yes(yes) => go_on(call, yes, Some(late)),
+        Word::Yes(yes) => go_on(call, yes, OneUse(true), Some(late)),
         Word::No(no) => refused(call, no, Kept::Yes),
         Word::Expired => lost_its_way(),
     }
@@ -325,11 +340,11 @@ fn refused(call: &mut Call, no: No, kept: Kept) -> Step {
 
 /// A person said yes. The call is decided again, for rules may have changed and arguments may be others; a deny
 /// stands, and an ask is what this yes is for.
-fn go_on(call: &mut Call, yes: Yes, grant: Option<Late>) -> Step {
+fn go_on(call: &mut Call, yes: Yes, one_use: OneUse, grant: Option<Late>) -> Step {
     call.live.emit(EventBody::Approval(ApprovalStatus::Granted { ask_id: yes.ask_id }));
     let edited = yes.arguments.clone();
     let by = yes.by.clone();
-    call.asking.approval = Some(Approval { yes, grant, spent: false });
+    call.asking.approval = Some(Approval { yes, one_use, grant, spent: false });
     if let Some(arguments) = edited
         && let Err(ending) = edit(call, arguments, &by)
     {

@@ -34,10 +34,11 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
         Err(ending) => return Step::End(ending),
     };
     call.resolved = Some(Resolved { surface: surface.id().clone(), entry: Arc::clone(entry), source });
+    // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
+    let passed_before = way == Way::Recovered || call.asking.earlier.is_some();
     match visibility {
         Visibility::Loaded => Step::Next(Stage::Parse),
-        // A call of an earlier life passed this check then; what its session had seen died with the host.
-        Visibility::Deferred if way.is_of_an_earlier_life() || host.is_shown(&call.session, entry) => {
+        Visibility::Deferred if passed_before || host.is_shown(&call.session, entry) => {
             Step::Next(Stage::Parse)
         }
         Visibility::Deferred => Step::End(result::schema_not_loaded(entry.name())),

@@ -83,7 +83,8 @@ pub(crate) struct Late {
 /// A yes that a call goes on with.
 pub(crate) struct Approval {
     pub(crate) yes: Yes,
-    /// The one-use grant it comes from. Given back where the call ends before it starts.
+    pub(crate) one_use: OneUse,
+    /// The kept answer it comes from. Given back where the call ends before it starts.
     pub(crate) grant: Option<Late>,
     /// The call has begun to run on it.
     pub(crate) spent: bool,
@@ -125,9 +126,13 @@ pub(crate) struct Asked {
 pub(crate) struct Earlier {
     pub(crate) asked: Asked,
     pub(crate) decision: Decision,
-    /// The answer, where it was given and the call had not started.
-    pub(crate) yes: Option<Yes>,
+    /// The yes, where it was given and the call had not started.
+    pub(crate) answer: Option<(Yes, OneUse)>,
 }
+
+/// Whether a yes was kept for one call, so that the record must tell which one used it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OneUse(pub(crate) bool);
 
 /// How a question came off the table.
 #[derive(Clone, Debug, PartialEq, Eq)]

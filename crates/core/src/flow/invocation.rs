@@ -13,13 +13,18 @@ use tokio_util::sync::CancellationToken;
 use toolpost_model::{
     BatchPlace, CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
     PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    Transition,
+    Transition, Vote,
 };
 
 use crate::{
     call::{Answer, OnDrop},
     catalog::Entry,
-    flow::{approval::Asking, hooks::InputMutation, result::Ending, scheduling::Permit},
+    flow::{
+        approval::Asking,
+        hooks::{HookRun, InputMutation, OutputMutation},
+        result::Ending,
+        scheduling::Permit,
+    },
     record::{
         journal::RequestKey,
         redaction::{CallRedactor, Redactor},
@@ -193,9 +198,9 @@ pub(crate) struct LiveCall {
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<Vec<String>>,
     accepted: SetOnce<()>,
-    over: SetOnce<()>,
     /// How many wait for its answer.
     awaited: AtomicU64,
+    over: SetOnce<()>,
 }
 
 impl LiveCall {
@@ -217,8 +222,8 @@ impl LiveCall {
             redactor,
             secrets: Mutex::default(),
             accepted: SetOnce::new(),
-            over: SetOnce::new(),
             awaited: AtomicU64::new(0),
+            over: SetOnce::new(),
         }
     }
 
@@ -401,6 +406,17 @@ pub(crate) struct Parent {
     pub(crate) held: Vec<ResourceUse>,
 }
 
+/// What hooks left behind on a call's way.
+#[derive(Default)]
+pub(crate) struct Hooked {
+    pub(crate) runs: Vec<HookRun>,
+    /// What they think of the call.
+    pub(crate) opinions: Vec<Vote>,
+    /// What they want the model to be told with the result.
+    pub(crate) context: Vec<String>,
+    pub(crate) output_mutations: Vec<OutputMutation>,
+}
+
 /// One call on its way. Owned by the loop in `call.rs`.
 pub(crate) struct Call {
     pub(crate) live: Arc<LiveCall>,
@@ -420,6 +436,7 @@ pub(crate) struct Call {
     pub(crate) decision: Option<Decision>,
     /// The questions it raised, and the yes it goes on with.
     pub(crate) asking: Asking,
+    pub(crate) hooks: Hooked,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
     pub(crate) on_record: OnRecord,
@@ -452,6 +469,7 @@ impl Call {
             effects: None,
             decision: None,
             asking: Asking::default(),
+            hooks: Hooked::default(),
             permit: None,
             ending: None,
             on_record: OnRecord::Nothing,

@@ -119,9 +119,12 @@ impl Policy {
                 reason: DecisionReason { kind: ReasonType::Caution, text: caution.clone(), rule: None },
             });
         }
-        if matched.is_empty() {
+        // A hook that allows speaks like a rule; one that asks or denies, or failed, must not loosen the mode.
+        let hook_allows = facts.opinions.iter().any(|vote| vote.behavior == Behavior::Allow);
+        if matched.is_empty() && !hook_allows {
             votes.push(self.mode_vote(facts.effects.class));
         }
+        votes.extend_from_slice(facts.opinions);
         votes
     }
 

@@ -88,6 +88,13 @@ impl HostBuilder {
         self
     }
 
+    /// Adds hooks in their order, after those added before.
+    #[must_use]
+    pub fn hooks(mut self, hooks: impl IntoIterator<Item = Arc<dyn Hook>>) -> Self {
+        self.hooks.extend(hooks);
+        self
+    }
+
     /// Where records go.
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
@@ -147,8 +154,8 @@ impl HostBuilder {
     /// Lists the sources, ends what the last host left open, and starts.
     pub async fn build(self) -> Result<Host, HostError> {
         let (empty, _) = Catalog::build(Vec::new(), &HashMap::new());
-        let limit_of = |source: &Arc<dyn Source>| self.source_limits.get(source.name()).copied();
         let (remembered, rules_problem) = remembered(&self.rules).await;
+        let limit_of = |source: &Arc<dyn Source>| self.source_limits.get(source.name()).copied();
         let inner = Arc::new(Inner {
             source_limits: self.sources.iter().map(limit_of).collect(),
             scheduler: Scheduler::new(self.limits.scheduler),

@@ -63,6 +63,11 @@ impl Inner {
         answer
     }
 
+    /// Runs work of the host's own that a shutdown waits for.
+    pub(crate) fn track(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.state.tasks.spawn(work);
+    }
+
     /// A call from its first stage to its last, known to the host as running meanwhile.
     fn work(
         self: &Arc<Self>,
@@ -178,6 +183,7 @@ impl Host {
             }
             Ok(Repeat::Conflict) => result::request_conflict(key.id.as_str()),
             Ok(Repeat::Lost) => result::outcome_unknown(),
+            Ok(Repeat::Parked(ask_id)) => result::approval_pending(&request.tool, ask_id),
             Err(error) => result::journal_refuses(&error),
         };
         drop(claim);
@@ -195,8 +201,9 @@ impl Host {
             // The host did not take it that time, so nothing stands in the way of trying again.
             Some(answer) if answer.result().outcome == Outcome::Rejected => Ok(Repeat::First),
             Some(answer) => Ok(Repeat::Of(answer)),
-            // On record without an end and not under way: the end could not be written.
-            None => Ok(Repeat::Lost),
+            // On record without an end and not under way: the end could not be written, unless it waits for an
+            // answer that this host cannot ask for.
+            None => Ok(self.inner.parked(&row).await?.map_or(Repeat::Lost, Repeat::Parked)),
         }
     }
 
@@ -383,4 +390,5 @@ enum Repeat {
     Of(Arc<Answer>),
     Conflict,
     Lost,
+    Parked(InvocationId),
 }

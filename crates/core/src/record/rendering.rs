@@ -11,7 +11,7 @@ use toolpost_model::{
 use crate::{
     flow::{
         approval::{Approval, Asked, Asking, Kept},
-        hooks::InputMutation,
+        hooks::{HookRun, InputMutation, OutputMutation},
         invocation::{Call, OnRecord},
     },
     record::journal::{Record, RecordKind},
@@ -67,6 +67,10 @@ struct WayBody<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     mutations: &'a [InputMutation],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    hooks: &'a [HookRun],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    output_mutations: &'a [OutputMutation],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     transitions: &'a [Transition],
     #[serde(skip_serializing_if = "EventCounts::is_zero")]
     events: EventCounts,
@@ -89,8 +93,8 @@ impl ApprovalBody {
             let (by, spent) = (no.by.clone(), *kept == Kept::Yes);
             return Some(Self { ask_id: no.ask_id, by, allowed: false, spent });
         }
-        let Approval { yes, grant, spent } = asking.approval.as_ref()?;
-        let spent = grant.is_some() && (*spent || kind == RecordKind::Started);
+        let Approval { yes, one_use, spent, .. } = asking.approval.as_ref()?;
+        let spent = one_use.0 && (*spent || kind == RecordKind::Started);
         Some(Self { ask_id: yes.ask_id, by: yes.by.clone(), allowed: true, spent })
     }
 }
@@ -123,6 +127,9 @@ pub(crate) struct DecidedBody {
     /// The rule it left behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rule: Option<String>,
+    /// A call of an earlier life goes on with it. Known only while a host starts.
+    #[serde(skip)]
+    pub(crate) is_taken: bool,
 }
 
 #[derive(Serialize)]
@@ -188,6 +195,8 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         redacted: asks && !first && call.inputs.redacted,
         approval: ApprovalBody::of(&call.asking, kind),
         mutations: &call.inputs.mutations,
+        hooks: &call.hooks.runs,
+        output_mutations: &call.hooks.output_mutations,
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
     };
@@ -213,7 +222,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
 }
 
 /// The first record's account of a call, read back.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct RecordedCall {
     pub(crate) tool: String,
     #[serde(default)]

@@ -168,7 +168,12 @@ fn respond(answer: &Arc<Answer>) -> Response {
     let (outcome, class) = (answer.result().outcome, answer.result().error_class());
     // `canceled` is also what a host that is going away says of a call it did not take.
     let not_taken = outcome == Outcome::Rejected && class == Some(ErrorClass::Canceled);
-    *response.status_mut() = if not_taken { StatusCode::SERVICE_UNAVAILABLE } else { status(class) };
+    *response.status_mut() = match outcome {
+        // Also where a hook keeps the result back: the call was done.
+        Outcome::Succeeded | Outcome::Partial => StatusCode::OK,
+        _ if not_taken => StatusCode::SERVICE_UNAVAILABLE,
+        _ => status(class),
+    };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(after) = answer.result().error.as_ref().and_then(|error| error.retry.after_ms) {

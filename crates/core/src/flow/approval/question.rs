@@ -5,7 +5,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::Instant;
-use toolpost_model::{CallHash, Decision, DecisionReason, Effects, InvocationId, PermissionRequest, Rule};
+use toolpost_model::{
+    CallHash, Decision, DecisionReason, Effects, InvocationId, PermissionRequest, Rule, Vote,
+};
 
 use super::Key;
 use crate::{
@@ -38,6 +40,8 @@ pub(crate) struct Draft {
 pub(crate) struct About {
     pub(crate) resolved: Resolved,
     pub(crate) session: Arc<Session>,
+    /// What hooks think of the call.
+    pub(crate) opinions: Vec<Vote>,
 }
 
 /// The question's own facts.
@@ -64,7 +68,7 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: Terms) -> Opt
         input: call.inputs.permission.as_ref(),
         effects,
         principal: call.session.principal(),
-        opinions: &[],
+        opinions: &call.hooks.opinions,
         at: terms.asked_at,
     };
     let redactor = call.live.redactor();
@@ -98,7 +102,11 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: Terms) -> Opt
         },
         owner: call.live.id,
         offered,
-        about: About { resolved: resolved.clone(), session: Arc::clone(&call.session) },
+        about: About {
+            resolved: resolved.clone(),
+            session: Arc::clone(&call.session),
+            opinions: call.hooks.opinions.clone(),
+        },
         deadline: terms.deadline,
     })
 }

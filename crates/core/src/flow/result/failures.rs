@@ -192,11 +192,23 @@ pub(crate) fn hook_stopped(hook: &str, reason: &str) -> Ending {
         .ends()
 }
 
+/// The model did not write the arguments that were refused, so it is told who did.
+pub(crate) fn after_rewrite(hook: &str, ending: Ending) -> Ending {
+    match ending {
+        Ending::Output(output) => Ending::Output(output),
+        Ending::Failure { outcome, mut error, shown, by } => {
+            error.message = format!("the hook `{hook}` changed the arguments, and then: {}", error.message);
+            Ending::Failure { outcome, error, shown, by }
+        }
+    }
+}
+
 pub(crate) fn hook_failed(hook: &str, reason: &str) -> Ending {
     Failure::new(
         ErrorClass::HookFailed,
         format!("the hook `{hook}` failed, so the call was not run: {reason}"),
     )
+    .outcome(Outcome::Denied)
     .recoverable(Recoverability::Operator)
     .ends()
 }

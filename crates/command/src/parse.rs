@@ -1,0 +1,125 @@
+//! The way into the parser, with bounds before it.
+//!
+//! The parser backtracks: every unmatched `(` doubles its time, nested `case`s do worse, and its recursion has
+//! no floor. The bounds are therefore on what makes it slow or deep, counted on its own tokens, so that a long
+//! quoted text with many brackets in it costs nothing.
+
+use brush_parser::ast::Program;
+use brush_parser::{ParserImpl, ParserOptions, Token, parse_tokens, uncached_tokenize_str};
+
+use crate::opaque::OpaqueReason;
+
+/// Longer texts are not read.
+const LONGEST: usize = 64 * 1024;
+/// The tokenizer calls itself for each `$(`, `${` and `$[` that it is inside of.
+const MOST_EXPANSIONS: usize = 200;
+const MOST_PARENTHESES: usize = 12;
+const MOST_CASES: usize = 4;
+/// Parentheses, braces and words that open a compound command, together.
+const MOST_OPENERS: usize = 64;
+
+/// What `bash -c` is: no extended patterns unless asked for, everything else of bash.
+pub(crate) const OPTIONS: ParserOptions = ParserOptions {
+    enable_extended_globbing: false,
+    posix_mode: false,
+    sh_mode: false,
+    tilde_expansion_at_word_start: true,
+    tilde_expansion_after_colon: false,
+    parser_impl: ParserImpl::Peg,
+};
+
+/// Parses a script, or says why it is not tried or does not parse.
+pub(crate) fn parse(text: &str) -> Result<Program, OpaqueReason> {
+    check_text(text)?;
+    let tokens =
+        uncached_tokenize_str(text, &OPTIONS.tokenizer_options()).map_err(|_| OpaqueReason::NotParsed)?;
+    check_tokens(&tokens)?;
+    parse_tokens(&tokens, &OPTIONS).map_err(|_| OpaqueReason::NotParsed)
+}
+
+/// Whether the word parser, which backtracks too, may be given this word.
+pub(crate) fn may_take_apart(word: &str) -> bool {
+    let openers = word.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'`' | b'[')).count();
+    openers <= MOST_PARENTHESES && !has_huge_number(word, b"~+-", |_| true)
+}
+
+fn check_text(text: &str) -> Result<(), OpaqueReason> {
+    if text.len() > LONGEST {
+        return Err(OpaqueReason::TooLong);
+    }
+    let bytes = text.as_bytes();
+    let (mut expansions, mut parenthesised, mut shifts, mut ansi, mut joined) =
+        (0, false, false, false, false);
+    let mut before = 0;
+    for &byte in bytes {
+        match (before, byte) {
+            (_, b'\0' | b'\r') => return Err(OpaqueReason::ControlCharacter),
+            (b'$', b'(' | b'{' | b'[') => expansions += 1,
+            (b'(', b'(') => parenthesised = true,
+            (b'<', b'<') => shifts = true,
+            (b'$', b'\'') => ansi = true,
+            (b'\\', b'\n') => joined = true,
+            _ => {}
+        }
+        before = byte;
+    }
+    if expansions > MOST_EXPANSIONS {
+        return Err(OpaqueReason::TooDeep);
+    }
+    // Within double parentheses the parser takes `<<` for a shift where bash may see a here-document. A joined
+    // line after a `$` or inside `$'…'` is joined by one and kept by the other.
+    if (parenthesised && shifts) || (joined && (ansi || text.contains("$\\\n"))) {
+        return Err(OpaqueReason::Ambiguous);
+    }
+    // Descriptors and numbered tildes that do not fit make the parser panic.
+    if has_huge_number(text, b"", |next| matches!(next, Some(b'<' | b'>'))) {
+        return Err(OpaqueReason::NotParsed);
+    }
+    Ok(())
+}
+
+/// Ten or more digits in a row, after one of `before` (or anything) and with a fitting character behind.
+fn has_huge_number(text: &str, before: &[u8], behind: impl Fn(Option<u8>) -> bool) -> bool {
+    let bytes = text.as_bytes();
+    let mut digits = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        if byte.is_ascii_digit() {
+            digits += 1;
+            continue;
+        }
+        if digits >= 10 && behind(Some(*byte)) && follows(bytes, at - digits, before) {
+            return true;
+        }
+        digits = 0;
+    }
+    digits >= 10 && behind(None) && follows(bytes, bytes.len() - digits, before)
+}
+
+fn follows(bytes: &[u8], at: usize, before: &[u8]) -> bool {
+    before.is_empty() || at.checked_sub(1).is_some_and(|at| before.contains(&bytes[at]))
+}
+
+fn check_tokens(tokens: &[Token]) -> Result<(), OpaqueReason> {
+    let (mut parentheses, mut cases, mut openers) = (0, 0, 0);
+    for token in tokens {
+        match token {
+            Token::Operator(operator, _) if operator == "(" => {
+                parentheses += 1;
+                openers += 1;
+            }
+            Token::Operator(..) => {}
+            Token::Word(word, _) => match word.as_str() {
+                "case" => {
+                    cases += 1;
+                    openers += 1;
+                }
+                "{" | "if" | "for" | "while" | "until" | "function" | "coproc" | "!" => openers += 1,
+                _ => {}
+            },
+        }
+    }
+    if parentheses > MOST_PARENTHESES || cases > MOST_CASES || openers > MOST_OPENERS {
+        return Err(OpaqueReason::TooDeep);
+    }
+    Ok(())
+}
