@@ -6,8 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolpost_model::{Mode, SandboxProfile};
 
 use crate::commands::{
-    approvals::ApprovalsArgs, call::CallArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs,
-    journal::JournalArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
+    approvals::ApprovalsArgs, call::CallArgs, completions::CompletionsArgs, doctor::DoctorArgs,
+    explain::ExplainArgs, journal::JournalArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs,
+    trust::TrustArgs,
 };
 
 /// Holds the tools of AI agents: one binary between agents and everything they can call.

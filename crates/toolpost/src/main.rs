@@ -16,7 +16,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Command};
-use commands::{approvals, call, completions, doctor, explain, journal, reference, serve, tools, trust, welcome};
+use commands::{
+    approvals, call, completions, doctor, explain, journal, reference, serve, tools, trust, welcome,
+};
 
 fn main() -> ExitCode {
     // This binary is also the launcher of sandboxed commands, and then it is nothing else.

@@ -162,7 +162,8 @@ impl LiveCall {
             }
             EventBody::Status { message } => self.bar.set_message(printable(message)),
             EventBody::Approval(ApprovalStatus::Pending { ask_id, .. }) => {
-                let waits = format!("waiting for approval: `toolpost approvals show {}`", ids::short(*ask_id));
+                let waits =
+                    format!("waiting for approval: `toolpost approvals show {}`", ids::short(*ask_id));
                 // A bar that nobody sees says nothing, and this must be heard.
                 if self.bar.is_hidden() { anstream::eprintln!("{waits}") } else { self.bar.println(waits) }
             }

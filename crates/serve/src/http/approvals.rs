@@ -24,9 +24,7 @@ use tokio_util::sync::CancellationToken;
 use toolpost_core::{ApprovalError, Closed, Host};
 use toolpost_model::{InvocationId, PermissionRequest, Principal, Verdict};
 
-use super::{
-    KEEP_ALIVE, Named, Problem, STILL_HERE, Shared, accepts_events, operators_only, read_body,
-};
+use super::{KEEP_ALIVE, Named, Problem, STILL_HERE, Shared, accepts_events, operators_only, read_body};
 
 /// What waits for an answer; as a stream, what happens to it from now on.
 pub(super) async fn list(
@@ -143,7 +141,9 @@ impl Feed {
                     let decision = if allowed { "allow" } else { "deny" };
                     frame("decided", &json!({ "ask_id": ask_id, "decision": decision, "by": by, "at": at }))
                 }
-                Some(Closed::Expired) => frame("withdrawn", &json!({ "ask_id": ask_id, "reason": "expired" })),
+                Some(Closed::Expired) => {
+                    frame("withdrawn", &json!({ "ask_id": ask_id, "reason": "expired" }))
+                }
                 Some(Closed::Withdrawn) | None => {
                     frame("withdrawn", &json!({ "ask_id": ask_id, "reason": "canceled" }))
                 }

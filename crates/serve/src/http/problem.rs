@@ -92,7 +92,9 @@ impl From<ApprovalError> for Problem {
             ApprovalError::Journal(_) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_unavailable", message)
             }
-            ApprovalError::Rules(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "rules_unavailable", message),
+            ApprovalError::Rules(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "rules_unavailable", message)
+            }
         }
     }
 }

@@ -287,7 +287,11 @@ async fn a_caller_that_waits_no_longer_may_come_back_once() {
     let other = Request::post("/tools/push/call?patience=0.05", json!({ "branch": "other" }).to_string());
     assert_eq!(server.send(other).await.json()["error"]["class"], "approval_pending", "another call asks");
     let stranger = hasty.clone().bearer(BOB);
-    assert_eq!(server.send(stranger).await.json()["error"]["class"], "approval_pending", "so does another caller");
+    assert_eq!(
+        server.send(stranger).await.json()["error"]["class"],
+        "approval_pending",
+        "so does another caller"
+    );
     assert_eq!(server.send(hasty.clone()).await.json()["outcome"], "succeeded");
     assert_eq!(server.send(hasty).await.json()["error"]["class"], "approval_pending", "the grant is used up");
     assert_eq!(tool.call_count(), 1);

@@ -68,9 +68,11 @@ async fn a_call_that_depends_on_another_waits_for_its_success() {
         let place = json!({ "id": "turn", "index": index, "depends_on": depends_on });
         place.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect::<String>()
     };
-    let mut one = server.begin(Request::post(format!("/tools/first/call?batch={}", batch(0, &[])), "{}")).await;
+    let mut one =
+        server.begin(Request::post(format!("/tools/first/call?batch={}", batch(0, &[])), "{}")).await;
     gate.entered(1).await;
-    let mut two = server.begin(Request::post(format!("/tools/second/call?batch={}", batch(1, &[0])), "{}")).await;
+    let mut two =
+        server.begin(Request::post(format!("/tools/second/call?batch={}", batch(1, &[0])), "{}")).await;
     let before = server.send(Request::get("/health")).await;
     assert_eq!((before.status(), second.call_count()), (200, 0));
     gate.let_through(1);

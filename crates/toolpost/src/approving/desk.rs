@@ -189,7 +189,11 @@ pub(crate) async fn list(client: &mut Client) -> anyhow::Result<Vec<PermissionRe
 }
 
 /// Answers a question of a running host; gives what became of it.
-pub(crate) async fn decide(client: &mut Client, id: InvocationId, verdict: &Verdict) -> anyhow::Result<Value> {
+pub(crate) async fn decide(
+    client: &mut Client,
+    id: InvocationId,
+    verdict: &Verdict,
+) -> anyhow::Result<Value> {
     let body = serde_json::to_string(verdict)?;
     let (status, body) = client.json(Method::POST, &format!("/approvals/{id}"), body).await?;
     if status.is_success() { Ok(body) } else { Err(Refusal::told(&body).into()) }

@@ -93,7 +93,10 @@ mod tests {
             ("", Read::Unchanged),
             (" \n", Read::Unchanged),
             (r#"{ "command":"git push origin mian" }"#, Read::Unchanged),
-            (r#"{"command":"git push origin main"}"#, Read::Changed(json!({ "command": "git push origin main" }))),
+            (
+                r#"{"command":"git push origin main"}"#,
+                Read::Changed(json!({ "command": "git push origin main" })),
+            ),
             ("[]", Read::Wrong("the arguments must be one JSON object".to_owned())),
         ] {
             assert_eq!(read(text, &before), expected, "{text}");

@@ -163,8 +163,12 @@ impl Conversation<'_> {
     async fn allow(&mut self, scope: ApprovalScope, rule: Option<String>) -> anyhow::Result<Option<Settled>> {
         let what = match (scope, &rule) {
             (ApprovalScope::Once, _) | (_, None) => "allowed once".to_owned(),
-            (ApprovalScope::Session, Some(rule)) => format!("allowed, for this session by `{}`", spelled_out(rule)),
-            (ApprovalScope::Remember, Some(rule)) => format!("allowed, and remembered as `{}`", spelled_out(rule)),
+            (ApprovalScope::Session, Some(rule)) => {
+                format!("allowed, for this session by `{}`", spelled_out(rule))
+            }
+            (ApprovalScope::Remember, Some(rule)) => {
+                format!("allowed, and remembered as `{}`", spelled_out(rule))
+            }
         };
         let verdict = Verdict::Allow { scope, rule, valid_for_seconds: None, arguments: None };
         self.decide(verdict, &styled(GREEN, what)).await
@@ -203,7 +207,8 @@ impl Conversation<'_> {
     async fn edit(&mut self) -> anyhow::Result<Option<Settled>> {
         match editing::edit(self.desk, Some(self.tty), self.question).await {
             Ok(Edited::Allowed) => {
-                self.say(&format!("{}\n", styled(GREEN, "allowed once, with the arguments as edited"))).await?;
+                self.say(&format!("{}\n", styled(GREEN, "allowed once, with the arguments as edited")))
+                    .await?;
                 Ok(Some(Settled::Answered))
             }
             Ok(Edited::Kept) => {

@@ -41,7 +41,10 @@ pub(crate) fn row(question: &PermissionRequest, now: Timestamp) -> String {
 /// Everything a person should see before answering.
 pub(crate) fn card(question: &PermissionRequest, now: Timestamp, shown: Shown) -> String {
     let mut page = Page { text: String::new(), shown };
-    page.line("question", &format!("{} {}", styled(BOLD, short(question.ask_id)), styled(DIM, question.ask_id)));
+    page.line(
+        "question",
+        &format!("{} {}", styled(BOLD, short(question.ask_id)), styled(DIM, question.ask_id)),
+    );
     let (name, role) = (spelled_out(question.principal.name.as_str()), question.principal.role.as_str());
     page.line("from", &format!("{name} ({role}), session {}", spelled_out(question.session_id.as_str())));
     let (tool, id) = (spelled_out(&question.tool), question.tool_id.as_str());
@@ -86,16 +89,23 @@ impl Page {
         }
         if lines.len() > most {
             let more = lines.len() - most;
-            self.line("", &styled(YELLOW, format!("… and {more} more lines; `toolpost approvals show` has them all")));
+            self.line(
+                "",
+                &styled(YELLOW, format!("… and {more} more lines; `toolpost approvals show` has them all")),
+            );
         }
     }
 
     fn arguments(&mut self, arguments: &Value, redacted: bool) {
-        let Some(object) = arguments.as_object() else { return self.block("arguments", &arguments.to_string()) };
+        let Some(object) = arguments.as_object() else {
+            return self.block("arguments", &arguments.to_string());
+        };
         for (name, value) in object {
             let name = spelled_out(name);
             match value {
-                Value::String(text) if !text.contains('\n') => self.block("argument", &format!("{name} = {text}")),
+                Value::String(text) if !text.contains('\n') => {
+                    self.block("argument", &format!("{name} = {text}"))
+                }
                 Value::String(text) => self.block("argument", &format!("{name} =\n{text}")),
                 Value::Array(_) | Value::Object(_) => {
                     let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
@@ -107,7 +117,10 @@ impl Page {
             }
         }
         if redacted {
-            self.line("", &styled(YELLOW, "sensitive values are not shown, so the arguments cannot be edited"));
+            self.line(
+                "",
+                &styled(YELLOW, "sensitive values are not shown, so the arguments cannot be edited"),
+            );
         }
     }
 

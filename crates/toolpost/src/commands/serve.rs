@@ -230,9 +230,7 @@ fn mode(config: &HostConfig) -> String {
         classes.map(EffectClass::as_str).collect::<Vec<_>>().join(", ")
     };
     let mut text = format!("{} (runs: {}", config.mode, of(Behavior::Allow));
-    for (behavior, word) in
-        [(Behavior::Ask, "asks"), (Behavior::Deny, "denies")]
-    {
+    for (behavior, word) in [(Behavior::Ask, "asks"), (Behavior::Deny, "denies")] {
         let classes = of(behavior);
         if !classes.is_empty() {
             text.push_str(&format!("; {word}: {classes}"));

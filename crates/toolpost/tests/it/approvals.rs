@@ -113,15 +113,22 @@ fn an_operator_edits_the_branch_of_a_push_and_the_record_tells_it_all() {
     let id = bench.only();
     let short = &id[id.len() - 8..];
     let listed = bench.run(&["approvals"]).expect(0);
-    assert!(listed.stdout.contains(short) && listed.stdout.contains("git push origin main:mian"), "{}", listed.stdout);
+    assert!(
+        listed.stdout.contains(short) && listed.stdout.contains("git push origin main:mian"),
+        "{}",
+        listed.stdout
+    );
     let shown = bench.run(&["approvals", "show", short]).expect(0);
-    for part in ["agent (agent)", "git push origin main:mian", "pushes are looked at", "trusted.yaml:2", "expires"] {
+    for part in
+        ["agent (agent)", "git push origin main:mian", "pushes are looked at", "trusted.yaml:2", "expires"]
+    {
         assert!(shown.stdout.contains(part), "`{part}` is missing in\n{}", shown.stdout);
     }
     let editor = workspace.parent().unwrap().join("editor.sh");
     std::fs::write(&editor, "sed -i s/mian/main/ \"$1\"\n").unwrap();
     let editor = format!("sh {}", editor.display());
-    let edited = bench.command(&["approvals", "allow", short, "--edit"]).env("EDITOR", editor).output().unwrap();
+    let edited =
+        bench.command(&["approvals", "allow", short, "--edit"]).env("EDITOR", editor).output().unwrap();
     let edited = Ran::from(edited).expect(0);
     assert!(edited.stdout.contains("with the arguments as edited"), "{}", edited.stdout);
 
@@ -162,7 +169,10 @@ fn a_no_reaches_the_agent_with_its_reason() {
     let denied = bench.run(&["approvals", "deny", &id, "--feedback", "ask me on Monday"]).expect(0);
     assert!(denied.stdout.contains("denied"), "{}", denied.stdout);
     let result = call.join().unwrap();
-    assert_eq!((&result["outcome"], &result["error"]["class"]), (&json!("denied"), &json!("approval_rejected")));
+    assert_eq!(
+        (&result["outcome"], &result["error"]["class"]),
+        (&json!("denied"), &json!("approval_rejected"))
+    );
     assert!(result["error"]["message"].as_str().unwrap().contains("ask me on Monday"), "{result}");
     assert_eq!(bench.home.try_read("ran.txt"), None);
     let story = bench.run(&["journal", "show", &id]).expect(0).stdout;
@@ -187,13 +197,16 @@ fn other_arguments_are_checked_and_ids_may_be_short() {
     bench.run(&["approvals", "allow", short, "--rule", "1"]).expect(2);
     bench.run(&["approvals", "allow", short, "--session", "--remember"]).expect(2);
     bench.run(&["approvals", "allow", short, "--for", "30d"]).expect(2);
-    let unchanged = bench.command(&["approvals", "allow", short, "--edit"]).env("EDITOR", "true").output().unwrap();
+    let unchanged =
+        bench.command(&["approvals", "allow", short, "--edit"]).env("EDITOR", "true").output().unwrap();
     assert!(Ran::from(unchanged).expect(1).stdout.contains("still waits"));
-    let broken = bench.command(&["approvals", "allow", short, "--edit"]).env("VISUAL", "false").output().unwrap();
+    let broken =
+        bench.command(&["approvals", "allow", short, "--edit"]).env("VISUAL", "false").output().unwrap();
     assert!(Ran::from(broken).expect(1).stderr.contains("nothing was decided"));
     assert_eq!(bench.only(), id, "none of these was an answer");
     let other = r#"{"command":"echo two > two.txt"}"#;
-    let decided = bench.run(&["approvals", "allow", &id[..13], "--arguments", other, "--json"]).expect(0).json();
+    let decided =
+        bench.run(&["approvals", "allow", &id[..13], "--arguments", other, "--json"]).expect(0).json();
     assert_eq!(decided["decided"]["allowed"], true, "{decided}");
     assert_eq!(call.join().unwrap()["outcome"], "succeeded");
     assert_eq!((bench.home.try_read("one.txt"), bench.home.read("two.txt")), (None, "two\n".to_owned()));
@@ -204,7 +217,11 @@ fn without_a_host_there_is_nothing_to_answer_and_it_says_so() {
     let bench = Bench::new("mode: default\n");
     for words in [&["approvals"][..], &["approvals", "show", "01234567"], &["approvals", "rules"]] {
         let ran = bench.run(words).expect(1);
-        assert!(ran.stderr.contains("no host runs") && ran.stderr.contains("toolpost serve"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("no host runs") && ran.stderr.contains("toolpost serve"),
+            "{}",
+            ran.stderr
+        );
     }
     let served = bench.serve();
     let empty = bench.run(&["approvals"]).expect(0);

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import socket
 import subprocess
 import threading
 
@@ -34,6 +35,8 @@ class Call(threading.Thread):
             self.answer = json.loads(self.connection.getresponse().read())
         except (OSError, http.client.HTTPException):
             pass
+        finally:
+            self.connection.close()
 
     def result(self):
         self.join(30)
@@ -276,7 +279,7 @@ class Watch(PromptCase):
         gone = self.ask(host, "b.txt")
         watch.expect("b.txt")
         watch.expect(PROMPT)
-        gone.connection.sock.shutdown(2)
+        gone.connection.sock.shutdown(socket.SHUT_RDWR)
         watch.expect("it was answered elsewhere, withdrawn or has expired")
         late = self.ask(host, "c.txt")
         watch.expect("c.txt")

@@ -65,7 +65,8 @@ pub(crate) struct DenyArgs {
 
 pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<Exit> {
     if arguments.rule.is_some() && !arguments.session && !arguments.remember {
-        let message = "`--rule` goes with `--session` or `--remember`: a yes for this once leaves no rule behind";
+        let message =
+            "`--rule` goes with `--session` or `--remember`: a yes for this once leaves no rule behind";
         return Err(UsageError(message.into()).into());
     }
     let (mut client, place) = host(&arguments.place).await?;
@@ -131,7 +132,8 @@ fn given(text: &str) -> anyhow::Result<Value> {
         None if text == "-" => environment::read_arguments("-")?,
         None => text.to_owned(),
     };
-    serde_json::from_str(&text).map_err(|error| UsageError(format!("the arguments are not JSON: {error}")).into())
+    serde_json::from_str(&text)
+        .map_err(|error| UsageError(format!("the arguments are not JSON: {error}")).into())
 }
 
 fn tell(decided: &Value, question: &PermissionRequest, as_json: bool) -> anyhow::Result<Exit> {
@@ -168,5 +170,7 @@ fn days_or_less(text: &str) -> Result<Duration, String> {
     if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {
         return Ok(Duration::from_secs(u64::from(days) * 86_400));
     }
-    text.parse::<ConfigDuration>().map(Into::into).map_err(|_| format!("`{text}` is not a time such as 12h or 30d"))
+    text.parse::<ConfigDuration>()
+        .map(Into::into)
+        .map_err(|_| format!("`{text}` is not a time such as 12h or 30d"))
 }

@@ -33,7 +33,8 @@ pub(crate) fn grounds(decision: &Value, line: Line<'_>) {
 pub(super) fn batch(place: &Value, line: Line<'_>) {
     let index = place["index"].as_u64().unwrap_or_default();
     let id = printable(place["id"].as_str().unwrap_or_default());
-    let after: Vec<String> = list(place, "depends_on").filter_map(Value::as_u64).map(|n| n.to_string()).collect();
+    let after: Vec<String> =
+        list(place, "depends_on").filter_map(Value::as_u64).map(|n| n.to_string()).collect();
     let after = if after.is_empty() { String::new() } else { format!(", after {}", after.join(", ")) };
     line("batch", format!("call {index} of `{id}`{after}"));
 }
@@ -41,7 +42,8 @@ pub(super) fn batch(place: &Value, line: Line<'_>) {
 /// What each hook did.
 pub(super) fn hook(run: &Value, line: Line<'_>) {
     let text = |name: &str| run[name].as_str().map(printable);
-    let did: Vec<String> = list(run, "did").filter_map(Value::as_str).map(|deed| deed.replace('_', " ")).collect();
+    let did: Vec<String> =
+        list(run, "did").filter_map(Value::as_str).map(|deed| deed.replace('_', " ")).collect();
     let mut told = match (text("error"), did.as_slice()) {
         (Some(error), _) => styled(YELLOW, format!("failed: {error}")),
         (None, []) => "let it pass".to_owned(),
