@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod acknowledging;
+mod approvals;
 mod discovery;
 mod failing_journal;
 mod hooks;
