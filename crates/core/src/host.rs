@@ -21,7 +21,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use toolpost_model::{InvocationId, RequestId, SessionId, Source, SourceError, SurfaceRequest};
+use toolpost_model::{Declaration, InvocationId, RequestId, SessionId, Source, SourceError, SurfaceRequest};
 
 pub use approvals::{ApprovalError, Decided};
 pub use builder::{HostBuilder, HostError};
@@ -243,6 +243,16 @@ impl Inner {
         }
         let (catalog, more) = Catalog::build(listed, &*self.settings);
         notices.extend(more);
+        let declarations: Vec<&Declaration> =
+            catalog.entries().iter().map(|entry| entry.declaration()).collect();
+        notices.extend(
+            self.policy
+                .in_force()
+                .engine
+                .unmatched(&declarations)
+                .into_iter()
+                .map(|rule| CatalogNotice::UnmatchedRule { rule: rule.rule, place: rule.place }),
+        );
         notices.extend(self.state.rules_problem.clone().map(CatalogNotice::RememberedRules));
         *lock(&self.state.notices) = notices;
         self.state.catalog.store(Arc::new(catalog));

@@ -11,7 +11,8 @@ use std::{
 
 use toolpost_config::{ApprovalsConfig, HostConfig};
 use toolpost_core::{
-    Approvals, Host, HostError, KnownSecrets, Limits, OperatorSettings, Policy, SchedulerLimits, ToolSettings,
+    Approvals, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
+    RuleProblem, SchedulerLimits, ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_store::{
@@ -40,6 +41,9 @@ pub enum StartError {
         /// The workspace or another root.
         workspace: PathBuf,
     },
+    /// Rules that mean nothing, or not what their own tests expect.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Rules(Vec<RuleProblem>),
     /// The journal cannot be opened.
     #[error(transparent)]
     Journal(#[from] OpenError),
@@ -159,7 +163,7 @@ pub(crate) async fn host_on(
         parts.secrets.push((format!("credential_{name}"), value.reveal().to_owned()));
     }
     let mut builder = Host::builder()
-        .policy(Policy { mode: config.mode, rules: config.rules.clone() })
+        .policy(policy(config)?)
         .limits(limits(config))
         .settings(Configured(config.clone()))
         .require_shown(config.discovery.require_shown)
@@ -182,6 +186,19 @@ pub(crate) async fn host_on(
         builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);
     }
     Ok(builder.build().await?)
+}
+
+/// The rules of a configuration, compiled.
+pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
+    // Tools tell real paths, so rules must begin in the real folders too.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let places = Places {
+        workspace: config.workspace.as_deref().map(real),
+        home: None,
+        roots: config.roots.iter().map(|root| real(&root.path)).collect(),
+    };
+    let spec = PolicySpec { mode: config.mode, rules: config.rules.clone(), places, notes: Vec::new() };
+    Policy::compile(spec).map_err(StartError::Rules)
 }
 
 fn limits(config: &HostConfig) -> Limits {

@@ -65,6 +65,14 @@ pub enum CatalogNotice {
         /// The key.
         name: String,
     },
+    /// A rule that speaks of no tool there is.
+    #[error("the rule `{rule}` ({place}) fits no tool")]
+    UnmatchedRule {
+        /// The rule's line.
+        rule: String,
+        /// File and line, or the flag.
+        place: String,
+    },
     /// A source could not list its tools.
     #[error("{0}")]
     Source(String),
@@ -125,10 +133,10 @@ pub(super) fn admit(
     let id = declaration.tool_id.clone();
     let wanted = match from.naming {
         Naming::Bare => legal(id.name()),
-        Naming::Namespaced => legal(&format!("{}__{}", id.namespace(), id.name())),
+        Naming::Namespaced => legal(&id.wire_form()),
     };
     // A bare name that is taken is namespaced before it is refused: nothing is ever overwritten.
-    let name = [wanted.clone(), legal(&format!("{}__{}", id.namespace(), id.name()))]
+    let name = [wanted.clone(), legal(&id.wire_form())]
         .into_iter()
         .find(|name| !taken.contains_key(name.as_str()))
         .filter(|_| !taken.contains_key(id.as_str()))
