@@ -21,7 +21,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use toolpost_model::{InvocationId, RequestId, SessionId, Source, SourceError, SurfaceRequest};
+use toolpost_model::{Declaration, InvocationId, RequestId, SessionId, Source, SourceError, SurfaceRequest};
 
 pub use approvals::{ApprovalError, Decided};
 pub use builder::{HostBuilder, HostError};
@@ -247,6 +247,16 @@ impl Inner {
         let settings = self.settings.load_full();
         let (catalog, more) = Catalog::build(listed, &**settings);
         notices.extend(more);
+        let declarations: Vec<&Declaration> =
+            catalog.entries().iter().map(|entry| entry.declaration()).collect();
+        notices.extend(
+            self.policy
+                .in_force()
+                .engine
+                .unmatched(&declarations)
+                .into_iter()
+                .map(|rule| CatalogNotice::UnmatchedRule { rule: rule.rule, place: rule.place }),
+        );
         let there = |name: &String| self.sources.iter().any(|source| source.name() == name);
         let absent = settings.source_names().into_iter().filter(|name| !there(name));
         notices.extend(absent.map(|name| CatalogNotice::UnusedSource { name }));

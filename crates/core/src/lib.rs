@@ -42,7 +42,7 @@ pub use flow::{
         HookStanding, InputMutation, Opinion, OutputMutation,
     },
     invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
-    permission::{Facts, Policy, PolicyEngine},
+    permission::{Facts, PartDecision, Places, Policy, PolicyEngine, PolicySpec, RuleProblem},
     scheduling::SchedulerLimits,
 };
 pub use host::{

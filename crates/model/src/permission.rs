@@ -11,7 +11,7 @@ use crate::{EffectClass, PrincipalName};
 
 pub use mode::{Mode, ModeError};
 pub use rule::{Remember, Rule, RuleError, RuleOrigin, RuleRef, RuleTests};
-pub use selector::{Comparison, Condition, Selector, ToolPattern};
+pub use selector::{Comparison, Condition, Selector, ToolPattern, matches_any};
 
 /// What a caller is to the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -10,10 +10,10 @@ use std::{
     sync::Arc,
 };
 
-use toolpost_config::{HostConfig, SourceConfig, ToolIndex};
+use toolpost_config::{ApprovalsConfig, HostConfig, SourceConfig, ToolIndex};
 use toolpost_core::{
-    Host, HostError, KnownSecrets, Limits, OperatorSettings, Policy, SchedulerLimits, SourceSettings,
-    SourceTrust, ToolSettings,
+    Approvals, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
+    RuleProblem, SchedulerLimits, SourceSettings, SourceTrust, ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_store::{
@@ -42,6 +42,9 @@ pub enum StartError {
         /// The workspace or another root.
         workspace: PathBuf,
     },
+    /// Rules that mean nothing, or not what their own tests expect.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Rules(Vec<RuleProblem>),
     /// The journal cannot be opened.
     #[error(transparent)]
     Journal(#[from] OpenError),
@@ -83,6 +86,18 @@ pub struct HostParts {
     pub secrets: Vec<(String, String)>,
     /// What the native tools need beside the configuration.
     pub native: NativeHandover,
+    /// Who is asked about calls that need approval.
+    pub asked: Asked,
+}
+
+/// Who is asked about calls that need approval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asked {
+    /// Nobody is there, so such calls are denied.
+    #[default]
+    Nobody,
+    /// Operators, who answer through [`Host::decide`]. The configuration says how long questions wait.
+    Operators,
 }
 
 impl HostParts {
@@ -149,13 +164,17 @@ pub(crate) async fn host_on(
         parts.secrets.push((format!("credential_{name}"), value.reveal().to_owned()));
     }
     let mut builder = Host::builder()
-        .policy(Policy { mode: config.mode, rules: config.rules.clone() })
+        .policy(policy(config)?)
         .limits(limits(config))
         .settings(Configured::of(config))
         .require_shown(config.discovery.require_shown)
         .redactor(KnownSecrets::new(
             parts.secrets.iter().map(|(kind, value)| (kind.as_str(), value.as_str())),
         ));
+    if parts.asked == Asked::Operators {
+        let ApprovalsConfig { timeout, grant_for, .. } = config.approvals;
+        builder = builder.approvals(Approvals::Ask { timeout, grant_for });
+    }
     if let Some(data_dir) = data_dir {
         let options = JournalOptions { max_bytes: config.limits.journal };
         builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
@@ -168,6 +187,19 @@ pub(crate) async fn host_on(
         builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);
     }
     Ok(builder.build().await?)
+}
+
+/// The rules of a configuration, compiled.
+pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
+    // Tools tell real paths, so rules must begin in the real folders too.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let places = Places {
+        workspace: config.workspace.as_deref().map(real),
+        home: None,
+        roots: config.roots.iter().map(|root| real(&root.path)).collect(),
+    };
+    let spec = PolicySpec { mode: config.mode, rules: config.rules.clone(), places, notes: Vec::new() };
+    Policy::compile(spec).map_err(StartError::Rules)
 }
 
 fn limits(config: &HostConfig) -> Limits {

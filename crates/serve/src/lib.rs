@@ -13,6 +13,8 @@ mod listen;
 mod server;
 
 pub use auth::Access;
-pub use compose::{HostParts, NativeError, NativeHandover, OpenedHost, StartError, check_places, open_host};
+pub use compose::{
+    Asked, HostParts, NativeError, NativeHandover, OpenedHost, StartError, check_places, open_host,
+};
 pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
 pub use server::{Server, ServerBuilder};

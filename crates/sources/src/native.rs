@@ -73,8 +73,8 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     let mut tools = files::tools(Arc::clone(&workspace));
     tools.extend(search::tools(Arc::clone(&workspace)));
     tools.extend(http::tools(Arc::clone(&workspace), network));
+    let processes = Arc::new(Processes::new(spool, children.lifetime));
     let children = Arc::new(Children::new(launcher, children, workspace));
-    let processes = Arc::new(Processes::new(spool));
     tools.extend(shell::tools(&children, &processes));
     let code = program.map(|program| CodeTools::new(code, program, Arc::clone(&children)));
     tools.extend(code.iter().flat_map(CodeTools::tools));

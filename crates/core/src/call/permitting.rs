@@ -91,7 +91,8 @@ pub(super) fn decide(host: &Inner, call: &mut Call) -> Step {
         opinions: &call.hooks.opinions,
         at: crate::port::now(),
     };
-    let decision = host.engine(&call.session).decide(&facts);
+    let mut decision = host.engine(&call.session).decide(&facts);
+    call.live.redactor().decision(&mut decision);
     let name = resolved.entry.name();
     let step = match decision.behavior {
         Behavior::Allow => Step::Next(Stage::Admit),

@@ -77,6 +77,14 @@ pub enum CatalogNotice {
         /// The key.
         name: String,
     },
+    /// A rule that speaks of no tool there is.
+    #[error("the rule `{rule}` ({place}) fits no tool")]
+    UnmatchedRule {
+        /// The rule's line.
+        rule: String,
+        /// File and line, or the flag.
+        place: String,
+    },
     /// Settings for a source that is not there.
     #[error("the settings under `sources.{name}` fit no source")]
     UnusedSource {
@@ -193,7 +201,7 @@ pub(super) fn admit(
 
 /// The name a tool gets unless the operator gives it one, or the name that is taken.
 fn wire_name(id: &ToolId, naming: Naming, taken: &HashMap<Box<str>, u32>) -> Result<String, String> {
-    let namespaced = || legal(&format!("{}__{}", id.namespace(), id.name()));
+    let namespaced = || legal(&id.wire_form());
     let wanted = match naming {
         Naming::Bare => legal(id.name()),
         Naming::Namespaced => namespaced(),

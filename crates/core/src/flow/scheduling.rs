@@ -57,16 +57,17 @@ pub(crate) struct Scheduler {
     table: Mutex<Table>,
 }
 
-/// A slot with its resources, given back when dropped.
+/// What a call was given, given back when dropped.
 pub(crate) struct Permit {
     scheduler: Arc<Scheduler>,
-    need: Arc<Need>,
+    given: Given,
 }
 
-/// A place in the queue without a wish for a slot: of a call that waits for other calls, not for a turn.
-pub(crate) struct HeldPlace {
-    scheduler: Arc<Scheduler>,
-    session: SessionId,
+enum Given {
+    /// A slot with its resources.
+    Slot(Arc<Need>),
+    /// A place in the queue without a wish for a slot: for a call that waits for other calls, not for a turn.
+    Place(SessionId),
 }
 
 /// Leaves the queue when the caller stops waiting.
@@ -98,10 +99,11 @@ impl Scheduler {
         waiting: impl FnOnce(),
     ) -> Result<Permit, QueueFull> {
         let need = Arc::new(Need::of(wanted)?);
+        let permit = |need| Permit { scheduler: Arc::clone(self), given: Given::Slot(need) };
         let (ticket, admitted) = {
             let mut table = self.table();
             if table.admit_at_once(&need) {
-                return Ok(Permit { scheduler: Arc::clone(self), need });
+                return Ok(permit(need));
             }
             let (admit, admitted) = oneshot::channel();
             (table.enqueue(&need, admit)?, admitted)
@@ -110,25 +112,23 @@ impl Scheduler {
         let mut place = Place { scheduler: self, ticket, admitted: false, need: Arc::clone(&need) };
         // The sender is dropped only with the scheduler, which this future keeps alive.
         place.admitted = admitted.await.is_ok();
-        Ok(Permit { scheduler: Arc::clone(self), need })
+        Ok(permit(need))
     }
 
     /// Takes a place in the queue for a call that waits for other calls. It counts like any other there.
-    pub(crate) fn hold(self: &Arc<Self>, session: &SessionId) -> Result<HeldPlace, QueueFull> {
+    pub(crate) fn hold(self: &Arc<Self>, session: &SessionId) -> Result<Permit, QueueFull> {
         self.table().hold(session)?;
-        Ok(HeldPlace { scheduler: Arc::clone(self), session: session.clone() })
+        Ok(Permit { scheduler: Arc::clone(self), given: Given::Place(session.clone()) })
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.scheduler.table().release(&self.need);
-    }
-}
-
-impl Drop for HeldPlace {
-    fn drop(&mut self) {
-        self.scheduler.table().let_go(&self.session);
+        let mut table = self.scheduler.table();
+        match &self.given {
+            Given::Slot(need) => table.release(need),
+            Given::Place(session) => table.let_go(session),
+        }
     }
 }
 

@@ -138,6 +138,7 @@ fn children(config: &HostConfig, workspace: &Workspace, data_dir: Option<&DataDi
         readable: sandbox.readable.clone(),
         environment: ChildEnvironment::new(&host, &sandbox.environment, &writable),
         masked: data_dir.map(|data| data.path().to_owned()).into_iter().collect(),
+        ..ChildSettings::default()
     }
 }
 

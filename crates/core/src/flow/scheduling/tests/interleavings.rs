@@ -356,7 +356,7 @@ impl World {
 #[test]
 fn thousands_of_interleavings_keep_the_rules() {
     let (mut arrivals, mut refused) = (0, 0);
-    for seed in 0..4_000 {
+    for seed in 0..2_000 {
         let mut world = World::new(seed, None);
         for _ in 0..60 {
             world.step();
@@ -366,16 +366,16 @@ fn thousands_of_interleavings_keep_the_rules() {
         refused += turned_away;
     }
     // Otherwise the run would have shown little.
-    assert!(arrivals > 80_000 && refused * 4 < arrivals, "{arrivals} came, {refused} were refused");
+    assert!(arrivals > 40_000 && refused * 4 < arrivals, "{arrivals} came, {refused} were refused");
 }
 
 #[test]
 fn under_load_that_never_ends_nobody_is_overtaken_without_bound() {
     let limits = SchedulerLimits { concurrency: 4, session_concurrency: 2, queue: 64 };
     let mut counts: HashMap<u64, usize> = HashMap::new();
-    for seed in 0..20 {
+    for seed in 0..12 {
         let mut world = World::new(seed, Some(limits));
-        for _ in 0..1_500 {
+        for _ in 0..800 {
             world.arrives(None);
             if world.calls.len() > 40 {
                 world.ends();
@@ -384,6 +384,6 @@ fn under_load_that_never_ends_nobody_is_overtaken_without_bound() {
         counts.insert(seed, world.most_overtaken);
         world.drain();
     }
-    // Four sessions in four lanes are passed over sixty-four times each at most, and wait for forty before them.
-    assert!(counts.values().all(|&most| most < 1_100), "{counts:?}");
+    // Twice the patience of a session that is passed over.
+    assert!(counts.values().all(|&most| most < 128), "{counts:?}");
 }
