@@ -207,10 +207,11 @@ pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let places = Places {
         workspace: config.workspace.as_deref().map(real),
-        home: None,
+        home: config.environment.home.clone(),
         roots: config.roots.iter().map(|root| real(&root.path)).collect(),
     };
-    let spec = PolicySpec { mode: config.mode, rules: config.rules.clone(), places, notes: Vec::new() };
+    let spec =
+        PolicySpec { mode: config.mode, rules: config.rules.clone(), places, notes: config.notes.clone() };
     Policy::compile(spec).map_err(StartError::Rules)
 }
 
