@@ -6,8 +6,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toolpost_model::{
-    AppliedSandbox, Content, ErrorClass, Event, EventBody, InvocationId, LogLevel, Outcome, ToolError,
-    ToolResult as HostResult,
+    AppliedSandbox, ApprovalStatus, Content, ErrorClass, Event, EventBody, InvocationId, LogLevel, Outcome,
+    ToolError, ToolResult as HostResult,
 };
 
 use crate::{ToolCallResponse, ToolEvent, ToolResult, codec};
@@ -200,6 +200,33 @@ impl<'a> CallResponseView<'a> {
     }
 }
 
+/// The answer to a call that goes on in the background: where its end is asked for.
+pub fn backgrounded(req_id: &str, tool_name: &str, call: InvocationId) -> ToolCallResponse {
+    let hint = "it runs on; ask for its end with the tool `call_result`";
+    ToolCallResponse {
+        req_id: req_id.to_owned(),
+        created_at: call.unix_millis() as f64 / 1_000.0,
+        data: ToolResult {
+            success: true,
+            tool_name: tool_name.to_owned(),
+            duration_ms: 0,
+            data: Some(json!({ "status": "backgrounded", "invocation_id": call })),
+            summary: Some(Value::from(hint)),
+            truncated: false,
+            exit_code: None,
+            error: None,
+            error_code: None,
+            events: Vec::new(),
+            invocation_id: Some(call),
+            outcome: None,
+            error_class: None,
+            hint: None,
+            retry_safe: None,
+            sandbox: None,
+        },
+    }
+}
+
 impl Data<'_> {
     fn to_value(&self) -> Value {
         match self {
@@ -249,6 +276,8 @@ pub fn error_code(class: ErrorClass) -> &'static str {
         ErrorClass::SchemaNotLoaded
         | ErrorClass::RateLimited
         | ErrorClass::Queued
+        | ErrorClass::ApprovalPending
+        | ErrorClass::SiblingCanceled
         | ErrorClass::Canceled
         | ErrorClass::OutcomeUnknown
         | ErrorClass::SetupRequired => class.as_str(),
@@ -283,6 +312,15 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
             data
         }),
         EventBody::Status { message } => ("status", object(json!({ "message": message }))),
+        EventBody::Approval(status) => ("status", {
+            let message = match status {
+                ApprovalStatus::Pending { .. } => "waiting for a person's approval",
+                ApprovalStatus::Granted { .. } => "a person approved the call",
+            };
+            let mut data = object(serde_json::to_value(status).unwrap_or_default());
+            data.insert("message".to_owned(), Value::from(message));
+            data
+        }),
         EventBody::Log { level, message } => {
             ("log", object(json!({ "level": level_word(*level), "message": message })))
         }

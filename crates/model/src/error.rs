@@ -45,9 +45,11 @@ error_classes! {
     HookFailed = "hook_failed", "A hook broke, and a guard that breaks does not allow.";
     PermissionDenied = "permission_denied", "A rule or the mode denies the call.";
     ApprovalRejected = "approval_rejected", "A person was needed and did not approve.";
+    ApprovalPending = "approval_pending", "The caller could wait no longer while a person was being asked; it did not run yet.";
     RateLimited = "rate_limited", "A queue or a limit is full.";
     Queued = "queued", "The caller could wait no longer while the call was still in the queue; it did not run.";
     Canceled = "canceled", "The call was told to stop, or the host went away before it started.";
+    SiblingCanceled = "sibling_canceled", "Another call of its batch failed or did not run, and this one was given up with it.";
     Timeout = "timeout", "The deadline passed and the work was stopped.";
     DependencyUnavailable = "dependency_unavailable", "Something the tool needs did not answer.";
     ExecutionFailed = "execution_failed", "The tool ran and failed.";

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Content, InvocationId, Stage};
+use crate::{ApprovalStatus, Content, InvocationId, Stage};
 
 /// One event of one call.
 #[derive(Clone, Debug, Serialize)]
@@ -53,6 +53,8 @@ pub enum EventBody {
     },
     /// A running process wrote something.
     Output(OutputChunk),
+    /// A person is being asked, or has answered.
+    Approval(ApprovalStatus),
 }
 
 /// What a process wrote since the last chunk, for whoever watches; the result has what the model is given.

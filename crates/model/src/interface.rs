@@ -67,12 +67,49 @@ pub struct PermissionProfile {
     pub access: Vec<AccessKind>,
     /// Ask even where a mode would allow.
     pub approval_required: bool,
+    /// What single arguments mean to rules. Paths that the tool's effects name need not be listed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<ArgumentMeaning>,
 }
 
 impl Default for PermissionProfile {
     fn default() -> Self {
-        Self { risk: RiskLevel::High, access: Vec::new(), approval_required: false }
+        Self { risk: RiskLevel::High, access: Vec::new(), approval_required: false, arguments: Vec::new() }
     }
+}
+
+/// What an argument means to rules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ArgumentMeaning {
+    /// Which argument, as a JSON pointer; where it is a list, each of its elements.
+    pub pointer: String,
+    /// What it is.
+    pub kind: ArgumentKind,
+}
+
+impl ArgumentMeaning {
+    /// An argument by its name at the top of the arguments.
+    pub fn of(name: &str, kind: ArgumentKind) -> Self {
+        Self { pointer: format!("/{}", name.replace('~', "~0").replace('/', "~1")), kind }
+    }
+}
+
+/// What an argument is to rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ArgumentKind {
+    /// A shell command: matched command by command.
+    Command,
+    /// Where commands and relative paths begin.
+    Directory,
+    /// A path that is read.
+    ReadPath,
+    /// A path that is written.
+    WritePath,
+    /// A URL.
+    Url,
+    /// The method it is requested with.
+    Method,
 }
 
 /// How bad a wrong call can be.
@@ -118,6 +155,10 @@ pub struct ExecutionProfile {
     pub cancel: CancelSupport,
     /// Running it twice equals running it once, for every input.
     pub idempotent: bool,
+    /// How often a call that may be run again is tried again after a failure that may pass.
+    pub retries: u32,
+    /// What becomes of a running call when others of its batch are canceled.
+    pub interrupt: Interrupt,
     /// The deadline it wants, in milliseconds; the host's default applies where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -130,6 +171,8 @@ impl Default for ExecutionProfile {
             streaming: false,
             cancel: CancelSupport::AtAwaitPoints,
             idempotent: false,
+            retries: 0,
+            interrupt: Interrupt::Block,
             timeout_ms: None,
         }
     }
@@ -161,6 +204,17 @@ pub enum CancelSupport {
     AtAwaitPoints,
     /// It runs on unseen; only its answer is dropped.
     Unsupported,
+}
+
+/// What becomes of a running call when others of its batch are canceled. A caller's own word to stop is always
+/// obeyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Interrupt {
+    /// It is canceled with them.
+    Cancel,
+    /// It runs to its end.
+    Block,
 }
 
 /// How results are shown to people.

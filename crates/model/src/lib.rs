@@ -8,11 +8,14 @@
 //! There is no runtime and no I/O here: everything is data or a trait.
 #![warn(missing_docs)]
 
+mod approval;
+mod batch;
 mod declaration;
 mod effects;
 mod error;
 mod event;
 mod fn_tool;
+mod hook;
 mod id;
 mod input;
 mod interface;
@@ -27,6 +30,8 @@ mod tool;
 mod tool_set;
 mod variable;
 
+pub use approval::{ApprovalScope, ApprovalStatus, CallHash, PermissionRequest, Verdict};
+pub use batch::{BatchPlace, OnFailure, Ordering};
 pub use declaration::{
     Declaration, ExternalMapping, InputContract, Lifecycle, Loading, OutputContract, Requirements, ToolKind,
 };
@@ -34,15 +39,17 @@ pub use effects::{Access, EffectClass, EffectOrigin, Effects, ResourceKey, Resou
 pub use error::{ErrorClass, Recoverability, RetryGuidance, ToolError, ToolFailure};
 pub use event::{Event, EventBody, LogLevel, OutputChunk, OutputStream, Progress};
 pub use fn_tool::{FnTool, FnToolBuilder, schema_of};
+pub use hook::{HookDeed, HookEvent, HookRun, HookStanding};
 pub use id::{InvocationId, PrincipalName, RequestId, SessionId, SurfaceId, ToolId, ToolIdError};
 pub use input::{Arguments, ArgumentsError, CallInput, ModelInput, ObservableInput, PermissionInput};
 pub use interface::{
-    AccessKind, CancelSupport, ClassFact, ExecutionKind, ExecutionProfile, Interface, PermissionProfile,
-    Persistence, Rendering, RiskLevel, SafetyFacts,
+    AccessKind, ArgumentKind, ArgumentMeaning, CancelSupport, ClassFact, ExecutionKind, ExecutionProfile,
+    Interface, Interrupt, PermissionProfile, Persistence, Rendering, RiskLevel, SafetyFacts,
 };
 pub use permission::{
-    Behavior, Decision, DecisionReason, Mode, Principal, ReasonType, Role, Rule, RuleError, RuleOrigin,
-    RuleRef, Selector, Vote,
+    Behavior, Comparison, Condition, Decision, DecisionReason, Mode, ModeError, Principal, ReasonType,
+    Remember, Role, Rule, RuleError, RuleOrigin, RuleRef, RuleTests, Selector, ToolPattern, Vote,
+    matches_any,
 };
 pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult, Truncation};
 pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxProfile, SandboxTier};
@@ -52,6 +59,6 @@ pub use source::{
 };
 pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};
-pub use tool::{CallContext, CallPort, CallableTool, DynTool, NestedCall, Tool, ToolCall};
+pub use tool::{CallContext, CallPort, CallReport, CallableTool, DynTool, NestedCall, Tool, ToolCall};
 pub use tool_set::ToolSet;
 pub use variable::never_passed;

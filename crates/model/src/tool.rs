@@ -1,12 +1,18 @@
 //! What a tool author implements.
 
-use std::{future::Future, sync::Arc, time::Instant};
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::Value;
 
 use crate::{
-    BoxFuture, CallInput, Content, Declaration, Effects, ErrorClass, EventBody, InvocationId, LogLevel,
-    OutputChunk, Principal, Progress, Refusal, SessionId, ToolFailure, ToolId, ToolOutput, ToolResult,
+    Access, BoxFuture, CallInput, Content, Declaration, Effects, ErrorClass, EventBody, InvocationId,
+    LogLevel, OutputChunk, Principal, Progress, Refusal, SandboxProfile, SessionId, Stage, ToolFailure,
+    ToolId, ToolOutput, ToolResult,
 };
 
 /// One tool.
@@ -108,6 +114,30 @@ pub trait CallPort: Send + Sync {
         false
     }
 
+    /// Whether some paths are kept from this call by rules. Asked before work that would look at every path.
+    fn has_path_rules(&self) -> bool {
+        false
+    }
+
+    /// Whether rules let this call use a path: absolute, links resolved. A tool that meets paths its effects did not
+    /// name, as a search does, asks for each.
+    fn may_use(&self, path: &Path, access: Access) -> bool {
+        let _ = (path, access);
+        true
+    }
+
+    /// Where paths that rules keep from this call can lie: absolute paths, each meant with all beneath it, so that a
+    /// tool need not look elsewhere for them. `/`: anywhere.
+    fn kept_places(&self) -> Vec<PathBuf> {
+        vec![PathBuf::from("/")]
+    }
+
+    /// The profile that the operator gives this tool's processes. A tool that starts some runs them under the stricter
+    /// of this and its own.
+    fn profile(&self) -> Option<SandboxProfile> {
+        None
+    }
+
     /// The tools this call's session could call now. Without a host around it, none.
     fn callable(&self) -> Vec<CallableTool> {
         Vec::new()
@@ -119,6 +149,38 @@ pub trait CallPort: Send + Sync {
             format!("`{}` cannot be called from here: there is no host around this call", call.tool);
         Box::pin(std::future::ready(Err(ToolFailure::of(ErrorClass::UnknownTool, message).untouched())))
     }
+
+    /// Where another call of the same principal stands, once it has ended or `wait` is over.
+    fn look_at_call(
+        &self,
+        id: InvocationId,
+        wait: Duration,
+    ) -> BoxFuture<'_, Result<CallReport, ToolFailure>> {
+        let _ = wait;
+        Box::pin(std::future::ready(Err(no_such_call(id))))
+    }
+
+    /// Tells another call of the same principal to stop, and where it stood. One that has ended stays as it is.
+    fn cancel_call(&self, id: InvocationId) -> BoxFuture<'_, Result<CallReport, ToolFailure>> {
+        Box::pin(std::future::ready(Err(no_such_call(id))))
+    }
+}
+
+fn no_such_call(id: InvocationId) -> ToolFailure {
+    ToolFailure::invalid(format!("no call `{id}` is known: there is no host around this call"))
+}
+
+/// Where another call stands.
+#[derive(Clone, Debug)]
+pub struct CallReport {
+    /// The call.
+    pub invocation_id: InvocationId,
+    /// The tool as it was asked for, where that is on record.
+    pub tool: Option<String>,
+    /// Where it is, while it is under way.
+    pub stage: Option<Stage>,
+    /// Its result, once it has ended. Neither stage nor result: it began, and its end could not be recorded.
+    pub result: Option<ToolResult>,
 }
 
 /// A tool that a running call may call.
@@ -186,6 +248,26 @@ impl CallContext {
         self.0.cautioned()
     }
 
+    /// Whether some paths are kept from this call by rules.
+    pub fn has_path_rules(&self) -> bool {
+        self.0.has_path_rules()
+    }
+
+    /// Whether rules let this call use a path: absolute, links resolved.
+    pub fn may_use(&self, path: &Path, access: Access) -> bool {
+        self.0.may_use(path, access)
+    }
+
+    /// Where paths that rules keep from this call can lie, each meant with all beneath it.
+    pub fn kept_places(&self) -> Vec<PathBuf> {
+        self.0.kept_places()
+    }
+
+    /// The profile that the operator gives this tool's processes.
+    pub fn profile(&self) -> Option<SandboxProfile> {
+        self.0.profile()
+    }
+
     /// The tools this call could call now: those its session sees, apart from the tool itself.
     pub fn callable(&self) -> Vec<CallableTool> {
         self.0.callable()
@@ -195,6 +277,16 @@ impl CallContext {
     /// its parent. Its end, good or bad, is the result; an error means that it was never made.
     pub async fn call_tool(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
         self.0.call_tool(call).await
+    }
+
+    /// Where another call of the same principal stands, once it has ended or `wait` is over.
+    pub async fn look_at_call(&self, id: InvocationId, wait: Duration) -> Result<CallReport, ToolFailure> {
+        self.0.look_at_call(id, wait).await
+    }
+
+    /// Tells another call of the same principal to stop, and where it stood.
+    pub async fn cancel_call(&self, id: InvocationId) -> Result<CallReport, ToolFailure> {
+        self.0.cancel_call(id).await
     }
 
     /// Says how far the work got.

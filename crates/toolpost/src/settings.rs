@@ -84,7 +84,7 @@ fn trusted_layer(place: &PlaceArgs) -> anyhow::Result<Option<Layer>> {
     let text = read_config(path)?;
     let parsed = ConfigFile::parse(&text, &path.display().to_string())?;
     let folder = path.parent().map(PathBuf::from).unwrap_or_default();
-    Ok(Some(Layer::new(parsed, Standing::Trusted, RuleOrigin::Config).relative_to(folder)))
+    Ok(Some(Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli).relative_to(folder)))
 }
 
 /// The file of an A2E host, and the layer it makes.
@@ -92,7 +92,7 @@ pub(crate) fn a2e_file(path: &Path) -> anyhow::Result<(A2eHostFile, Layer)> {
     let text = read_config(path)?;
     let file = A2eHostFile::parse(&text, &path.display().to_string())?;
     let folder = path.parent().map(PathBuf::from).unwrap_or_default();
-    let layer = Layer::new(file.parsed.clone(), Standing::Trusted, RuleOrigin::Config).relative_to(folder);
+    let layer = Layer::new(file.parsed.clone(), Standing::Trusted, RuleOrigin::Cli).relative_to(folder);
     Ok((file, layer))
 }
 

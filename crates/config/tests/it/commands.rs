@@ -12,7 +12,7 @@ use toolpost_model::{EffectClass, RuleOrigin, SandboxProfile};
 
 fn resolved(text: &str) -> Vec<CommandConfig> {
     let parsed = ConfigFile::parse(text, "toolpost.yaml").unwrap();
-    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Config);
+    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli);
     HostConfig::resolve(&[layer]).unwrap().0.commands
 }
 
@@ -320,7 +320,7 @@ fn values_of_parameters() {
 #[test]
 fn a_timeout_stays_below_the_ceiling() {
     let layer = |text: &str, name: &str| {
-        Layer::new(ConfigFile::parse(text, name).unwrap(), Standing::Trusted, RuleOrigin::Config)
+        Layer::new(ConfigFile::parse(text, name).unwrap(), Standing::Trusted, RuleOrigin::Cli)
     };
     let long = layer(&one("argv: [a], timeout: 15m"), "one.yaml");
     let errors = HostConfig::resolve(std::slice::from_ref(&long)).unwrap_err();

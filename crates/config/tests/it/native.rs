@@ -10,7 +10,7 @@ use toolpost_model::{Access, RuleOrigin, SandboxProfile};
 
 fn resolved(text: &str) -> HostConfig {
     let parsed = ConfigFile::parse(text, "toolpost.yaml").unwrap();
-    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Config).relative_to("/etc/toolpost");
+    let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli).relative_to("/etc/toolpost");
     HostConfig::resolve(&[layer]).unwrap().0
 }
 

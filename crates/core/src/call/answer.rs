@@ -53,6 +53,7 @@ pub struct CallHandle {
     id: InvocationId,
     live: Option<Arc<LiveCall>>,
     on_drop: OnDrop,
+    is_background: bool,
     answer: Waiting,
 }
 
@@ -60,6 +61,8 @@ pub struct CallHandle {
 pub enum Standing<'a> {
     /// It began, and its listener will hear of its end.
     UnderWay,
+    /// It began, and its caller does not wait for it: once it is [accepted](CallHandle::accepted), its id is the answer.
+    Backgrounded,
     /// It repeats a request whose call was under way before; that one's listener hears of it.
     Joined,
     /// It is over: a repeat of one that ended, or a call that could not begin.
@@ -68,7 +71,7 @@ pub enum Standing<'a> {
 
 /// What becomes of the call when nobody waits for it any more.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum OnDrop {
+pub(crate) enum OnDrop {
     Cancel,
     LetGoOn,
 }
@@ -80,18 +83,24 @@ enum Waiting {
 }
 
 impl CallHandle {
-    pub(crate) fn own(live: Arc<LiveCall>, answer: oneshot::Receiver<Arc<Answer>>) -> Self {
-        Self { id: live.id, live: Some(live), on_drop: OnDrop::Cancel, answer: Waiting::Own(answer) }
+    /// `on_drop` is what the request says: a call that is let go on from the start is one in the background.
+    pub(crate) fn own(live: Arc<LiveCall>, answer: oneshot::Receiver<Arc<Answer>>, on_drop: OnDrop) -> Self {
+        live.await_answer();
+        let is_background = on_drop == OnDrop::LetGoOn;
+        Self { id: live.id, live: Some(live), on_drop, is_background, answer: Waiting::Own(answer) }
     }
 
     /// A repeat waits for the first one's call, which is not its own to cancel.
     pub(crate) fn shared(live: Arc<LiveCall>, answer: watch::Receiver<Option<Arc<Answer>>>) -> Self {
-        Self { id: live.id, live: Some(live), on_drop: OnDrop::LetGoOn, answer: Waiting::Shared(answer) }
+        live.await_answer();
+        let (id, live, answer) = (live.id, Some(live), Waiting::Shared(answer));
+        Self { id, live, on_drop: OnDrop::LetGoOn, is_background: false, answer }
     }
 
     pub(crate) fn ready(answer: Arc<Answer>) -> Self {
         let id = answer.result().invocation_id;
-        Self { id, live: None, on_drop: OnDrop::LetGoOn, answer: Waiting::Ready(answer) }
+        let (on_drop, answer) = (OnDrop::LetGoOn, Waiting::Ready(answer));
+        Self { id, live: None, on_drop, is_background: false, answer }
     }
 
     /// The call.
@@ -102,6 +111,7 @@ impl CallHandle {
     /// Where the call stands, for whoever gave it a listener.
     pub fn standing(&self) -> Standing<'_> {
         match &self.answer {
+            Waiting::Own(_) if self.is_background => Standing::Backgrounded,
             Waiting::Own(_) => Standing::UnderWay,
             Waiting::Shared(_) => Standing::Joined,
             Waiting::Ready(answer) => Standing::Over(answer),
@@ -138,7 +148,9 @@ impl CallHandle {
 
 impl Drop for CallHandle {
     fn drop(&mut self) {
-        if let (Some(live), OnDrop::Cancel) = (&self.live, self.on_drop) {
+        let Some(live) = &self.live else { return };
+        live.stop_awaiting();
+        if self.on_drop == OnDrop::Cancel {
             live.cancel(CancelReason::CallerGone);
         }
     }

@@ -4,22 +4,28 @@
 //! the slot, the resources, a deadline that is not later, and the word to stop.
 
 use std::{
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use toolpost_model::{
-    BoxFuture, CallPort, CallableTool, Effects, ErrorClass, EventBody, InvocationId, ModelInput, NestedCall,
-    Principal, SessionId, ToolFailure, ToolId, ToolResult, Visibility,
+    Access, BoxFuture, CallPort, CallReport, CallableTool, Effects, ErrorClass, EventBody, InvocationId,
+    ModelInput, NestedCall, Principal, ResourceKey, ResourceUse, SandboxProfile, SessionId, ToolFailure,
+    ToolId, ToolResult, Visibility,
 };
 
 use super::Way;
 use crate::{
-    flow::invocation::{Acknowledged, Call, CallRequest, LiveCall, Parent},
-    host::Inner,
+    flow::{
+        invocation::{Acknowledged, Call, CallRequest, LiveCall, Parent},
+        permission::PolicyEngine,
+    },
+    host::{Inner, InvocationView, Sight},
+    record::journal::JournalError,
     session::Session,
 };
 
@@ -36,6 +42,11 @@ pub(super) struct Port {
     correlation_id: Option<String>,
     tool: Option<ToolId>,
     cautioned: bool,
+    /// Who says which paths are kept from the call, as it was when the call began to run.
+    engine: Arc<dyn PolicyEngine>,
+    /// The resources that the call was decided on.
+    decided: Vec<ResourceUse>,
+    profile: Option<SandboxProfile>,
     /// What its nested calls are told of it.
     as_parent: Parent,
     under_way: AtomicUsize,
@@ -46,7 +57,8 @@ impl Port {
         let above = call.parent.as_ref();
         let mut held = above.map(|parent| parent.held.clone()).unwrap_or_default();
         held.extend_from_slice(&effects.uses);
-        let depth = above.map_or(0, |parent| parent.depth) + 1;
+        let mut line = above.map(|parent| parent.line.clone()).unwrap_or_default();
+        line.push(call.live.id);
         Self {
             host: Arc::clone(host),
             live: Arc::clone(&call.live),
@@ -55,13 +67,24 @@ impl Port {
             correlation_id: call.correlation_id.clone(),
             tool: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
             cautioned: effects.caution.is_some(),
-            as_parent: Parent { id: call.live.id, depth, deadline, held },
+            engine: host.engine(&call.session),
+            decided: effects.uses.clone(),
+            profile: call.resolved.as_ref().and_then(|resolved| resolved.entry.settings.sandbox),
+            as_parent: Parent { id: call.live.id, line, deadline, held },
             under_way: AtomicUsize::new(0),
         }
     }
 
+    /// A call that waited for itself, or for a call that waits for it, would wait for ever.
+    fn check_not_above(&self, id: InvocationId) -> Result<(), ToolFailure> {
+        if self.as_parent.line.contains(&id) {
+            return Err(ToolFailure::invalid(format!("`{id}` is this very call, or one that it is part of")));
+        }
+        Ok(())
+    }
+
     async fn call(&self, nested: NestedCall) -> Result<ToolResult, ToolFailure> {
-        if self.as_parent.depth >= MAX_DEPTH {
+        if self.as_parent.line.len() >= MAX_DEPTH {
             let message = format!("calls may make calls {} deep, and no deeper", MAX_DEPTH - 1);
             return Err(ToolFailure::of(ErrorClass::RateLimited, message).code("too_deep").untouched());
         }
@@ -80,6 +103,22 @@ impl Port {
         call.parent = Some(self.as_parent.clone());
         Ok(self.host.in_callers_task(call, Way::Live(Acknowledged::AtTheEnd)).await.result().clone())
     }
+}
+
+/// What a tool is told of another call: only its own caller's calls exist for it.
+fn report(
+    id: InvocationId,
+    found: Result<Option<InvocationView>, JournalError>,
+) -> Result<CallReport, ToolFailure> {
+    let view = found.map_err(|error| ToolFailure::of(ErrorClass::JournalUnavailable, error.to_string()))?;
+    let Some(view) = view else {
+        let failure = ToolFailure::invalid(format!("no call `{id}` of yours is known"));
+        return Err(failure
+            .code("unknown_call")
+            .hint("use the invocation id that the call was answered with"));
+    };
+    let result = view.result.and_then(|json| serde_json::from_str(json.get()).ok());
+    Ok(CallReport { invocation_id: id, tool: view.tool, stage: view.stage, result })
 }
 
 /// A call cannot make more calls at once than its session may.
@@ -136,6 +175,10 @@ impl CallPort for Port {
         self.cautioned
     }
 
+    fn profile(&self) -> Option<SandboxProfile> {
+        self.profile
+    }
+
     fn callable(&self) -> Vec<CallableTool> {
         let surface = self.host.surface(&self.session);
         let visible = surface.all().filter(|(entry, visibility)| match visibility {
@@ -153,7 +196,44 @@ impl CallPort for Port {
             .collect()
     }
 
+    fn look_at_call(
+        &self,
+        id: InvocationId,
+        wait: Duration,
+    ) -> BoxFuture<'_, Result<CallReport, ToolFailure>> {
+        Box::pin(async move {
+            self.check_not_above(id)?;
+            report(id, self.host.wait(id, Sight::OwnOnly(self.principal()), wait).await)
+        })
+    }
+
+    fn cancel_call(&self, id: InvocationId) -> BoxFuture<'_, Result<CallReport, ToolFailure>> {
+        Box::pin(async move {
+            self.check_not_above(id)?;
+            let sight = Sight::OwnOnly(self.principal());
+            let stood = report(id, self.host.invocation(id, sight).await)?;
+            self.host.cancel(id, sight);
+            Ok(stood)
+        })
+    }
+
     fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {
         Box::pin(self.call(call))
+    }
+
+    fn has_path_rules(&self) -> bool {
+        self.engine.has_path_rules(self.session.principal())
+    }
+
+    fn may_use(&self, path: &Path, access: Access) -> bool {
+        // What the decision was made on, a person's word included, is not asked about again.
+        let key = path.to_str().map(ResourceKey::path);
+        let decided = |one: &ResourceUse| one.access == access && key.as_ref() == Some(&one.key);
+        self.decided.iter().any(decided)
+            || self.engine.may_use(path, access, self.session.principal(), crate::port::now())
+    }
+
+    fn kept_places(&self) -> Vec<PathBuf> {
+        self.engine.kept_places(self.session.principal())
     }
 }

@@ -1,6 +1,7 @@
 //! Layer 4: what the agent asked for, and everything known of it on its way.
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -11,15 +12,21 @@ use std::{
 use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
-    PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    Transition,
+    BatchPlace, CallInput, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
+    ObservableInput, PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage,
+    SurfaceId, Transition, Vote,
 };
 
 use crate::{
-    call::Answer,
+    call::{Answer, OnDrop},
     catalog::Entry,
-    flow::{hooks::InputMutation, result::Ending, scheduling::Permit},
+    flow::{
+        approval::Asking,
+        execution::Attempt,
+        hooks::{InputMutation, OutputMutation},
+        result::Ending,
+        scheduling::{Permit, batch::Member},
+    },
     record::{
         journal::RequestKey,
         redaction::{CallRedactor, Redactor},
@@ -50,6 +57,11 @@ pub struct CallRequest {
     pub listener: Option<Arc<dyn Listener>>,
     /// Whether the caller hears of the call before its end, so that accepting it must be on record first.
     pub acknowledged: Acknowledged,
+    /// Its place among the calls of one turn: what it waits for, and what its failure means for the others.
+    pub batch: Option<BatchPlace>,
+    /// The caller does not wait for it: it outlives its handle and its caller's patience, and its end is asked for by
+    /// its id. What ends it early is a cancellation, its deadline or the end of its session.
+    pub background: bool,
 }
 
 impl CallRequest {
@@ -66,7 +78,21 @@ impl CallRequest {
             patience: None,
             listener: None,
             acknowledged: Acknowledged::AtTheEnd,
+            batch: None,
+            background: false,
         }
+    }
+
+    /// When its caller hears of it. That a call goes on in the background is something to hear before its end.
+    pub(crate) fn told(&self) -> Acknowledged {
+        match self.acknowledged {
+            Acknowledged::AtTheEnd if self.background => Acknowledged::OnceOnRecord,
+            told => told,
+        }
+    }
+
+    pub(crate) fn on_drop(&self) -> OnDrop {
+        if self.background { OnDrop::LetGoOn } else { OnDrop::Cancel }
     }
 }
 
@@ -139,17 +165,25 @@ pub enum CancelReason {
     SessionClosed,
     /// The call that made it was stopped.
     ParentStopped,
+    /// Another call of its batch failed.
+    SiblingFailed {
+        /// The place of that call.
+        place: u32,
+    },
 }
 
 impl CancelReason {
-    pub(crate) fn explain(self) -> &'static str {
-        match self {
+    pub(crate) fn explain(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Requested => "it was canceled on request",
             Self::CallerGone => "the caller went away",
             Self::Shutdown => "the host is shutting down",
             Self::SessionClosed => "its session was closed",
             Self::ParentStopped => "the call that made it was stopped",
-        }
+            Self::SiblingFailed { place } => {
+                return Cow::Owned(format!("call {place} of its batch did not succeed"));
+            }
+        })
     }
 }
 
@@ -174,6 +208,9 @@ pub(crate) struct LiveCall {
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<Vec<String>>,
     accepted: SetOnce<()>,
+    /// How many wait for its answer.
+    awaited: AtomicU64,
+    over: SetOnce<()>,
 }
 
 impl LiveCall {
@@ -195,6 +232,8 @@ impl LiveCall {
             redactor,
             secrets: Mutex::default(),
             accepted: SetOnce::new(),
+            awaited: AtomicU64::new(0),
+            over: SetOnce::new(),
         }
     }
 
@@ -215,14 +254,42 @@ impl LiveCall {
         self.listener.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Somebody waits for the answer from now on.
+    pub(crate) fn await_answer(&self) {
+        self.awaited.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// And no longer does.
+    pub(crate) fn stop_awaiting(&self) {
+        self.awaited.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether anybody would hear its answer now.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let listened_to = self.listener.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        listened_to || self.awaited.load(Ordering::SeqCst) > 0
+    }
+
     pub(crate) async fn wait_accepted(&self) {
         self.accepted.wait().await;
     }
 
+    /// The call is not known as running any more: what is to be known of it is on record.
+    pub(crate) fn over(&self) {
+        let _ = self.over.set(());
+    }
+
+    pub(crate) async fn wait_over(&self) {
+        self.over.wait().await;
+    }
+
     pub(crate) fn say_queued(&self) {
-        self.emit(EventBody::Status {
-            message: "waiting for a free slot or for another call to finish".to_owned(),
-        });
+        self.say("waiting for a free slot or for another call to finish");
+    }
+
+    /// Says what the host is doing with the call.
+    pub(crate) fn say(&self, message: impl Into<String>) {
+        self.emit(EventBody::Status { message: message.into() });
     }
 
     pub(crate) fn host_redactor(&self) -> &dyn Redactor {
@@ -325,6 +392,7 @@ pub(crate) struct Inputs {
 }
 
 /// The tool a call was resolved to.
+#[derive(Clone)]
 pub(crate) struct Resolved {
     pub(crate) surface: SurfaceId,
     pub(crate) entry: Arc<Entry>,
@@ -343,12 +411,23 @@ pub(crate) enum OnRecord {
 #[derive(Clone)]
 pub(crate) struct Parent {
     pub(crate) id: InvocationId,
-    /// How many calls stand above.
-    pub(crate) depth: usize,
+    /// The calls from the outermost one down to it.
+    pub(crate) line: Vec<InvocationId>,
     /// Nothing it makes outlasts it.
     pub(crate) deadline: Instant,
     /// What it and the calls above it hold.
     pub(crate) held: Vec<ResourceUse>,
+}
+
+/// What hooks left behind on a call's way.
+#[derive(Default)]
+pub(crate) struct Hooked {
+    pub(crate) runs: Vec<HookRun>,
+    /// What they think of the call.
+    pub(crate) opinions: Vec<Vote>,
+    /// What they want the model to be told with the result.
+    pub(crate) context: Vec<String>,
+    pub(crate) output_mutations: Vec<OutputMutation>,
 }
 
 /// One call on its way. Owned by the loop in `call.rs`.
@@ -368,9 +447,19 @@ pub(crate) struct Call {
     pub(crate) resolved: Option<Resolved>,
     pub(crate) effects: Option<Effects>,
     pub(crate) decision: Option<Decision>,
+    /// The questions it raised, and the yes it goes on with.
+    pub(crate) asking: Asking,
+    pub(crate) hooks: Hooked,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
     pub(crate) on_record: OnRecord,
+    /// Its place in a batch, as its caller gave it.
+    pub(crate) place: Option<BatchPlace>,
+    /// That place, once it was taken.
+    pub(crate) member: Option<Member>,
+    pub(crate) background: bool,
+    /// Tries of the tool that failed and were followed by another.
+    pub(crate) attempts: Vec<Attempt>,
     pub(crate) queued: Duration,
     pub(crate) executed: Duration,
 }
@@ -378,7 +467,7 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn new(live: Arc<LiveCall>, request: CallRequest, key: Option<RequestKey>) -> Self {
         Self {
-            patience: request.patience.map(|patience| live.began + patience),
+            patience: request.patience.filter(|_| !request.background).map(|patience| live.began + patience),
             live,
             parent: None,
             session: request.session,
@@ -399,9 +488,15 @@ impl Call {
             resolved: None,
             effects: None,
             decision: None,
+            asking: Asking::default(),
+            hooks: Hooked::default(),
             permit: None,
             ending: None,
             on_record: OnRecord::Nothing,
+            place: request.batch,
+            member: None,
+            background: request.background,
+            attempts: Vec::new(),
             queued: Duration::ZERO,
             executed: Duration::ZERO,
         }

@@ -1,4 +1,4 @@
-//! Starting, watching and canceling calls.
+//! Starting calls and giving their answers to whoever waits for them.
 
 use std::{
     borrow::Cow,
@@ -7,58 +7,25 @@ use std::{
     task::{Context, Poll},
 };
 
-use serde::Serialize;
-use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
-use toolpost_model::{
-    BoxFuture, InvocationId, ModelInput, Outcome, Principal, RequestId, Role, SessionId, Stage,
-};
+use toolpost_model::{BoxFuture, InvocationId, ModelInput, Outcome, RequestId, SessionId, Stage};
 
 use super::{Host, Inner, lock};
 use crate::{
-    call::{Answer, CallHandle, Way, drive, explain, rehearse},
+    call::{Answer, CallHandle, Way, drive, explain, rehearse, siblings},
     flow::{
         invocation::{Call, CallRequest, CancelReason, LiveCall},
         result::{self, Ending},
+        scheduling::batch::Member,
     },
     record::{
-        journal::{JournalError, RequestKey, StoredRecord},
+        journal::{JournalError, RecordKind, RequestKey, StoredRecord},
         rendering::RecordedWay,
     },
     session::{Claimed, Session, UnderWay},
 };
-
-/// Where a call stands.
-#[derive(Clone, Debug, Serialize)]
-pub struct InvocationView {
-    /// The call.
-    pub invocation_id: InvocationId,
-    /// In one word.
-    pub status: StatusWord,
-    /// The tool as asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-    /// Where it is, while it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stage: Option<Stage>,
-    /// The result, once it ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<Box<RawValue>>,
-}
-
-/// Where a call stands, in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StatusWord {
-    /// On its way.
-    Running,
-    /// Over.
-    Ended,
-    /// Begun, and its end could not be written.
-    Unknown,
-}
 
 /// SHA-256 of tool and arguments: what makes two requests the same.
 fn digest(tool: &str, input: &ModelInput) -> [u8; 32] {
@@ -91,24 +58,43 @@ impl Inner {
         let (tell, answer) = oneshot::channel();
         let work = self.work(call, way, shared);
         self.state.tasks.spawn(async move {
+            let (answer, member) = work.await;
             // The caller may be gone; the answer is on record.
-            let _ = tell.send(work.await);
+            let _ = tell.send(answer);
+            drop(member);
         });
         answer
     }
 
-    /// A call from its first stage to its last, known to the host as running meanwhile.
+    /// Runs work of the host's own that a shutdown waits for.
+    pub(crate) fn track(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.state.tasks.spawn(work);
+    }
+
+    /// A call from its first stage to its last, known to the host as running meanwhile. The place in a batch that comes
+    /// with the answer is dropped once that is given out.
     fn work(
         self: &Arc<Self>,
         call: Call,
         way: Way,
         shared: Option<Shared>,
-    ) -> impl Future<Output = Arc<Answer>> + Send + 'static {
+    ) -> impl Future<Output = (Arc<Answer>, Option<Member>)> + Send + 'static {
         // A call is a large value; boxed, it is not moved with every future around it.
         let (host, mut call) = (Arc::clone(self), Box::new(call));
         let running = Running::begin(&host, &call);
+        match siblings::join(&call) {
+            Ok(member) => call.member = member,
+            Err(ending) => {
+                call.ending = Some(ending);
+                call.stage = Stage::Map;
+            }
+        }
         async move {
             let answer = drive(&host, &mut call, way).await;
+            let member = call.member.take();
+            if let Some(member) = &member {
+                siblings::await_order(&call, member, &answer).await;
+            }
             if let Some(shared) = &shared {
                 shared.send_replace(Some(Arc::clone(&answer)));
             }
@@ -117,7 +103,7 @@ impl Inner {
             if let Some(listener) = listener {
                 listener.ended(&answer);
             }
-            answer
+            (answer, member)
         }
     }
 
@@ -128,7 +114,9 @@ impl Inner {
         way: Way,
     ) -> impl Future<Output = Arc<Answer>> + Send + 'static {
         let (live, tasks) = (Arc::clone(&call.live), self.state.tasks.clone());
+        live.await_answer();
         let work = self.work(call, way, None);
+        let work = async move { work.await.0 };
         InCallersTask { work: Some(Box::pin(tasks.track_future(work))), live, tasks }
     }
 
@@ -159,7 +147,9 @@ impl Inner {
 
     async fn recorded_end(&self, id: InvocationId) -> Result<Option<RecordedWay>, JournalError> {
         let rows = self.journal.records_of(id).await?;
-        Ok(rows.iter().rev().find_map(|row| serde_json::from_str(&row.record.body).ok()))
+        // The answer to its question may stand behind a call's end, and is not its end.
+        let of_call = rows.iter().rev().filter(|row| row.record.kind != RecordKind::Decided);
+        Ok(of_call.into_iter().find_map(|row| serde_json::from_str(&row.record.body).ok()))
     }
 }
 
@@ -176,10 +166,10 @@ impl Host {
             let ending = result::canceled_before_start(CancelReason::SessionClosed);
             return self.ended(live, request, ending).await;
         }
-        let way = Way::Live(request.acknowledged);
+        let (way, on_drop) = (Way::Live(request.told()), request.on_drop());
         let Some(id) = request.request_id.clone() else {
             let answer = inner.spawn(Call::new(Arc::clone(&live), request, None), way);
-            return CallHandle::own(live, answer);
+            return CallHandle::own(live, answer, on_drop);
         };
         let key = RequestKey { digest: digest(&request.tool, &request.input), id: inner.recordable(id) };
         let (shared, under_way) = watch::channel(None);
@@ -201,7 +191,7 @@ impl Host {
             Ok(Repeat::First) => {
                 claim.keep();
                 let call = Call::new(Arc::clone(&live), request, Some(key));
-                return CallHandle::own(live, inner.spawn_claimed(call, way, Some(shared)));
+                return CallHandle::own(live, inner.spawn_claimed(call, way, Some(shared)), on_drop);
             }
             Ok(Repeat::Of(answer)) => {
                 shared.send_replace(Some(Arc::clone(&answer)));
@@ -209,6 +199,7 @@ impl Host {
             }
             Ok(Repeat::Conflict) => result::request_conflict(key.id.as_str()),
             Ok(Repeat::Lost) => result::outcome_unknown(),
+            Ok(Repeat::Parked(ask_id)) => result::approval_pending(&request.tool, ask_id),
             Err(error) => result::journal_refuses(&error),
         };
         drop(claim);
@@ -226,8 +217,9 @@ impl Host {
             // The host did not take it that time, so nothing stands in the way of trying again.
             Some(answer) if answer.result().outcome == Outcome::Rejected => Ok(Repeat::First),
             Some(answer) => Ok(Repeat::Of(answer)),
-            // On record without an end and not under way: the end could not be written.
-            None => Ok(Repeat::Lost),
+            // On record without an end and not under way: the end could not be written, unless it waits for an
+            // answer that this host cannot ask for.
+            None => Ok(self.inner.parked(&row).await?.map_or(Repeat::Lost, Repeat::Parked)),
         }
     }
 
@@ -272,10 +264,11 @@ impl Host {
     ///
     /// A call without a request id runs in the caller's own task, which spares a hand-over between threads.
     /// Should the caller stop waiting, the call is told to stop and finishes in a task of its own, so that it
-    /// still gets its end.
+    /// still gets its end. A call in the background is waited for too, and goes on where the caller does not wait.
     pub async fn call(&self, request: CallRequest) -> Arc<Answer> {
         let inner = &self.inner;
-        if request.request_id.is_some() || inner.state.closing.is_cancelled() || request.session.is_ended() {
+        let elsewhere = request.request_id.is_some() || request.background;
+        if elsewhere || inner.state.closing.is_cancelled() || request.session.is_ended() {
             return self.start(request).await.answer().await;
         }
         request.session.touch();
@@ -302,52 +295,7 @@ impl Host {
         let live = Arc::new(LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.inner.redactor)));
         let mut call = Call::new(live, request, None);
         rehearse(&self.inner, &mut call).await;
-        explain::explain(call, visibility)
-    }
-
-    /// Tells a running call to stop. `false`: it is not running, or not this caller's.
-    pub fn cancel(&self, id: InvocationId, principal: &Principal) -> bool {
-        let call = lock(&self.inner.state.running).get(&id).cloned();
-        match call.filter(|call| call.is_visible_to(principal)) {
-            Some(call) => {
-                call.cancel(CancelReason::Requested);
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Where a call stands. Agents see their own only.
-    pub async fn invocation(
-        &self,
-        id: InvocationId,
-        principal: &Principal,
-    ) -> Result<Option<InvocationView>, JournalError> {
-        let live = lock(&self.inner.state.running).get(&id).cloned();
-        if let Some(live) = live {
-            return Ok(live.is_visible_to(principal).then(|| InvocationView {
-                invocation_id: id,
-                status: StatusWord::Running,
-                tool: Some(live.tool.clone()),
-                stage: Some(live.stage()),
-                result: None,
-            }));
-        }
-        let rows = self.inner.journal.records_of(id).await?;
-        let mut ways =
-            rows.iter().filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
-        let Some(mut first) = ways.next() else {
-            return Ok(None);
-        };
-        let Some(call) = first.call.take() else {
-            return Ok(None);
-        };
-        if principal.role != Role::Operator && call.principal() != *principal {
-            return Ok(None);
-        }
-        let result = ways.next_back().unwrap_or(first).result;
-        let status = if result.is_some() { StatusWord::Ended } else { StatusWord::Unknown };
-        Ok(Some(InvocationView { invocation_id: id, status, tool: Some(call.tool), stage: None, result }))
+        explain::explain(&self.inner, call, visibility)
     }
 }
 
@@ -381,6 +329,7 @@ impl Drop for Running {
         self.live.accepted();
         drop(self.live.take_listener());
         lock(&self.host.state.running).remove(&self.live.id);
+        self.live.over();
         self.session.running.fetch_sub(1, Ordering::Relaxed);
         if let Some(id) = &self.request {
             self.session.release(id);
@@ -435,6 +384,7 @@ impl Future for InCallersTask {
 impl Drop for InCallersTask {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
+        self.live.stop_awaiting();
         self.live.cancel(CancelReason::CallerGone);
         // Without a runtime there is nothing left to run on: the process is ending.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -456,14 +406,5 @@ enum Repeat {
     Of(Arc<Answer>),
     Conflict,
     Lost,
-}
-
-impl LiveCall {
-    fn is_visible_to(&self, principal: &Principal) -> bool {
-        principal.role == Role::Operator || self.principal() == principal
-    }
-
-    pub(super) fn is_of(&self, session: &SessionId) -> bool {
-        self.session_id() == session
-    }
+    Parked(InvocationId),
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use aho_corasick::AhoCorasick;
 use serde_json::Value;
-use toolpost_model::{Arguments, Content, EventBody, ToolError, ToolOutput};
+use toolpost_model::{Arguments, Content, Decision, EventBody, ToolError, ToolOutput};
 
 /// What stands where a sensitive argument was.
 pub(crate) const ARGUMENT_MARK: &str = "[redacted:argument]";
@@ -85,6 +85,15 @@ impl CallRedactor<'_> {
         }
     }
 
+    /// A decision repeats parts of the call it is about.
+    pub(crate) fn decision(&self, decision: &mut Decision) {
+        self.in_place(&mut decision.reason.text);
+        let more = decision.subject.iter_mut().chain(&mut decision.opaque).chain(&mut decision.operator_hint);
+        more.for_each(|text| {
+            self.in_place(text);
+        });
+    }
+
     /// Whether there is anything to take out. Looks only, so that the common case copies nothing.
     fn finds(&self, value: &Value) -> bool {
         let hit = |text: &str| matches!(self.text(text), Cow::Owned(_));
@@ -137,7 +146,7 @@ impl CallRedactor<'_> {
 
     pub(crate) fn event(&self, body: &mut EventBody) {
         match body {
-            EventBody::Stage { .. } => {}
+            EventBody::Stage { .. } | EventBody::Approval(_) => {}
             EventBody::Progress(progress) => {
                 self.in_place(&mut progress.message);
             }

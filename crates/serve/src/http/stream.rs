@@ -84,6 +84,7 @@ fn frame(event: &Event) -> Bytes {
         EventBody::Log { .. } => "log",
         EventBody::Artifact { .. } => "artifact",
         EventBody::Output(_) => "output",
+        EventBody::Approval(_) => "approval",
     };
     // JSON never holds a raw line break, so one data line is enough.
     let data = serde_json::to_string(event).unwrap_or_default();

@@ -22,7 +22,9 @@ fn shown_to_children(
     environment: impl Iterator<Item = (OsString, OsString)>,
 ) -> ChildVariables {
     let of_commands = config.commands.iter().flat_map(|command| &command.environment);
-    let named: Vec<&str> = config.sandbox.environment.iter().chain(of_commands).map(String::as_str).collect();
+    let of_hooks = config.hooks.iter().flat_map(|hook| &hook.environment);
+    let named = config.sandbox.environment.iter().chain(of_commands).chain(of_hooks);
+    let named: Vec<&str> = named.map(String::as_str).collect();
     let shown = |name: &str| {
         SHOWN.contains(&name)
             || TOOLCHAINS.contains(&name)
@@ -52,7 +54,7 @@ mod tests {
 
     fn check(yaml: &str, given: &[(&str, &str)], home: Option<&str>, names: &[&str]) {
         let parsed = ConfigFile::parse(yaml, "t").unwrap();
-        let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Config);
+        let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli);
         let (config, _) = HostConfig::resolve(&[layer]).unwrap();
         let given = given.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let broken = OsString::from_vec(vec![b'x', 0xff]);

@@ -235,6 +235,8 @@ fn raise(tool: &str, class: ErrorClass, code: Option<&str>, message: &str, hint:
         | ErrorClass::SetupRequired
         | ErrorClass::RateLimited
         | ErrorClass::Queued
+        | ErrorClass::ApprovalPending
+        | ErrorClass::SiblingCanceled
         | ErrorClass::Canceled
         | ErrorClass::DependencyUnavailable
         | ErrorClass::ResultTooLarge

@@ -1,0 +1,194 @@
+//! From the request to arguments that were checked and may be shown: resolve, parse, validate, observe.
+
+use std::sync::Arc;
+
+use toolpost_model::{
+    Arguments, CallInput, EffectClass, Effects, HiddenReason, Lifecycle, ModelInput, ObservableInput, Stage,
+    Visibility,
+};
+
+use super::{Step, Way, lost_its_way, waiting::patiently};
+use crate::{
+    catalog::Entry,
+    flow::{
+        hooks::InputMutation,
+        invocation::{Acknowledged, Call, OnRecord, Resolved},
+        permission::Facts,
+        result::{self, Ending},
+    },
+    host::Inner,
+    record::{
+        journal::{RecordKind, Strength},
+        redaction, rendering,
+    },
+};
+
+/// Which tool, and may it be called here?
+pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
+    let surface = host.surface(&call.session);
+    let Some((entry, visibility)) = surface.find(&call.live.tool) else {
+        let similar = surface.catalog().similar(&call.live.tool);
+        return Step::End(result::unknown_tool(&call.live.tool, &similar));
+    };
+    let opening = call.session.open(entry.source, &*host.sources[entry.source.0]);
+    let source = match patiently(host, call, opening).await {
+        Ok(Ok(source)) => source,
+        Ok(Err(error)) => return Step::End(result::source_unavailable(&error)),
+        Err(ending) => return Step::End(ending),
+    };
+    call.resolved = Some(Resolved { surface: surface.id().clone(), entry: Arc::clone(entry), source });
+    // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
+    let passed_before = way == Way::Recovered || call.asking.earlier.is_some();
+    match visibility {
+        Visibility::Loaded => Step::Next(Stage::Parse),
+        Visibility::Deferred if passed_before || host.is_shown(&call.session, entry) => {
+            Step::Next(Stage::Parse)
+        }
+        Visibility::Deferred => Step::End(result::schema_not_loaded(entry.name())),
+        Visibility::Blocked(HiddenReason::Policy) => Step::End(denied_outright(host, call)),
+        Visibility::Blocked(reason) => {
+            let setup = match &entry.declaration().lifecycle {
+                Lifecycle::RequiresSetup(what) if reason == HiddenReason::Setup => Some(what.as_str()),
+                _ => None,
+            };
+            Step::End(result::blocked(entry.name(), reason, setup))
+        }
+    }
+}
+
+/// The policy hides the tool, so it also says why.
+fn denied_outright(host: &Inner, call: &mut Call) -> Ending {
+    let Some(resolved) = &call.resolved else { return result::internal("a hidden tool that was not found") };
+    let effects = Effects::of(resolved.entry.fixed_class().unwrap_or(EffectClass::Unknown));
+    let declaration = resolved.entry.declaration();
+    let decision = host.engine(&call.session).decide(&Facts {
+        declaration,
+        input: None,
+        effects: &effects,
+        principal: call.session.principal(),
+        opinions: &[],
+        at: crate::port::now(),
+    });
+    let ending = result::policy_blocked(resolved.entry.name(), &decision);
+    call.effects = Some(effects);
+    call.decision = Some(decision);
+    ending
+}
+
+/// Reads the arguments. The model's input stays as it came.
+pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
+    let Some(entry) = call.resolved.as_ref().map(|resolved| Arc::clone(&resolved.entry)) else {
+        return lost_its_way();
+    };
+    let own_limit = entry.settings.argument_bytes;
+    let size = match &call.inputs.model {
+        ModelInput::Text(text) => text.len(),
+        // A value came from this process, so its size is only counted where somebody cares for this very tool.
+        ModelInput::Value(_) if own_limit.is_some() => call.inputs.model.compact().len(),
+        ModelInput::Value(_) => 0,
+    };
+    if size > own_limit.unwrap_or(host.limits.argument_bytes) {
+        return Step::End(match own_limit {
+            Some(limit) => result::arguments_too_large(
+                size,
+                limit,
+                &format!("tools.{}.argument_bytes", entry.id().name()),
+            ),
+            None => result::arguments_too_large(size, host.limits.argument_bytes, "limits.argument_bytes"),
+        });
+    }
+    match call.inputs.model.parse() {
+        Ok(arguments) => {
+            call.inputs.call = Some(CallInput::new(filled(&entry, arguments, &mut call.inputs.mutations)));
+            Step::Next(Stage::Validate)
+        }
+        Err(error) => Step::End(result::unreadable(error.to_string())),
+    }
+}
+
+/// Adds what the operator wants filled in where the call leaves it out.
+fn filled(entry: &Entry, arguments: Arguments, mutations: &mut Vec<InputMutation>) -> Arguments {
+    let given = arguments.value().as_object();
+    let left_out = |name: &&String| given.is_some_and(|given| !given.contains_key(*name));
+    let missing: Vec<&String> = entry.settings.defaults.keys().filter(left_out).collect();
+    if missing.is_empty() {
+        return arguments;
+    }
+    let mut value = arguments.value().clone();
+    for &name in &missing {
+        value[name.as_str()] = entry.settings.defaults[name].clone();
+    }
+    mutations.push(InputMutation {
+        source_type: "runtime",
+        source: format!("tools.{}.defaults", entry.id().name()),
+        changed_fields: missing.into_iter().cloned().collect(),
+        reason: "the operator's settings fill in what a call leaves out".to_owned(),
+    });
+    Arguments::from_value(value)
+}
+
+/// Checks the values before any I/O.
+pub(super) fn validate(call: &mut Call) -> Step {
+    let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
+        return lost_its_way();
+    };
+    match resolved.entry.input().violations(input.arguments().value()) {
+        Ok(found) if found.is_empty() => {}
+        Ok(found) => {
+            // The record may show what was wrong, but not what was secret.
+            show(call);
+            return Step::End(result::violations(&found));
+        }
+        Err(error) => return Step::End(result::broken_schema(&error)),
+    }
+    if let Err(refusal) = resolved.source.check(resolved.entry.id(), input) {
+        show(call);
+        return Step::End(result::refused(&refusal));
+    }
+    Step::Next(Stage::Observe)
+}
+
+/// Prepares what others may see, and puts the call on record where somebody is told of it before its end.
+pub(super) async fn observe(host: &Inner, call: &mut Call, way: Way) -> Step {
+    show(call);
+    let early = match way {
+        Way::Live(Acknowledged::Early) => true,
+        // A hook may take its time.
+        Way::Live(Acknowledged::OnceOnRecord) => !host.hooks.is_empty() || host.journal_failing(),
+        Way::Live(Acknowledged::AtTheEnd) => host.journal_failing(),
+        Way::Recovered | Way::Resumed | Way::Dry => false,
+    };
+    if early && let Err(ending) = accept(host, call).await {
+        return Step::End(ending);
+    }
+    Step::Next(Stage::PreHooks)
+}
+
+/// Puts the call on record, so that it may be acknowledged.
+pub(super) async fn accept(host: &Inner, call: &mut Call) -> Result<(), Ending> {
+    if call.on_record == OnRecord::Nothing {
+        let record = rendering::record(call, RecordKind::Accepted, None);
+        host.append(record, Strength::Committed).await.map_err(|error| result::journal_refuses(&error))?;
+        call.on_record = OnRecord::Accepted;
+    }
+    call.live.accepted();
+    Ok(())
+}
+
+/// Whether somebody waits to hear that the call was taken, and nothing of it is on record yet.
+pub(super) fn owes_acknowledgement(call: &Call, way: Way) -> bool {
+    way == Way::Live(Acknowledged::OnceOnRecord) && call.on_record == OnRecord::Nothing
+}
+
+/// Fills the observable input from the call input.
+pub(super) fn show(call: &mut Call) {
+    let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
+        return;
+    };
+    let arguments = input.arguments();
+    let sensitive = resolved.entry.input().sensitive_pointers(arguments.value());
+    let (shown, secrets) = redaction::observable(arguments, &sensitive, call.live.host_redactor());
+    call.inputs.redacted = !std::ptr::eq(shown.value(), arguments.value());
+    call.inputs.observable = Some(ObservableInput::new(shown));
+    call.live.add_secrets(secrets);
+}

@@ -1,0 +1,154 @@
+//! Looking at calls, waiting for their end and stopping them, by their ids.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use toolpost_model::{InvocationId, Principal, Role, SessionId, Stage};
+
+use super::{Host, Inner, lock};
+use crate::{
+    flow::invocation::{CancelReason, LiveCall},
+    record::{
+        journal::{JournalError, RecordKind},
+        rendering::RecordedWay,
+    },
+};
+
+/// Where a call stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct InvocationView {
+    /// The call.
+    pub invocation_id: InvocationId,
+    /// In one word.
+    pub status: StatusWord,
+    /// The tool as asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Where it is, while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
+    /// The result, once it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Box<RawValue>>,
+}
+
+/// Where a call stands, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatusWord {
+    /// On its way.
+    Running,
+    /// Over.
+    Ended,
+    /// Begun, and its end could not be written.
+    Unknown,
+}
+
+/// Whose calls somebody may look at.
+#[derive(Clone, Copy)]
+pub(crate) enum Sight<'a> {
+    /// An operator sees every call, anybody else their own.
+    ByRole(&'a Principal),
+    /// Their own only, whatever their role: a tool that acts for somebody acts on their calls alone.
+    OwnOnly(&'a Principal),
+}
+
+impl Sight<'_> {
+    fn shows(self, owner: &Principal) -> bool {
+        match self {
+            Self::ByRole(viewer) => viewer.role == Role::Operator || owner == viewer,
+            Self::OwnOnly(viewer) => owner == viewer,
+        }
+    }
+}
+
+impl Inner {
+    fn live(&self, id: InvocationId, sight: Sight<'_>) -> Option<Arc<LiveCall>> {
+        let live = lock(&self.state.running).get(&id).cloned();
+        live.filter(|live| sight.shows(live.principal()))
+    }
+
+    pub(crate) fn cancel(&self, id: InvocationId, sight: Sight<'_>) -> bool {
+        self.live(id, sight).inspect(|live| live.cancel(CancelReason::Requested)).is_some()
+    }
+
+    pub(crate) async fn invocation(
+        &self,
+        id: InvocationId,
+        sight: Sight<'_>,
+    ) -> Result<Option<InvocationView>, JournalError> {
+        if let Some(live) = self.live(id, sight) {
+            return Ok(Some(InvocationView {
+                invocation_id: id,
+                status: StatusWord::Running,
+                tool: Some(live.tool.clone()),
+                stage: Some(live.stage()),
+                result: None,
+            }));
+        }
+        let rows = self.journal.records_of(id).await?;
+        // The answer to its question may stand behind a call's end, and is not its end.
+        let of_call = rows.iter().filter(|row| row.record.kind != RecordKind::Decided);
+        let mut ways = of_call.filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
+        let Some(mut first) = ways.next() else {
+            return Ok(None);
+        };
+        let Some(call) = first.call.take().filter(|call| sight.shows(&call.principal())) else {
+            return Ok(None);
+        };
+        let RecordedWay { result, ask, .. } = ways.next_back().unwrap_or(first);
+        let (status, stage) = match (&result, ask) {
+            (Some(_), _) => (StatusWord::Ended, None),
+            // The host went while it waited for a person's answer, and the next one goes on with it.
+            (None, Some(_)) => (StatusWord::Running, Some(Stage::AwaitApproval)),
+            (None, None) => (StatusWord::Unknown, None),
+        };
+        Ok(Some(InvocationView { invocation_id: id, status, tool: Some(call.tool), stage, result }))
+    }
+
+    pub(crate) async fn wait(
+        &self,
+        id: InvocationId,
+        sight: Sight<'_>,
+        most: Duration,
+    ) -> Result<Option<InvocationView>, JournalError> {
+        if let Some(live) = self.live(id, sight) {
+            let _ = tokio::time::timeout(most, live.wait_over()).await;
+        }
+        self.invocation(id, sight).await
+    }
+}
+
+impl Host {
+    /// Tells a running call to stop. `false`: it is not running, or not this caller's.
+    pub fn cancel(&self, id: InvocationId, principal: &Principal) -> bool {
+        self.inner.cancel(id, Sight::ByRole(principal))
+    }
+
+    /// Where a call stands. Agents see their own only.
+    pub async fn invocation(
+        &self,
+        id: InvocationId,
+        principal: &Principal,
+    ) -> Result<Option<InvocationView>, JournalError> {
+        self.inner.invocation(id, Sight::ByRole(principal)).await
+    }
+
+    /// Waits for the end of a call, but not longer than `most`, and tells where it stands then. Agents see their own
+    /// only. Whoever stops waiting leaves the call as it is.
+    pub async fn wait(
+        &self,
+        id: InvocationId,
+        principal: &Principal,
+        most: Duration,
+    ) -> Result<Option<InvocationView>, JournalError> {
+        self.inner.wait(id, Sight::ByRole(principal), most).await
+    }
+}
+
+impl LiveCall {
+    pub(super) fn is_of(&self, session: &SessionId) -> bool {
+        self.session_id() == session
+    }
+}

@@ -1,0 +1,104 @@
+//! What happens where no rule speaks.
+
+use std::{fmt, str::FromStr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Behavior;
+use crate::{EffectClass, SandboxProfile};
+
+/// What happens where no rule speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Reads run; everything else asks.
+    #[default]
+    Default,
+    /// Reads run; everything else is denied.
+    Plan,
+    /// Reads and workspace writes run; everything else asks.
+    Edits,
+    /// Whatever stays in the workspace or in the sandbox runs; what would leave it asks.
+    Sandboxed,
+    /// Reads run; whatever would ask is denied, also where a rule asks.
+    NeverAsk,
+    /// Everything runs that no rule denies or asks about.
+    Bypass,
+}
+
+/// Not a mode.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a mode; the modes are plan, never-ask, default, edits, sandboxed, bypass")]
+pub struct ModeError(pub String);
+
+impl Mode {
+    /// Every mode, from the strictest to the loosest.
+    pub const ALL: [Self; 6] =
+        [Self::Plan, Self::NeverAsk, Self::Default, Self::Edits, Self::Sandboxed, Self::Bypass];
+
+    /// The word in configuration and flags.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Plan => "plan",
+            Self::Edits => "edits",
+            Self::Sandboxed => "sandboxed",
+            Self::NeverAsk => "never-ask",
+            Self::Bypass => "bypass",
+        }
+    }
+
+    /// What the mode says of a class; `confined` is the profile that the host enforces on it, where it does.
+    pub fn behavior(self, class: EffectClass, confined: Option<SandboxProfile>) -> Behavior {
+        if class == EffectClass::Read {
+            return Behavior::Allow;
+        }
+        let stays_inside = match (class, confined) {
+            (EffectClass::Write, _) => true,
+            (_, Some(SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite)) => true,
+            (_, Some(SandboxProfile::Network | SandboxProfile::None) | None) => false,
+        };
+        match self {
+            Self::Bypass => Behavior::Allow,
+            Self::Edits if class == EffectClass::Write => Behavior::Allow,
+            Self::Sandboxed if stays_inside => Behavior::Allow,
+            Self::Plan | Self::NeverAsk => Behavior::Deny,
+            Self::Default | Self::Edits | Self::Sandboxed => Behavior::Ask,
+        }
+    }
+
+    /// The stricter of two, for configuration that may only restrict.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        let place = |mode: Self| Self::ALL.iter().position(|&each| each == mode);
+        if place(other) < place(self) { other } else { self }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = ModeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|mode| mode.as_str() == text);
+        found.ok_or_else(|| ModeError(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Mode;
+
+    #[test]
+    fn the_stricter_of_two_modes_wins() {
+        assert_eq!(Mode::Bypass.stricter(Mode::Plan), Mode::Plan);
+        assert_eq!(Mode::Default.stricter(Mode::Edits), Mode::Default);
+        assert_eq!(Mode::Sandboxed.stricter(Mode::NeverAsk), Mode::NeverAsk);
+    }
+}

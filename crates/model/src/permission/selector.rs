@@ -1,0 +1,364 @@
+//! Which calls a rule speaks of.
+
+use std::{fmt, str::FromStr};
+
+use serde_json::Value;
+
+use super::RuleError;
+use crate::{EffectClass, ToolId};
+
+/// Which calls a rule speaks of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selector {
+    /// Calls of tools: all of them, or those whose subject and arguments fit.
+    Tool {
+        /// Which tools.
+        tools: ToolPattern,
+        /// What the call must be about, in the words of the tool's own arguments: a command, a path, a request.
+        matcher: Option<String>,
+        /// What its arguments must hold, all of it.
+        conditions: Vec<Condition>,
+    },
+    /// Calls by class.
+    Class(EffectClass),
+    /// Whatever reads such a path, by whichever tool: `fs.read(**/.env)`.
+    Reads(String),
+    /// Whatever writes such a path: `fs.write(src/**)`.
+    Writes(String),
+    /// Whatever talks to such a URL: `net(POST https://api.example.com/*)`.
+    Reaches(String),
+}
+
+impl Selector {
+    /// Every call of the tools that `pattern` names.
+    pub fn tool(pattern: &str) -> Result<Self, RuleError> {
+        Ok(Self::Tool { tools: pattern.parse()?, matcher: None, conditions: Vec::new() })
+    }
+}
+
+/// Tools by name, alias or id; `*` stands for any characters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ToolPattern(String);
+
+impl ToolPattern {
+    /// The pattern's text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it names this tool: by id, by name, by the form that both have on the wire, or by an alias.
+    pub fn matches(&self, id: &ToolId, aliases: &[String]) -> bool {
+        let fits = |name: &str| self.matches_name(name);
+        fits(id.as_str())
+            || fits(id.name())
+            || fits(&id.wire_form())
+            || aliases.iter().any(|alias| fits(alias))
+    }
+
+    /// Whether it fits one name.
+    pub fn matches_name(&self, name: &str) -> bool {
+        matches_any(&self.0, name)
+    }
+}
+
+/// Whether `text` fits a pattern in which `*` stands for any characters.
+pub fn matches_any(pattern: &str, text: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(first) = pieces.next() else { return text.is_empty() };
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut last = None;
+    for piece in pieces {
+        // Only the last piece is bound to the end; the ones before it take the first place they fit.
+        if let Some(earlier) = last.replace(piece) {
+            match rest.find(earlier) {
+                Some(at) => rest = &rest[at + str::len(earlier)..],
+                None => return false,
+            }
+        }
+    }
+    last.map_or(rest.is_empty(), |last| rest.ends_with(last))
+}
+
+/// What one argument must hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Which argument, as a JSON pointer.
+    pub pointer: String,
+    /// How it is compared, and with what. `None`: it must be there, and be neither `null` nor `false`.
+    pub compared: Option<(Comparison, Value)>,
+}
+
+/// How an argument is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Equal; in texts `*` stands for any characters.
+    Equal,
+    /// Not equal.
+    Different,
+    /// Less than a number.
+    Less,
+    /// At most.
+    AtMost,
+    /// More than a number.
+    More,
+    /// At least.
+    AtLeast,
+}
+
+impl Comparison {
+    /// Longer signs first, so that `<=` is not read as `<`.
+    const ALL: [Self; 6] =
+        [Self::Different, Self::AtMost, Self::AtLeast, Self::Equal, Self::Less, Self::More];
+
+    fn sign(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::Different => "!=",
+            Self::Less => "<",
+            Self::AtMost => "<=",
+            Self::More => ">",
+            Self::AtLeast => ">=",
+        }
+    }
+}
+
+impl Condition {
+    /// Whether arguments meet it.
+    pub fn holds(&self, arguments: &Value) -> bool {
+        let found = arguments.pointer(&self.pointer);
+        let Some((comparison, wanted)) = &self.compared else {
+            return found.is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)));
+        };
+        let same = |value: &Value| match (value, wanted) {
+            (Value::String(text), Value::String(pattern)) => matches_any(pattern, text),
+            (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
+            (value, wanted) => value == wanted,
+        };
+        let ordered = || Some((found?.as_f64()?, wanted.as_f64()?));
+        match comparison {
+            Comparison::Equal => found.is_some_and(same),
+            Comparison::Different => !found.is_some_and(same),
+            Comparison::Less => ordered().is_some_and(|(a, b)| a < b),
+            Comparison::AtMost => ordered().is_some_and(|(a, b)| a <= b),
+            Comparison::More => ordered().is_some_and(|(a, b)| a > b),
+            Comparison::AtLeast => ordered().is_some_and(|(a, b)| a >= b),
+        }
+    }
+}
+
+impl FromStr for ToolPattern {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '*');
+        if text.is_empty() || !text.chars().all(legal) || text.starts_with("class:") {
+            return Err(RuleError::Tool(text.to_owned()));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl FromStr for Selector {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(name) = text.strip_prefix("class:") {
+            let found = EffectClass::ALL.into_iter().find(|class| class.as_str() == name);
+            return found.map(Self::Class).ok_or_else(|| RuleError::Class(name.to_owned()));
+        }
+        let unclosed = || RuleError::Matcher(text.to_owned());
+        let (head, conditions) = match text.find('[') {
+            // A bracket inside of the matcher belongs to the matcher.
+            Some(at) if text.find('(').is_none_or(|open| at < open) => text.split_at(at),
+            _ => match text.rfind(")[") {
+                Some(at) => text.split_at(at + 1),
+                None => (text, ""),
+            },
+        };
+        let (tools, matcher) = match head.split_once('(') {
+            None => (head, None),
+            Some((tools, rest)) => {
+                let matcher = rest.strip_suffix(')').ok_or_else(unclosed)?.trim();
+                if matcher.is_empty() {
+                    return Err(unclosed());
+                }
+                (tools, Some(matcher.to_owned()))
+            }
+        };
+        let conditions = conditions_of(conditions)?;
+        let of_path = |make: fn(String) -> Self, matcher: Option<String>| match matcher {
+            Some(matcher) if conditions.is_empty() => Ok(make(matcher)),
+            Some(_) | None => Err(unclosed()),
+        };
+        match tools {
+            "fs.read" => of_path(Self::Reads, matcher),
+            "fs.write" => of_path(Self::Writes, matcher),
+            "net" => of_path(Self::Reaches, matcher),
+            tools if tools.starts_with("fs.") => Err(RuleError::Tool(tools.to_owned())),
+            tools => Ok(Self::Tool { tools: tools.parse()?, matcher, conditions }),
+        }
+    }
+}
+
+fn conditions_of(text: &str) -> Result<Vec<Condition>, RuleError> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let bad = || RuleError::Condition(text.to_owned());
+    let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).ok_or_else(bad)?;
+    split_outside_quotes(inner).into_iter().map(condition_of).collect()
+}
+
+/// At commas that stand in no quoted text.
+fn split_outside_quotes(text: &str) -> Vec<&str> {
+    let (mut pieces, mut start, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' if !escaped => quoted = !quoted,
+            ',' if !quoted => {
+                pieces.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    pieces.push(&text[start..]);
+    pieces
+}
+
+fn condition_of(text: &str) -> Result<Condition, RuleError> {
+    let text = text.trim();
+    let bad = || RuleError::Condition(text.to_owned());
+    let end = text.find([' ', '=', '!', '<', '>']).unwrap_or(text.len());
+    let (pointer, rest) = text.split_at(end);
+    if !pointer.starts_with('/') {
+        return Err(bad());
+    }
+    let rest = rest.trim();
+    if rest.is_empty() {
+        return Ok(Condition { pointer: pointer.to_owned(), compared: None });
+    }
+    let comparison = Comparison::ALL.into_iter().find(|one| rest.starts_with(one.sign())).ok_or_else(bad)?;
+    let written = rest[comparison.sign().len()..].trim();
+    let value = match serde_json::from_str::<Value>(written) {
+        Ok(value) if !value.is_object() && !value.is_array() => value,
+        Ok(_) => return Err(bad()),
+        // A word without quotes is a text.
+        Err(_) if !written.is_empty() && !written.contains(['"', ' ']) => Value::String(written.to_owned()),
+        Err(_) => return Err(bad()),
+    };
+    Ok(Condition { pointer: pointer.to_owned(), compared: Some((comparison, value)) })
+}
+
+impl fmt::Display for ToolPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.compared {
+            None => f.write_str(&self.pointer),
+            Some((comparison, value)) => write!(f, "{} {} {value}", self.pointer, comparison.sign()),
+        }
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool { tools, matcher, conditions } => {
+                write!(f, "{tools}")?;
+                if let Some(matcher) = matcher {
+                    write!(f, "({matcher})")?;
+                }
+                for (place, condition) in conditions.iter().enumerate() {
+                    write!(f, "{}{condition}", if place == 0 { "[" } else { ", " })?;
+                }
+                if conditions.is_empty() { Ok(()) } else { f.write_str("]") }
+            }
+            Self::Class(class) => write!(f, "class:{class}"),
+            Self::Reads(pattern) => write!(f, "fs.read({pattern})"),
+            Self::Writes(pattern) => write!(f, "fs.write({pattern})"),
+            Self::Reaches(pattern) => write!(f, "net({pattern})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Selector, matches_any};
+    use crate::ToolId;
+
+    fn names(pattern: &str, tool: &str) -> bool {
+        let id: ToolId = tool.parse().unwrap();
+        let Ok(Selector::Tool { tools, .. }) = pattern.parse() else { panic!("{pattern}") };
+        tools.matches(&id, &["cat".to_owned()])
+    }
+
+    #[test]
+    fn tools_are_named_by_name_id_alias_and_pattern() {
+        for (pattern, tool, expected) in [
+            ("read_file", "files.read_file", true),
+            ("files.read_file", "files.read_file", true),
+            ("read_file", "files.read_files", false),
+            ("files.*", "files.write_file", true),
+            ("*", "a.b", true),
+            ("cat", "files.read_file", true),
+            ("mcp.*.get_*", "mcp.github.get_issue", true),
+            ("mcp.**", "mcp.github.get_issue", true),
+            ("mcp.*.get_*", "mcp.github.put_issue", false),
+            ("github__get_issue", "github.get_issue", true),
+            ("github__*", "github.get_issue", true),
+            ("git__*", "github.get_issue", false),
+            ("Read_File", "files.read_file", false),
+        ] {
+            assert_eq!(names(pattern, tool), expected, "{pattern} on {tool}");
+        }
+    }
+
+    #[test]
+    fn stars_stand_for_any_characters() {
+        for (pattern, text, expected) in [
+            ("a*", "a", true),
+            ("a*c", "abc", true),
+            ("a*c", "acd", false),
+            ("*b*", "abc", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*a", "a", false),
+            ("**", "", true),
+            ("", "x", false),
+        ] {
+            assert_eq!(matches_any(pattern, text), expected, "{pattern} on {text}");
+        }
+    }
+
+    #[test]
+    fn conditions_look_at_arguments() {
+        let arguments =
+            json!({"repo": "prod-eu", "amount": 100, "force": true, "quiet": false, "a/b": "x,y"});
+        for (selector, expected) in [
+            ("t[/repo = \"prod-*\"]", true),
+            ("t[/repo = prod-eu]", true),
+            ("t[/repo != \"prod-*\"]", false),
+            ("t[/missing != 1]", true),
+            ("t[/missing = 1]", false),
+            ("t[/amount >= 100]", true),
+            ("t[/amount > 100]", false),
+            ("t[/amount = 100.0]", true),
+            ("t[/repo < 3]", false),
+            ("t[/force]", true),
+            ("t[/quiet]", false),
+            ("t[/force = true, /amount < 200]", true),
+            ("t[/force = true, /amount < 20]", false),
+            ("t[/a~1b = \"x,y\"]", true),
+        ] {
+            let Ok(Selector::Tool { conditions, .. }) = selector.parse() else { panic!("{selector}") };
+            assert_eq!(conditions.iter().all(|one| one.holds(&arguments)), expected, "{selector}");
+        }
+    }
+}
