@@ -16,6 +16,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use toolpost_model::ToolSet;
 use toolpost_sandbox::Launcher;
 
+pub(crate) use self::children::{Child, Children};
 pub use self::{
     children::ChildSettings,
     code::{CodeSettings, code_worker_if_asked},
@@ -30,7 +31,7 @@ pub use self::{
     },
     shell::SpoolDirectory,
 };
-use self::{children::Children, code::CodeTools, shell::Processes};
+use self::{code::CodeTools, shell::Processes};
 
 /// What the native tools are made of.
 pub struct NativeParts {
@@ -74,8 +75,8 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     let mut tools = files::tools(Arc::clone(&workspace));
     tools.extend(search::tools(Arc::clone(&workspace)));
     tools.extend(http::tools(Arc::clone(&workspace), network));
+    let processes = Arc::new(Processes::new(spool, children.lifetime));
     let children = Arc::new(Children::new(launcher, children, workspace));
-    let processes = Arc::new(Processes::new(spool));
     tools.extend(shell::tools(&children, &processes));
     let code = program.map(|program| CodeTools::new(code, program, Arc::clone(&children)));
     tools.extend(code.iter().flat_map(CodeTools::tools));

@@ -8,6 +8,7 @@ use crate::cargo::{self, list, text};
 
 const MODEL: &str = "toolpost-model";
 const CORE: &str = "toolpost-core";
+const COMMAND: &str = "toolpost-command";
 const A2E: &str = "toolpost-a2e";
 const CONFIG: &str = "toolpost-config";
 const STORE: &str = "toolpost-store";
@@ -19,16 +20,17 @@ const TESTKIT: &str = "toolpost-testkit";
 /// Each crate with the workspace crates it may use; ARCHITECTURE.md says why.
 const MAY_USE: &[(&str, &[&str])] = &[
     (MODEL, &[]),
-    (CORE, &[MODEL]),
+    (COMMAND, &[]),
+    (CORE, &[MODEL, COMMAND]),
     (A2E, &[MODEL]),
     (CONFIG, &[MODEL]),
     (SANDBOX, &[MODEL]),
     (STORE, &[MODEL, CORE]),
-    (SOURCES, &[MODEL, CORE, SANDBOX]),
-    (SERVE, &[MODEL, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES]),
+    (SOURCES, &[MODEL, CORE, SANDBOX, COMMAND]),
+    (SERVE, &[MODEL, COMMAND, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES]),
     (TESTKIT, &[MODEL, CORE]),
-    ("toolpost", &[MODEL, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE]),
-    ("toolpost-bench", &[MODEL, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE, TESTKIT]),
+    ("toolpost", &[MODEL, COMMAND, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE]),
+    ("toolpost-bench", &[MODEL, COMMAND, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE, TESTKIT]),
     ("xtask", &[]),
 ];
 

@@ -1,71 +1,155 @@
-//! Hooks around a call: before the decision and after the result.
+//! Hooks around a call: they are asked one after another, and what they say is heeded, recorded and, where they fail,
+//! met by what their standing demands.
 
-use toolpost_model::{Arguments, CallInput, PermissionInput, Stage, ToolResult};
+mod after;
+mod before;
 
-use super::{
-    Step, lost_its_way,
-    prepare::{show, validate},
-    waiting::patiently,
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
 };
+
+use futures_util::FutureExt as _;
+use toolpost_model::{
+    Arguments, EventBody, HookEvent, HookRun, InvocationId, LogLevel, ObservableInput, ToolResult,
+};
+
+pub(super) use after::post_hooks;
+pub(super) use before::pre_hooks;
+
+use super::Way;
 use crate::{
+    catalog::Entry,
     flow::{
-        hooks::{HookCall, HookVerdict, InputMutation, changed_fields},
-        invocation::Call,
-        result,
+        execution::panic_text,
+        hooks::{Hook, HookCall, HookError, HookOutput},
+        invocation::{Call, micros},
     },
     host::Inner,
+    session::Session,
 };
 
-/// Lets hooks look, rewrite or stop. A rewrite is checked like the model's own arguments.
-pub(super) async fn pre_hooks(host: &Inner, call: &mut Call) -> Step {
-    for hook in &host.hooks {
-        let (Some(resolved), Some(observable), Some(input)) =
-            (&call.resolved, &call.inputs.observable, &call.inputs.call)
-        else {
-            return lost_its_way();
-        };
-        let declaration = resolved.entry.declaration();
-        let seen = HookCall { declaration, input: observable, principal: call.session.principal() };
-        let verdict = match patiently(host, call, hook.before(&seen)).await {
-            Ok(verdict) => verdict,
-            Err(ending) => return Step::End(ending),
-        };
-        match verdict {
-            Ok(HookVerdict::Proceed) => {}
-            Ok(HookVerdict::Stop { reason }) => return Step::End(result::hook_stopped(hook.name(), &reason)),
-            Err(error) => return Step::End(result::hook_failed(hook.name(), &error.0)),
-            Ok(HookVerdict::Rewrite { arguments, reason }) => {
-                call.inputs.mutations.push(InputMutation {
-                    source_type: "hook",
-                    source: hook.name().to_owned(),
-                    changed_fields: changed_fields(input.arguments().value(), &arguments),
-                    reason,
-                });
-                call.inputs.call = Some(CallInput::new(Arguments::from_value(arguments)));
-                if let Step::End(ending) = validate(call) {
-                    return Step::End(ending);
-                }
-                show(call);
-            }
-        }
-    }
-    let Some(input) = &call.inputs.call else {
-        return lost_its_way();
-    };
-    call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
-    Step::Next(Stage::Decide)
+/// Reasons and messages are for one look; a longer one is cut.
+const TEXT_CHARS: usize = 4_000;
+/// A word for the model may be a page, and no more.
+const CONTEXT_CHARS: usize = 32_000;
+
+/// What a hook is shown of a call. Holds what it shows, so that the call can be written while hooks are asked.
+struct Seen {
+    event: HookEvent,
+    id: InvocationId,
+    session: Arc<Session>,
+    entry: Arc<Entry>,
+    input: ObservableInput,
+    real: Arguments,
+    is_dry_run: bool,
 }
 
-pub(super) async fn post_hooks(host: &Inner, call: &Call, result: &ToolResult) {
-    let (Some(resolved), Some(observable)) = (&call.resolved, &call.inputs.observable) else { return };
-    let declaration = resolved.entry.declaration();
-    let seen = HookCall { declaration, input: observable, principal: call.session.principal() };
-    for hook in &host.hooks {
-        if tokio::time::timeout(host.limits.deadline, hook.after(&seen, result)).await.is_err() {
-            tracing::error!(
-                hook = hook.name(),
-                "a hook did not come back after a call; the call's result stands"
-            );
+impl Seen {
+    fn of(call: &Call, event: HookEvent, way: Way) -> Option<Self> {
+        Some(Self {
+            event,
+            id: call.live.id,
+            session: Arc::clone(&call.session),
+            entry: Arc::clone(&call.resolved.as_ref()?.entry),
+            input: call.inputs.observable.clone()?,
+            real: call.inputs.call.as_ref()?.arguments().clone(),
+            is_dry_run: way == Way::Dry,
+        })
+    }
+
+    fn view(&self) -> HookCall<'_> {
+        HookCall {
+            event: self.event,
+            invocation_id: self.id,
+            session_id: self.session.id(),
+            declaration: self.entry.declaration(),
+            input: &self.input,
+            real: &self.real,
+            principal: self.session.principal(),
+            is_dry_run: self.is_dry_run,
         }
+    }
+}
+
+/// How long a hook may take. A call's source and its hooks wait under the same ceiling.
+fn limit(host: &Inner, hook: &dyn Hook) -> Duration {
+    hook.time_limit().unwrap_or(host.limits.hook).min(host.limits.deadline)
+}
+
+/// Asks one hook, within its time. `None`: the call does not concern it. A hook that panics or does not come back has
+/// failed like one that says so.
+async fn ask(
+    hook: &dyn Hook,
+    call: &HookCall<'_>,
+    result: Option<&ToolResult>,
+    limit: Duration,
+) -> Option<Result<HookOutput, HookError>> {
+    let work = async {
+        if !hook.concerns(call) {
+            return None;
+        }
+        Some(match (call.event, result) {
+            (HookEvent::After, Some(result)) => hook.after(call, result).await,
+            (HookEvent::Failure, Some(result)) => hook.failed(call, result).await,
+            (HookEvent::Before | HookEvent::After | HookEvent::Failure, _) => hook.before(call).await,
+        })
+    };
+    match tokio::time::timeout(limit, AssertUnwindSafe(work).catch_unwind()).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(panic)) => Some(Err(HookError(format!("it panicked: {}", panic_text(&*panic))))),
+        Err(_) => Some(Err(HookError(format!("it did not answer within {} ms", limit.as_millis())))),
+    }
+}
+
+/// The record of a hook that was asked just now.
+fn begun(hook: &dyn Hook, event: HookEvent, began: Instant) -> HookRun {
+    HookRun {
+        name: hook.name().to_owned(),
+        event,
+        standing: hook.standing(),
+        duration_us: micros(began.elapsed()),
+        did: Vec::new(),
+        reason: None,
+        message: None,
+        error: None,
+    }
+}
+
+/// A hook's words as others may see them: no secret of the call or the host, and not without end.
+fn told(call: &Call, text: &str, most: usize) -> String {
+    let clean = call.live.redactor().text(text).into_owned();
+    match clean.char_indices().nth(most) {
+        None => clean,
+        Some((end, _)) => format!("{} [… cut at {most} characters]", &clean[..end]),
+    }
+}
+
+/// Notes how a hook failed: for the record, for the operator's log, and for whoever watches the call.
+fn note_failure(call: &Call, run: &mut HookRun, error: &HookError) {
+    let text = told(call, &error.0, TEXT_CHARS);
+    tracing::warn!(hook = run.name, event = run.event.as_str(), "a hook failed: {text}");
+    let message = format!("the hook `{}` failed: {text}", run.name);
+    call.live.emit(EventBody::Log { level: LogLevel::Warn, message });
+    run.error = Some(text);
+}
+
+/// What may come with any output: a line for whoever watches, and words for the model.
+fn take_words(call: &mut Call, run: &mut HookRun, output: &HookOutput) {
+    use toolpost_model::HookDeed::{AddedContext, LeftMessage};
+    if let Some(message) = &output.message {
+        let message = told(call, message, TEXT_CHARS);
+        let line = format!("{}: {message}", run.name);
+        call.live.emit(EventBody::Log { level: LogLevel::Info, message: line });
+        run.message = Some(message);
+        run.did.push(LeftMessage);
+    }
+    for text in &output.context {
+        let text = told(call, text, CONTEXT_CHARS);
+        call.hooks.context.push(format!("[hook {}] {text}", run.name));
+    }
+    if !output.context.is_empty() {
+        run.did.push(AddedContext);
     }
 }

@@ -1,82 +1,90 @@
-//! Hooks: code that sees every call before it is decided and after it ran. A hook may rewrite the arguments or
-//! stop the call; it can never allow what a rule denies, because the decision comes after it.
+//! Hooks: code that sees calls before they are decided and after they ended. A hook may change what goes in and what
+//! comes out, add a word for the model, have an opinion, or stop the call. It can never allow what a rule denies or
+//! asks about, because its opinion is one vote among the others.
+//!
+//! This room has the port and what hooks leave on record; `call/hooking.rs` asks them and heeds what they say.
 
-use serde::Serialize;
-use serde_json::Value;
-use toolpost_model::{BoxFuture, Declaration, ObservableInput, Principal, ToolResult};
+mod concern;
+mod mutation;
+mod output;
+
+use std::time::Duration;
+
+use toolpost_model::{
+    Arguments, BoxFuture, Declaration, HookEvent, HookStanding, InvocationId, ObservableInput, Principal,
+    SessionId, ToolResult,
+};
+
+pub use concern::{Concern, ConcernError};
+pub use mutation::{InputMutation, OutputMutation};
+pub(crate) use mutation::{changed_fields, restored};
+pub use output::{HookError, HookOutput, Opinion};
 
 /// What a hook sees.
 pub struct HookCall<'a> {
+    /// When it is asked.
+    pub event: HookEvent,
+    /// The call.
+    pub invocation_id: InvocationId,
+    /// Its session.
+    pub session_id: &'a SessionId,
     /// The tool.
     pub declaration: &'a Declaration,
-    /// The arguments, sensitive fields replaced.
+    /// The arguments as the hooks before this one left them, sensitive fields replaced.
     pub input: &'a ObservableInput,
     /// Who calls.
     pub principal: &'a Principal,
+    /// Nothing will run: somebody wants to know what would happen.
+    pub is_dry_run: bool,
+    /// The arguments with what hooks are not shown, for [`Concern`] alone.
+    pub(crate) real: &'a Arguments,
 }
 
-/// What a hook wants before a call.
-pub enum HookVerdict {
-    /// Nothing.
-    Proceed,
-    /// Other arguments. They are checked like the model's own.
-    Rewrite {
-        /// The new arguments.
-        arguments: Value,
-        /// Why, for the record.
-        reason: String,
-    },
-    /// The call must not happen.
-    Stop {
-        /// Why, for the model.
-        reason: String,
-    },
-}
-
-/// A hook broke. A guard that breaks does not allow, so the call ends.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct HookError(pub String);
-
-/// Sees calls go by.
+/// Sees calls go by. Hooks are asked one after another, in the order they were added.
 pub trait Hook: Send + Sync + 'static {
-    /// Its name, for records.
+    /// Its name, for records and for whoever is told what it did.
     fn name(&self) -> &str;
 
-    /// Before the decision.
-    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Result<HookVerdict, HookError>> {
+    /// What its failure means.
+    fn standing(&self) -> HookStanding {
+        HookStanding::default()
+    }
+
+    /// How long it may take to answer; over it, it failed. `None`: as long as the host gives every hook. Never longer
+    /// than a call's usual deadline.
+    fn time_limit(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether it wants to be asked at all. A hook that does not is not on record for the call.
+    fn concerns(&self, call: &HookCall<'_>) -> bool {
         let _ = call;
-        Box::pin(std::future::ready(Ok(HookVerdict::Proceed)))
+        true
     }
 
-    /// After the result is made, before it is recorded. Looks only.
-    fn after<'a>(&'a self, call: &'a HookCall<'a>, result: &'a ToolResult) -> BoxFuture<'a, ()> {
+    /// Before the decision. May change the arguments, have an opinion, stop the call.
+    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Result<HookOutput, HookError>> {
+        let _ = call;
+        Box::pin(std::future::ready(Ok(HookOutput::proceed())))
+    }
+
+    /// After a success. May change the output or withhold it.
+    fn after<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+        result: &'a ToolResult,
+    ) -> BoxFuture<'a, Result<HookOutput, HookError>> {
         let _ = (call, result);
-        Box::pin(std::future::ready(()))
+        Box::pin(std::future::ready(Ok(HookOutput::proceed())))
     }
-}
 
-/// A change somebody made to the arguments, for the record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct InputMutation {
-    /// `hook`.
-    pub source_type: &'static str,
-    /// Which one.
-    pub source: String,
-    /// Top-level fields that differ.
-    pub changed_fields: Vec<String>,
-    /// Why.
-    pub reason: String,
-}
-
-/// The top-level fields in which two objects differ.
-pub(crate) fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
-    let keys =
-        |value: &Value| value.as_object().map(|o| o.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
-    let mut all = keys(before);
-    all.extend(keys(after));
-    all.sort();
-    all.dedup();
-    all.retain(|key| before.get(key) != after.get(key));
-    all
+    /// After any other end. May change or withhold what the failed call has to show.
+    fn failed<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+        result: &'a ToolResult,
+    ) -> BoxFuture<'a, Result<HookOutput, HookError>> {
+        let _ = (call, result);
+        Box::pin(std::future::ready(Ok(HookOutput::proceed())))
+    }
 }

@@ -12,17 +12,18 @@ use std::{
 use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    BatchPlace, CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
-    PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    Transition,
+    BatchPlace, CallInput, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
+    ObservableInput, PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage,
+    SurfaceId, Transition, Vote,
 };
 
 use crate::{
     call::{Answer, OnDrop},
     catalog::Entry,
     flow::{
+        approval::Asking,
         execution::Attempt,
-        hooks::InputMutation,
+        hooks::{InputMutation, OutputMutation},
         result::Ending,
         scheduling::{Permit, batch::Member},
     },
@@ -207,6 +208,8 @@ pub(crate) struct LiveCall {
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<Vec<String>>,
     accepted: SetOnce<()>,
+    /// How many wait for its answer.
+    awaited: AtomicU64,
     over: SetOnce<()>,
 }
 
@@ -229,6 +232,7 @@ impl LiveCall {
             redactor,
             secrets: Mutex::default(),
             accepted: SetOnce::new(),
+            awaited: AtomicU64::new(0),
             over: SetOnce::new(),
         }
     }
@@ -248,6 +252,22 @@ impl LiveCall {
     /// The call is over: whoever listens hears no more events.
     pub(crate) fn take_listener(&self) -> Option<Arc<dyn Listener>> {
         self.listener.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Somebody waits for the answer from now on.
+    pub(crate) fn await_answer(&self) {
+        self.awaited.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// And no longer does.
+    pub(crate) fn stop_awaiting(&self) {
+        self.awaited.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether anybody would hear its answer now.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let listened_to = self.listener.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        listened_to || self.awaited.load(Ordering::SeqCst) > 0
     }
 
     pub(crate) async fn wait_accepted(&self) {
@@ -372,6 +392,7 @@ pub(crate) struct Inputs {
 }
 
 /// The tool a call was resolved to.
+#[derive(Clone)]
 pub(crate) struct Resolved {
     pub(crate) surface: SurfaceId,
     pub(crate) entry: Arc<Entry>,
@@ -398,6 +419,17 @@ pub(crate) struct Parent {
     pub(crate) held: Vec<ResourceUse>,
 }
 
+/// What hooks left behind on a call's way.
+#[derive(Default)]
+pub(crate) struct Hooked {
+    pub(crate) runs: Vec<HookRun>,
+    /// What they think of the call.
+    pub(crate) opinions: Vec<Vote>,
+    /// What they want the model to be told with the result.
+    pub(crate) context: Vec<String>,
+    pub(crate) output_mutations: Vec<OutputMutation>,
+}
+
 /// One call on its way. Owned by the loop in `call.rs`.
 pub(crate) struct Call {
     pub(crate) live: Arc<LiveCall>,
@@ -415,6 +447,9 @@ pub(crate) struct Call {
     pub(crate) resolved: Option<Resolved>,
     pub(crate) effects: Option<Effects>,
     pub(crate) decision: Option<Decision>,
+    /// The questions it raised, and the yes it goes on with.
+    pub(crate) asking: Asking,
+    pub(crate) hooks: Hooked,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
     pub(crate) on_record: OnRecord,
@@ -453,6 +488,8 @@ impl Call {
             resolved: None,
             effects: None,
             decision: None,
+            asking: Asking::default(),
+            hooks: Hooked::default(),
             permit: None,
             ending: None,
             on_record: OnRecord::Nothing,

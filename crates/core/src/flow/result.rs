@@ -3,7 +3,7 @@
 mod failures;
 
 use toolpost_model::{
-    AppliedSandbox, Content, Disposition, Effects, EventBody, LogLevel, Outcome, Recoverability,
+    AppliedSandbox, Content, Disposition, Effects, ErrorClass, EventBody, LogLevel, Outcome, Recoverability,
     RetryGuidance, Timings, ToolError, ToolFailure, ToolOutput, ToolResult, Truncation,
 };
 
@@ -101,14 +101,57 @@ pub(crate) fn map(call: &mut Call, default_inline_chars: usize) -> ToolResult {
     result
 }
 
+/// Puts other output in place of a result's own, redacted and cut like it. How the call ended stays as it is.
+pub(crate) fn replace_output(
+    call: &Call,
+    result: &mut ToolResult,
+    mut output: ToolOutput,
+    default_inline_chars: usize,
+) {
+    let declared = call.resolved.as_ref().map(|resolved| &resolved.entry.declaration().interface.persistence);
+    let inline_chars =
+        declared.and_then(|declared| declared.max_inline_chars).unwrap_or(default_inline_chars);
+    call.live.redactor().output(&mut output);
+    cut(&mut output, inline_chars);
+    // What the tool left out is still left out.
+    output.truncated = output.truncated.or_else(|| result.truncated.take());
+    if !result.is_error {
+        check_promise(call, &output);
+        result.summary = output.summary.take();
+    }
+    if result.disposition != Disposition::Synthetic {
+        result.disposition = disposition(&output);
+    }
+    result.content = output.content;
+    result.structured_content = output.structured;
+    result.truncated = output.truncated;
+}
+
+/// Takes away what a call has to show, and says so. How it ended stays: what was done was done.
+pub(crate) fn withhold(result: &mut ToolResult, class: ErrorClass, hook: &str, why: &str, safe: bool) {
+    result.content.clear();
+    result.structured_content = None;
+    result.truncated = None;
+    result.is_error = true;
+    let done = if result.outcome.is_success() { "the call was done" } else { "the call ran and failed" };
+    let message = format!("{done}, but the hook `{hook}` keeps what it gave back: {why}");
+    result.disposition = Disposition::Synthetic;
+    // Clients that see a success may look for its content only.
+    result.content.push(Content::text(format!("[withheld: {message}]")));
+    result.summary = Some(message.clone());
+    result.error = Some(ToolError {
+        class,
+        code: "result_withheld".into(),
+        message,
+        hint: None,
+        recoverability: Recoverability::Operator,
+        retry: RetryGuidance { safe, ..RetryGuidance::SAFE },
+        details: None,
+    });
+}
+
 fn fill(result: &mut ToolResult, output: ToolOutput) {
-    let empty = output.structured.is_none()
-        && output.content.iter().all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
-    result.disposition = match (&output.truncated, empty) {
-        (Some(_), _) => Disposition::Preview,
-        (None, true) => Disposition::Empty,
-        (None, false) => Disposition::Inline,
-    };
+    result.disposition = disposition(&output);
     result.outcome = if output.partial { Outcome::Partial } else { Outcome::Succeeded };
     result.is_error = false;
     result.content = output.content;
@@ -117,6 +160,16 @@ fn fill(result: &mut ToolResult, output: ToolOutput) {
     result.exit_code = output.exit_code;
     result.truncated = output.truncated;
     result.sandbox = output.sandbox;
+}
+
+fn disposition(output: &ToolOutput) -> Disposition {
+    let empty = output.structured.is_none()
+        && output.content.iter().all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
+    match (&output.truncated, empty) {
+        (Some(_), _) => Disposition::Preview,
+        (None, true) => Disposition::Empty,
+        (None, false) => Disposition::Inline,
+    }
 }
 
 /// Cuts text to the limit, head and tail kept, and says so. Structured content over the limit is left out:
@@ -191,7 +244,6 @@ pub(crate) fn may_pass(failure: &ToolFailure) -> bool {
 
 /// A tool's own failure as an ending.
 pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending {
-    use toolpost_model::ErrorClass;
     let shown = Shown::of(&mut failure);
     let untouched = failure.untouched.unwrap_or_else(|| effects.may_run_again());
     let arguments = matches!(failure.class, ErrorClass::InvalidArguments | ErrorClass::SandboxViolation);

@@ -1,97 +1,134 @@
-//! Hooks see, rewrite and stop; they cannot allow.
+//! Hooks: what each output does, what each failure means, what is on record of it.
 
-use std::sync::{Arc, Mutex};
+mod failures;
+mod opinions;
+mod outputs;
+mod redacted;
+mod stopping;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
-use toolpost_core::{Hook, HookCall, HookError, HookVerdict};
-use toolpost_model::{BoxFuture, EffectClass, ErrorClass, Mode, Outcome, ToolResult};
+use toolpost_core::{Hook, HookCall, HookError, HookOutput};
+use toolpost_model::{BoxFuture, EffectClass, HookEvent, HookStanding, ToolResult};
 use toolpost_testkit::{MockTool, TestHost};
 
-type Verdict = fn(&Value) -> Result<HookVerdict, HookError>;
+type Answer = Result<HookOutput, HookError>;
+type Said = Box<dyn Fn(&HookCall<'_>, Option<&ToolResult>) -> BoxFuture<'static, Answer> + Send + Sync>;
 
-struct Guard(Verdict, Arc<Mutex<Vec<Outcome>>>);
+/// A hook that says what the test wants, at the events the test wants, and remembers what it was shown.
+struct Probe {
+    name: &'static str,
+    standing: HookStanding,
+    limit: Option<Duration>,
+    events: Vec<HookEvent>,
+    said: Said,
+    seen: Seen,
+}
 
-impl Hook for Guard {
+/// Event and arguments, and the outcome where there was one.
+type Seen = Arc<Mutex<Vec<(HookEvent, Value, Option<String>)>>>;
+
+impl Probe {
+    fn at(event: HookEvent, said: impl Fn() -> Answer + Send + Sync + 'static) -> Self {
+        Self::asking(event, move |_, _| Box::pin(std::future::ready(said())))
+    }
+
+    fn asking(
+        event: HookEvent,
+        said: impl Fn(&HookCall<'_>, Option<&ToolResult>) -> BoxFuture<'static, Answer> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: "probe",
+            standing: HookStanding::Ordinary,
+            limit: None,
+            events: vec![event],
+            said: Box::new(said),
+            seen: Seen::default(),
+        }
+    }
+
+    /// Says nothing, at every event.
+    fn silent() -> Self {
+        let events = vec![HookEvent::Before, HookEvent::After, HookEvent::Failure];
+        Self { events, ..Self::at(HookEvent::Before, || Ok(HookOutput::proceed())) }
+    }
+
+    fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
+    fn standing(self, standing: HookStanding) -> Self {
+        Self { standing, ..self }
+    }
+
+    fn say(&self, call: &HookCall<'_>, result: Option<&ToolResult>) -> BoxFuture<'static, Answer> {
+        let outcome = result.map(|result| result.outcome.as_str().to_owned());
+        self.seen.lock().unwrap().push((call.event, call.input.arguments().value().clone(), outcome));
+        (self.said)(call, result)
+    }
+}
+
+impl Hook for Probe {
     fn name(&self) -> &str {
-        "guard"
+        self.name
     }
-    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Result<HookVerdict, HookError>> {
-        Box::pin(std::future::ready((self.0)(call.input.arguments().value())))
+    fn standing(&self) -> HookStanding {
+        self.standing
     }
-    fn after<'a>(&'a self, _: &'a HookCall<'a>, result: &'a ToolResult) -> BoxFuture<'a, ()> {
-        self.1.lock().unwrap().push(result.outcome);
-        Box::pin(std::future::ready(()))
+    fn time_limit(&self) -> Option<Duration> {
+        self.limit
+    }
+    fn concerns(&self, call: &HookCall<'_>) -> bool {
+        self.events.contains(&call.event)
+    }
+    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Answer> {
+        self.say(call, None)
+    }
+    fn after<'a>(&'a self, call: &'a HookCall<'a>, result: &'a ToolResult) -> BoxFuture<'a, Answer> {
+        self.say(call, Some(result))
+    }
+    fn failed<'a>(&'a self, call: &'a HookCall<'a>, result: &'a ToolResult) -> BoxFuture<'a, Answer> {
+        self.say(call, Some(result))
     }
 }
 
-async fn run(verdict: Verdict, mode: Mode) -> (ToolResult, MockTool, TestHost) {
+/// `demo.act`: class write, one number, says `done` and `{"n": 1}`.
+fn act() -> MockTool {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
-    let tool = MockTool::named("demo.act").class(EffectClass::Write).schema(schema);
-    let seen = Arc::default();
-    let guard = Guard(verdict, Arc::clone(&seen));
-    let host =
-        TestHost::build(|b| b.tool(tool.clone()).hook(guard).policy(TestHost::policy(mode, &[]))).await;
-    let result = host.call("act", json!({ "n": 1 })).await;
-    assert_eq!(*seen.lock().unwrap(), [result.outcome], "the hook saw the end");
-    (result, tool, host)
+    let output = toolpost_model::ToolOutput::text("done").with_structured(json!({ "n": 1 }));
+    MockTool::named("demo.act").class(EffectClass::Write).schema(schema).output(output.with_summary("did it"))
 }
 
-#[tokio::test]
-async fn a_rewrite_is_checked_recorded_and_leaves_the_models_input_alone() {
-    let rewrite =
-        |_: &Value| Ok(HookVerdict::Rewrite { arguments: json!({ "n": 2 }), reason: "two is better".into() });
-    let (result, tool, host) = run(rewrite, Mode::Bypass).await;
-    assert_eq!(result.outcome, Outcome::Succeeded);
-    assert_eq!(tool.inputs(), [json!({ "n": 2 })]);
-    let body: Value = serde_json::from_str(&host.records().await.last().unwrap().record.body).unwrap();
-    assert_eq!(body["mutations"][0]["changed_fields"], json!(["n"]));
-
-    let bad =
-        |_: &Value| Ok(HookVerdict::Rewrite { arguments: json!({ "n": "two" }), reason: String::new() });
-    let (result, tool, _) = run(bad, Mode::Bypass).await;
-    assert_eq!((result.error_class(), tool.call_count()), (Some(ErrorClass::InvalidArguments), 0));
+/// A host in mode `bypass` with one tool and hooks in their order.
+async fn host(tool: &MockTool, hooks: impl IntoIterator<Item = Probe>) -> TestHost {
+    TestHost::build(|builder| {
+        hooks.into_iter().fold(builder.tool(tool.clone()), |builder, hook| builder.hook(hook))
+    })
+    .await
 }
 
-#[tokio::test]
-async fn a_hook_that_stops_or_breaks_ends_the_call() {
-    let (result, tool, _) = run(|_| Ok(HookVerdict::Stop { reason: "not today".into() }), Mode::Bypass).await;
-    assert_eq!((result.outcome, result.error_class()), (Outcome::Denied, Some(ErrorClass::HookBlocked)));
-    assert_eq!(tool.call_count(), 0);
-    let (result, tool, _) = run(|_| Err(HookError("broken".into())), Mode::Bypass).await;
-    assert_eq!((result.error_class(), tool.call_count()), (Some(ErrorClass::HookFailed), 0));
+/// Calls `demo.act` once with `{"n": 1}` in a host of its own.
+async fn run(hooks: impl IntoIterator<Item = Probe>) -> (ToolResult, MockTool, TestHost) {
+    let tool = act();
+    let host = host(&tool, hooks).await;
+    (host.call("act", json!({ "n": 1 })).await, tool, host)
 }
 
-#[tokio::test]
-async fn a_hook_that_has_nothing_to_say_does_not_allow() {
-    let (result, tool, _) = run(|_| Ok(HookVerdict::Proceed), Mode::Default).await;
-    assert_eq!((result.outcome, tool.call_count()), (Outcome::Denied, 0));
+/// The last record's body.
+async fn last(host: &TestHost) -> Value {
+    serde_json::from_str(&host.records().await.last().unwrap().record.body).unwrap()
 }
 
-/// Decides by an argument, as an organisation's own engine might.
-struct OnlyTwo;
-
-impl toolpost_core::PolicyEngine for OnlyTwo {
-    fn decide(&self, facts: &toolpost_core::Facts<'_>) -> toolpost_model::Decision {
-        let n = facts.input.and_then(|input| input.arguments().value()["n"].as_i64());
-        let mode = if n == Some(2) { Mode::Bypass } else { Mode::Plan };
-        TestHost::policy(mode, &[]).decide(facts)
+/// What the last record says of its hooks, without the times.
+async fn runs(host: &TestHost) -> Value {
+    let mut runs = last(host).await["hooks"].take();
+    for run in runs.as_array_mut().into_iter().flatten() {
+        assert!(run["duration_us"].take().is_u64());
+        run.as_object_mut().unwrap().remove("duration_us");
     }
-    fn denies_outright(&self, _: &toolpost_model::Declaration, _: Option<EffectClass>) -> bool {
-        false
-    }
-}
-
-#[tokio::test]
-async fn the_decision_is_made_on_the_arguments_the_tool_will_get() {
-    for (to, outcome) in [(2, Outcome::Succeeded), (3, Outcome::Denied)] {
-        let verdict: Verdict = if to == 2 {
-            |_| Ok(HookVerdict::Rewrite { arguments: json!({ "n": 2 }), reason: String::new() })
-        } else {
-            |_| Ok(HookVerdict::Rewrite { arguments: json!({ "n": 3 }), reason: String::new() })
-        };
-        let tool = MockTool::named("demo.act").class(EffectClass::Write);
-        let guard = Guard(verdict, Arc::default());
-        let host = TestHost::build(|b| b.tool(tool.clone()).hook(guard).policy(OnlyTwo)).await;
-        assert_eq!(host.call("act", json!({ "n": 1 })).await.outcome, outcome, "rewritten to {to}");
-    }
+    runs
 }

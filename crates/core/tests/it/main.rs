@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod acknowledging;
+mod approvals;
 mod background;
 mod batches;
 mod discovery;
@@ -12,4 +13,6 @@ mod pipeline;
 mod recovery;
 mod redaction;
 mod repeats;
+mod rules;
+mod settings;
 mod stopping;

@@ -14,6 +14,7 @@ mod glob;
 mod grep;
 mod grep_bounds;
 mod http;
+mod kept;
 mod list_directory;
 mod move_file;
 mod patch_garbage;

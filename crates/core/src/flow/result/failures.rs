@@ -2,14 +2,15 @@
 
 use serde_json::json;
 use toolpost_model::{
-    Decision, ErrorClass, HiddenReason, Outcome, Recoverability, Refusal, RetryGuidance, SourceError,
-    ToolError,
+    Decision, ErrorClass, HiddenReason, InvocationId, Outcome, Recoverability, Refusal, RetryGuidance,
+    SourceError, ToolError,
 };
 
 use super::{EndedBy, Ending, Shown};
 use crate::{
     catalog::{SchemaError, Violation},
     flow::{
+        approval::{No, TableFull},
         invocation::CancelReason,
         scheduling::{QueueFull, batch::BatchRefusal},
     },
@@ -145,10 +146,10 @@ pub(crate) fn unreadable(message: String) -> Ending {
         .ends()
 }
 
-pub(crate) fn arguments_too_large(size: usize, limit: usize) -> Ending {
+pub(crate) fn arguments_too_large(size: usize, limit: usize, setting: &str) -> Ending {
     Failure::new(
         ErrorClass::InvalidArguments,
-        format!("the arguments have {size} bytes; the limit is {limit} (setting `limits.argument_bytes`)"),
+        format!("the arguments have {size} bytes; the limit is {limit} (setting `{setting}`)"),
     )
     .code("too_large")
     .retry(|retry| retry.change_arguments = true)
@@ -191,11 +192,23 @@ pub(crate) fn hook_stopped(hook: &str, reason: &str) -> Ending {
         .ends()
 }
 
+/// The model did not write the arguments that were refused, so it is told who did.
+pub(crate) fn after_rewrite(hook: &str, ending: Ending) -> Ending {
+    match ending {
+        Ending::Output(output) => Ending::Output(output),
+        Ending::Failure { outcome, mut error, shown, by } => {
+            error.message = format!("the hook `{hook}` changed the arguments, and then: {}", error.message);
+            Ending::Failure { outcome, error, shown, by }
+        }
+    }
+}
+
 pub(crate) fn hook_failed(hook: &str, reason: &str) -> Ending {
     Failure::new(
         ErrorClass::HookFailed,
         format!("the hook `{hook}` failed, so the call was not run: {reason}"),
     )
+    .outcome(Outcome::Denied)
     .recoverable(Recoverability::Operator)
     .ends()
 }
@@ -215,6 +228,55 @@ pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> Ending {
         .code("no_approver")
         .recoverable(Recoverability::Operator)
         .hint(decision.operator_hint.clone().unwrap_or_else(|| "ask the operator".to_owned()))
+        .retry(|retry| retry.needs_approval = true)
+        .ends()
+}
+
+pub(crate) fn approval_pending(name: &str, ask_id: InvocationId) -> Ending {
+    let message =
+        format!("`{name}` has not run yet: whether it may is question `{ask_id}`, which nobody has answered");
+    Failure::new(ErrorClass::ApprovalPending, message)
+        .outcome(Outcome::Rejected)
+        .recoverable(Recoverability::Operator)
+        .hint("send the same call again once it is approved, or do something else meanwhile")
+        .retry(|retry| retry.needs_approval = true)
+        .details(json!({ "ask_id": ask_id }))
+        .ends()
+}
+
+pub(crate) fn approval_refused(name: &str, no: &No) -> Ending {
+    let message = match &no.feedback {
+        Some(feedback) => format!("`{name}` was not approved by {}: {feedback}", no.by),
+        None => format!("`{name}` was not approved by {}", no.by),
+    };
+    Failure::new(ErrorClass::ApprovalRejected, message)
+        .outcome(Outcome::Denied)
+        .recoverable(Recoverability::Operator)
+        .retry(|retry| retry.needs_approval = true)
+        .details(json!({ "ask_id": no.ask_id }))
+        .ends()
+}
+
+pub(crate) fn approval_expired(name: &str, ask_id: InvocationId) -> Ending {
+    Failure::new(
+        ErrorClass::ApprovalRejected,
+        format!("`{name}` needs approval, and nobody answered in time"),
+    )
+    .outcome(Outcome::Denied)
+    .code("approval_expired")
+    .recoverable(Recoverability::Operator)
+    .hint("send it again when somebody is there to answer")
+    .retry(|retry| retry.needs_approval = true)
+    .details(json!({ "ask_id": ask_id }))
+    .ends()
+}
+
+pub(crate) fn too_many_questions(full: &TableFull) -> Ending {
+    let message = format!("the call needs approval, and {full} already (setting `limits.approvals`)");
+    Failure::new(ErrorClass::RateLimited, message)
+        .outcome(Outcome::Rejected)
+        .code("too_many_approvals")
+        .recoverable(Recoverability::Operator)
         .retry(|retry| retry.needs_approval = true)
         .ends()
 }

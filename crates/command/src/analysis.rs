@@ -1,0 +1,100 @@
+//! What is found in a command's text.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde::Serialize;
+
+use crate::directory::Directory;
+use crate::opaque::{Opaque, OpaqueReason};
+use crate::reads;
+use crate::walk::Walker;
+
+/// Everything that running a text in `bash -c` would do, as far as the text tells.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Analysis {
+    /// The commands that would or could run, in order of appearance.
+    pub commands: Vec<SimpleCommand>,
+    /// Files that would be opened by the shell itself, in order of appearance.
+    pub redirects: Vec<Redirect>,
+    /// Pieces whose effect cannot be known; while there is one, no list of commands is complete.
+    pub opaque: Vec<Opaque>,
+}
+
+impl Analysis {
+    /// Whether some piece of the text cannot be known.
+    pub fn is_opaque(&self) -> bool {
+        !self.opaque.is_empty()
+    }
+
+    /// Whether everything is known, and known to change nothing and to reach for no network.
+    pub fn only_reads(&self) -> bool {
+        !self.is_opaque()
+            && self.redirects.iter().all(|redirect| redirect.access == RedirectAccess::Read)
+            && self.commands.iter().all(reads::only_reads)
+    }
+}
+
+/// One program or builtin with its arguments.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct SimpleCommand {
+    /// The words as the program would get them, itself first. Of an opaque command these are only the words
+    /// before the first that is not literal, so that a deny still sees what it can.
+    pub words: Vec<String>,
+    /// Variables set for it, except those that change no program's doings.
+    pub assignments: Vec<Assignment>,
+    /// Whether some word is not literal, or an earlier command may have changed what the words mean.
+    pub opaque: bool,
+    /// The commands that start this one, outermost first: `sudo`, `timeout 5`, `sh -c`.
+    pub within: Vec<String>,
+    /// Where it runs, as far as the `cd`s before it tell.
+    pub directory: Directory,
+    /// One line for people and records.
+    pub text: String,
+}
+
+/// A variable set for a command.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Assignment {
+    /// The variable.
+    pub name: String,
+    /// What it is set to, unless that is not literal.
+    pub value: Option<String>,
+}
+
+/// A file that the shell opens for a command.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Redirect {
+    /// The file as written, unless that is not literal.
+    pub target: Option<String>,
+    /// What the file is opened for.
+    pub access: RedirectAccess,
+    /// Where a relative target is looked up.
+    pub directory: Directory,
+}
+
+/// What a redirected file is opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RedirectAccess {
+    /// It is only read.
+    Read,
+    /// It is created, written, appended to or opened for both.
+    Write,
+}
+
+/// Finds what would run if `text` were given to `bash -c`.
+///
+/// Never fails: what cannot be read is opaque. The time is bounded by the text's length and nesting.
+pub fn analyze(text: &str) -> Analysis {
+    // The parser is a stranger's code on a stranger's input. It panics on a few numbers that are too large,
+    // and a panic here must cost one answer, not the host.
+    let walk = AssertUnwindSafe(|| {
+        let mut walker = Walker::new();
+        walker.script(text);
+        walker.finish()
+    });
+    catch_unwind(walk).unwrap_or_else(|_| Analysis {
+        opaque: vec![Opaque::new(text, OpaqueReason::ParserFailed)],
+        ..Analysis::default()
+    })
+}

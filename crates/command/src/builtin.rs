@@ -1,0 +1,102 @@
+//! Builtins that change the shell for what comes after them, or evaluate their words once more.
+
+use crate::variable;
+
+/// What a builtin does beyond what any program could.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Effect {
+    /// Nothing.
+    Nothing,
+    /// It goes to this directory, if it can.
+    Enters(String),
+    /// It goes somewhere.
+    EntersUnknown,
+    /// Later names may mean other programs.
+    ChangesNames,
+    /// These words are scripts or expressions.
+    Evaluates(Vec<String>),
+}
+
+/// What running these words in the shell changes. `open` says that more words follow, which are not known.
+pub(crate) fn effect(words: &[String], open: bool) -> Effect {
+    let Some((program, arguments)) = words.split_first() else {
+        return Effect::Nothing;
+    };
+    match program.as_str() {
+        "cd" => change_of_directory(arguments, open),
+        "pushd" | "popd" => Effect::EntersUnknown,
+        "alias" | "enable" if open || !arguments.is_empty() => Effect::ChangesNames,
+        "hash" if open || arguments.iter().any(|word| is_cluster_with(word, 'p')) => Effect::ChangesNames,
+        "shopt" if open || arguments.iter().any(|word| word == "expand_aliases") => Effect::ChangesNames,
+        "set" if open || changes_all_commands(arguments) => Effect::ChangesNames,
+        "let" => evaluated(arguments.iter().filter(|word| !crate::word::is_plain_arithmetic(word))),
+        "compgen" => evaluated(
+            arguments.iter().filter(|word| is_cluster_with(word, 'C') || is_cluster_with(word, 'F')),
+        ),
+        "jobs" => evaluated(arguments.iter().filter(|word| is_cluster_with(word, 'x'))),
+        "mapfile" | "readarray" if arguments.iter().any(|word| is_cluster_with(word, 'C')) => {
+            evaluated(arguments.iter())
+        }
+        "declare" | "typeset" | "local" if arguments.iter().any(|word| has_evaluating_attribute(word)) => {
+            evaluated(arguments.iter())
+        }
+        "declare" | "typeset" | "local" | "export" | "readonly" | "read" | "mapfile" | "readarray"
+        | "getopts" | "unset" | "printf" | "test" | "[" | "wait" => names_variables(program, arguments, open),
+        _ => Effect::Nothing,
+    }
+}
+
+fn change_of_directory(arguments: &[String], open: bool) -> Effect {
+    let arguments = match arguments {
+        [first, rest @ ..] if first == "--" || first == "-L" => rest,
+        arguments => arguments,
+    };
+    match arguments {
+        [target] if !open && !target.starts_with('-') && !target.is_empty() => Effect::Enters(target.clone()),
+        _ => Effect::EntersUnknown,
+    }
+}
+
+/// `set -a` puts every variable into the environment, `set -k` takes assignments from anywhere in a command.
+fn changes_all_commands(arguments: &[String]) -> bool {
+    let options = arguments.iter().take_while(|word| *word != "--");
+    options.into_iter().any(|word| {
+        is_cluster_with(word, 'a')
+            || is_cluster_with(word, 'k')
+            || matches!(word.as_str(), "allexport" | "keyword")
+    })
+}
+
+/// A builtin that sets the variables it is given, or only looks at them; both evaluate subscripts.
+fn names_variables(program: &str, arguments: &[String], open: bool) -> Effect {
+    let texts: Vec<String> = arguments.iter().filter(|word| has_script_in_subscript(word)).cloned().collect();
+    if !texts.is_empty() {
+        return Effect::Evaluates(texts);
+    }
+    if matches!(program, "test" | "[" | "wait")
+        || (program == "printf" && !arguments.iter().any(|word| word == "-v"))
+    {
+        return Effect::Nothing;
+    }
+    let name = |word: &str| word.split(['=', '+', '[']).next().is_some_and(variable::changes_the_shell);
+    // What is not literal could be any name; `export $X` is opaque, and so is everything after it.
+    if open || arguments.iter().any(|word| name(word)) { Effect::ChangesNames } else { Effect::Nothing }
+}
+
+fn has_script_in_subscript(word: &str) -> bool {
+    word.split_once('[').is_some_and(|(_, subscript)| subscript.contains(['$', '`']))
+}
+
+/// Integers and references are evaluated when they are set.
+fn has_evaluating_attribute(word: &str) -> bool {
+    is_cluster_with(word, 'i') || is_cluster_with(word, 'n')
+}
+
+fn is_cluster_with(word: &str, letter: char) -> bool {
+    word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
+}
+
+fn evaluated<'a>(words: impl Iterator<Item = &'a String>) -> Effect {
+    let texts: Vec<String> = words.cloned().collect();
+    if texts.is_empty() { Effect::Nothing } else { Effect::Evaluates(texts) }
+}

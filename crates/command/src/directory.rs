@@ -1,0 +1,82 @@
+//! Where a command runs, as far as `cd`s tell.
+
+use serde::Serialize;
+
+/// Where a command runs.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Directory {
+    /// Where the text itself was started.
+    #[default]
+    Start,
+    /// There, looked up from the start if it is relative. Lexically normal: only leading `..`, no `.`.
+    Beneath(String),
+    /// It depends on what happens when it runs.
+    Unknown,
+}
+
+impl Directory {
+    /// Where `cd target` leads from here.
+    pub(crate) fn enter(&self, target: &str) -> Self {
+        let base = match self {
+            Self::Start => "",
+            Self::Beneath(base) => base,
+            Self::Unknown if target.starts_with('/') => "",
+            Self::Unknown => return Self::Unknown,
+        };
+        let path = if target.starts_with('/') { target.to_owned() } else { format!("{base}/{target}") };
+        let absolute = target.starts_with('/') || base.starts_with('/');
+        let path = normal(&path, absolute);
+        if path.is_empty() { Self::Start } else { Self::Beneath(path) }
+    }
+
+    /// Where one is after either of two ways.
+    pub(crate) fn or(self, other: &Self) -> Self {
+        if self == *other { self } else { Self::Unknown }
+    }
+}
+
+/// Resolves `.` and `..` by name, as the shell's own `cd` does. Links are the business of whoever opens files.
+fn normal(path: &str, absolute: bool) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            ".." if absolute => {}
+            part => parts.push(part),
+        }
+    }
+    let path = parts.join("/");
+    if absolute { format!("/{path}") } else { path }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entering_is_lexical() {
+        for (from, target, to) in [
+            ("", "a", "a"),
+            ("", "./a//b/", "a/b"),
+            ("a", "..", ""),
+            ("a", "../..", ".."),
+            ("..", "..", "../.."),
+            ("..", "a", "../a"),
+            ("a/b", "/c/./d", "/c/d"),
+            ("/c", "../../e", "/e"),
+            ("/c", "..", "/"),
+        ] {
+            let directory = |path: &str| match path {
+                "" => Directory::Start,
+                path => Directory::Beneath(path.to_owned()),
+            };
+            assert_eq!(directory(from).enter(target), directory(to), "{from} {target}");
+        }
+        assert_eq!(Directory::Unknown.enter("a"), Directory::Unknown);
+        assert_eq!(Directory::Unknown.enter("/a"), Directory::Beneath("/a".to_owned()));
+    }
+}

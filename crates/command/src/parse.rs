@@ -1,0 +1,142 @@
+//! The way into the parser, with bounds before it.
+//!
+//! The parser backtracks: every unmatched `(` doubles its time, nested `case`s do worse, and its recursion has
+//! no floor. The bounds are therefore on what makes it slow or deep, counted on its own tokens, so that a long
+//! quoted text with many brackets in it costs nothing. They also keep it to less than a MiB of stack, even
+//! unoptimised, so that it needs no thread of its own.
+
+mod scan;
+
+use brush_parser::ast::Program;
+use brush_parser::{ParserImpl, ParserOptions, Token, parse_tokens, uncached_tokenize_str};
+
+use crate::opaque::OpaqueReason;
+
+/// Longer texts are not read.
+const LONGEST: usize = 64 * 1024;
+/// The tokenizer calls itself for each `$(`, `${` and `$[` that it is inside of.
+const MOST_EXPANSIONS: usize = 48;
+/// Words and operators, each of which costs the parser about a microsecond.
+const MOST_TOKENS: usize = 4096;
+const MOST_PARENTHESES: usize = 12;
+const MOST_CASES: usize = 4;
+/// Parentheses, braces and words that open a compound command, together.
+const MOST_OPENERS: usize = 32;
+
+/// Brackets and quotes inside of a subscript.
+const MOST_SUBSCRIPTS: usize = 4;
+
+/// What `bash -c` is: no extended patterns unless asked for, everything else of bash.
+pub(crate) const OPTIONS: ParserOptions = ParserOptions {
+    enable_extended_globbing: false,
+    posix_mode: false,
+    sh_mode: false,
+    tilde_expansion_at_word_start: true,
+    tilde_expansion_after_colon: false,
+    parser_impl: ParserImpl::Peg,
+};
+
+/// Parses a script, or says why it is not tried or does not parse.
+pub(crate) fn parse(text: &str) -> Result<Program, OpaqueReason> {
+    check_text(text)?;
+    if scan::expansions(text)? > MOST_EXPANSIONS {
+        return Err(OpaqueReason::TooDeep);
+    }
+    let tokens =
+        uncached_tokenize_str(text, &OPTIONS.tokenizer_options()).map_err(|_| OpaqueReason::NotParsed)?;
+    if tokens.len() > MOST_TOKENS {
+        return Err(OpaqueReason::TooLong);
+    }
+    check_tokens(&tokens)?;
+    parse_tokens(&tokens, &OPTIONS).map_err(|_| OpaqueReason::NotParsed)
+}
+
+/// Every word is tried as `name[subscript]=value`, and names inside of subscripts as the same again.
+fn is_deep_subscript(word: &str) -> bool {
+    let name = word.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+    let Some(subscript) = word[name..].strip_prefix('[').filter(|_| name > 0) else {
+        return false;
+    };
+    let openers = subscript.bytes().filter(|byte| matches!(byte, b'[' | b'(' | b'{' | b'`' | b'"')).count();
+    openers > MOST_SUBSCRIPTS
+}
+
+/// Whether the word parser, which backtracks too, may be given this word.
+pub(crate) fn may_take_apart(word: &str) -> bool {
+    let openers = word.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'`' | b'[')).count();
+    openers <= MOST_PARENTHESES && !has_huge_number(word, b"~+-", |_| true)
+}
+
+fn check_text(text: &str) -> Result<(), OpaqueReason> {
+    if text.len() > LONGEST {
+        return Err(OpaqueReason::TooLong);
+    }
+    if text.contains(['\0', '\r']) {
+        return Err(OpaqueReason::ControlCharacter);
+    }
+    // Descriptors that do not fit a number make the parser panic.
+    if has_huge_number(text, b"", |next| matches!(next, Some(b'<' | b'>'))) {
+        return Err(OpaqueReason::NotParsed);
+    }
+    Ok(())
+}
+
+/// Ten or more digits in a row, after one of `before` (or anything) and with a fitting character behind.
+fn has_huge_number(text: &str, before: &[u8], behind: impl Fn(Option<u8>) -> bool) -> bool {
+    let bytes = text.as_bytes();
+    let mut digits = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        if byte.is_ascii_digit() {
+            digits += 1;
+            continue;
+        }
+        if digits >= 10 && behind(Some(*byte)) && follows(bytes, at - digits, before) {
+            return true;
+        }
+        digits = 0;
+    }
+    digits >= 10 && behind(None) && follows(bytes, bytes.len() - digits, before)
+}
+
+fn follows(bytes: &[u8], at: usize, before: &[u8]) -> bool {
+    before.is_empty() || at.checked_sub(1).is_some_and(|at| before.contains(&bytes[at]))
+}
+
+fn check_tokens(tokens: &[Token]) -> Result<(), OpaqueReason> {
+    let (mut parentheses, mut cases, mut openers) = (0, 0, 0);
+    let (mut double, mut documents) = (false, false);
+    let mut opened_at = None;
+    for token in tokens {
+        let mut opens_at = None;
+        match token {
+            Token::Operator(operator, place) => match operator.as_str() {
+                "(" => {
+                    parentheses += 1;
+                    openers += 1;
+                    double |= opened_at == Some(place.start.index);
+                    opens_at = Some(place.end.index);
+                }
+                "<<" | "<<-" => documents = true,
+                _ => {}
+            },
+            Token::Word(word, _) if is_deep_subscript(word) => return Err(OpaqueReason::TooDeep),
+            Token::Word(word, _) => match word.as_str() {
+                "case" => {
+                    cases += 1;
+                    openers += 1;
+                }
+                "{" | "if" | "for" | "while" | "until" | "function" | "coproc" | "!" => openers += 1,
+                _ => {}
+            },
+        }
+        opened_at = opens_at;
+    }
+    if parentheses > MOST_PARENTHESES || cases > MOST_CASES || openers > MOST_OPENERS {
+        return Err(OpaqueReason::TooDeep);
+    }
+    // Behind double parentheses the parser takes `<<` for a shift where bash may see a here-document.
+    if double && documents {
+        return Err(OpaqueReason::Ambiguous);
+    }
+    Ok(())
+}

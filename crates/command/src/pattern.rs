@@ -1,0 +1,125 @@
+//! Patterns: which commands a rule is about.
+
+mod catch;
+mod glob;
+mod parse;
+mod table;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::analysis::SimpleCommand;
+use crate::variable;
+use glob::Glob;
+
+/// A pattern of commands, such as `cargo {build,test} *`.
+///
+/// Words are separated by blanks and quoted as in a shell. `{a,b}` is one or the other, `*` inside a word any
+/// characters of that word, a lone `*` any one word, and a lone `*` at the end whatever follows, also nothing.
+/// Without a `*` at the end the command must have exactly these words. `NAME=value` words at the beginning are
+/// variables set for the command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CommandPattern {
+    text: String,
+    assignments: Vec<(String, Glob)>,
+    words: Vec<Glob>,
+    /// Whether anything may follow the words.
+    open: bool,
+}
+
+/// Why a text is no pattern.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// There is no word in it.
+    #[error("a pattern needs at least the name of a program")]
+    Empty,
+    /// It is longer than any sensible pattern.
+    #[error("the pattern has {0} bytes, at most {most} are read", most = parse::LONGEST)]
+    TooLong(usize),
+    /// A quote is opened and not closed.
+    #[error("a quote in `{0}` is not closed")]
+    UnclosedQuote(String),
+    /// Alternatives inside alternatives, or a brace that is not closed.
+    #[error("the alternatives in `{0}` are not closed or are nested")]
+    Alternatives(String),
+    /// The alternatives multiply to more than is sensible.
+    #[error("the alternatives in `{0}` multiply to more than {most}", most = parse::MOST_ALTERNATIVES)]
+    TooManyAlternatives(String),
+    /// A shell's operator or expansion, which no single command holds.
+    #[error(
+        "`{character}` in `{word}` means nothing in a pattern, which is about one command; quote it if it is meant"
+    )]
+    Operator {
+        /// The word it stands in.
+        word: String,
+        /// What means nothing.
+        character: char,
+    },
+    /// A control character.
+    #[error("the pattern holds a control character")]
+    ControlCharacter,
+}
+
+impl CommandPattern {
+    /// Whether an allow with this pattern allows the command. Strict: every word as written, every variable
+    /// mentioned, nothing opaque.
+    pub fn covers(&self, command: &SimpleCommand) -> bool {
+        !command.opaque && self.covers_assignments(command) && self.covers_words(&command.words)
+    }
+
+    /// Whether a deny or an ask with this pattern is meant for the command. Liberal: base names, options in
+    /// any place and spelling, variables ignored, and of an opaque command whatever its known words could
+    /// still become.
+    pub fn catches(&self, command: &SimpleCommand) -> bool {
+        self.covers_words(&command.words) || catch::catches(self, command)
+    }
+
+    fn covers_words(&self, words: &[String]) -> bool {
+        let fits = if self.open { words.len() >= self.words.len() } else { words.len() == self.words.len() };
+        let mut pairs = self.words.iter().zip(words);
+        fits && pairs.next().is_none_or(|(program, word)| program.matches_program(word))
+            && pairs.all(|(pattern, word)| pattern.matches(word))
+    }
+
+    fn covers_assignments(&self, command: &SimpleCommand) -> bool {
+        let mentioned = |name: &str, value: &str| {
+            self.assignments.iter().any(|(pattern, values)| pattern == name && values.matches(value))
+        };
+        let all_mentioned = command.assignments.iter().all(|assignment| {
+            assignment.value.as_ref().is_some_and(|value| mentioned(&assignment.name, value))
+        });
+        let is_set = |name: &String| {
+            variable::is_free(name) || command.assignments.iter().any(|assignment| assignment.name == *name)
+        };
+        all_mentioned && self.assignments.iter().all(|(name, _)| is_set(name))
+    }
+}
+
+impl FromStr for CommandPattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        parse::pattern(text)
+    }
+}
+
+impl fmt::Display for CommandPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for CommandPattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for CommandPattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}

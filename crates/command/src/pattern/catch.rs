@@ -1,0 +1,176 @@
+//! Liberal matching: whether a command could be what a deny or an ask means.
+//!
+//! A rule against `git push --force` means `git -C x push origin -f` too. Options are compared as a set and in
+//! every spelling that is known, operands in order, and a word behind an option of which nobody knows whether it
+//! takes a value may count as that value or not, whichever makes the pattern fit.
+
+use super::CommandPattern;
+use super::glob::{Glob, base_name};
+use super::table;
+use crate::analysis::SimpleCommand;
+
+pub(super) fn catches(pattern: &CommandPattern, command: &SimpleCommand) -> bool {
+    started_by(pattern, command) || fits(pattern, &command.words, command.opaque)
+}
+
+/// A rule about a wrapper as such, `xargs *`, is meant for whatever it starts.
+fn started_by(pattern: &CommandPattern, command: &SimpleCommand) -> bool {
+    let ([program], true) = (pattern.words.as_slice(), pattern.open) else {
+        return false;
+    };
+    let name = |entry: &String| entry.split(' ').next().is_some_and(|name| program.matches_base_name(name));
+    !program.is_any() && command.within.iter().any(name)
+}
+
+fn fits(pattern: &CommandPattern, words: &[String], opaque: bool) -> bool {
+    let (Some(program), Some(name)) = (pattern.words.first(), words.first()) else {
+        return false;
+    };
+    // One program with many names is whatever it is called as.
+    if matches!(base_name(name), "busybox" | "toybox")
+        && words.len() > 1
+        && fits(pattern, &words[1..], opaque)
+    {
+        return true;
+    }
+    if !program.matches_base_name(name) {
+        return false;
+    }
+    let command = Parsed::of(base_name(name), &words[1..]);
+    let wanted = Wanted::of(&pattern.words[1..]);
+    let all_there = wanted.options.iter().all(|option| opaque || command.has(option));
+    all_there && operands_fit(&wanted.operands, &command.operands, pattern.open, opaque)
+}
+
+/// A pattern's words behind the program.
+struct Wanted<'a> {
+    options: Vec<&'a Glob>,
+    operands: Vec<&'a Glob>,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(words: &'a [Glob]) -> Self {
+        let end = words.iter().position(|word| word.plain().any(|word| word == "--")).unwrap_or(words.len());
+        let (before, behind) = words.split_at(end);
+        let is_option = |word: &&Glob| word.begins_like_option();
+        let (options, mut operands): (Vec<_>, Vec<_>) = before.iter().partition(is_option);
+        operands.extend(behind.iter().skip(1));
+        Self { options, operands }
+    }
+}
+
+/// A command's words behind the program.
+struct Parsed<'a> {
+    program: &'a str,
+    options: Vec<&'a str>,
+    operands: Vec<Operand<'a>>,
+    /// Every option, in the spelling that stands for it.
+    canonical: Vec<String>,
+}
+
+struct Operand<'a> {
+    word: &'a str,
+    /// It may be the value of the option before it.
+    may_be_value: bool,
+}
+
+impl<'a> Parsed<'a> {
+    fn of(program: &'a str, words: &'a [String]) -> Self {
+        let mut parsed = Self { program, options: Vec::new(), operands: Vec::new(), canonical: Vec::new() };
+        let mut words = words.iter().map(String::as_str).peekable();
+        // A toolchain, not an operand.
+        if program == "cargo" && words.peek().is_some_and(|word| word.starts_with('+')) {
+            words.next();
+        }
+        let mut may_be_value = false;
+        while let Some(word) = words.next() {
+            if word == "--" {
+                let behind = words.map(|word| Operand { word, may_be_value: false });
+                parsed.operands.extend(behind);
+                break;
+            }
+            if word.len() > 1 && word.starts_with('-') {
+                let before_subcommand = parsed.operands.iter().all(|operand| operand.may_be_value);
+                parsed.options.push(word);
+                match table::takes_value(program, word, before_subcommand) {
+                    Some(true) => {
+                        words.next();
+                        may_be_value = false;
+                    }
+                    Some(false) => may_be_value = false,
+                    None => may_be_value = true,
+                }
+            } else {
+                parsed.operands.push(Operand { word, may_be_value });
+                may_be_value = false;
+            }
+        }
+        parsed.canonical = parsed.spellings();
+        parsed
+    }
+
+    fn subcommand(&self) -> Option<&'a str> {
+        self.operands.iter().find(|operand| !operand.may_be_value).map(|operand| operand.word)
+    }
+
+    fn spellings(&self) -> Vec<String> {
+        let mut spellings = Vec::new();
+        let subcommand = self.subcommand();
+        for option in &self.options {
+            let name = option.split('=').next().unwrap_or(option);
+            spellings.push(table::canonical(self.program, subcommand, name).to_owned());
+            if !option.starts_with("--") {
+                let letters = option.chars().skip(1).map(|letter| format!("-{letter}"));
+                spellings.extend(
+                    letters.map(|short| table::canonical(self.program, subcommand, &short).to_owned()),
+                );
+            }
+        }
+        // `git push origin +main` forces without an option.
+        let forces = |operand: &Operand<'_>| operand.word.starts_with('+');
+        if self.program == "git" && subcommand == Some("push") && self.operands.iter().any(forces) {
+            spellings.push("--force".to_owned());
+        }
+        spellings
+    }
+
+    fn has(&self, wanted: &Glob) -> bool {
+        let is_written = |option: &&str| {
+            wanted.matches(option) || option.split_once('=').is_some_and(|(name, _)| wanted.matches(name))
+        };
+        self.options.iter().any(is_written) || wanted.plain().any(|option| self.has_plain(option))
+    }
+
+    fn has_plain(&self, wanted: &str) -> bool {
+        let subcommand = self.subcommand();
+        let has = |option: &str| {
+            let option = table::canonical(self.program, subcommand, option);
+            self.canonical.iter().any(|spelling| spelling == option)
+        };
+        if has(wanted) {
+            return true;
+        }
+        if let Some((name, value)) = wanted.split_once('=') {
+            return has(name) && self.operands.iter().any(|operand| operand.word == value);
+        }
+        let cluster =
+            wanted.strip_prefix('-').filter(|cluster| !cluster.starts_with('-') && cluster.len() <= 4);
+        let letters = |cluster: &str| cluster.chars().all(|letter| has(&format!("-{letter}")));
+        cluster.is_some_and(|cluster| !table::has_long_words(self.program) && letters(cluster))
+    }
+}
+
+/// Whether the wanted words are the beginning of the operands, or all of them where nothing may follow.
+fn operands_fit(wanted: &[&Glob], operands: &[Operand<'_>], open: bool, opaque: bool) -> bool {
+    match (wanted, operands) {
+        ([], []) => true,
+        ([], operands) => open || operands.iter().all(|operand| operand.may_be_value),
+        // What is not known yet could be what is wanted.
+        (_, []) => opaque,
+        ([first, wanted @ ..], [operand, operands @ ..]) => {
+            (first.matches(operand.word) && operands_fit(wanted, operands, open, opaque))
+                || (operand.may_be_value
+                    && operands_fit(&[&[*first], wanted].concat(), operands, open, opaque))
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! From a text to a pattern.
+
+use super::glob::Glob;
+use super::{CommandPattern, PatternError};
+use crate::variable;
+
+pub(super) const LONGEST: usize = 4096;
+pub(super) const MOST_ALTERNATIVES: usize = 64;
+
+/// A character, and whether it was quoted and so stands for itself.
+type Char = (char, bool);
+
+/// Alternatives, and what stands behind them.
+type Braced<'a> = (Vec<&'a [Char]>, &'a [Char]);
+
+pub(super) fn pattern(text: &str) -> Result<CommandPattern, PatternError> {
+    if text.len() > LONGEST {
+        return Err(PatternError::TooLong(text.len()));
+    }
+    if text.chars().any(|c| c.is_control() && c != '\t') {
+        return Err(PatternError::ControlCharacter);
+    }
+    let mut written = Vec::new();
+    let (mut assignments, mut words) = (Vec::new(), Vec::new());
+    let mut open = false;
+    let mut rest = text.trim_matches([' ', '\t']);
+    while !rest.is_empty() {
+        let (word, raw, after) = next_word(rest)?;
+        rest = after.trim_start_matches([' ', '\t']);
+        written.push(raw);
+        if let Some((name, value)) = assignment(&word).filter(|_| words.is_empty()) {
+            assignments.push((name, glob(value, raw)?));
+        } else if rest.is_empty() && word == [('*', false)] {
+            open = true;
+        } else {
+            words.push(glob(&word, raw)?);
+        }
+    }
+    if words.is_empty() && !open {
+        return Err(PatternError::Empty);
+    }
+    // A lone star is any command with any words, and a command has at least one.
+    if words.is_empty() {
+        words.push(Glob::new(vec![vec![String::new(), String::new()]]));
+    }
+    Ok(CommandPattern { text: written.join(" "), assignments, words, open })
+}
+
+/// The first word, as characters and as written, and the text behind it.
+fn next_word(text: &str) -> Result<(Vec<Char>, &str, &str), PatternError> {
+    let mut word = Vec::new();
+    let mut chars = text.char_indices();
+    let unclosed = || PatternError::UnclosedQuote(text.to_owned());
+    while let Some((at, c)) = chars.next() {
+        match c {
+            ' ' | '\t' => return Ok((word, &text[..at], &text[at..])),
+            '\\' => word.push((chars.next().ok_or_else(unclosed)?.1, true)),
+            quote @ ('\'' | '"') => loop {
+                match chars.next().ok_or_else(unclosed)?.1 {
+                    c if c == quote => {
+                        // An empty word is a word too.
+                        word.push(('\0', true));
+                        break;
+                    }
+                    '\\' if quote == '"' => word.push((chars.next().ok_or_else(unclosed)?.1, true)),
+                    c => word.push((c, true)),
+                }
+            },
+            character @ (';' | '&' | '|' | '<' | '>' | '(' | ')' | '`' | '$' | '\n') => {
+                let word = text.split([' ', '\t']).next().unwrap_or(text).to_owned();
+                return Err(PatternError::Operator { word, character });
+            }
+            c => word.push((c, false)),
+        }
+    }
+    Ok((word, text, ""))
+}
+
+fn assignment(word: &[Char]) -> Option<(String, &[Char])> {
+    let at = word.iter().position(|char| *char == ('=', false))?;
+    let name: String = word[..at].iter().map(|(c, _)| c).collect();
+    let unquoted = word[..at].iter().all(|(_, quoted)| !quoted);
+    (unquoted && variable::is_name(&name)).then(|| (name, &word[at + 1..]))
+}
+
+fn glob(word: &[Char], raw: &str) -> Result<Glob, PatternError> {
+    let mut alternatives = vec![vec![String::new()]];
+    let mut rest = word;
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        match first {
+            ('{', false) => match braced(after, raw)? {
+                Some((choices, behind)) => {
+                    if alternatives.len() * choices.len() > MOST_ALTERNATIVES {
+                        return Err(PatternError::TooManyAlternatives(raw.to_owned()));
+                    }
+                    alternatives = multiplied(&alternatives, &choices);
+                    rest = behind;
+                }
+                None => push(&mut alternatives, &('{', true)),
+            },
+            char => push(&mut alternatives, char),
+        }
+    }
+    Ok(Glob::new(alternatives))
+}
+
+/// The choices behind an opening brace and what follows its closing one; `None` where there is nothing to
+/// choose, as in `{}`.
+fn braced<'a>(text: &'a [Char], raw: &str) -> Result<Option<Braced<'a>>, PatternError> {
+    let close = text.iter().position(|char| *char == ('}', false));
+    let open = text.iter().position(|char| *char == ('{', false));
+    let comma = text.iter().position(|char| *char == (',', false));
+    match (close, comma) {
+        (Some(close), Some(comma)) if comma < close => {
+            if open.is_some_and(|open| open < close) {
+                return Err(PatternError::Alternatives(raw.to_owned()));
+            }
+            let choices = text[..close].split(|char| *char == (',', false)).collect();
+            Ok(Some((choices, &text[close + 1..])))
+        }
+        (None, Some(_)) => Err(PatternError::Alternatives(raw.to_owned())),
+        _ => Ok(None),
+    }
+}
+
+fn multiplied(alternatives: &[Vec<String>], choices: &[&[Char]]) -> Vec<Vec<String>> {
+    let mut product = Vec::with_capacity(alternatives.len() * choices.len());
+    for alternative in alternatives {
+        for choice in choices {
+            let mut longer = vec![alternative.clone()];
+            for char in *choice {
+                push(&mut longer, char);
+            }
+            product.append(&mut longer);
+        }
+    }
+    product
+}
+
+fn push(alternatives: &mut [Vec<String>], char: &Char) {
+    for pieces in alternatives {
+        match (char, pieces.last_mut()) {
+            (('\0', true), _) => {}
+            (('*', false), _) | (_, None) => pieces.push(String::new()),
+            ((c, _), Some(last)) => last.push(*c),
+        }
+    }
+}

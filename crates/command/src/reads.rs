@@ -1,0 +1,174 @@
+//! Commands that are known to change nothing, whatever is in the files they look at.
+//!
+//! Left out on purpose: `git` runs what a repository's settings name, `sed` and `awk` write and start
+//! programs, pagers and `man` offer a shell, `env` and `xargs` start whatever follows them. What is named here
+//! runs in a sandbox that can only read, so a mistake in this table is contained, and still is a mistake.
+
+use crate::analysis::SimpleCommand;
+
+/// Whether this command only reads.
+pub(crate) fn only_reads(command: &SimpleCommand) -> bool {
+    if command.opaque || !command.assignments.is_empty() {
+        return false;
+    }
+    let Some((program, arguments)) = command.words.split_first() else {
+        return false;
+    };
+    let name = match program.rsplit_once('/') {
+        None => program.as_str(),
+        Some(("/bin" | "/usr/bin", name)) => name,
+        Some(_) => return false,
+    };
+    program_only_reads(name, &Arguments(arguments))
+}
+
+/// Whether the program only reads with any arguments at all.
+pub(crate) fn always_only_reads(name: &str) -> bool {
+    matches!(
+        name,
+        "ls" | "cat"
+            | "head"
+            | "tail"
+            | "wc"
+            | "stat"
+            | "du"
+            | "df"
+            | "pwd"
+            | "echo"
+            | "true"
+            | "false"
+            | "grep"
+            | "egrep"
+            | "fgrep"
+            | "cut"
+            | "tr"
+            | "nl"
+            | "tac"
+            | "rev"
+            | "fold"
+            | "paste"
+            | "join"
+            | "comm"
+            | "cmp"
+            | "basename"
+            | "dirname"
+            | "realpath"
+            | "readlink"
+            | "uname"
+            | "whoami"
+            | "id"
+            | "groups"
+            | "nproc"
+            | "arch"
+            | "md5sum"
+            | "sha1sum"
+            | "sha224sum"
+            | "sha256sum"
+            | "sha384sum"
+            | "sha512sum"
+            | "b2sum"
+            | "cksum"
+            | "sum"
+            | "od"
+            | "strings"
+            | "column"
+            | "seq"
+            | "sleep"
+            | "which"
+            | "hexdump"
+            | "type"
+            | "expr"
+            | "tsort"
+            | "factor"
+            | "numfmt"
+            | "expand"
+            | "unexpand"
+            | "printenv"
+    )
+}
+
+fn program_only_reads(name: &str, arguments: &Arguments<'_>) -> bool {
+    match name {
+        ":" | "cd" | "exit" | "return" | "break" | "continue" | "wait" | "test" | "[" => true,
+        // `-v` sets a variable.
+        "printf" => !arguments.has_short('v'),
+        "command" => arguments.0.iter().any(|word| word == "-v" || word == "-V"),
+        "file" => !arguments.has_short('C') && !arguments.has_long("compile"),
+        "rg" => !arguments.has_any_long(&["pre", "hostname-bin", "search-zip"]) && !arguments.has_short('z'),
+        "sort" => {
+            !arguments.has_any_short("oT")
+                && !arguments.has_any_long(&["output", "compress-program", "temporary-directory"])
+        }
+        "uniq" => arguments.operands_after(&["-f", "-s", "-w"]) <= 1,
+        "diff" => {
+            !arguments.has_long("output") && !arguments.has_short('l') && !arguments.has_long("paginate")
+        }
+        "date" => !arguments.has_short('s') && !arguments.has_long("set") && arguments.only_formats(),
+        "hostname" => {
+            arguments.0.iter().all(|word| matches!(word.as_str(), "-f" | "-s" | "-i" | "-I" | "-d"))
+        }
+        "xxd" => {
+            !arguments.has_short('r')
+                && arguments.operands_after(&["-l", "-s", "-c", "-g", "-o", "-n", "-R"]) <= 1
+        }
+        "tree" => !arguments.has_any_short("oR"),
+        "find" => !arguments.0.iter().any(|word| is_find_action(word)),
+        "jq" => !arguments.has_short('i') && !arguments.has_long("in-place"),
+        name => always_only_reads(name),
+    }
+}
+
+fn is_find_action(word: &str) -> bool {
+    ["-exec", "-ok", "-delete", "-fprint", "-fls"].iter().any(|action| word.starts_with(action))
+}
+
+/// A program's arguments. Options are looked for in every word, also behind `--`: rather refuse too much.
+struct Arguments<'a>(&'a [String]);
+
+impl Arguments<'_> {
+    fn has_short(&self, letter: char) -> bool {
+        self.0.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
+    }
+
+    fn has_any_short(&self, letters: &str) -> bool {
+        letters.chars().any(|letter| self.has_short(letter))
+    }
+
+    /// Long options may be shortened, so any beginning of the name counts.
+    fn has_long(&self, name: &str) -> bool {
+        let options = self.0.iter().filter_map(|word| word.strip_prefix("--"));
+        let mut names = options.map(|option| option.split('=').next().unwrap_or(option));
+        names.any(|option| !option.is_empty() && name.starts_with(option))
+    }
+
+    fn has_any_long(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.has_long(name))
+    }
+
+    /// How many operands there are, when these options take the word after them.
+    fn operands_after(&self, valued: &[&str]) -> usize {
+        let mut count = 0;
+        let mut words = self.0.iter();
+        while let Some(word) = words.next() {
+            if valued.contains(&word.as_str()) {
+                words.next();
+            } else if word == "-" || !word.starts_with('-') {
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// `date 0102030405` sets the clock; an operand that only reads begins with a `+`.
+    fn only_formats(&self) -> bool {
+        let mut words = self.0.iter();
+        while let Some(word) = words.next() {
+            if matches!(word.as_str(), "-d" | "--date" | "-r" | "--reference" | "-f" | "--file") {
+                words.next();
+            } else if !word.starts_with(['+', '-']) {
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,152 @@
+//! Words that are not literal: what they run on the way to what they become.
+
+use brush_parser::ast;
+use brush_parser::word::{
+    Parameter, ParameterExpr, WordPiece, WordPieceWithSource, parse as parse_word, parse_heredoc,
+};
+
+use super::Walker;
+use crate::opaque::OpaqueReason;
+use crate::parse;
+use crate::word::{self, Reading};
+
+impl Walker {
+    /// A word that is no part of a command, such as what a `for` runs over: it may be dynamic, as long as
+    /// everything that it runs is found.
+    pub(super) fn bystander(&mut self, raw: &str) {
+        let reading = word::read(raw);
+        self.understood(raw, reading);
+    }
+
+    /// Says of a word's text whether it is literal; of one that is not, finds what it runs.
+    pub(super) fn literal(&mut self, raw: &str) -> Option<String> {
+        match word::read(raw) {
+            Reading::Literal(word) => Some(word),
+            Reading::Expanded(scripts) => {
+                self.scripts(&scripts);
+                None
+            }
+            Reading::Unsure => {
+                self.take_apart(raw);
+                None
+            }
+        }
+    }
+
+    /// The body of a here-document with a delimiter that is not quoted.
+    pub(super) fn here_document_body(&mut self, body: &str) {
+        let reading = word::read_here_document(body);
+        if reading == Reading::Unsure {
+            self.opaque(body, OpaqueReason::Ambiguous);
+            if let Some(pieces) = parse::may_take_apart(body).then(|| parse_heredoc(body, &parse::OPTIONS)) {
+                self.pieces(&pieces.unwrap_or_default());
+            }
+        } else {
+            self.understood(body, reading);
+        }
+    }
+
+    fn understood(&mut self, raw: &str, reading: Reading) {
+        match reading {
+            Reading::Literal(_) => {}
+            // Inside a substitution the parser drops comments, and this reader has only its word for where
+            // they end.
+            Reading::Expanded(scripts) if !scripts.is_empty() && self.has_hash => {
+                self.opaque(raw, OpaqueReason::Ambiguous);
+                self.scripts(&scripts);
+            }
+            Reading::Expanded(scripts) => self.scripts(&scripts),
+            Reading::Unsure => {
+                self.opaque(raw, OpaqueReason::Ambiguous);
+                self.take_apart(raw);
+            }
+        }
+    }
+
+    fn scripts(&mut self, scripts: &[String]) {
+        for script in scripts {
+            self.substitution(script);
+        }
+    }
+
+    /// Finds what can be found in a word that is opaque whatever is in it, so that denies see it.
+    pub(super) fn take_apart(&mut self, raw: &str) {
+        if !parse::may_take_apart(raw) {
+            return;
+        }
+        if let Ok(pieces) = parse_word(raw, &parse::OPTIONS) {
+            self.pieces(&pieces);
+        }
+    }
+
+    fn pieces(&mut self, pieces: &[WordPieceWithSource]) {
+        for piece in pieces {
+            match &piece.piece {
+                WordPiece::Text(_)
+                | WordPiece::SingleQuotedText(_)
+                | WordPiece::AnsiCQuotedText(_)
+                | WordPiece::TildeExpansion(_)
+                | WordPiece::EscapeSequence(_) => {}
+                WordPiece::DoubleQuotedSequence(pieces) | WordPiece::GettextDoubleQuotedSequence(pieces) => {
+                    self.pieces(pieces);
+                }
+                WordPiece::ParameterExpansion(expression) => self.parameter(expression),
+                WordPiece::CommandSubstitution(script) | WordPiece::BackquotedCommandSubstitution(script) => {
+                    self.substitution(script);
+                }
+                WordPiece::ArithmeticExpression(ast::UnexpandedArithmeticExpr { value }) => self.inner(value),
+            }
+        }
+    }
+
+    /// A word inside a word; each is shorter than the one around it.
+    fn inner(&mut self, raw: &str) {
+        if raw.contains(['$', '`']) {
+            self.take_apart(raw);
+        }
+    }
+
+    fn parameter(&mut self, expression: &ParameterExpr) {
+        match expression {
+            ParameterExpr::Parameter { parameter, .. }
+            | ParameterExpr::ParameterLength { parameter, .. }
+            | ParameterExpr::Transform { parameter, .. } => self.subscript(parameter),
+            ParameterExpr::UseDefaultValues { parameter, default_value: word, .. }
+            | ParameterExpr::AssignDefaultValues { parameter, default_value: word, .. }
+            | ParameterExpr::IndicateErrorIfNullOrUnset { parameter, error_message: word, .. }
+            | ParameterExpr::UseAlternativeValue { parameter, alternative_value: word, .. }
+            | ParameterExpr::RemoveSmallestSuffixPattern { parameter, pattern: word, .. }
+            | ParameterExpr::RemoveLargestSuffixPattern { parameter, pattern: word, .. }
+            | ParameterExpr::RemoveSmallestPrefixPattern { parameter, pattern: word, .. }
+            | ParameterExpr::RemoveLargestPrefixPattern { parameter, pattern: word, .. }
+            | ParameterExpr::UppercaseFirstChar { parameter, pattern: word, .. }
+            | ParameterExpr::UppercasePattern { parameter, pattern: word, .. }
+            | ParameterExpr::LowercaseFirstChar { parameter, pattern: word, .. }
+            | ParameterExpr::LowercasePattern { parameter, pattern: word, .. } => {
+                self.subscript(parameter);
+                self.inner(word.as_deref().unwrap_or_default());
+            }
+            ParameterExpr::Substring { parameter, offset, length, .. } => {
+                self.subscript(parameter);
+                self.inner(&offset.value);
+                self.inner(length.as_ref().map_or("", |length| &length.value));
+            }
+            ParameterExpr::ReplaceSubstring { parameter, pattern, replacement, .. } => {
+                self.subscript(parameter);
+                self.inner(pattern);
+                self.inner(replacement.as_deref().unwrap_or_default());
+            }
+            ParameterExpr::VariableNames { .. } | ParameterExpr::MemberKeys { .. } => {}
+        }
+    }
+
+    fn subscript(&mut self, parameter: &Parameter) {
+        match parameter {
+            Parameter::NamedWithIndex { index, .. } => self.inner(index),
+            Parameter::Positional(_)
+            | Parameter::Special(_)
+            | Parameter::Named(_)
+            | Parameter::NamedWithAllIndices { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Simple commands: assignments, redirections and words, in the shell's order.
+
+use brush_parser::ast::{self, CommandPrefixOrSuffixItem as Item};
+
+use super::run::Draft;
+use super::{Ends, Walker};
+use crate::analysis::Assignment;
+use crate::opaque::OpaqueReason;
+use crate::variable;
+use crate::word;
+
+impl Walker {
+    pub(super) fn simple(&mut self, command: &ast::SimpleCommand, timed: bool) -> Ends {
+        let mut draft = Draft::default();
+        let prefix = command.prefix.iter().flat_map(|prefix| &prefix.0);
+        let Some(program) = &command.word_or_name else {
+            for item in prefix {
+                self.item(item, &mut draft, Place::Alone);
+            }
+            return self.ends();
+        };
+        for item in prefix {
+            self.item(item, &mut draft, Place::Before);
+        }
+        // `time -- command`: the parser takes the dashes for the program.
+        if !timed || program.value != "--" {
+            self.word(&program.value, &mut draft);
+        }
+        for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
+            self.item(item, &mut draft, Place::Behind);
+        }
+        draft.assignments.splice(0..0, self.inherited.iter().cloned());
+        if draft.open {
+            draft.text = Some(command.to_string());
+        }
+        self.run(draft, true)
+    }
+
+    fn item(&mut self, item: &Item, draft: &mut Draft, place: Place) {
+        match (item, place) {
+            (Item::IoRedirect(redirect), _) => self.redirect(redirect),
+            (Item::Word(word), _) => self.word(&word.value, draft),
+            (Item::AssignmentWord(assignment, word), Place::Behind) => match assignment.value {
+                ast::AssignmentValue::Scalar(_) => self.word(&word.value, draft),
+                ast::AssignmentValue::Array(_) => {
+                    draft.open = true;
+                    self.array_elements(assignment);
+                }
+            },
+            (Item::AssignmentWord(assignment, _), Place::Before) => {
+                draft.assignments.extend(self.assignment(assignment));
+            }
+            (Item::AssignmentWord(assignment, _), Place::Alone) => self.lasting_assignment(assignment),
+            (Item::ProcessSubstitution(_, subshell), _) => {
+                draft.open = true;
+                self.apart(|walker| walker.list(&subshell.list));
+            }
+        }
+    }
+
+    /// Takes a word up to the first that is not literal; of those behind it, only finds what they run.
+    fn word(&mut self, raw: &str, draft: &mut Draft) {
+        let literal = self.literal(raw);
+        match literal {
+            Some(word) if !draft.open => draft.words.push(word),
+            Some(_) => {}
+            None => draft.open = true,
+        }
+    }
+
+    /// Set for one command.
+    fn assignment(&mut self, assignment: &ast::Assignment) -> Option<Assignment> {
+        let ast::AssignmentName::VariableName(name) = &assignment.name else {
+            self.array_elements(assignment);
+            return None;
+        };
+        let ast::AssignmentValue::Scalar(value) = &assignment.value else {
+            self.array_elements(assignment);
+            return None;
+        };
+        if variable::is_free(name) {
+            self.bystander(&value.value);
+            return None;
+        }
+        // What an addition comes to depends on what was there.
+        let value = self.literal(&value.value).filter(|_| !assignment.append);
+        if value.is_none() {
+            self.opaque(&assignment.to_string(), OpaqueReason::DynamicAssignment);
+        }
+        Some(Assignment { name: name.clone(), value })
+    }
+
+    /// Set in the shell itself, for everything after.
+    fn lasting_assignment(&mut self, assignment: &ast::Assignment) {
+        match &assignment.name {
+            ast::AssignmentName::VariableName(name) => self.variable(name),
+            ast::AssignmentName::ArrayElementName(name, index) => {
+                self.variable(name);
+                if !word::is_plain_arithmetic(index) {
+                    self.opaque(&assignment.to_string(), OpaqueReason::Evaluated);
+                    self.take_apart(index);
+                }
+            }
+        }
+        match &assignment.value {
+            ast::AssignmentValue::Scalar(value) => self.bystander(&value.value),
+            ast::AssignmentValue::Array(elements) => {
+                for (index, element) in elements {
+                    if let Some(index) = index {
+                        self.opaque(&index.value, OpaqueReason::Evaluated);
+                        self.take_apart(&index.value);
+                    }
+                    self.bystander(&element.value);
+                }
+            }
+        }
+    }
+
+    /// An array in front of a command or as an argument is not sure to be read as one.
+    fn array_elements(&mut self, assignment: &ast::Assignment) {
+        self.opaque(&assignment.to_string(), OpaqueReason::Ambiguous);
+        if let ast::AssignmentName::ArrayElementName(_, index) = &assignment.name {
+            self.take_apart(index);
+        }
+        match &assignment.value {
+            ast::AssignmentValue::Scalar(value) => self.take_apart(&value.value),
+            ast::AssignmentValue::Array(elements) => {
+                for (index, element) in elements {
+                    self.take_apart(index.as_ref().map_or("", |index| &index.value));
+                    self.take_apart(&element.value);
+                }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    /// There is no command.
+    Alone,
+    Before,
+    Behind,
+}

@@ -1,0 +1,92 @@
+//! `[[ … ]]`: it starts nothing by itself, but its words do, and some of them are evaluated as arithmetic.
+
+use brush_parser::ast::{BinaryPredicate, ExtendedTestExpr, UnaryPredicate, Word};
+
+use super::Walker;
+use crate::opaque::OpaqueReason;
+use crate::variable;
+use crate::word;
+
+impl Walker {
+    pub(super) fn extended_test(&mut self, test: &ExtendedTestExpr) {
+        match test {
+            ExtendedTestExpr::And(left, right) | ExtendedTestExpr::Or(left, right) => {
+                self.extended_test(left);
+                self.extended_test(right);
+            }
+            ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => {
+                self.extended_test(inner);
+            }
+            ExtendedTestExpr::UnaryTest(predicate, operand) => {
+                let names_a_variable = matches!(
+                    predicate,
+                    UnaryPredicate::ShellVariableIsSetAndAssigned
+                        | UnaryPredicate::ShellVariableIsSetAndNameRef
+                );
+                if names_a_variable && !variable::is_name(&operand.value) {
+                    self.evaluated(operand);
+                }
+                self.bystander(&operand.value);
+            }
+            ExtendedTestExpr::BinaryTest(predicate, left, right) => {
+                self.bystander(&left.value);
+                self.binary_test(comparison(predicate), left, right);
+            }
+        }
+    }
+
+    fn binary_test(&mut self, kind: Comparison, left: &Word, right: &Word) {
+        match kind {
+            Comparison::Text => self.bystander(&right.value),
+            Comparison::Number => {
+                self.bystander(&right.value);
+                for operand in [left, right] {
+                    if !word::is_plain_arithmetic(&operand.value) {
+                        self.evaluated(operand);
+                    }
+                }
+            }
+            // Shells read these words by rules of their own.
+            Comparison::Expression => {
+                self.opaque(&right.value, OpaqueReason::Ambiguous);
+                self.take_apart(&right.value);
+            }
+        }
+    }
+
+    fn evaluated(&mut self, word: &Word) {
+        self.opaque(&word.value, OpaqueReason::Evaluated);
+        // A quoted subscript is text to the reader and a script to the shell.
+        self.take_apart(word.value.trim_matches('\''));
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Comparison {
+    Text,
+    Number,
+    Expression,
+}
+
+fn comparison(predicate: &BinaryPredicate) -> Comparison {
+    match predicate {
+        BinaryPredicate::FilesReferToSameDeviceAndInodeNumbers
+        | BinaryPredicate::LeftFileIsNewerOrExistsWhenRightDoesNot
+        | BinaryPredicate::LeftFileIsOlderOrDoesNotExistWhenRightDoes
+        | BinaryPredicate::StringExactlyMatchesPattern
+        | BinaryPredicate::StringDoesNotExactlyMatchPattern
+        | BinaryPredicate::StringExactlyMatchesString
+        | BinaryPredicate::StringDoesNotExactlyMatchString
+        | BinaryPredicate::LeftSortsBeforeRight
+        | BinaryPredicate::LeftSortsAfterRight => Comparison::Text,
+        BinaryPredicate::StringMatchesRegex | BinaryPredicate::StringContainsSubstring => {
+            Comparison::Expression
+        }
+        BinaryPredicate::ArithmeticEqualTo
+        | BinaryPredicate::ArithmeticNotEqualTo
+        | BinaryPredicate::ArithmeticLessThan
+        | BinaryPredicate::ArithmeticLessThanOrEqualTo
+        | BinaryPredicate::ArithmeticGreaterThan
+        | BinaryPredicate::ArithmeticGreaterThanOrEqualTo => Comparison::Number,
+    }
+}

@@ -1,0 +1,200 @@
+//! Programs and builtins that start other commands: what of their words is the other command.
+
+mod find;
+mod options;
+mod shell;
+
+use crate::analysis::Assignment;
+use crate::opaque::OpaqueReason;
+use crate::variable;
+
+pub(crate) use find::FindAction;
+use options::Spec;
+pub(crate) use shell::{Dialect, Script};
+
+/// What a command starts.
+pub(crate) enum Starts {
+    /// Nothing that its words tell.
+    Nothing,
+    /// The command that begins at one of its words.
+    Command(Inner),
+    /// A script.
+    Script(Script),
+    /// What `find` does with what it finds.
+    Found(Vec<FindAction>),
+    /// Something, in a way that is not known.
+    Unknown(OpaqueReason),
+}
+
+/// A command inside a command.
+pub(crate) struct Inner {
+    /// The word it begins at.
+    pub(crate) at: usize,
+    /// Whether the outer command is one to be allowed too.
+    pub(crate) stays: bool,
+    /// Whether builtins are builtins there.
+    pub(crate) in_shell: bool,
+    /// Whether it gets more words than are written.
+    pub(crate) open: bool,
+    /// What is set for it.
+    pub(crate) assignments: Vec<Assignment>,
+    /// Where it is started.
+    pub(crate) directory: Option<String>,
+}
+
+impl Inner {
+    fn at(at: usize) -> Self {
+        Self { at, stays: false, in_shell: false, open: false, assignments: Vec::new(), directory: None }
+    }
+}
+
+/// What these words start.
+pub(crate) fn starts(words: &[String], in_shell: bool) -> Starts {
+    let Some(program) = words.first() else {
+        return Starts::Nothing;
+    };
+    let (name, trusted) = match program.rsplit_once('/') {
+        None => (program.as_str(), true),
+        Some((folder, name)) => (name, is_system_folder(folder)),
+    };
+    let mut starts = starts_by_name(name, words, in_shell);
+    // A program of that name from elsewhere may do as it likes: it stands for itself, and what it seems to
+    // start is still looked at.
+    if !trusted {
+        match &mut starts {
+            Starts::Command(inner) => inner.stays = true,
+            Starts::Script(script) => script.stays = true,
+            Starts::Nothing | Starts::Found(_) | Starts::Unknown(_) => {}
+        }
+    }
+    starts
+}
+
+fn is_system_folder(folder: &str) -> bool {
+    matches!(folder, "/bin" | "/usr/bin" | "/usr/local/bin" | "/sbin" | "/usr/sbin")
+}
+
+fn starts_by_name(name: &str, words: &[String], in_shell: bool) -> Starts {
+    match name {
+        "command" | "builtin" | "exec" if in_shell => in_this_shell(name, words),
+        "eval" if in_shell => shell::eval(words),
+        "trap" if in_shell => shell::trap(words),
+        "." | "source" if in_shell => Starts::Unknown(OpaqueReason::SourcedFile),
+        "env" => env(words),
+        "find" => find::actions(words),
+        "busybox" | "toybox" => multi_call(words),
+        "xargs" => match options::XARGS.skip(words) {
+            Some(at) => Starts::Command(Inner { open: true, ..Inner::at(at) }),
+            None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+        },
+        "flock" => flock(words),
+        "watch" => watch(words),
+        "script" | "su" | "runuser" => shell::after_option(words, "-c"),
+        "parallel" | "entr" | "systemd-run" | "start-stop-daemon" | "at" | "batch" | "gdb" | "screen"
+        | "tmux" => Starts::Unknown(OpaqueReason::UnknownWrapper),
+        name => shell::starts(name, words).unwrap_or_else(|| by_table(name, words)),
+    }
+}
+
+fn by_table(name: &str, words: &[String]) -> Starts {
+    let Some(spec) = options::spec(name) else {
+        return Starts::Nothing;
+    };
+    match spec.skip(words) {
+        Some(at) => with_assignments(spec, words, at),
+        None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+    }
+}
+
+fn with_assignments(spec: &Spec, words: &[String], mut at: usize) -> Starts {
+    let mut inner = Inner { stays: spec.stays, ..Inner::at(at) };
+    while let Some((name, value)) = words.get(at).and_then(|word| variable::split_assignment(word)) {
+        if !spec.assigns {
+            break;
+        }
+        inner.assignments.extend(assignment(name, value));
+        at += 1;
+    }
+    Starts::Command(Inner { at, ..inner })
+}
+
+fn assignment(name: &str, value: &str) -> Option<Assignment> {
+    let assignment = || Assignment { name: name.to_owned(), value: Some(value.to_owned()) };
+    (!variable::is_free(name)).then(assignment)
+}
+
+/// `command`, `builtin` and `exec`. Asked only to look a name up, `command` starts nothing.
+fn in_this_shell(name: &str, words: &[String]) -> Starts {
+    let looks_up = |word: &String| word.starts_with('-') && word.contains(['v', 'V']);
+    if name == "command" && words.iter().skip(1).take_while(|word| word.starts_with('-')).any(looks_up) {
+        return Starts::Nothing;
+    }
+    let spec = match name {
+        "exec" => &options::EXEC,
+        _ => &options::COMMAND,
+    };
+    match spec.skip(words) {
+        Some(at) => Starts::Command(Inner { in_shell: name != "exec", ..Inner::at(at) }),
+        None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+    }
+}
+
+fn env(words: &[String]) -> Starts {
+    let mut inner = Inner::at(1);
+    while let Some(word) = words.get(inner.at) {
+        match word.as_str() {
+            "-" | "-i" | "--ignore-environment" | "-0" | "--null" | "-v" | "--debug" => inner.at += 1,
+            "-u" | "--unset" => inner.at += 2,
+            "-C" | "--chdir" => {
+                inner.directory = words.get(inner.at + 1).cloned();
+                inner.at += 2;
+            }
+            "--" => {
+                inner.at += 1;
+                break;
+            }
+            word if word.starts_with("--unset=") => inner.at += 1,
+            word if word.starts_with("--chdir=") => {
+                inner.directory = word.strip_prefix("--chdir=").map(str::to_owned);
+                inner.at += 1;
+            }
+            word if word.starts_with('-') => return Starts::Unknown(OpaqueReason::UnknownWrapper),
+            _ => break,
+        }
+    }
+    while let Some((name, value)) = words.get(inner.at).and_then(|word| variable::split_assignment(word)) {
+        inner.assignments.extend(assignment(name, value));
+        inner.at += 1;
+    }
+    // Without a command it prints the environment.
+    if inner.at < words.len() { Starts::Command(inner) } else { Starts::Nothing }
+}
+
+/// One program with many names: it stands for itself, and is looked into where its applet starts others.
+fn multi_call(words: &[String]) -> Starts {
+    match words.get(1).map(|applet| starts_by_name(applet, &words[1..], false)) {
+        None | Some(Starts::Nothing) => Starts::Nothing,
+        Some(_) => Starts::Command(Inner { stays: true, ..Inner::at(1) }),
+    }
+}
+
+fn flock(words: &[String]) -> Starts {
+    match options::FLOCK.skip(words) {
+        Some(at) if words.get(at).is_some_and(|word| matches!(word.as_str(), "-c" | "--command")) => {
+            shell::after_option(words, &words[at])
+        }
+        Some(at) => Starts::Command(Inner::at(at)),
+        None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+    }
+}
+
+/// Its words are joined and given to a shell.
+fn watch(words: &[String]) -> Starts {
+    match options::WATCH.skip(words) {
+        Some(at) if at < words.len() => {
+            Starts::Script(Script::of(words[at..].join(" "), "watch", Dialect::Posix))
+        }
+        Some(_) => Starts::Nothing,
+        None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+    }
+}

@@ -1,0 +1,119 @@
+//! Scripts given to shells.
+
+use super::Starts;
+use crate::opaque::OpaqueReason;
+
+/// A script that another shell, or this one, is told to run.
+pub(crate) struct Script {
+    pub(crate) text: String,
+    /// For explanations: `sh -c`.
+    pub(crate) label: String,
+    /// Whether what runs the script is a command to be allowed too.
+    pub(crate) stays: bool,
+    pub(crate) dialect: Dialect,
+}
+
+impl Script {
+    pub(super) fn of(text: String, label: &str, dialect: Dialect) -> Self {
+        Self { text, label: label.to_owned(), stays: false, dialect }
+    }
+}
+
+/// Who reads a script.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Dialect {
+    /// This shell, now.
+    Here,
+    /// This shell, at some other time.
+    Later,
+    /// Another bash.
+    Bash,
+    /// A shell that may know less than bash.
+    Posix,
+    /// A shell that reads some things differently.
+    Other,
+}
+
+impl Dialect {
+    /// Why a script may not mean what bash takes it for.
+    pub(crate) fn doubt(self, script: &str) -> Option<OpaqueReason> {
+        // To a shell without them, these are other commands: `[[ a > b ]]` writes a file.
+        const ONLY_BASH: [&str; 10] = ["[[", "((", "<<<", "&>", "|&", "$'", "$\"", "<(", ">(", "function"];
+        let unknown = match self {
+            Self::Here | Self::Later | Self::Bash => false,
+            Self::Posix => ONLY_BASH.iter().any(|form| script.contains(form)),
+            Self::Other => true,
+        };
+        unknown.then_some(OpaqueReason::OtherShell)
+    }
+}
+
+/// What a shell of this name starts; `None` if it is no shell.
+pub(super) fn starts(name: &str, words: &[String]) -> Option<Starts> {
+    let mut dialect = match name {
+        "bash" | "rbash" => Dialect::Bash,
+        "sh" | "dash" | "ash" => Dialect::Posix,
+        "zsh" | "ksh" | "mksh" | "fish" | "csh" | "tcsh" => Dialect::Other,
+        _ => return None,
+    };
+    let mut at = 1;
+    let (mut takes_script, mut reads_input) = (false, false);
+    while let Some(option) = words.get(at).filter(|word| word.len() > 1 && word.starts_with(['-', '+'])) {
+        at += 1;
+        match option.as_str() {
+            "--" => break,
+            "--version" | "--help" => return Some(Starts::Nothing),
+            "--norc" | "--noprofile" | "--posix" | "--login" | "--verbose" | "--restricted"
+            | "--noediting" => {}
+            option if option.starts_with("--") => return Some(Starts::Unknown(OpaqueReason::UnknownWrapper)),
+            option => {
+                // Start-up files and aliases: what its words mean is then written elsewhere.
+                if option.starts_with('-') && option.contains('i') {
+                    dialect = Dialect::Other;
+                }
+                takes_script |= option.starts_with('-') && option.contains('c');
+                reads_input |= option.contains('s');
+                at += option.matches(['o', 'O']).count();
+            }
+        }
+    }
+    Some(match words.get(at) {
+        Some(script) if takes_script => {
+            Starts::Script(Script::of(script.clone(), &format!("{name} -c"), dialect))
+        }
+        // The script is dynamic, and the command is opaque for that.
+        None if takes_script => Starts::Nothing,
+        Some(_) if !reads_input => Starts::Nothing,
+        Some(_) | None => Starts::Unknown(OpaqueReason::ReadsCommands),
+    })
+}
+
+pub(super) fn eval(words: &[String]) -> Starts {
+    let at = if words.get(1).is_some_and(|word| word == "--") { 2 } else { 1 };
+    if at >= words.len() {
+        return Starts::Nothing;
+    }
+    Starts::Script(Script::of(words[at..].join(" "), "eval", Dialect::Here))
+}
+
+pub(super) fn trap(words: &[String]) -> Starts {
+    let at = if words.get(1).is_some_and(|word| word == "--") { 2 } else { 1 };
+    match words.get(at) {
+        Some(script) if words.len() > at + 1 && !script.is_empty() && !script.starts_with('-') => {
+            Starts::Script(Script { stays: true, ..Script::of(script.clone(), "trap", Dialect::Later) })
+        }
+        Some(_) | None => Starts::Nothing,
+    }
+}
+
+/// Programs that give the value of an option to a shell and do more besides.
+pub(super) fn after_option(words: &[String], option: &str) -> Starts {
+    let script = words.iter().position(|word| word == option).and_then(|at| words.get(at + 1));
+    match script {
+        Some(script) => {
+            let label = format!("{} {option}", words[0]);
+            Starts::Script(Script { stays: true, ..Script::of(script.clone(), &label, Dialect::Posix) })
+        }
+        None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+    }
+}
