@@ -35,7 +35,7 @@ impl Role {
 }
 
 /// Who calls.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Principal {
     /// By name.
     pub name: PrincipalName,

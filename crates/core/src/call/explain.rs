@@ -1,11 +1,10 @@
 //! A dry run, told: what would happen to a call, and why.
 
 use serde::Serialize;
-use toolpost_model::{Decision, Effects, Outcome, Stage, ToolError, ToolId, Visibility};
+use toolpost_model::{Decision, Effects, HookRun, Outcome, Stage, ToolError, ToolId, Visibility};
 
 use crate::{
     flow::{
-        hooks::HookRun,
         invocation::Call,
         permission::{Facts, PartDecision},
         result::Ending,
@@ -38,8 +37,11 @@ pub struct Explanation {
     /// The same for each part of it: every command, path and request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartDecision>,
-    /// Whether it would run.
+    /// Whether it would run without anybody being asked.
     pub would_run: bool,
+    /// Whether a person would be asked.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub would_ask: bool,
     /// How it would end before running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -57,6 +59,7 @@ pub(crate) fn explain(host: &Inner, call: Call, visibility: Option<Visibility>) 
         }
         Some(Ending::Output(_)) | None => (None, None),
     };
+    let would_ask = outcome.is_none() && call.stage == Stage::AwaitApproval;
     Explanation {
         tool: call.live.tool.clone(),
         tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
@@ -66,7 +69,8 @@ pub(crate) fn explain(host: &Inner, call: Call, visibility: Option<Visibility>) 
         hooks: call.hooks.runs,
         decision: call.decision,
         parts,
-        would_run: outcome.is_none(),
+        would_run: outcome.is_none() && !would_ask,
+        would_ask,
         outcome,
         error,
     }
@@ -78,7 +82,7 @@ fn parts(host: &Inner, call: &Call) -> Vec<PartDecision> {
     else {
         return Vec::new();
     };
-    let mut parts = host.policy.parts(&Facts {
+    let mut parts = host.engine(&call.session).parts(&Facts {
         declaration: resolved.entry.declaration(),
         input: Some(input),
         effects,

@@ -18,7 +18,10 @@ mod suggest;
 mod tests;
 mod url_pattern;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -65,6 +68,13 @@ pub trait PolicyEngine: Send + Sync + 'static {
     fn may_use(&self, path: &Path, access: Access, principal: &Principal, at: Timestamp) -> bool {
         let _ = (path, access, principal, at);
         true
+    }
+
+    /// Where paths that rules keep from this caller can lie, each meant with all beneath it: the fixed beginnings of the
+    /// rules' patterns. A tool that must know all kept paths beforehand looks for them nowhere else.
+    fn kept_places(&self, principal: &Principal) -> Vec<PathBuf> {
+        let _ = principal;
+        vec![PathBuf::from("/")]
     }
 
     /// What the call would run, command by command, for a person who is asked about it.
