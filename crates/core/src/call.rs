@@ -12,6 +12,7 @@ pub(crate) mod permitting;
 mod prepare;
 pub(crate) mod recovery;
 mod running;
+pub(crate) mod siblings;
 mod waiting;
 
 use std::{panic::AssertUnwindSafe, sync::Arc};

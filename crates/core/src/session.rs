@@ -20,7 +20,7 @@ use toolpost_model::{
 use crate::{
     call::Answer,
     catalog::Surface,
-    flow::{invocation::LiveCall, permission::PolicyEngine},
+    flow::{invocation::LiveCall, permission::PolicyEngine, scheduling::batch::Batches},
     host::InForce,
     port::SourceIndex,
 };
@@ -37,6 +37,8 @@ pub struct Session {
     opened: Box<[OnceCell<Arc<dyn SourceSession>>]>,
     requests: Mutex<Requests>,
     rules: Mutex<SessionRules>,
+    /// Calls that belong together.
+    pub(crate) batches: Batches,
     /// Calls that run here, and faces that hold the session open.
     pub(crate) running: AtomicUsize,
     last_used: Mutex<Instant>,
@@ -126,6 +128,7 @@ impl Session {
             opened: (0..sources).map(|_| OnceCell::new()).collect(),
             requests: Mutex::new(Requests { under_way: HashMap::new(), seen }),
             rules: Mutex::default(),
+            batches: Batches::default(),
             running: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
             is_ended: AtomicBool::new(false),

@@ -13,6 +13,9 @@ mod listen;
 mod server;
 
 pub use auth::Access;
-pub use compose::{HostParts, NativeError, NativeHandover, OpenedHost, StartError, check_places, open_host};
+pub use compose::{
+    Asked, HooksError, HostParts, NativeError, NativeHandover, OpenedHost, StartError, check_places,
+    open_host,
+};
 pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
 pub use server::{Server, ServerBuilder};

@@ -15,14 +15,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use toolpost_a2e::Link;
 use toolpost_config::{AuditConfig, HostConfig, TokenConfig};
-use toolpost_core::Host;
+use toolpost_core::{Hook, Host};
 use toolpost_model::{Principal, Source, Tool, ToolSet};
 use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token};
 
 use crate::{
     a2e::{self, Capability, ToolsEntry},
     auth::{Access, Door, KnownToken},
-    compose::{HostParts, NativeHandover, StartError, host_on, open_data_dir},
+    compose::{Asked, HostParts, NativeHandover, StartError, host_on, open_data_dir},
     http::{About, Gate, Shared},
     listen::{self, Listener},
 };
@@ -76,6 +76,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn source(mut self, source: impl Source) -> Self {
         self.parts.source(source);
+        self
+    }
+
+    /// Adds a hook. It is asked before those of the configuration.
+    #[must_use]
+    pub fn hook(mut self, hook: impl Hook) -> Self {
+        self.parts.hook(hook);
         self
     }
 
@@ -151,7 +158,9 @@ impl ServerBuilder {
     async fn open(mut self, data_dir: Option<Arc<DataDir>>) -> Result<Server, StartError> {
         let config = &self.config;
         let audit = audit_writer(&config.a2e.audit)?;
-        let host = host_on(config, data_dir.as_deref(), std::mem::take(&mut self.parts)).await?;
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.asked = Asked::Operators;
+        let host = host_on(config, data_dir.as_deref(), parts).await?;
         let settings = a2e::Settings {
             host_id: config.a2e.host_id.clone(),
             require_negotiated: config.a2e.require_negotiated,
@@ -238,6 +247,7 @@ impl Server {
             body_limit: self.body_limit,
             about: Arc::clone(&self.about),
             a2e: Arc::clone(&self.a2e),
+            closing: self.closing.clone(),
         };
         let gate = Gate::new(shared, door);
         let (closing, data_dir) = (self.closing.clone(), self.data_dir.clone());

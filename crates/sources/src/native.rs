@@ -1,5 +1,6 @@
 //! The native tools: code of this host, so what they say of their effects is taken at its word.
 
+mod calls;
 mod children;
 mod code;
 mod command;
@@ -15,6 +16,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use toolpost_model::ToolSet;
 use toolpost_sandbox::Launcher;
 
+pub(crate) use self::children::{Child, Children};
 pub use self::{
     children::ChildSettings,
     code::{CodeSettings, code_worker_if_asked},
@@ -29,7 +31,7 @@ pub use self::{
     },
     shell::SpoolDirectory,
 };
-use self::{children::Children, code::CodeTools, shell::Processes};
+use self::{code::CodeTools, shell::Processes};
 
 /// What the native tools are made of.
 pub struct NativeParts {
@@ -73,12 +75,13 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     let mut tools = files::tools(Arc::clone(&workspace));
     tools.extend(search::tools(Arc::clone(&workspace)));
     tools.extend(http::tools(Arc::clone(&workspace), network));
+    let processes = Arc::new(Processes::new(spool, children.lifetime));
     let children = Arc::new(Children::new(launcher, children, workspace));
-    let processes = Arc::new(Processes::new(spool));
     tools.extend(shell::tools(&children, &processes));
     let code = program.map(|program| CodeTools::new(code, program, Arc::clone(&children)));
     tools.extend(code.iter().flat_map(CodeTools::tools));
     tools.extend(command::tools(&children, &processes, commands)?);
+    tools.extend(calls::tools());
     tools.push(Arc::new(echo::tool()));
     Ok(ToolSet::new("native", tools).when_session_closes(move |session| {
         processes.close(session);

@@ -1,9 +1,16 @@
 //! A dry run, told: what would happen to a call, and why.
 
 use serde::Serialize;
-use toolpost_model::{Decision, Effects, Outcome, Stage, ToolError, ToolId, Visibility};
+use toolpost_model::{Decision, Effects, HookRun, Outcome, Stage, ToolError, ToolId, Visibility};
 
-use crate::flow::{hooks::HookRun, invocation::Call, result::Ending};
+use crate::{
+    flow::{
+        invocation::Call,
+        permission::{Facts, PartDecision},
+        result::Ending,
+    },
+    host::Inner,
+};
 
 /// What would happen to a call.
 #[derive(Clone, Debug, Serialize)]
@@ -27,6 +34,9 @@ pub struct Explanation {
     /// What was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
+    /// The same for each part of it: every command, path and request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartDecision>,
     /// Whether it would run without anybody being asked.
     pub would_run: bool,
     /// Whether a person would be asked.
@@ -40,7 +50,8 @@ pub struct Explanation {
     pub error: Option<ToolError>,
 }
 
-pub(crate) fn explain(call: Call, visibility: Option<Visibility>) -> Explanation {
+pub(crate) fn explain(host: &Inner, call: Call, visibility: Option<Visibility>) -> Explanation {
+    let parts = parts(host, &call);
     let (outcome, error) = match call.ending {
         Some(Ending::Failure { outcome, mut error, .. }) => {
             call.live.redactor().error(&mut error);
@@ -57,9 +68,32 @@ pub(crate) fn explain(call: Call, visibility: Option<Visibility>) -> Explanation
         effects: call.effects,
         hooks: call.hooks.runs,
         decision: call.decision,
+        parts,
         would_run: outcome.is_none() && !would_ask,
         would_ask,
         outcome,
         error,
     }
+}
+
+fn parts(host: &Inner, call: &Call) -> Vec<PartDecision> {
+    let (Some(resolved), Some(effects), Some(input)) =
+        (&call.resolved, &call.effects, &call.inputs.permission)
+    else {
+        return Vec::new();
+    };
+    let mut parts = host.engine(&call.session).parts(&Facts {
+        declaration: resolved.entry.declaration(),
+        input: Some(input),
+        effects,
+        principal: call.session.principal(),
+        opinions: &[],
+        at: crate::port::now(),
+    });
+    let redactor = call.live.redactor();
+    for part in &mut parts {
+        part.reason.text = redactor.text(&part.reason.text).into_owned();
+        part.subject = part.subject.as_deref().map(|subject| redactor.text(subject).into_owned());
+    }
+    parts
 }

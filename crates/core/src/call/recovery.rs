@@ -8,7 +8,7 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use toolpost_model::{InvocationId, ModelInput, RequestId, SessionId, Stage};
+use toolpost_model::{BatchPlace, InvocationId, ModelInput, Ordering, RequestId, SessionId, Stage};
 
 use super::{Way, drive, permitting, rehearse};
 use crate::{
@@ -52,6 +52,8 @@ impl LeftBehind {
             Plan::End(result::outcome_unknown())
         } else if call.call.parent.is_some() {
             Plan::End(result::restarted("the call that made it is gone"))
+        } else if call.call.batch.as_ref().is_some_and(waits_for_siblings) {
+            Plan::End(result::restarted("the calls of its batch that it was to wait for are gone"))
         } else if call.call.redacted {
             Plan::End(result::restarted(
                 "a sensitive argument was kept out of the record, so it cannot be run",
@@ -92,6 +94,11 @@ impl LeftBehind {
             )),
         }
     }
+}
+
+/// Whether a call was to run after others.
+fn waits_for_siblings(place: &BatchPlace) -> bool {
+    !place.depends_on.is_empty() || place.ordering == Ordering::Serial
 }
 
 /// Finds what the last host left behind, and the number of the last record.

@@ -1,6 +1,7 @@
 //! Layer 4: what the agent asked for, and everything known of it on its way.
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -11,9 +12,9 @@ use std::{
 use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    BatchPlace, CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
-    PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    Transition, Vote,
+    BatchPlace, CallInput, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
+    ObservableInput, PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage,
+    SurfaceId, Transition, Vote,
 };
 
 use crate::{
@@ -21,9 +22,10 @@ use crate::{
     catalog::Entry,
     flow::{
         approval::Asking,
-        hooks::{HookRun, InputMutation, OutputMutation},
+        execution::Attempt,
+        hooks::{InputMutation, OutputMutation},
         result::Ending,
-        scheduling::Permit,
+        scheduling::{Permit, batch::Member},
     },
     record::{
         journal::RequestKey,
@@ -163,17 +165,25 @@ pub enum CancelReason {
     SessionClosed,
     /// The call that made it was stopped.
     ParentStopped,
+    /// Another call of its batch failed.
+    SiblingFailed {
+        /// The place of that call.
+        place: u32,
+    },
 }
 
 impl CancelReason {
-    pub(crate) fn explain(self) -> &'static str {
-        match self {
+    pub(crate) fn explain(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Requested => "it was canceled on request",
             Self::CallerGone => "the caller went away",
             Self::Shutdown => "the host is shutting down",
             Self::SessionClosed => "its session was closed",
             Self::ParentStopped => "the call that made it was stopped",
-        }
+            Self::SiblingFailed { place } => {
+                return Cow::Owned(format!("call {place} of its batch did not succeed"));
+            }
+        })
     }
 }
 
@@ -274,9 +284,12 @@ impl LiveCall {
     }
 
     pub(crate) fn say_queued(&self) {
-        self.emit(EventBody::Status {
-            message: "waiting for a free slot or for another call to finish".to_owned(),
-        });
+        self.say("waiting for a free slot or for another call to finish");
+    }
+
+    /// Says what the host is doing with the call.
+    pub(crate) fn say(&self, message: impl Into<String>) {
+        self.emit(EventBody::Status { message: message.into() });
     }
 
     pub(crate) fn host_redactor(&self) -> &dyn Redactor {
@@ -440,6 +453,13 @@ pub(crate) struct Call {
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
     pub(crate) on_record: OnRecord,
+    /// Its place in a batch, as its caller gave it.
+    pub(crate) place: Option<BatchPlace>,
+    /// That place, once it was taken.
+    pub(crate) member: Option<Member>,
+    pub(crate) background: bool,
+    /// Tries of the tool that failed and were followed by another.
+    pub(crate) attempts: Vec<Attempt>,
     pub(crate) queued: Duration,
     pub(crate) executed: Duration,
 }
@@ -473,6 +493,10 @@ impl Call {
             permit: None,
             ending: None,
             on_record: OnRecord::Nothing,
+            place: request.batch,
+            member: None,
+            background: request.background,
+            attempts: Vec::new(),
             queued: Duration::ZERO,
             executed: Duration::ZERO,
         }

@@ -14,10 +14,11 @@ use toolpost_model::{BoxFuture, InvocationId, ModelInput, Outcome, RequestId, Se
 
 use super::{Host, Inner, lock};
 use crate::{
-    call::{Answer, CallHandle, Way, drive, explain, rehearse},
+    call::{Answer, CallHandle, Way, drive, explain, rehearse, siblings},
     flow::{
         invocation::{Call, CallRequest, CancelReason, LiveCall},
         result::{self, Ending},
+        scheduling::batch::Member,
     },
     record::{
         journal::{JournalError, RecordKind, RequestKey, StoredRecord},
@@ -57,8 +58,10 @@ impl Inner {
         let (tell, answer) = oneshot::channel();
         let work = self.work(call, way, shared);
         self.state.tasks.spawn(async move {
+            let (answer, member) = work.await;
             // The caller may be gone; the answer is on record.
-            let _ = tell.send(work.await);
+            let _ = tell.send(answer);
+            drop(member);
         });
         answer
     }
@@ -68,18 +71,30 @@ impl Inner {
         self.state.tasks.spawn(work);
     }
 
-    /// A call from its first stage to its last, known to the host as running meanwhile.
+    /// A call from its first stage to its last, known to the host as running meanwhile. The place in a batch that comes
+    /// with the answer is dropped once that is given out.
     fn work(
         self: &Arc<Self>,
         call: Call,
         way: Way,
         shared: Option<Shared>,
-    ) -> impl Future<Output = Arc<Answer>> + Send + 'static {
+    ) -> impl Future<Output = (Arc<Answer>, Option<Member>)> + Send + 'static {
         // A call is a large value; boxed, it is not moved with every future around it.
         let (host, mut call) = (Arc::clone(self), Box::new(call));
         let running = Running::begin(&host, &call);
+        match siblings::join(&call) {
+            Ok(member) => call.member = member,
+            Err(ending) => {
+                call.ending = Some(ending);
+                call.stage = Stage::Map;
+            }
+        }
         async move {
             let answer = drive(&host, &mut call, way).await;
+            let member = call.member.take();
+            if let Some(member) = &member {
+                siblings::await_order(&call, member, &answer).await;
+            }
             if let Some(shared) = &shared {
                 shared.send_replace(Some(Arc::clone(&answer)));
             }
@@ -88,7 +103,7 @@ impl Inner {
             if let Some(listener) = listener {
                 listener.ended(&answer);
             }
-            answer
+            (answer, member)
         }
     }
 
@@ -101,6 +116,7 @@ impl Inner {
         let (live, tasks) = (Arc::clone(&call.live), self.state.tasks.clone());
         live.await_answer();
         let work = self.work(call, way, None);
+        let work = async move { work.await.0 };
         InCallersTask { work: Some(Box::pin(tasks.track_future(work))), live, tasks }
     }
 
@@ -279,7 +295,7 @@ impl Host {
         let live = Arc::new(LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.inner.redactor)));
         let mut call = Call::new(live, request, None);
         rehearse(&self.inner, &mut call).await;
-        explain::explain(call, visibility)
+        explain::explain(&self.inner, call, visibility)
     }
 }
 

@@ -4,14 +4,15 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolpost_model::{
-    Arguments, CallHash, Decision, Effects, ErrorClass, InvocationId, ModelInput, Principal, PrincipalName,
-    Role, SurfaceId, SurfaceRequest, ToolId, Transition, Verdict,
+    Arguments, BatchPlace, CallHash, Decision, Effects, ErrorClass, HookRun, InvocationId, ModelInput,
+    Principal, PrincipalName, Role, SurfaceId, SurfaceRequest, ToolId, Transition, Verdict,
 };
 
 use crate::{
     flow::{
         approval::{Approval, Asked, Asking, Kept},
-        hooks::{HookRun, InputMutation, OutputMutation},
+        execution::Attempt,
+        hooks::{InputMutation, OutputMutation},
         invocation::{Call, OnRecord},
     },
     record::journal::{Record, RecordKind},
@@ -38,6 +39,10 @@ struct CallBody<'a> {
     correlation_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<&'a BatchPlace>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    background: bool,
 }
 
 /// What the host found, decided and did.
@@ -66,6 +71,9 @@ struct WayBody<'a> {
     approval: Option<ApprovalBody>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     mutations: &'a [InputMutation],
+    /// Tries that failed before the last one.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    attempts: &'a [Attempt],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     hooks: &'a [HookRun],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -163,6 +171,8 @@ fn call_body(call: &Call) -> CallBody<'_> {
         face: &call.face,
         correlation_id: call.correlation_id.as_deref(),
         timeout_ms: call.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        batch: call.place.as_ref(),
+        background: call.background,
     }
 }
 
@@ -197,6 +207,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         mutations: &call.inputs.mutations,
         hooks: &call.hooks.runs,
         output_mutations: &call.hooks.output_mutations,
+        attempts: &call.attempts,
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
     };
@@ -238,6 +249,8 @@ pub(crate) struct RecordedCall {
     pub(crate) correlation_id: Option<String>,
     #[serde(default)]
     pub(crate) timeout_ms: Option<u64>,
+    #[serde(default)]
+    pub(crate) batch: Option<BatchPlace>,
 }
 
 impl RecordedCall {
