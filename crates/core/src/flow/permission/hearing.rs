@@ -395,7 +395,7 @@ fn first<'a>(heard: impl Iterator<Item = Heard<'a>>) -> Option<Heard<'a>> {
 }
 
 /// Whether an allow is what a person answered when asked: it answers a rule that asks, too.
-fn is_an_answer(rule: &Rule) -> bool {
+pub(super) fn is_an_answer(rule: &Rule) -> bool {
     match rule.origin {
         RuleOrigin::Session | RuleOrigin::Local => true,
         RuleOrigin::Policy

@@ -16,6 +16,8 @@ use super::{
 const MAX_PARTS: usize = 4096;
 /// Longer URLs are opaque.
 const URL_BYTES: usize = 64 * 1024;
+/// More reasons than this nobody reads.
+const TOLD_REASONS: usize = 16;
 /// How much of an argument is shown.
 const SHOWN_CHARS: usize = 200;
 
@@ -134,6 +136,7 @@ impl<'a> Gathering<'a> {
 
     fn push(&mut self, class: EffectClass, subject: Subject, opaque: Option<String>) {
         if let Some(why) = &opaque
+            && self.parts.opaque.len() < TOLD_REASONS
             && !self.parts.opaque.contains(why)
         {
             self.parts.opaque.push(why.clone());
