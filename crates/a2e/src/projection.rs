@@ -200,6 +200,33 @@ impl<'a> CallResponseView<'a> {
     }
 }
 
+/// The answer to a call that goes on in the background: where its end is asked for.
+pub fn backgrounded(req_id: &str, tool_name: &str, call: InvocationId) -> ToolCallResponse {
+    let hint = "it runs on; ask for its end with the tool `call_result`";
+    ToolCallResponse {
+        req_id: req_id.to_owned(),
+        created_at: call.unix_millis() as f64 / 1_000.0,
+        data: ToolResult {
+            success: true,
+            tool_name: tool_name.to_owned(),
+            duration_ms: 0,
+            data: Some(json!({ "status": "backgrounded", "invocation_id": call })),
+            summary: Some(Value::from(hint)),
+            truncated: false,
+            exit_code: None,
+            error: None,
+            error_code: None,
+            events: Vec::new(),
+            invocation_id: Some(call),
+            outcome: None,
+            error_class: None,
+            hint: None,
+            retry_safe: None,
+            sandbox: None,
+        },
+    }
+}
+
 impl Data<'_> {
     fn to_value(&self) -> Value {
         match self {

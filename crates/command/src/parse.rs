@@ -2,7 +2,10 @@
 //!
 //! The parser backtracks: every unmatched `(` doubles its time, nested `case`s do worse, and its recursion has
 //! no floor. The bounds are therefore on what makes it slow or deep, counted on its own tokens, so that a long
-//! quoted text with many brackets in it costs nothing.
+//! quoted text with many brackets in it costs nothing. They also keep it to less than a MiB of stack, even
+//! unoptimised, so that it needs no thread of its own.
+
+mod scan;
 
 use brush_parser::ast::Program;
 use brush_parser::{ParserImpl, ParserOptions, Token, parse_tokens, uncached_tokenize_str};
@@ -12,11 +15,16 @@ use crate::opaque::OpaqueReason;
 /// Longer texts are not read.
 const LONGEST: usize = 64 * 1024;
 /// The tokenizer calls itself for each `$(`, `${` and `$[` that it is inside of.
-const MOST_EXPANSIONS: usize = 200;
+const MOST_EXPANSIONS: usize = 48;
+/// Words and operators, each of which costs the parser about a microsecond.
+const MOST_TOKENS: usize = 4096;
 const MOST_PARENTHESES: usize = 12;
 const MOST_CASES: usize = 4;
 /// Parentheses, braces and words that open a compound command, together.
-const MOST_OPENERS: usize = 64;
+const MOST_OPENERS: usize = 32;
+
+/// Brackets and quotes inside of a subscript.
+const MOST_SUBSCRIPTS: usize = 4;
 
 /// What `bash -c` is: no extended patterns unless asked for, everything else of bash.
 pub(crate) const OPTIONS: ParserOptions = ParserOptions {
@@ -31,10 +39,26 @@ pub(crate) const OPTIONS: ParserOptions = ParserOptions {
 /// Parses a script, or says why it is not tried or does not parse.
 pub(crate) fn parse(text: &str) -> Result<Program, OpaqueReason> {
     check_text(text)?;
+    if scan::expansions(text)? > MOST_EXPANSIONS {
+        return Err(OpaqueReason::TooDeep);
+    }
     let tokens =
         uncached_tokenize_str(text, &OPTIONS.tokenizer_options()).map_err(|_| OpaqueReason::NotParsed)?;
+    if tokens.len() > MOST_TOKENS {
+        return Err(OpaqueReason::TooLong);
+    }
     check_tokens(&tokens)?;
     parse_tokens(&tokens, &OPTIONS).map_err(|_| OpaqueReason::NotParsed)
+}
+
+/// Every word is tried as `name[subscript]=value`, and names inside of subscripts as the same again.
+fn is_deep_subscript(word: &str) -> bool {
+    let name = word.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+    let Some(subscript) = word[name..].strip_prefix('[').filter(|_| name > 0) else {
+        return false;
+    };
+    let openers = subscript.bytes().filter(|byte| matches!(byte, b'[' | b'(' | b'{' | b'`' | b'"')).count();
+    openers > MOST_SUBSCRIPTS
 }
 
 /// Whether the word parser, which backtracks too, may be given this word.
@@ -47,31 +71,10 @@ fn check_text(text: &str) -> Result<(), OpaqueReason> {
     if text.len() > LONGEST {
         return Err(OpaqueReason::TooLong);
     }
-    let bytes = text.as_bytes();
-    let (mut expansions, mut parenthesised, mut shifts, mut ansi, mut joined) =
-        (0, false, false, false, false);
-    let mut before = 0;
-    for &byte in bytes {
-        match (before, byte) {
-            (_, b'\0' | b'\r') => return Err(OpaqueReason::ControlCharacter),
-            (b'$', b'(' | b'{' | b'[') => expansions += 1,
-            (b'(', b'(') => parenthesised = true,
-            (b'<', b'<') => shifts = true,
-            (b'$', b'\'') => ansi = true,
-            (b'\\', b'\n') => joined = true,
-            _ => {}
-        }
-        before = byte;
+    if text.contains(['\0', '\r']) {
+        return Err(OpaqueReason::ControlCharacter);
     }
-    if expansions > MOST_EXPANSIONS {
-        return Err(OpaqueReason::TooDeep);
-    }
-    // Within double parentheses the parser takes `<<` for a shift where bash may see a here-document. A joined
-    // line after a `$` or inside `$'…'` is joined by one and kept by the other.
-    if (parenthesised && shifts) || (joined && (ansi || text.contains("$\\\n"))) {
-        return Err(OpaqueReason::Ambiguous);
-    }
-    // Descriptors and numbered tildes that do not fit make the parser panic.
+    // Descriptors that do not fit a number make the parser panic.
     if has_huge_number(text, b"", |next| matches!(next, Some(b'<' | b'>'))) {
         return Err(OpaqueReason::NotParsed);
     }
@@ -101,13 +104,22 @@ fn follows(bytes: &[u8], at: usize, before: &[u8]) -> bool {
 
 fn check_tokens(tokens: &[Token]) -> Result<(), OpaqueReason> {
     let (mut parentheses, mut cases, mut openers) = (0, 0, 0);
+    let (mut double, mut documents) = (false, false);
+    let mut opened_at = None;
     for token in tokens {
+        let mut opens_at = None;
         match token {
-            Token::Operator(operator, _) if operator == "(" => {
-                parentheses += 1;
-                openers += 1;
-            }
-            Token::Operator(..) => {}
+            Token::Operator(operator, place) => match operator.as_str() {
+                "(" => {
+                    parentheses += 1;
+                    openers += 1;
+                    double |= opened_at == Some(place.start.index);
+                    opens_at = Some(place.end.index);
+                }
+                "<<" | "<<-" => documents = true,
+                _ => {}
+            },
+            Token::Word(word, _) if is_deep_subscript(word) => return Err(OpaqueReason::TooDeep),
             Token::Word(word, _) => match word.as_str() {
                 "case" => {
                     cases += 1;
@@ -117,9 +129,14 @@ fn check_tokens(tokens: &[Token]) -> Result<(), OpaqueReason> {
                 _ => {}
             },
         }
+        opened_at = opens_at;
     }
     if parentheses > MOST_PARENTHESES || cases > MOST_CASES || openers > MOST_OPENERS {
         return Err(OpaqueReason::TooDeep);
+    }
+    // Behind double parentheses the parser takes `<<` for a shift where bash may see a here-document.
+    if double && documents {
+        return Err(OpaqueReason::Ambiguous);
     }
     Ok(())
 }

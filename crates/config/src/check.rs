@@ -2,6 +2,7 @@
 //! at once.
 
 pub(crate) mod a2e;
+mod approvals;
 mod commands;
 mod hooks;
 mod http;
@@ -49,6 +50,8 @@ pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Comp
     sandbox::check(&file.sandbox, &mut complaints);
     sandbox::check_code(&file.code, &mut complaints);
     tools::check(&file.tools, &mut complaints);
+    tools::check_sources(&file.sources, &mut complaints);
+    approvals::check(&file.approvals, &mut complaints);
     limits::check(&file.limits, &mut complaints);
     a2e::check(&file.a2e, &mut complaints);
     let paths = [

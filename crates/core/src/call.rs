@@ -8,10 +8,11 @@ mod answer;
 pub(crate) mod explain;
 mod hooking;
 mod nested;
-mod permitting;
+pub(crate) mod permitting;
 mod prepare;
 pub(crate) mod recovery;
 mod running;
+pub(crate) mod siblings;
 mod waiting;
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
@@ -25,6 +26,7 @@ pub use answer::{Answer, CallHandle, Standing};
 
 use crate::{
     flow::{
+        approval::Approvals,
         execution,
         invocation::{Acknowledged, Call, OnRecord},
         result::{self, Ending},
@@ -43,6 +45,8 @@ pub(crate) enum Way {
     Live(Acknowledged),
     /// For a call the last host left open. Only what may run twice is run.
     Recovered,
+    /// For a call that was waiting for a person's answer when the last host went. It runs once it has a yes.
+    Resumed,
     /// For `explain`.
     Dry,
 }
@@ -62,8 +66,13 @@ pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<A
         call.ending = Some(result::panicked(&execution::panic_text(&*panic), safe));
         call.stage = Stage::Map;
     }
+    permitting::give_back(host, call);
     call.enter();
     let mut result = result::map(call, host.limits.inline_chars);
+    if call.asking.left_open {
+        // Nobody hears this, and the record says that the call still waits. The next host goes on with it.
+        return Answer::of(result);
+    }
     call.stage = Stage::PostHooks;
     call.enter();
     hooking::post_hooks(host, call, &mut result, way).await;
@@ -80,7 +89,7 @@ pub(crate) async fn rehearse(host: &Arc<Inner>, call: &mut Call) {
     travel(host, call, Way::Dry).await;
 }
 
-/// Steps from stage to stage until the call has an ending, or, dry, until it would be admitted.
+/// Steps from stage to stage until the call has an ending, or, dry, until it would be asked about or admitted.
 async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
     while call.stage < Stage::Map {
         call.enter();
@@ -89,9 +98,12 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
             Stage::Parse => prepare::parse(host, call),
             Stage::Validate => prepare::validate(call),
             Stage::Observe => prepare::observe(host, call, way).await,
+            // They saw it before, and what they left of its arguments is on record.
+            Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(call),
             Stage::PreHooks => hooking::pre_hooks(host, call, way).await,
             Stage::Decide => permitting::decide(host, call),
-            Stage::AwaitApproval => permitting::await_approval(call),
+            Stage::AwaitApproval if way == Way::Dry && host.approvals != Approvals::Nobody => return,
+            Stage::AwaitApproval => permitting::await_approval(host, call, way).await,
             Stage::Admit if way == Way::Dry => return,
             Stage::Admit => running::admit(host, call, way).await,
             Stage::Execute => running::execute(host, call, way).await,

@@ -1,5 +1,6 @@
 //! The second phase: the way of one call.
 
+pub(crate) mod approval;
 pub(crate) mod execution;
 pub(crate) mod hooks;
 pub(crate) mod invocation;

@@ -1,8 +1,10 @@
 //! The host: what faces and embedders talk to.
 
+mod approvals;
 mod builder;
 mod calls;
 mod invocations;
+mod policy;
 mod sessions;
 
 use std::{
@@ -19,20 +21,22 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use toolpost_model::{InvocationId, RequestId, SessionId, Source, SourceError, SurfaceRequest};
+use toolpost_model::{Declaration, InvocationId, RequestId, SessionId, Source, SourceError, SurfaceRequest};
 
+pub use approvals::{ApprovalError, Decided};
 pub use builder::{HostBuilder, HostError};
 pub use calls::Earlier;
 pub(crate) use invocations::Sight;
 pub use invocations::{InvocationView, StatusWord};
+pub(crate) use policy::{InForce, PolicyHolder};
 pub use sessions::SessionError;
 
 use crate::{
     catalog::{Catalog, CatalogNotice, Entry, Listing, OperatorSettings, SourceTools, Surface, ToolFilter},
     flow::{
+        approval::{Approvals, Questions, RuleStore},
         hooks::Hook,
         invocation::LiveCall,
-        permission::PolicyEngine,
         scheduling::{Scheduler, SchedulerLimits},
     },
     port::SourceIndex,
@@ -58,6 +62,8 @@ pub struct Limits {
     pub inline_chars: usize,
     /// The largest arguments, as text.
     pub argument_bytes: usize,
+    /// Calls that wait for a person's answer. One caller gets half of it.
+    pub approvals: usize,
     /// Open sessions.
     pub sessions: usize,
     /// How long a session without calls stays in memory.
@@ -73,6 +79,7 @@ impl Default for Limits {
             deadline_ceiling: Duration::from_secs(600),
             inline_chars: 400_000,
             argument_bytes: 4 << 20,
+            approvals: 256,
             sessions: 1024,
             session_idle: Duration::from_secs(24 * 3600),
         }
@@ -86,6 +93,8 @@ pub struct Health {
     pub running: usize,
     /// Calls that wait for a slot or a resource.
     pub queued: usize,
+    /// Questions that wait for a person's answer.
+    pub approvals: usize,
     /// Sessions in memory.
     pub sessions: usize,
     /// Tools in the catalog.
@@ -106,14 +115,19 @@ pub(crate) struct Inner {
     pub(crate) sources: Vec<Arc<dyn Source>>,
     /// How many calls of each source run at the same time, in the order of the sources.
     pub(crate) source_limits: Vec<Option<usize>>,
-    pub(crate) policy: Arc<dyn PolicyEngine>,
+    pub(crate) policy: PolicyHolder,
+    pub(crate) approvals: Approvals,
+    pub(crate) questions: Arc<Questions>,
+    pub(crate) rules: Arc<dyn RuleStore>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) redactor: Arc<dyn Redactor>,
     pub(crate) limits: Limits,
     pub(crate) require_shown: bool,
     pub(crate) scheduler: Arc<Scheduler>,
-    settings: Box<dyn OperatorSettings>,
+    settings: ArcSwap<Box<dyn OperatorSettings>>,
+    /// One at a time, so that the catalog of an older list never takes the place of a newer one's.
+    refreshing: tokio::sync::Mutex<()>,
     state: State,
 }
 
@@ -126,6 +140,8 @@ struct State {
     /// Requests whose answers the last host may not have delivered.
     unheard: Mutex<HashMap<SessionId, Vec<RequestId>>>,
     notices: Mutex<Vec<CatalogNotice>>,
+    /// Why nothing that was remembered counts.
+    rules_problem: Option<String>,
     surfaces: Mutex<HashMap<SurfaceRequest, (u64, Arc<Surface>)>>,
     sessions: RwLock<HashMap<SessionId, Arc<Session>>>,
     running: Mutex<HashMap<InvocationId, Arc<LiveCall>>>,
@@ -165,8 +181,9 @@ impl Inner {
                 kept.clear();
             }
             let catalog = self.state.catalog.load_full();
-            let surface =
-                Arc::new(Surface::build(generation, catalog, session.surface_request(), &*self.policy));
+            let policy = self.policy.in_force();
+            let surface = Surface::build(generation, catalog, session.surface_request(), &*policy.engine);
+            let surface = Arc::new(surface);
             kept.insert(session.surface_request().clone(), (generation, Arc::clone(&surface)));
             surface
         })
@@ -207,6 +224,7 @@ impl Inner {
 
     /// Lists every source and swaps the catalog in. A source that fails keeps nothing listed and harms nobody.
     pub(crate) async fn refresh(&self) {
+        let _turn = self.refreshing.lock().await;
         let mut listed = Vec::new();
         let mut notices = Vec::new();
         for (place, source) in self.sources.iter().enumerate() {
@@ -223,15 +241,40 @@ impl Inner {
                     continue;
                 }
             };
-            let (naming, origin) = (source.naming(), source.origin());
-            listed.push(SourceTools { source: SourceIndex(place), naming, origin, declarations });
+            let (name, naming, origin) = (source.name().to_owned(), source.naming(), source.origin());
+            listed.push(SourceTools { source: SourceIndex(place), name, naming, origin, declarations });
         }
-        let (catalog, more) = Catalog::build(listed, &*self.settings);
+        let settings = self.settings.load_full();
+        let (catalog, more) = Catalog::build(listed, &**settings);
         notices.extend(more);
+        let declarations: Vec<&Declaration> =
+            catalog.entries().iter().map(|entry| entry.declaration()).collect();
+        notices.extend(
+            self.policy
+                .in_force()
+                .engine
+                .unmatched(&declarations)
+                .into_iter()
+                .map(|rule| CatalogNotice::UnmatchedRule { rule: rule.rule, place: rule.place }),
+        );
+        let there = |name: &String| self.sources.iter().any(|source| source.name() == name);
+        let absent = settings.source_names().into_iter().filter(|name| !there(name));
+        notices.extend(absent.map(|name| CatalogNotice::UnusedSource { name }));
+        notices.extend(self.state.rules_problem.clone().map(CatalogNotice::RememberedRules));
         *lock(&self.state.notices) = notices;
         self.state.catalog.store(Arc::new(catalog));
+        self.moved_on();
+    }
+
+    /// What surfaces are made of is no longer what it was.
+    pub(crate) fn moved_on(&self) {
         let generation = self.state.generation.fetch_add(1, Ordering::Release) + 1;
         self.state.changes.send_replace(generation);
+    }
+
+    /// Cancelled when the host takes no more calls.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.state.closing
     }
 
     pub(crate) fn note_last_record(&self, at: Timestamp) {
@@ -268,6 +311,13 @@ impl Host {
     /// Resolves whenever the catalog changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.state.changes.subscribe()
+    }
+
+    /// Takes other settings for single tools and sources, and builds the catalog anew. Calls that are under way keep
+    /// the settings they began with.
+    pub async fn replace_settings(&self, settings: impl OperatorSettings) {
+        self.inner.settings.store(Arc::new(Box::new(settings)));
+        self.inner.refresh().await;
     }
 
     /// What an operator should know about the catalog.
@@ -326,6 +376,7 @@ impl Host {
         Health {
             running,
             queued,
+            approvals: self.inner.questions.count(),
             sessions: state.sessions.read().unwrap_or_else(PoisonError::into_inner).len(),
             tools: state.catalog.load().entries().len(),
             journal_failing: self.inner.journal_failing(),
@@ -334,7 +385,8 @@ impl Host {
     }
 
     /// Takes no more calls, lets the running ones finish for `grace`, cancels the rest and waits for their ends
-    /// to be on record.
+    /// to be on record. Calls that a person is being asked about do not hold it up: their questions stay open on
+    /// record for the next host.
     pub async fn shutdown(&self, grace: Duration) {
         let state = &self.inner.state;
         state.closing.cancel();

@@ -32,19 +32,21 @@ mod session;
 
 pub use call::{Answer, CallHandle, Standing, explain::Explanation};
 pub use catalog::{
-    Catalog, CatalogNotice, Entry, Listing, OperatorSettings, Schema, SchemaError, Surface, ToolFilter,
-    ToolSettings, Violation,
+    Catalog, CatalogNotice, Entry, Listing, OperatorSettings, Schema, SchemaError, SourceSettings,
+    SourceTrust, Surface, ToolFilter, ToolSettings, Violation,
 };
 pub use flow::{
+    approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},
     hooks::{
         Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion, OutputMutation,
     },
     invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
-    permission::{Facts, Policy, PolicyEngine},
+    permission::{Facts, PartDecision, Places, Policy, PolicyEngine, PolicySpec, RuleProblem},
     scheduling::SchedulerLimits,
 };
 pub use host::{
-    Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits, SessionError, StatusWord,
+    ApprovalError, Decided, Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits,
+    SessionError, StatusWord,
 };
 pub use record::{
     journal::{

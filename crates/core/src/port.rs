@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 
 /// A source's place among the host's sources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SourceIndex(pub(crate) usize);
 
 /// The wall clock. The only place in this crate that reads it.

@@ -13,10 +13,17 @@ use std::{
 
 use tokio::sync::{OnceCell, watch};
 use toolpost_model::{
-    Principal, RequestId, SessionId, SessionScope, Source, SourceError, SourceSession, SurfaceRequest, ToolId,
+    Principal, RequestId, Rule, SessionId, SessionScope, Source, SourceError, SourceSession, SurfaceRequest,
+    ToolId,
 };
 
-use crate::{call::Answer, catalog::Surface, flow::invocation::LiveCall, port::SourceIndex};
+use crate::{
+    call::Answer,
+    catalog::Surface,
+    flow::{invocation::LiveCall, permission::PolicyEngine, scheduling::batch::Batches},
+    host::InForce,
+    port::SourceIndex,
+};
 
 /// One agent's stay.
 pub struct Session {
@@ -29,6 +36,9 @@ pub struct Session {
     surface: Mutex<Option<(u64, Arc<Surface>)>>,
     opened: Box<[OnceCell<Arc<dyn SourceSession>>]>,
     requests: Mutex<Requests>,
+    rules: Mutex<SessionRules>,
+    /// Calls that belong together.
+    pub(crate) batches: Batches,
     /// Calls that run here, and faces that hold the session open.
     pub(crate) running: AtomicUsize,
     last_used: Mutex<Instant>,
@@ -43,6 +53,17 @@ struct Requests {
     /// in the journal. `None`: there may be others on record.
     seen: Option<HashSet<u64>>,
 }
+
+/// What people who approved calls said for the whole session.
+#[derive(Default)]
+struct SessionRules {
+    rules: Vec<Rule>,
+    /// The host's engine with these rules, and which one of the host's it was made from.
+    engine: Option<(u64, Arc<dyn PolicyEngine>)>,
+}
+
+/// A session that was told more rules than this forgets the oldest ones.
+const MAX_RULES: usize = 256;
 
 /// A session that saw more requests than this looks new ones up in the journal like everybody else.
 const MAX_SEEN: usize = 1 << 16;
@@ -106,6 +127,8 @@ impl Session {
             surface: Mutex::default(),
             opened: (0..sources).map(|_| OnceCell::new()).collect(),
             requests: Mutex::new(Requests { under_way: HashMap::new(), seen }),
+            rules: Mutex::default(),
+            batches: Batches::default(),
             running: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
             is_ended: AtomicBool::new(false),
@@ -147,6 +170,34 @@ impl Session {
                 surface
             }
         }
+    }
+
+    /// The engine that decides here: the host's own where nobody said anything for this session.
+    pub(crate) fn engine(&self, host: &InForce) -> Arc<dyn PolicyEngine> {
+        let mut own = lock(&self.rules);
+        if own.rules.is_empty() {
+            return Arc::clone(&host.engine);
+        }
+        match &own.engine {
+            Some((of, engine)) if *of == host.generation => Arc::clone(engine),
+            _ => {
+                let engine = host.engine.with_rules(&own.rules).unwrap_or_else(|| Arc::clone(&host.engine));
+                own.engine = Some((host.generation, Arc::clone(&engine)));
+                engine
+            }
+        }
+    }
+
+    /// Adds a rule for as long as the session is in memory.
+    pub(crate) fn add_rule(&self, rule: Rule) {
+        let mut own = lock(&self.rules);
+        let line = rule.to_string();
+        own.rules.retain(|kept| kept.to_string() != line);
+        if own.rules.len() >= MAX_RULES {
+            own.rules.remove(0);
+        }
+        own.rules.push(rule);
+        own.engine = None;
     }
 
     pub(crate) fn discover(&self, tools: impl Iterator<Item = ToolId>) {

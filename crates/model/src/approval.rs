@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for CallHash {
 }
 
 /// What a person is asked.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PermissionRequest {
     /// The question, under the id of the first call that raised it.
     pub ask_id: InvocationId,
@@ -67,17 +67,17 @@ pub struct PermissionRequest {
     /// The arguments; sensitive ones are replaced.
     pub arguments: Value,
     /// Sensitive arguments were replaced above, so the call cannot outlive the host and must not be edited as shown.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub redacted: bool,
     /// What would run, command by command, where the call runs commands.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub commands: Vec<String>,
     /// What it touches and what confines it.
     pub effects: Effects,
     /// Why it is asked, by which rule, and what else matched.
     pub decision: Decision,
     /// Rules that would let this call and the like of it pass, from narrow to wide.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub suggestions: Vec<String>,
     /// When the first call asked.
     pub asked_at: Timestamp,

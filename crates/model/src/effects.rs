@@ -121,6 +121,10 @@ pub struct Effects {
     pub open_world: bool,
     /// It may be run beside other calls of its session.
     pub concurrency_safe: bool,
+    /// It needs no turn: it only looks at other calls of its caller, or stops them, and must not wait for what it is
+    /// to stop. Believed of host code alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unscheduled: bool,
     /// Why a person should look at this very call, whatever allows its class: it writes a protected path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caution: Option<String>,
@@ -145,6 +149,7 @@ impl Effects {
             idempotent: read,
             open_world: !local,
             concurrency_safe: local,
+            unscheduled: false,
             caution: None,
             confined: None,
         }
@@ -222,9 +227,11 @@ mod tests {
     #[test]
     fn a_claim_never_makes_a_call_look_harmless() {
         for class in EffectClass::ALL {
-            let stated = Effects::of(class).idempotent().as_stated_by(EffectOrigin::Claimed);
+            let claimed = Effects { unscheduled: true, ..Effects::of(class).idempotent() };
+            let stated = claimed.as_stated_by(EffectOrigin::Claimed);
             assert!(matches!(stated.class, EffectClass::Unknown | EffectClass::Execute));
             assert!(!stated.may_run_again() && stated.open_world && !stated.concurrency_safe);
+            assert!(!stated.unscheduled);
         }
     }
 }

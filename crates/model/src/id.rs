@@ -151,6 +151,11 @@ impl ToolId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// `namespace__name`: the id without the dot, which many models do not take in a name.
+    pub fn wire_form(&self) -> String {
+        format!("{}__{}", self.namespace(), self.name())
+    }
 }
 
 impl FromStr for ToolId {

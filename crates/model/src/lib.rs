@@ -49,6 +49,7 @@ pub use interface::{
 pub use permission::{
     Behavior, Comparison, Condition, Decision, DecisionReason, Mode, ModeError, Principal, ReasonType,
     Remember, Role, Rule, RuleError, RuleOrigin, RuleRef, RuleTests, Selector, ToolPattern, Vote,
+    matches_any,
 };
 pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult, Truncation};
 pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxProfile, SandboxTier};

@@ -11,7 +11,7 @@ use crate::{EffectClass, PrincipalName};
 
 pub use mode::{Mode, ModeError};
 pub use rule::{Remember, Rule, RuleError, RuleOrigin, RuleRef, RuleTests};
-pub use selector::{Comparison, Condition, Selector, ToolPattern};
+pub use selector::{Comparison, Condition, Selector, ToolPattern, matches_any};
 
 /// What a caller is to the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -35,7 +35,7 @@ impl Role {
 }
 
 /// Who calls.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Principal {
     /// By name.
     pub name: PrincipalName,

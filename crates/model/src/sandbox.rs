@@ -30,6 +30,18 @@ impl SandboxProfile {
             Self::None => "none",
         }
     }
+
+    /// The one of two that allows less: each allows all that the ones before it do.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        let room = |profile: Self| match profile {
+            Self::ReadOnly => 0,
+            Self::WorkspaceWrite => 1,
+            Self::Network => 2,
+            Self::None => 3,
+        };
+        if room(other) < room(self) { other } else { self }
+    }
 }
 
 impl fmt::Display for SandboxProfile {
@@ -109,4 +121,17 @@ pub struct SandboxLimit {
     pub limit: u64,
     /// Such as `cgroup1`, `cgroup2` or `rlimit`.
     pub by: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SandboxProfile::{Network, None, ReadOnly, WorkspaceWrite};
+
+    #[test]
+    fn the_stricter_of_two_profiles_wins() {
+        assert_eq!(WorkspaceWrite.stricter(ReadOnly), ReadOnly);
+        assert_eq!(ReadOnly.stricter(None), ReadOnly);
+        assert_eq!(None.stricter(Network), Network);
+        assert_eq!(Network.stricter(Network), Network);
+    }
 }

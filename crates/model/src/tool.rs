@@ -2,7 +2,7 @@
 
 use std::{
     future::Future,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::{
     Access, BoxFuture, CallInput, Content, Declaration, Effects, ErrorClass, EventBody, InvocationId,
-    LogLevel, OutputChunk, Principal, Progress, Refusal, SessionId, Stage, ToolFailure, ToolId, ToolOutput,
-    ToolResult,
+    LogLevel, OutputChunk, Principal, Progress, Refusal, SandboxProfile, SessionId, Stage, ToolFailure,
+    ToolId, ToolOutput, ToolResult,
 };
 
 /// One tool.
@@ -124,6 +124,18 @@ pub trait CallPort: Send + Sync {
     fn may_use(&self, path: &Path, access: Access) -> bool {
         let _ = (path, access);
         true
+    }
+
+    /// Where paths that rules keep from this call can lie: absolute paths, each meant with all beneath it, so that a
+    /// tool need not look elsewhere for them. `/`: anywhere.
+    fn kept_places(&self) -> Vec<PathBuf> {
+        vec![PathBuf::from("/")]
+    }
+
+    /// The profile that the operator gives this tool's processes. A tool that starts some runs them under the stricter
+    /// of this and its own.
+    fn profile(&self) -> Option<SandboxProfile> {
+        None
     }
 
     /// The tools this call's session could call now. Without a host around it, none.
@@ -244,6 +256,16 @@ impl CallContext {
     /// Whether rules let this call use a path: absolute, links resolved.
     pub fn may_use(&self, path: &Path, access: Access) -> bool {
         self.0.may_use(path, access)
+    }
+
+    /// Where paths that rules keep from this call can lie, each meant with all beneath it.
+    pub fn kept_places(&self) -> Vec<PathBuf> {
+        self.0.kept_places()
+    }
+
+    /// The profile that the operator gives this tool's processes.
+    pub fn profile(&self) -> Option<SandboxProfile> {
+        self.0.profile()
     }
 
     /// The tools this call could call now: those its session sees, apart from the tool itself.

@@ -29,6 +29,7 @@ use crate::error::Failure;
 use crate::message::{self, Message, Order};
 use crate::sys;
 use keeper::Tree;
+pub(crate) use room::SYSTEM;
 
 /// Somebody typed the word at a terminal.
 const NOT_FOR_PEOPLE: i32 = 2;

@@ -72,6 +72,8 @@ pub struct Confines {
     pub limits: ProcessLimits,
     /// Refuse to run if anything the profile promises is missing.
     pub required: bool,
+    /// Refuse to run if anything that is protected or masked would not be.
+    pub guards_required: bool,
 }
 
 /// A directory a command works in.

@@ -24,6 +24,11 @@ pub use launcher::{Check, Launcher, SelfTest};
 pub use lock::{LockedDown, ThreadConfinement, confine_thread, harden_host, lock_down};
 pub use process::Process;
 
+/// The directories of the system itself that every command sees.
+pub fn system_directories() -> Vec<std::path::PathBuf> {
+    inside::SYSTEM.iter().map(|name| std::path::Path::new("/").join(name)).collect()
+}
+
 /// The word that makes a binary a launcher: its only argument.
 pub const LAUNCH_ARGUMENT: &str = "__launch";
 

@@ -35,6 +35,7 @@ pub(crate) struct Order {
     pub(crate) system_secrets: Vec<Octets>,
     pub(crate) limits: ProcessLimits,
     pub(crate) required: bool,
+    pub(crate) guards_required: bool,
     /// A descriptor for standard input comes along.
     pub(crate) stdin_comes: bool,
     pub(crate) counting: Counting,

@@ -6,13 +6,15 @@ mod hooks;
 mod native;
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use toolpost_config::HostConfig;
+use toolpost_config::{ApprovalsConfig, HostConfig, SourceConfig, ToolIndex};
 use toolpost_core::{
-    Hook, Host, HostError, KnownSecrets, Limits, OperatorSettings, Policy, SchedulerLimits, ToolSettings,
+    Approvals, Hook, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
+    RuleProblem, SchedulerLimits, SourceSettings, SourceTrust, ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_store::{
@@ -45,6 +47,9 @@ pub enum StartError {
         /// The workspace or another root.
         workspace: PathBuf,
     },
+    /// Rules that mean nothing, or not what their own tests expect.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Rules(Vec<RuleProblem>),
     /// The journal cannot be opened.
     #[error(transparent)]
     Journal(#[from] OpenError),
@@ -86,6 +91,18 @@ pub struct HostParts {
     pub secrets: Vec<(String, String)>,
     /// What the native tools need beside the configuration.
     pub native: NativeHandover,
+    /// Who is asked about calls that need approval.
+    pub asked: Asked,
+}
+
+/// Who is asked about calls that need approval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asked {
+    /// Nobody is there, so such calls are denied.
+    #[default]
+    Nobody,
+    /// Operators, who answer through [`Host::decide`]. The configuration says how long questions wait.
+    Operators,
 }
 
 impl HostParts {
@@ -157,13 +174,17 @@ pub(crate) async fn host_on(
         parts.secrets.push((format!("credential_{name}"), value.reveal().to_owned()));
     }
     let mut builder = Host::builder()
-        .policy(Policy { mode: config.mode, rules: config.rules.clone() })
+        .policy(policy(config)?)
         .limits(limits(config))
-        .settings(Configured(config.clone()))
+        .settings(Configured::of(config))
         .require_shown(config.discovery.require_shown)
         .redactor(KnownSecrets::new(
             parts.secrets.iter().map(|(kind, value)| (kind.as_str(), value.as_str())),
         ));
+    if parts.asked == Asked::Operators {
+        let ApprovalsConfig { timeout, grant_for, .. } = config.approvals;
+        builder = builder.approvals(Approvals::Ask { timeout, grant_for });
+    }
     if let Some(data_dir) = data_dir {
         let options = JournalOptions { max_bytes: config.limits.journal };
         builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
@@ -180,6 +201,19 @@ pub(crate) async fn host_on(
     Ok(builder.build().await?)
 }
 
+/// The rules of a configuration, compiled.
+pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
+    // Tools tell real paths, so rules must begin in the real folders too.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let places = Places {
+        workspace: config.workspace.as_deref().map(real),
+        home: None,
+        roots: config.roots.iter().map(|root| real(&root.path)).collect(),
+    };
+    let spec = PolicySpec { mode: config.mode, rules: config.rules.clone(), places, notes: Vec::new() };
+    Policy::compile(spec).map_err(StartError::Rules)
+}
+
 fn limits(config: &HostConfig) -> Limits {
     let limits = &config.limits;
     Limits {
@@ -190,6 +224,7 @@ fn limits(config: &HostConfig) -> Limits {
         },
         deadline: limits.deadline,
         deadline_ceiling: limits.deadline_ceiling,
+        approvals: Limits::default().approvals,
         inline_chars: limits.inline_chars,
         argument_bytes: limits.argument_bytes,
         sessions: limits.sessions,
@@ -198,25 +233,70 @@ fn limits(config: &HostConfig) -> Limits {
     }
 }
 
-/// The configuration's `tools` section: what is set by name and what is set by id count together.
-struct Configured(HostConfig);
+/// The configuration's `tools` and `sources`.
+pub(crate) struct Configured {
+    index: ToolIndex,
+    names: Vec<String>,
+    sources: BTreeMap<String, SourceConfig>,
+}
+
+impl Configured {
+    pub(crate) fn of(config: &HostConfig) -> Self {
+        let tables = [&config.tools, &config.policy_tools, &config.restricted_tools];
+        let names: BTreeSet<&String> = tables.into_iter().flat_map(|table| table.keys()).collect();
+        Self {
+            index: config.tool_index(),
+            names: names.into_iter().cloned().collect(),
+            sources: config.sources.clone(),
+        }
+    }
+}
 
 impl OperatorSettings for Configured {
-    fn of(&self, tool: &ToolId) -> Option<ToolSettings> {
-        let set = self.0.settings_for(tool);
-        (set != toolpost_config::ToolSettings::default()).then_some(ToolSettings {
-            enabled: Some(set.enabled),
+    fn of(&self, tool: &ToolId, source: &str) -> Option<ToolSettings> {
+        let set = self.index.of(tool, source);
+        Some(ToolSettings {
+            enabled: set.enabled,
+            hidden: set.hidden.unwrap_or_default(),
+            name: set.name,
             deferred: set.deferred,
             timeout: set.timeout,
+            ceiling: set.ceiling,
             class: set.class,
+            idempotent: set.idempotent,
             max_inline_chars: set.max_inline_chars,
+            argument_bytes: set.argument_bytes,
             approval_required: set.approval_required,
             requires: set.requires,
-            ..ToolSettings::default()
+            concurrency: set.concurrency,
+            exclusive: set.exclusive,
+            retries: set.retries,
+            interrupt: set.interrupt,
+            sensitive: set.sensitive,
+            sandbox: set.sandbox,
+            defaults: set.defaults,
+            arguments: set.arguments,
         })
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.tools.keys().cloned().collect()
+        self.names.clone()
+    }
+
+    fn source(&self, name: &str) -> SourceSettings {
+        let Some(set) = self.sources.get(name) else { return SourceSettings::default() };
+        SourceSettings {
+            trust: set.trust.map(|trust| match trust {
+                toolpost_config::SourceTrust::None => SourceTrust::None,
+                toolpost_config::SourceTrust::Claims => SourceTrust::Claims,
+                toolpost_config::SourceTrust::Full => SourceTrust::Full,
+            }),
+            hidden: set.hidden.unwrap_or_default(),
+            concurrency: set.concurrency,
+        }
+    }
+
+    fn source_names(&self) -> Vec<String> {
+        self.sources.keys().cloned().collect()
     }
 }

@@ -1,11 +1,13 @@
 //! Plain HTTP: one POST, one answer. The only module that knows this face's paths, headers and JSON.
 
+mod approvals;
 mod calls;
 pub(crate) mod formats;
 mod gate;
 mod invocations;
 pub(crate) mod openapi;
 mod problem;
+mod rules;
 mod sessions;
 mod stream;
 pub(crate) mod tools;
@@ -16,11 +18,12 @@ use axum::{
     Extension, Json, Router,
     body::{Body, Bytes},
     extract::{FromRequestParts, Path, State},
-    http::{HeaderMap, request::Parts},
-    routing::{get, post},
+    http::{HeaderMap, header, request::Parts},
+    routing::{delete, get, post},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use toolpost_core::{Host, Session};
 use toolpost_model::{Mode, Principal, Role, SessionId};
 
@@ -37,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) body_limit: usize,
     pub(crate) about: Arc<About>,
     pub(crate) a2e: Arc<a2e::Face>,
+    /// Streams that would go on for ever end with this.
+    pub(crate) closing: CancellationToken,
 }
 
 /// What an operator beside the host may want to make sure of.
@@ -64,6 +69,10 @@ fn router(shared: Shared) -> Router {
         .route("/tools/{name}/explain", post(calls::explain))
         .route("/invocations/{id}", get(invocations::show))
         .route("/invocations/{id}/cancel", post(invocations::cancel))
+        .route("/approvals", get(approvals::list))
+        .route("/approvals/{id}", get(approvals::show).post(approvals::answer))
+        .route("/rules", get(rules::list))
+        .route("/rules/{id}", delete(rules::forget))
         .route("/sessions", post(sessions::open))
         .route("/sessions/{id}", get(sessions::show).delete(sessions::close))
         .route("/openapi.json", get(openapi::serve))
@@ -145,6 +154,11 @@ async fn host(
         "workspace": shared.about.workspace,
         "mode": shared.about.mode,
     })))
+}
+
+fn accepts_events(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accept.split(',').any(|part| part.trim().starts_with("text/event-stream"))
 }
 
 fn operators_only(principal: &Principal) -> Result<(), Problem> {

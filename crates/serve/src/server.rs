@@ -22,7 +22,7 @@ use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_crea
 use crate::{
     a2e::{self, Capability, ToolsEntry},
     auth::{Access, Door, KnownToken},
-    compose::{HostParts, NativeHandover, StartError, host_on, open_data_dir},
+    compose::{Asked, HostParts, NativeHandover, StartError, host_on, open_data_dir},
     http::{About, Gate, Shared},
     listen::{self, Listener},
 };
@@ -158,7 +158,9 @@ impl ServerBuilder {
     async fn open(mut self, data_dir: Option<Arc<DataDir>>) -> Result<Server, StartError> {
         let config = &self.config;
         let audit = audit_writer(&config.a2e.audit)?;
-        let host = host_on(config, data_dir.as_deref(), std::mem::take(&mut self.parts)).await?;
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.asked = Asked::Operators;
+        let host = host_on(config, data_dir.as_deref(), parts).await?;
         let settings = a2e::Settings {
             host_id: config.a2e.host_id.clone(),
             require_negotiated: config.a2e.require_negotiated,
@@ -245,6 +247,7 @@ impl Server {
             body_limit: self.body_limit,
             about: Arc::clone(&self.about),
             a2e: Arc::clone(&self.a2e),
+            closing: self.closing.clone(),
         };
         let gate = Gate::new(shared, door);
         let (closing, data_dir) = (self.closing.clone(), self.data_dir.clone());

@@ -117,7 +117,7 @@ impl CommandHook {
     /// it unless its profile opens them.
     fn confines(&self) -> Confines {
         let declared = &self.declaration;
-        let mut confines = self.children.confines(declared.profile);
+        let mut confines = self.children.operators_confines(declared.profile);
         confines.readable.extend_from_slice(&declared.readable);
         if declared.profile == SandboxProfile::ReadOnly && !declared.writable.is_empty() {
             confines.profile = SandboxProfile::WorkspaceWrite;

@@ -1,5 +1,6 @@
 //! The native tools: code of this host, so what they say of their effects is taken at its word.
 
+mod calls;
 mod children;
 mod code;
 mod command;
@@ -74,12 +75,13 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     let mut tools = files::tools(Arc::clone(&workspace));
     tools.extend(search::tools(Arc::clone(&workspace)));
     tools.extend(http::tools(Arc::clone(&workspace), network));
+    let processes = Arc::new(Processes::new(spool, children.lifetime));
     let children = Arc::new(Children::new(launcher, children, workspace));
-    let processes = Arc::new(Processes::new(spool));
     tools.extend(shell::tools(&children, &processes));
     let code = program.map(|program| CodeTools::new(code, program, Arc::clone(&children)));
     tools.extend(code.iter().flat_map(CodeTools::tools));
     tools.extend(command::tools(&children, &processes, commands)?);
+    tools.extend(calls::tools());
     tools.push(Arc::new(echo::tool()));
     Ok(ToolSet::new("native", tools).when_session_closes(move |session| {
         processes.close(session);

@@ -195,6 +195,11 @@ impl DataDir {
         self.root.join("trust.json")
     }
 
+    /// The rules remembered from approvals.
+    pub(crate) fn rules_path(&self) -> PathBuf {
+        self.root.join("rules.json")
+    }
+
     /// Where to bind, reach and remove the host's socket, `socket` in the directory.
     ///
     /// Where its name is too long for an address, the path goes through this value's own handle on the

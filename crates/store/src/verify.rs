@@ -229,6 +229,10 @@ impl Check {
     }
 
     fn visit_call(&mut self, seq: u64, id: InvocationId, kind: RecordKind) {
+        // An answer may come when the call that asked has ended and its caller was told to come again.
+        if kind == RecordKind::Decided {
+            return;
+        }
         let ends = kind == RecordKind::Ended;
         let state = if ends { Call::Ended } else { Call::Open };
         let before = self.calls.insert(id, state);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolpost_core::{CallRequest, Host, HostBuilder, MemoryJournal, Policy, Session, StoredRecord};
+use toolpost_core::{
+    CallRequest, Host, HostBuilder, MemoryJournal, Policy, PolicySpec, Session, StoredRecord,
+};
 use toolpost_model::{Mode, ModelInput, Principal, Rule, RuleOrigin, Tool, ToolResult};
 
 /// A host in memory with one session, in mode `bypass` unless the test says otherwise.
@@ -38,7 +40,9 @@ impl TestHost {
     /// A policy from rule lines.
     pub fn policy(mode: Mode, rules: &[&str]) -> Policy {
         let rule = |line: &&str| Rule::parse(line, RuleOrigin::Cli, "test").expect("a rule");
-        Policy { mode, rules: rules.iter().map(rule).collect() }
+        let rules = rules.iter().map(rule).collect();
+        Policy::compile(PolicySpec { mode, rules, ..PolicySpec::default() })
+            .expect("rules that mean something")
     }
 
     /// A request in the host's session.

@@ -6,8 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolpost_model::{Mode, SandboxProfile};
 
 use crate::commands::{
-    call::CallArgs, completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs,
-    journal::JournalArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
+    approvals::ApprovalsArgs, call::CallArgs, completions::CompletionsArgs, doctor::DoctorArgs,
+    explain::ExplainArgs, journal::JournalArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs,
+    trust::TrustArgs,
 };
 
 /// Holds the tools of AI agents: one binary between agents and everything they can call.
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Call(CallArgs),
     /// Tell what would happen to a call, or what happened to one, and why
     Explain(ExplainArgs),
+    /// List and answer the questions that wait for a person
+    Approvals(ApprovalsArgs),
     /// Read and check the record of every call
     Journal(JournalArgs),
     /// Trust the workspace's `toolpost.yaml` as it is now
@@ -65,7 +68,7 @@ impl PlaceArgs {
 /// What may be done.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PolicyArgs {
-    /// What happens where no rule speaks: plan, default, edits, bypass
+    /// What happens where no rule speaks: plan, default, edits, sandboxed, never-ask, bypass
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
     /// Allow a tool, or calls of a class with `class:write`; may be repeated

@@ -17,6 +17,44 @@ use toolpost_model::EventBody;
 
 use crate::exit::HostLost;
 
+/// Something a host tells on a stream that does not end.
+pub(crate) struct Told {
+    pub(crate) event: String,
+    pub(crate) data: String,
+}
+
+/// A stream of what happens at a host.
+pub(crate) struct Feed {
+    body: Incoming,
+    buffer: BytesMut,
+}
+
+impl Feed {
+    /// What is told next. May be dropped and asked again without losing anything.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Told> {
+        loop {
+            while let Some(message) = next_message(&mut self.buffer) {
+                let text =
+                    std::str::from_utf8(&message).context("the running host sent text that is not UTF-8")?;
+                let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+                if let (Some(event), Some(data)) = (field("event: "), field("data: ")) {
+                    return Ok(Told { event: event.to_owned(), data: data.to_owned() });
+                }
+            }
+            let frame = self.body.frame().await.context("the host has ended")?;
+            if let Ok(data) = frame.context("the host has ended")?.into_data() {
+                self.buffer.extend_from_slice(&data);
+            }
+        }
+    }
+}
+
+/// A whole message of a stream, where one has arrived.
+fn next_message(buffer: &mut BytesMut) -> Option<BytesMut> {
+    let end = buffer.windows(2).position(|pair| pair == b"\n\n")?;
+    Some(buffer.split_to(end + 2))
+}
+
 /// The end of a call as the host sent it.
 pub(crate) struct Sent {
     pub(crate) result: Box<str>,
@@ -88,6 +126,15 @@ impl Client {
         Ok((status, value))
     }
 
+    /// Listens to a stream that goes on until one side leaves.
+    pub(crate) async fn feed(mut self, path: &str) -> anyhow::Result<Feed> {
+        let response = self.send(Method::GET, path, "text/event-stream", String::new()).await?;
+        if !response.status().is_success() {
+            bail!("the running host refused to tell what happens: {}", response.status());
+        }
+        Ok(Feed { body: response.into_body(), buffer: BytesMut::new() })
+    }
+
     /// Calls a tool and hears its events.
     pub(crate) async fn call(
         &mut self,
@@ -108,8 +155,7 @@ impl Client {
             let frame = frame.map_err(|_| HostLost)?;
             let Ok(data) = frame.into_data() else { continue };
             buffer.extend_from_slice(&data);
-            while let Some(end) = buffer.windows(2).position(|pair| pair == b"\n\n") {
-                let message = buffer.split_to(end + 2);
+            while let Some(message) = next_message(&mut buffer) {
                 match read_frame(&message)? {
                     Frame::Event(event) => heard(event),
                     Frame::Result(result) => return Ok(Sent { result }),

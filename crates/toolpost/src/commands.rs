@@ -1,5 +1,6 @@
 //! One command a file.
 
+pub(crate) mod approvals;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod doctor;

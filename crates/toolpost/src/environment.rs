@@ -3,6 +3,8 @@
 
 mod children;
 mod credentials;
+mod editor;
+mod terminal;
 
 use std::{
     io::Read,
@@ -17,6 +19,8 @@ use crate::exit::UsageError;
 
 pub(crate) use children::child_variables;
 pub(crate) use credentials::credentials;
+pub(crate) use editor::edit;
+pub(crate) use terminal::{Tty, Typed};
 
 /// The largest token file or argument text that is read.
 const MAX_INPUT: u64 = 16 << 20;
@@ -106,6 +110,11 @@ pub(crate) fn read_arguments(from: &str) -> anyhow::Result<String> {
         file.take(MAX_INPUT).read_to_string(&mut text).with_context(|| format!("`{from}` cannot be read"))?;
     }
     Ok(text)
+}
+
+/// Now, for telling how long something still lasts.
+pub(crate) fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
 }
 
 /// The nearest folder above `path` that exists, for `doctor`.

@@ -62,6 +62,18 @@ impl fmt::Display for HostLost {
 
 impl std::error::Error for HostLost {}
 
+/// The person at the terminal stopped the call.
+#[derive(Debug)]
+pub(crate) struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the call was stopped")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
 /// The command was typed wrong.
 #[derive(Debug)]
 pub(crate) struct UsageError(pub(crate) String);
@@ -80,6 +92,8 @@ pub(crate) fn of(error: &anyhow::Error) -> Exit {
         Exit::Usage
     } else if error.is::<HostLost>() {
         Exit::Unknown
+    } else if error.is::<Interrupted>() {
+        Exit::Stopped
     } else {
         Exit::Failed
     }

@@ -1,5 +1,6 @@
 //! The command line: parse, run, exit code. One file a command; data on stdout, talk on stderr.
 
+mod approving;
 mod arguments;
 mod cli;
 mod client;
@@ -16,7 +17,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Command};
-use commands::{call, completions, doctor, explain, journal, reference, serve, tools, trust, welcome};
+use commands::{
+    approvals, call, completions, doctor, explain, journal, reference, serve, tools, trust, welcome,
+};
 
 fn main() -> ExitCode {
     // This binary is also the launcher of sandboxed commands, and then it is nothing else.
@@ -47,6 +50,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
         Command::Serve(arguments) => runtime()?.block_on(serve::run(arguments)),
         Command::Tools(arguments) => runtime()?.block_on(tools::run(arguments)),
         Command::Call(arguments) => runtime()?.block_on(call::run(arguments)),
+        Command::Approvals(arguments) => runtime()?.block_on(approvals::run(arguments)),
         Command::Explain(arguments) => runtime()?.block_on(explain::run(arguments)),
         Command::Doctor(arguments) => runtime()?.block_on(doctor::run(arguments)),
     }

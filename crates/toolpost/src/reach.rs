@@ -5,30 +5,35 @@ use std::{path::Path, sync::Arc, time::Duration};
 use anyhow::{Context, bail};
 use hyper::Method;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::JoinHandle};
 use toolpost_core::{CallRequest, Session, ToolFilter};
 use toolpost_model::{EventBody, ModelInput, Principal, ToolResult};
-use toolpost_serve::{HostParts, OpenedHost, StartError, open_host};
+use toolpost_serve::{Asked, HostParts, OpenedHost, StartError, open_host};
 use toolpost_store::{DataDir, DataDirError};
 
 use crate::{
+    approving::{desk::Desk, prompt},
     cli::{PlaceArgs, PolicyArgs},
     client::{Client, HostFacts},
+    environment::Tty,
     exit::UsageError,
-    settings, terminal,
+    settings,
+    terminal::{self, LiveCall},
 };
 
 /// A host a command can use.
 pub(crate) enum Reached {
     Running(Client),
-    Own { opened: OpenedHost, session: Arc<Session> },
+    Own { opened: OpenedHost, session: Arc<Session>, tty: Option<Tty> },
 }
 
 /// What a command wants a host for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To run something, on record.
+    /// To run something, on record. A host of our own asks on the terminal, where there is one.
     Call,
+    /// The same, and nobody is to be asked.
+    CallUnasked,
     /// To look. A host of our own then has its journal in memory: it writes nothing and ends nothing that the last
     /// host left open.
     Look,
@@ -58,14 +63,19 @@ pub(crate) async fn reach(
     }
     settings.notices.iter().for_each(terminal::warn);
     let (config, native) = match purpose {
-        Purpose::Call => (settings.config.clone(), settings.handover()?),
+        Purpose::Call | Purpose::CallUnasked => (settings.config.clone(), settings.handover()?),
         Purpose::Look => settings.to_look_at(),
     };
-    match open_host(&config, HostParts { native, ..HostParts::default() }).await {
+    let tty = match purpose {
+        Purpose::Call => prompt::terminal(&config.approvals),
+        Purpose::CallUnasked | Purpose::Look => None,
+    };
+    let asked = if tty.is_some() { Asked::Operators } else { Asked::Nobody };
+    match open_host(&config, HostParts { native, asked, ..HostParts::default() }).await {
         Ok(opened) => {
             opened.host.notices().iter().for_each(terminal::warn);
             let session = opened.host.default_session(&Principal::operator("local"));
-            Ok(Reached::Own { opened, session })
+            Ok(Reached::Own { opened, session, tty })
         }
         // It started between the look and the lock.
         Err(StartError::DataDir(DataDirError::InUse { path, pid })) => {
@@ -105,6 +115,24 @@ fn same_workspace(wanted: &Path, facts: &HostFacts) -> anyhow::Result<()> {
 }
 
 impl Reached {
+    /// Asks on the terminal what calls of our own host need, as long as what this gives lives. `live` keeps off the
+    /// terminal meanwhile.
+    pub(crate) fn ask_here(&mut self, live: &LiveCall) -> Option<Asking> {
+        let Self::Own { opened, session, tty } = self else { return None };
+        let desk = Desk::for_new_questions(&opened.host, session.principal().clone());
+        let live = live.clone();
+        let quiet = move |asking| match asking {
+            prompt::Asking::Begins => live.hush(),
+            prompt::Asking::Ends => live.go_on(),
+        };
+        let tty = tty.take()?;
+        Some(Asking(tokio::spawn(async move {
+            if let Err(error) = prompt::run(desk, tty, Box::new(quiet)).await {
+                tracing::warn!("questions are no longer asked on the terminal: {error:#}");
+            }
+        })))
+    }
+
     /// Calls a tool. `heard` sees the events; the result comes as the record has it.
     pub(crate) async fn call(
         &mut self,
@@ -119,7 +147,7 @@ impl Reached {
                 let path = format!("/tools/{}/call{query}", escape(tool));
                 client.call(&path, arguments.to_owned(), heard).await?.result.into_string()
             }
-            Self::Own { opened, session } => {
+            Self::Own { opened, session, .. } => {
                 let (sender, mut events) = mpsc::channel(EVENT_BUFFER);
                 let mut request = request(session, tool, arguments);
                 request.listener = Some(Arc::new(sender));
@@ -143,7 +171,7 @@ impl Reached {
                 let path = format!("/tools/{}/explain", escape(tool));
                 taken(client.json(Method::POST, &path, arguments.to_owned()).await?)
             }
-            Self::Own { opened, session } => {
+            Self::Own { opened, session, .. } => {
                 Ok(serde_json::to_value(opened.host.explain(request(session, tool, arguments)).await)?)
             }
         }
@@ -157,7 +185,7 @@ impl Reached {
                     client.json(Method::GET, &format!("/tools/{}", escape(tool)), String::new()).await?;
                 Ok(status.is_success().then(|| body["declaration"]["input"]["schema"].clone()))
             }
-            Self::Own { opened, session } => {
+            Self::Own { opened, session, .. } => {
                 let shown = opened.host.show(session, tool);
                 Ok(shown.map(|tool| (*tool.entry.declaration().input.schema).clone()))
             }
@@ -186,7 +214,7 @@ impl Reached {
                 filter.limit.iter().for_each(|limit| add("limit", &limit.to_string()));
                 taken(client.json(Method::GET, &query, String::new()).await?)
             }
-            Self::Own { opened, session } => {
+            Self::Own { opened, session, .. } => {
                 let listed = toolpost_serve::list_tools(&opened.host, session, filter, format, hidden).await;
                 let list = listed.map_err(|error| UsageError(error.to_string()))?;
                 serde_json::from_str(&list).context("the list of tools")
@@ -199,6 +227,15 @@ impl Reached {
         if let Self::Own { opened, .. } = self {
             opened.host.shutdown(GRACE).await;
         }
+    }
+}
+
+/// Somebody is asked on the terminal until this is dropped.
+pub(crate) struct Asking(JoinHandle<()>);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

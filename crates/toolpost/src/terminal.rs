@@ -1,5 +1,7 @@
 //! What people see: errors, colours, progress. Nothing here reaches stdout but data.
 
+mod text;
+
 use std::io::{IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
@@ -7,7 +9,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toolpost_model::{ApprovalStatus, EventBody};
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
-use crate::environment;
+use crate::{approving::ids, environment};
+
+pub(crate) use text::{printable, spelled_out};
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -42,6 +46,14 @@ pub(crate) use say;
 /// Text in a style; `anstream` takes the style away where nobody can see it.
 pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
+}
+
+/// A text for the terminal itself: its colours stay where stderr would show them.
+pub(crate) fn for_terminal(text: &str) -> std::borrow::Cow<'_, str> {
+    match anstream::AutoStream::choice(&std::io::stderr()) {
+        anstream::ColorChoice::Never => anstream::adapter::strip_str(text).to_string().into(),
+        _ => text.into(),
+    }
 }
 
 /// Logs go to stderr; `TOOLPOST_LOG` chooses what.
@@ -110,19 +122,6 @@ pub(crate) fn warn(message: impl std::fmt::Display) {
     anstream::eprintln!("{} {message}", styled(YELLOW, "warning:"));
 }
 
-/// Text from tools and files, made harmless for a terminal: escape sequences and direction marks are spelled
-/// out, line breaks and tabs stay.
-pub(crate) fn printable(text: &str) -> String {
-    let harmful = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(harmful) {
-        return text.to_owned();
-    }
-    text.chars().map(|c| if harmful(c) { c.escape_default().to_string() } else { c.to_string() }).collect()
-}
-
 /// A bar for work whose size is known, on a terminal only.
 pub(crate) fn bar(total: u64, what: &'static str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
@@ -132,6 +131,7 @@ pub(crate) fn bar(total: u64, what: &'static str) -> ProgressBar {
 }
 
 /// A running call, live on a terminal.
+#[derive(Clone)]
 pub(crate) struct LiveCall {
     bar: ProgressBar,
 }
@@ -162,13 +162,25 @@ impl LiveCall {
             }
             EventBody::Status { message } => self.bar.set_message(printable(message)),
             EventBody::Approval(ApprovalStatus::Pending { ask_id, .. }) => {
-                self.bar.println(format!("waiting for approval: `toolpost approvals show {ask_id}`"));
+                let waits =
+                    format!("waiting for approval: `toolpost approvals show {}`", ids::short(*ask_id));
+                // A bar that nobody sees says nothing, and this must be heard.
+                if self.bar.is_hidden() { anstream::eprintln!("{waits}") } else { self.bar.println(waits) }
             }
             EventBody::Approval(ApprovalStatus::Granted { .. }) => self.bar.set_message("approved"),
             EventBody::Log { message, .. } => self.bar.println(printable(message)),
             EventBody::Artifact { name, .. } => self.bar.println(format!("artifact {}", printable(name))),
             EventBody::Output(chunk) => chunk.text.lines().for_each(|line| self.bar.println(printable(line))),
         }
+    }
+
+    /// Keeps off the terminal while somebody is asked there.
+    pub(crate) fn hush(&self) {
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.bar.set_draw_target(ProgressDrawTarget::stderr());
     }
 
     pub(crate) fn end(self) {

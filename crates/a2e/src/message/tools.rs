@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, value::RawValue};
-use toolpost_model::{AppliedSandbox, ErrorClass, InvocationId, ModelInput, Outcome};
+use toolpost_model::{AppliedSandbox, BatchPlace, ErrorClass, InvocationId, ModelInput, Outcome};
 
 use super::InvokeEvent;
 use crate::{ToolDefinition, lax};
@@ -71,6 +71,12 @@ pub struct ToolCallRequest {
     /// Whether the answer shall hold the events. An extension.
     #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
     pub collect_events: bool,
+    /// Its place among the calls of one turn. An extension.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchPlace>,
+    /// Whether to be answered at once and to let the call go on. An extension.
+    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
 }
 
 impl ToolCallRequest {
@@ -87,6 +93,8 @@ impl ToolCallRequest {
             streaming: false,
             timeout: Self::TIMEOUT,
             collect_events: false,
+            batch: None,
+            background: false,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use toolpost_model::ModelInput;
+use toolpost_model::{BatchPlace, ModelInput};
 
 use crate::{CallError, ToolCallRequest, ToolListRequest};
 
@@ -53,6 +53,8 @@ pub struct CallOptions {
     correlation_id: String,
     pub(super) streaming: bool,
     collect_events: bool,
+    batch: Option<BatchPlace>,
+    background: bool,
     pub(super) event_room: usize,
 }
 
@@ -71,6 +73,8 @@ impl CallOptions {
             correlation_id: String::new(),
             streaming: false,
             collect_events: false,
+            batch: None,
+            background: false,
             event_room: Self::EVENT_ROOM,
         }
     }
@@ -104,6 +108,21 @@ impl CallOptions {
         self
     }
 
+    /// Gives the call its place among the calls of one turn. Hosts that do not know this extension run it by itself.
+    #[must_use]
+    pub fn batch(mut self, place: BatchPlace) -> Self {
+        self.batch = Some(place);
+        self
+    }
+
+    /// Asks for an answer at once, with the id under which the call goes on. Hosts that do not know this extension
+    /// answer at its end.
+    #[must_use]
+    pub fn background(mut self) -> Self {
+        self.background = true;
+        self
+    }
+
     /// How many events may wait for a reader. What comes when there is no more room is lost.
     #[must_use]
     pub fn event_room(mut self, events: usize) -> Self {
@@ -123,6 +142,8 @@ impl CallOptions {
             streaming: self.streaming,
             timeout: self.timeout,
             collect_events: self.collect_events,
+            batch: self.batch,
+            background: self.background,
             ..ToolCallRequest::new(self.name, ModelInput::value(self.arguments))
         })
     }

@@ -221,6 +221,14 @@ fn tool_body() -> impl Strategy<Value = Body> {
                     streaming,
                     timeout,
                     collect_events: !streaming,
+                    batch: (as_text == 1).then(|| BatchPlace {
+                        id: "turn".to_owned(),
+                        index: u32::from(as_text),
+                        depends_on: if streaming { vec![0] } else { Vec::new() },
+                        on_failure: OnFailure::CancelSiblings,
+                        ordering: Ordering::default(),
+                    }),
+                    background: as_text == 2,
                     ..ToolCallRequest::new(tool_name, input)
                 })
             }

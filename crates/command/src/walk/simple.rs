@@ -40,12 +40,13 @@ impl Walker {
         match (item, place) {
             (Item::IoRedirect(redirect), _) => self.redirect(redirect),
             (Item::Word(word), _) => self.word(&word.value, draft),
-            (Item::AssignmentWord(assignment, word), Place::Behind) => {
-                self.word(&word.value, draft);
-                if let ast::AssignmentValue::Array(_) = assignment.value {
+            (Item::AssignmentWord(assignment, word), Place::Behind) => match assignment.value {
+                ast::AssignmentValue::Scalar(_) => self.word(&word.value, draft),
+                ast::AssignmentValue::Array(_) => {
+                    draft.open = true;
                     self.array_elements(assignment);
                 }
-            }
+            },
             (Item::AssignmentWord(assignment, _), Place::Before) => {
                 draft.assignments.extend(self.assignment(assignment));
             }

@@ -13,7 +13,9 @@ impl Merge<'_> {
             match self.layer.standing {
                 Standing::Trusted => hooks.push(self.with_whole_paths(hook)),
                 // It would run a program of the project's choosing, and could change what calls say.
-                Standing::Untrusted => self.ignored("hooks", *at, &format!("hooks: {}", hook.name)),
+                Standing::Untrusted | Standing::LastGood => {
+                    self.ignored("hooks", *at, &format!("hooks: {}", hook.name))
+                }
             }
         }
     }

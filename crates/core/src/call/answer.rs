@@ -85,12 +85,14 @@ enum Waiting {
 impl CallHandle {
     /// `on_drop` is what the request says: a call that is let go on from the start is one in the background.
     pub(crate) fn own(live: Arc<LiveCall>, answer: oneshot::Receiver<Arc<Answer>>, on_drop: OnDrop) -> Self {
+        live.await_answer();
         let is_background = on_drop == OnDrop::LetGoOn;
         Self { id: live.id, live: Some(live), on_drop, is_background, answer: Waiting::Own(answer) }
     }
 
     /// A repeat waits for the first one's call, which is not its own to cancel.
     pub(crate) fn shared(live: Arc<LiveCall>, answer: watch::Receiver<Option<Arc<Answer>>>) -> Self {
+        live.await_answer();
         let (id, live, answer) = (live.id, Some(live), Waiting::Shared(answer));
         Self { id, live, on_drop: OnDrop::LetGoOn, is_background: false, answer }
     }
@@ -146,7 +148,9 @@ impl CallHandle {
 
 impl Drop for CallHandle {
     fn drop(&mut self) {
-        if let (Some(live), OnDrop::Cancel) = (&self.live, self.on_drop) {
+        let Some(live) = &self.live else { return };
+        live.stop_awaiting();
+        if self.on_drop == OnDrop::Cancel {
             live.cancel(CancelReason::CallerGone);
         }
     }

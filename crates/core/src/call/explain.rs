@@ -3,7 +3,14 @@
 use serde::Serialize;
 use toolpost_model::{Decision, Effects, HookRun, Outcome, Stage, ToolError, ToolId, Visibility};
 
-use crate::flow::{invocation::Call, result::Ending};
+use crate::{
+    flow::{
+        invocation::Call,
+        permission::{Facts, PartDecision},
+        result::Ending,
+    },
+    host::Inner,
+};
 
 /// What would happen to a call.
 #[derive(Clone, Debug, Serialize)]
@@ -27,8 +34,14 @@ pub struct Explanation {
     /// What was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// Whether it would run.
+    /// The same for each part of it: every command, path and request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartDecision>,
+    /// Whether it would run without anybody being asked.
     pub would_run: bool,
+    /// Whether a person would be asked.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub would_ask: bool,
     /// How it would end before running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -37,7 +50,8 @@ pub struct Explanation {
     pub error: Option<ToolError>,
 }
 
-pub(crate) fn explain(call: Call, visibility: Option<Visibility>) -> Explanation {
+pub(crate) fn explain(host: &Inner, call: Call, visibility: Option<Visibility>) -> Explanation {
+    let parts = parts(host, &call);
     let (outcome, error) = match call.ending {
         Some(Ending::Failure { outcome, mut error, .. }) => {
             call.live.redactor().error(&mut error);
@@ -45,6 +59,7 @@ pub(crate) fn explain(call: Call, visibility: Option<Visibility>) -> Explanation
         }
         Some(Ending::Output(_)) | None => (None, None),
     };
+    let would_ask = outcome.is_none() && call.stage == Stage::AwaitApproval;
     Explanation {
         tool: call.live.tool.clone(),
         tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
@@ -53,8 +68,32 @@ pub(crate) fn explain(call: Call, visibility: Option<Visibility>) -> Explanation
         effects: call.effects,
         hooks: call.hooks.runs,
         decision: call.decision,
-        would_run: outcome.is_none(),
+        parts,
+        would_run: outcome.is_none() && !would_ask,
+        would_ask,
         outcome,
         error,
     }
+}
+
+fn parts(host: &Inner, call: &Call) -> Vec<PartDecision> {
+    let (Some(resolved), Some(effects), Some(input)) =
+        (&call.resolved, &call.effects, &call.inputs.permission)
+    else {
+        return Vec::new();
+    };
+    let mut parts = host.engine(&call.session).parts(&Facts {
+        declaration: resolved.entry.declaration(),
+        input: Some(input),
+        effects,
+        principal: call.session.principal(),
+        opinions: &[],
+        at: crate::port::now(),
+    });
+    let redactor = call.live.redactor();
+    for part in &mut parts {
+        part.reason.text = redactor.text(&part.reason.text).into_owned();
+        part.subject = part.subject.as_deref().map(|subject| redactor.text(subject).into_owned());
+    }
+    parts
 }

@@ -4,6 +4,7 @@
 //! the slot, the resources, a deadline that is not later, and the word to stop.
 
 use std::{
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -12,13 +13,17 @@ use std::{
 };
 
 use toolpost_model::{
-    BoxFuture, CallPort, CallReport, CallableTool, Effects, ErrorClass, EventBody, InvocationId, ModelInput,
-    NestedCall, Principal, SessionId, ToolFailure, ToolId, ToolResult, Visibility,
+    Access, BoxFuture, CallPort, CallReport, CallableTool, Effects, ErrorClass, EventBody, InvocationId,
+    ModelInput, NestedCall, Principal, ResourceKey, ResourceUse, SandboxProfile, SessionId, ToolFailure,
+    ToolId, ToolResult, Visibility,
 };
 
 use super::Way;
 use crate::{
-    flow::invocation::{Acknowledged, Call, CallRequest, LiveCall, Parent},
+    flow::{
+        invocation::{Acknowledged, Call, CallRequest, LiveCall, Parent},
+        permission::PolicyEngine,
+    },
     host::{Inner, InvocationView, Sight},
     record::journal::JournalError,
     session::Session,
@@ -37,6 +42,11 @@ pub(super) struct Port {
     correlation_id: Option<String>,
     tool: Option<ToolId>,
     cautioned: bool,
+    /// Who says which paths are kept from the call, as it was when the call began to run.
+    engine: Arc<dyn PolicyEngine>,
+    /// The resources that the call was decided on.
+    decided: Vec<ResourceUse>,
+    profile: Option<SandboxProfile>,
     /// What its nested calls are told of it.
     as_parent: Parent,
     under_way: AtomicUsize,
@@ -57,6 +67,9 @@ impl Port {
             correlation_id: call.correlation_id.clone(),
             tool: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
             cautioned: effects.caution.is_some(),
+            engine: host.engine(&call.session),
+            decided: effects.uses.clone(),
+            profile: call.resolved.as_ref().and_then(|resolved| resolved.entry.settings.sandbox),
             as_parent: Parent { id: call.live.id, line, deadline, held },
             under_way: AtomicUsize::new(0),
         }
@@ -162,6 +175,10 @@ impl CallPort for Port {
         self.cautioned
     }
 
+    fn profile(&self) -> Option<SandboxProfile> {
+        self.profile
+    }
+
     fn callable(&self) -> Vec<CallableTool> {
         let surface = self.host.surface(&self.session);
         let visible = surface.all().filter(|(entry, visibility)| match visibility {
@@ -202,5 +219,21 @@ impl CallPort for Port {
 
     fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {
         Box::pin(self.call(call))
+    }
+
+    fn has_path_rules(&self) -> bool {
+        self.engine.has_path_rules(self.session.principal())
+    }
+
+    fn may_use(&self, path: &Path, access: Access) -> bool {
+        // What the decision was made on, a person's word included, is not asked about again.
+        let key = path.to_str().map(ResourceKey::path);
+        let decided = |one: &ResourceUse| one.access == access && key.as_ref() == Some(&one.key);
+        self.decided.iter().any(decided)
+            || self.engine.may_use(path, access, self.session.principal(), crate::port::now())
+    }
+
+    fn kept_places(&self) -> Vec<PathBuf> {
+        self.engine.kept_places(self.session.principal())
     }
 }

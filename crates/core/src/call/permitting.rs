@@ -1,24 +1,81 @@
 //! Whether a call may happen: the facts, the decision, and a person's word where one is needed.
 
-use toolpost_model::{Behavior, Effects, Stage};
+use jiff::SignedDuration;
+use serde_json::Value;
+use tokio::time::Instant;
+use toolpost_model::{
+    ApprovalStatus, Arguments, Behavior, CallHash, CallInput, Decision, DecisionReason, EffectOrigin,
+    Effects, EventBody, InvocationId, Outcome, PermissionInput, Principal, PrincipalName, ReasonType, Stage,
+};
 
-use super::{Step, lost_its_way};
+use super::{
+    Step, Way, lost_its_way,
+    prepare::{show, validate},
+    waiting::out_of_patience,
+};
 use crate::{
-    flow::{invocation::Call, permission::Facts, result},
+    flow::{
+        approval::{
+            self, Approval, Approvals, Asked, Entered, Kept, Key, Late, Left, No, OneUse, Seat, Terms, Why,
+            Word, Yes,
+        },
+        hooks::{InputMutation, changed_fields},
+        invocation::{Call, CancelReason, OnRecord, Resolved},
+        permission::Facts,
+        result::{self, Ending},
+    },
     host::Inner,
+    record::{
+        journal::{RecordKind, Strength},
+        rendering,
+    },
 };
 
 /// What the call will do, as far as the host believes it.
 pub(super) fn effects(call: &Call) -> Option<Effects> {
-    let (resolved, input) = (call.resolved.as_ref()?, call.inputs.call.as_ref()?);
+    Some(effects_of(call.resolved.as_ref()?, call.inputs.call.as_ref()?))
+}
+
+/// The same of a tool and arguments.
+pub(crate) fn effects_of(resolved: &Resolved, input: &CallInput) -> Effects {
     let interface = &resolved.entry.declaration().interface;
     let declared = Effects::of(interface.safety.class.worst());
-    let mut effects = resolved.source.effects(resolved.entry.id(), input).unwrap_or_else(|| declared.clone());
-    if resolved.entry.origin == toolpost_model::EffectOrigin::Operator {
-        effects = Effects { uses: effects.uses, caution: effects.caution, ..declared };
+    let (entry, set) = (&resolved.entry, &resolved.entry.settings);
+    let stated = entry.stated_by.and_then(|_| resolved.source.effects(entry.id(), input));
+    let mut effects = stated.unwrap_or_else(|| declared.clone());
+    if entry.origin == EffectOrigin::Operator {
+        let Effects { uses, caution, confined, .. } = effects;
+        // That a process is confined is a fact only where this host's own code says it.
+        let confined = confined.filter(|_| entry.stated_by == Some(EffectOrigin::HostCode));
+        effects = Effects { uses, caution, confined, ..declared };
     }
     effects.idempotent |= interface.execution.idempotent;
-    Some(effects.as_stated_by(resolved.entry.origin))
+    let mut effects = effects.as_stated_by(entry.origin);
+    // The operator's own word counts whoever offers the tool.
+    effects.idempotent = set.idempotent.unwrap_or(effects.idempotent);
+    if let (Some(confined), Some(set)) = (effects.confined, set.sandbox) {
+        effects.confined = Some(confined.stricter(set));
+    }
+    effects
+}
+
+/// What a person would approve.
+pub(crate) fn hash_of(
+    host: &Inner,
+    resolved: &Resolved,
+    arguments: &Value,
+    effects: &Effects,
+    principal: &Principal,
+    is_redacted: bool,
+) -> CallHash {
+    let salt = is_redacted.then_some(&host.questions.salt);
+    approval::call_hash(resolved.entry.declaration(), arguments, effects, principal, salt)
+}
+
+fn hash(host: &Inner, call: &Call) -> Option<CallHash> {
+    let (resolved, input) = (call.resolved.as_ref()?, call.inputs.call.as_ref()?);
+    let (effects, principal) = (call.effects.as_ref()?, call.session.principal());
+    Some(hash_of(host, resolved, input.arguments().value(), effects, principal, call.inputs.redacted))
 }
 
 /// Allowed, denied or asked?
@@ -34,21 +91,321 @@ pub(super) fn decide(host: &Inner, call: &mut Call) -> Step {
         opinions: &call.hooks.opinions,
         at: crate::port::now(),
     };
-    let decision = host.policy.decide(&facts);
+    let mut decision = host.engine(&call.session).decide(&facts);
+    call.live.redactor().decision(&mut decision);
+    let name = resolved.entry.name();
     let step = match decision.behavior {
         Behavior::Allow => Step::Next(Stage::Admit),
         Behavior::Ask => Step::Next(Stage::AwaitApproval),
-        Behavior::Deny => Step::End(result::denied(resolved.entry.name(), &decision)),
+        Behavior::Deny => Step::End(result::denied(name, &decision)),
     };
     call.effects = Some(effects);
     call.decision = Some(decision);
-    step
+    still_asked(host, call).unwrap_or(step)
 }
 
-/// Nobody can be asked yet, so an ask is a denial that says what would change it.
-pub(super) fn await_approval(call: &Call) -> Step {
-    let (Some(resolved), Some(decision)) = (&call.resolved, &call.decision) else {
+/// A call that was asked about in an earlier life is asked about still, whatever allows it now: what asked may have
+/// been a hook, and hooks see a call once.
+fn still_asked(host: &Inner, call: &mut Call) -> Option<Step> {
+    let earlier = call.asking.earlier.as_ref()?;
+    let is_allowed = call.decision.as_ref().is_some_and(|decision| decision.behavior == Behavior::Allow);
+    if !is_allowed || is_covered(host, call) {
+        return None;
+    }
+    call.decision = Some(earlier.decision.clone());
+    Some(Step::Next(Stage::AwaitApproval))
+}
+
+/// Whether a person approved exactly this.
+fn is_covered(host: &Inner, call: &Call) -> bool {
+    let approved = call.asking.approval.as_ref().map(|approval| approval.yes.approves);
+    approved.is_some() && approved == hash(host, call)
+}
+
+/// Goes on with a call of an earlier life where its hooks left it.
+pub(super) fn take_up(call: &mut Call) -> Step {
+    let answered = call.asking.earlier.as_ref().and_then(|earlier| earlier.answer.clone());
+    let Some((yes, one_use)) = answered else {
+        let Some(input) = &call.inputs.call else { return lost_its_way() };
+        call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
+        return Step::Next(Stage::Decide);
+    };
+    go_on(call, yes, one_use, None)
+}
+
+/// Waits for a person's word, where there is a person.
+pub(super) async fn await_approval(host: &Inner, call: &mut Call, way: Way) -> Step {
+    let (Some(resolved), Some(decision), Some(hash)) = (&call.resolved, &call.decision, hash(host, call))
+    else {
         return lost_its_way();
     };
-    Step::End(result::nobody_to_ask(resolved.entry.name(), decision))
+    let name = resolved.entry.name();
+    if is_covered(host, call) {
+        return admitted(call);
+    }
+    match (way, host.approvals) {
+        (Way::Recovered, _) => {
+            Step::End(result::restarted("a person would have to be asked, and its caller is gone"))
+        }
+        (Way::Live(_) | Way::Resumed | Way::Dry, Approvals::Nobody) => {
+            Step::End(result::nobody_to_ask(name, decision))
+        }
+        (Way::Live(_) | Way::Resumed | Way::Dry, Approvals::Ask { timeout, .. }) => {
+            let timeout = SignedDuration::try_from(timeout).unwrap_or(SignedDuration::MAX);
+            ask(host, call, hash, timeout).await
+        }
+    }
+}
+
+/// A person approved exactly this. The decision tells both: what asked, and who said yes.
+fn admitted(call: &mut Call) -> Step {
+    if let (Some(decision), Some(approval)) = (&mut call.decision, &call.asking.approval) {
+        let yes = &approval.yes;
+        let text = format!("{} approved it (question {})", yes.by, approval::short(yes.ask_id));
+        said(decision, Behavior::Allow, text);
+    }
+    Step::Next(Stage::Admit)
+}
+
+fn said(decision: &mut Decision, behavior: Behavior, text: String) {
+    let reason = DecisionReason { kind: ReasonType::Approval, text, rule: None };
+    let asked = std::mem::replace(&mut decision.reason, reason);
+    decision.also_matched.splice(..0, asked.rule);
+    decision.behavior = behavior;
+    decision.operator_hint = None;
+}
+
+/// Asks, and waits for what comes of it.
+async fn ask(host: &Inner, call: &mut Call, hash: CallHash, timeout: SignedDuration) -> Step {
+    let mut seat = loop {
+        let engine = host.engine(&call.session);
+        let terms = terms(call, hash, timeout);
+        let Some(draft) = approval::draft(call, &*engine, terms) else { return lost_its_way() };
+        match host.questions.enter(draft, call.live.id, &call.session) {
+            Entered::New(seat) => {
+                if let Err(ending) = put_on_record(host, call, &seat).await {
+                    return Step::End(ending);
+                }
+                seat.open();
+                break seat;
+            }
+            Entered::Joined(seat) => {
+                if let Err(ending) = put_on_record(host, call, &seat).await {
+                    return Step::End(ending);
+                }
+                break seat;
+            }
+            Entered::Late(late) => {
+                give_back(host, call);
+                return take_late(call, late);
+            }
+            // As long as the journal takes for one record.
+            Entered::Busy(mut over) => {
+                let _ = over.changed().await;
+            }
+            Entered::Full(full) => return Step::End(result::too_many_questions(&full)),
+        }
+    };
+    let (ask_id, expires_at) = (seat.request().ask_id, seat.request().expires_at);
+    call.live.emit(EventBody::Approval(ApprovalStatus::Pending { ask_id, expires_at }));
+    match wait(host, call, &mut seat).await {
+        Ok(Word::Yes(yes)) => {
+            give_back(host, call);
+            go_on(call, yes, OneUse(false), None)
+        }
+        Ok(Word::No(no)) => refused(call, no, Kept::No),
+        Ok(Word::Expired) => Step::End(result::approval_expired(name(call), ask_id)),
+        Err(ending) => Step::End(ending),
+    }
+}
+
+fn name(call: &Call) -> &str {
+    call.resolved.as_ref().map_or(call.live.tool.as_str(), |resolved| resolved.entry.name())
+}
+
+/// Puts the question of a call that was told to come again back on the table. Where the facts are others now, that
+/// question is gone: the call asks anew when it comes.
+pub(super) fn ask_again(host: &Inner, call: &Call) {
+    let asked = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
+    let (Some(asked), Some(hash)) = (asked, hash(host, call)) else { return };
+    if call.stage != Stage::AwaitApproval || asked.hash != hash {
+        return;
+    }
+    let terms = terms(call, hash, SignedDuration::ZERO);
+    if let Some(draft) = approval::draft(call, &*host.engine(&call.session), terms) {
+        host.questions.restore(draft);
+    }
+}
+
+/// One id, one question: what a person saw under an id is what an answer to that id is about. So a call whose facts
+/// changed asks under a new id, and one that asks as it did in an earlier life keeps its id and its time.
+fn terms(call: &Call, hash: CallHash, timeout: SignedDuration) -> Terms {
+    let now = crate::port::now();
+    let earlier = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
+    if let Some(asked) = earlier.filter(|asked| asked.hash == hash && call.asking.asked.is_none()) {
+        // The clock may have been set back while no host ran: nobody gets more time than they had.
+        let whole = asked.expires_at.duration_since(asked.asked_at);
+        let left = asked.expires_at.duration_since(now).clamp(SignedDuration::ZERO, whole.abs());
+        let deadline = Instant::now() + left.unsigned_abs();
+        return Terms {
+            ask_id: asked.ask_id,
+            hash,
+            asked_at: asked.asked_at,
+            expires_at: asked.expires_at,
+            deadline,
+        };
+    }
+    let is_first = earlier.is_none() && call.asking.asked.is_none();
+    let ask_id = if is_first { call.live.id } else { InvocationId::new() };
+    let deadline = Instant::now() + timeout.unsigned_abs();
+    Terms { ask_id, hash, asked_at: now, expires_at: now + timeout, deadline }
+}
+
+/// Nobody sees a question that is not on record.
+async fn put_on_record(host: &Inner, call: &mut Call, seat: &Seat) -> Result<(), Ending> {
+    let request = seat.request();
+    let asked = Asked {
+        ask_id: request.ask_id,
+        hash: request.call_hash,
+        asked_at: request.asked_at,
+        expires_at: request.expires_at,
+    };
+    let is_known = call.asking.earlier.as_ref().is_some_and(|earlier| earlier.asked == asked);
+    call.asking.asked = Some(asked);
+    if !is_known {
+        let record = rendering::record(call, RecordKind::Asked, None);
+        host.append(record, Strength::Committed).await.map_err(|error| result::journal_refuses(&error))?;
+        if call.on_record == OnRecord::Nothing {
+            call.on_record = OnRecord::Accepted;
+        }
+    }
+    call.live.accepted();
+    Ok(())
+}
+
+/// What ends the waiting beside an answer.
+enum Interrupted {
+    Canceled,
+    PatienceOver,
+    HostGoes,
+}
+
+async fn interrupted(host: &Inner, call: &Call) -> Interrupted {
+    tokio::select! {
+        biased;
+        () = call.live.token().cancelled() => Interrupted::Canceled,
+        () = host.closing().cancelled() => Interrupted::HostGoes,
+        () = out_of_patience(call) => Interrupted::PatienceOver,
+    }
+}
+
+async fn wait(host: &Inner, call: &mut Call, seat: &mut Seat) -> Result<Word, Ending> {
+    let ask_id = seat.request().ask_id;
+    loop {
+        let cause = tokio::select! {
+            biased;
+            word = seat.word() => return Ok(word),
+            cause = interrupted(host, call) => cause,
+        };
+        let why = match cause {
+            Interrupted::Canceled => Why::GivenUp,
+            Interrupted::PatienceOver | Interrupted::HostGoes => Why::ForNow,
+        };
+        if seat.leave(why) == Left::NotNow {
+            // An answer is being written down, and it is for this call too. Should that fail, it leaves then.
+            seat.changed().await;
+            continue;
+        }
+        return Err(match cause {
+            Interrupted::Canceled => {
+                result::canceled_before_start(call.live.cancel_reason().unwrap_or(CancelReason::Requested))
+            }
+            Interrupted::PatienceOver => result::approval_pending(name(call), ask_id),
+            Interrupted::HostGoes => {
+                // Whoever waits is told to come again, and that is its end on record. A call that nobody waits for
+                // needs no answer now: it stays open, and the next host goes on with it.
+                call.asking.left_open = !call.live.is_awaited();
+                result::approval_pending(name(call), ask_id)
+            }
+        });
+    }
+}
+
+/// The answer came before the call did: its caller had stopped waiting and comes again.
+fn take_late(call: &mut Call, late: Late) -> Step {
+    match late.word.clone() {
+        Word::Yes(yes) => go_on(call, yes, OneUse(true), Some(late)),
+        Word::No(no) => refused(call, no, Kept::Yes),
+        Word::Expired => lost_its_way(),
+    }
+}
+
+fn refused(call: &mut Call, no: No, kept: Kept) -> Step {
+    if let Some(decision) = &mut call.decision {
+        let text = format!("{} did not approve it (question {})", no.by, approval::short(no.ask_id));
+        said(decision, Behavior::Deny, text);
+    }
+    let ending = result::approval_refused(name(call), &no);
+    call.asking.refusal = Some((no, kept));
+    Step::End(ending)
+}
+
+/// A person said yes. The call is decided again, for rules may have changed and arguments may be others; a deny
+/// stands, and an ask is what this yes is for.
+fn go_on(call: &mut Call, yes: Yes, one_use: OneUse, grant: Option<Late>) -> Step {
+    call.live.emit(EventBody::Approval(ApprovalStatus::Granted { ask_id: yes.ask_id }));
+    let edited = yes.arguments.clone();
+    let by = yes.by.clone();
+    call.asking.approval = Some(Approval { yes, one_use, grant, spent: false });
+    if let Some(arguments) = edited
+        && let Err(ending) = edit(call, arguments, &by)
+    {
+        return Step::End(ending);
+    }
+    let Some(input) = &call.inputs.call else { return lost_its_way() };
+    call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
+    Step::Next(Stage::Decide)
+}
+
+/// Puts other arguments in place of the call's own, checked like those.
+fn edit(call: &mut Call, arguments: Value, by: &PrincipalName) -> Result<(), Ending> {
+    if let Some(input) = &call.inputs.call {
+        call.inputs.mutations.push(InputMutation {
+            source_type: "permission_prompt",
+            source: by.to_string(),
+            changed_fields: changed_fields(input.arguments().value(), &arguments),
+            reason: "changed by whoever approved the call".to_owned(),
+        });
+    }
+    call.inputs.call = Some(CallInput::new(Arguments::from_value(arguments)));
+    if let Step::End(ending) = validate(call) {
+        return Err(ending);
+    }
+    show(call);
+    Ok(())
+}
+
+/// The call begins to run: a yes that was good for one call is used up.
+pub(super) fn spend(call: &mut Call) {
+    if let Some(approval) = &mut call.asking.approval {
+        approval.spent = true;
+    }
+}
+
+/// A call that ends before it ran has not used its yes. A kept one is kept again, and one that the host could not
+/// make use of in time is kept for when the call comes again: nobody is asked twice because the host was busy.
+pub(super) fn give_back(host: &Inner, call: &mut Call) {
+    let Some(Approval { yes, grant, spent: false, .. }) = &mut call.asking.approval else { return };
+    let not_taken = matches!(&call.ending, Some(Ending::Failure { outcome: Outcome::Rejected, .. }));
+    let late = match (grant.take(), call.asking.asked, host.approvals) {
+        (Some(late), _, _) => late,
+        (None, Some(asked), Approvals::Ask { grant_for, .. }) if not_taken => {
+            let key = Key { principal: call.session.principal().clone(), hash: asked.hash };
+            Late { key, word: Word::Yes(yes.clone()), until: Instant::now() + grant_for }
+        }
+        (None, _, _) => return,
+    };
+    if late.until > Instant::now() {
+        host.questions.keep(late);
+    }
 }

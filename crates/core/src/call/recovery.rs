@@ -1,35 +1,32 @@
 //! After a restart: every call the last host left open gets its end, as the durability table says.
 
-use std::{collections::HashMap, sync::Arc};
+mod left;
 
-use jiff::SignedDuration;
-use toolpost_model::{InvocationId, ModelInput, RequestId, SessionId, Stage};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
-use super::{Way, drive};
+use jiff::{SignedDuration, Timestamp};
+use toolpost_model::{BatchPlace, InvocationId, ModelInput, Ordering, RequestId, SessionId, Stage};
+
+use super::{Way, drive, permitting, rehearse};
 use crate::{
     flow::{
+        approval::{Approvals, Earlier, Key, Late, OneUse, Word},
         invocation::{Acknowledged, Call, CallRequest, LiveCall, OnRecord},
         result::{self, Ending},
     },
     host::Inner,
     record::{
-        journal::{JournalError, Record, RecordKind, RequestKey, StoredRecord, Strength},
-        rendering::{RecordedCall, RecordedWay, StartBody},
+        journal::{JournalError, Record, RecordKind, Strength},
+        rendering::StartBody,
     },
 };
+use left::{Asks, LeftBehind, LeftQuestion, OpenCall};
 
 /// How many records are read at a time.
 const PAGE: usize = 1_000;
-
-/// A call without an end on record.
-pub(crate) struct OpenCall {
-    id: InvocationId,
-    session: SessionId,
-    call: RecordedCall,
-    request: Option<RequestKey>,
-    /// It had begun something that may have a side effect.
-    started: bool,
-}
 
 /// Answers of so long ago may not have been heard.
 const UNHEARD_FOR: SignedDuration = SignedDuration::from_mins(10);
@@ -41,76 +38,92 @@ const UNHEARD_PAGE: usize = 256;
 /// What is to be done with an open call.
 enum Plan {
     RunAgain,
+    /// It was asked about: it goes on once there is a yes, or with the one there is.
+    Resume(Earlier),
+    /// It was asked about, and this host has nobody to ask. It stays open for one that has.
+    Leave,
     End(Ending),
 }
 
-impl OpenCall {
-    fn plan(&self) -> Plan {
+impl LeftBehind {
+    fn plan(&mut self, call: &OpenCall, approvals: Approvals, now: Timestamp) -> Plan {
         // Not even an idempotent write is run again: what it would write over may have changed since.
-        if self.started {
+        if call.started {
             Plan::End(result::outcome_unknown())
-        } else if self.call.parent.is_some() {
+        } else if call.call.parent.is_some() {
             Plan::End(result::restarted("the call that made it is gone"))
-        } else if self.call.redacted {
+        } else if call.call.batch.as_ref().is_some_and(waits_for_siblings) {
+            Plan::End(result::restarted("the calls of its batch that it was to wait for are gone"))
+        } else if call.call.redacted {
             Plan::End(result::restarted(
                 "a sensitive argument was kept out of the record, so it cannot be run",
             ))
-        } else if self.call.arguments.is_none() {
+        } else if call.call.arguments.is_none() {
             Plan::End(result::restarted("its arguments are not on record"))
+        } else if let Some(asks) = &call.asks {
+            self.plan_asked(call, asks, approvals, now)
         } else {
             Plan::RunAgain
         }
     }
+
+    fn plan_asked(&mut self, call: &OpenCall, asks: &Asks, approvals: Approvals, now: Timestamp) -> Plan {
+        let (asked, decision, tool) = (asks.asked, asks.decision.clone(), call.call.tool.as_str());
+        let question = self.questions.get_mut(&asked.ask_id);
+        let Some(answer) = question.and_then(|question| question.answer.as_mut()) else {
+            return match approvals {
+                _ if asked.expires_at <= now => Plan::End(result::approval_expired(tool, asked.ask_id)),
+                Approvals::Nobody => Plan::Leave,
+                Approvals::Ask { .. } => Plan::Resume(Earlier { asked, decision, answer: None }),
+            };
+        };
+        // An answer that nobody waited for is for one call.
+        if answer.is_taken {
+            return Plan::End(result::restarted("the answer to its question was for another call"));
+        }
+        let one_use = answer.kept_until.is_some();
+        answer.is_taken = one_use;
+        match answer.word() {
+            Some(Word::Yes(yes)) => {
+                Plan::Resume(Earlier { asked, decision, answer: Some((yes, OneUse(one_use))) })
+            }
+            Some(Word::No(no)) => Plan::End(result::approval_refused(tool, &no)),
+            Some(Word::Expired) | None => Plan::End(result::restarted(
+                "the arguments it was approved with held a sensitive value, which is not on record",
+            )),
+        }
+    }
 }
 
-/// Finds the calls that are open since the last start, and the number of the last record.
-async fn open_calls(host: &Inner) -> Result<(Vec<OpenCall>, u64), JournalError> {
+/// Whether a call was to run after others.
+fn waits_for_siblings(place: &BatchPlace) -> bool {
+    !place.depends_on.is_empty() || place.ordering == Ordering::Serial
+}
+
+/// Finds what the last host left behind, and the number of the last record.
+async fn left_behind(host: &Inner) -> Result<(LeftBehind, u64), JournalError> {
     let journal = &*host.journal;
     let start = journal.last_start().await?;
-    let mut open: HashMap<InvocationId, OpenCall> = HashMap::new();
+    let mut left = LeftBehind::default();
     if start > 0 {
         let rows = journal.read(start - 1, 1).await?;
         let body = rows.first().and_then(|row| serde_json::from_str::<StartBody>(&row.record.body).ok());
+        let mut carried = Vec::new();
         for id in body.unwrap_or_default().carried {
-            for row in journal.records_of(id).await? {
-                follow(&mut open, &row);
-            }
+            carried.extend(journal.records_of(id).await?.into_iter().filter(|row| row.seq < start));
         }
+        // In the order they were written: an answer stands among the records of one of the calls that asked.
+        carried.sort_unstable_by_key(|row| row.seq);
+        carried.iter().for_each(|row| left.follow(row));
     }
     let mut after = start;
     loop {
         let rows = journal.read(after, PAGE).await?;
         let Some(last) = rows.last() else { break };
         after = last.seq;
-        rows.iter().for_each(|row| follow(&mut open, row));
+        rows.iter().for_each(|row| left.follow(row));
     }
-    let mut open: Vec<OpenCall> = open.into_values().collect();
-    open.sort_by_key(|call| call.id);
-    Ok((open, after))
-}
-
-fn follow(open: &mut HashMap<InvocationId, OpenCall>, row: &StoredRecord) {
-    let (Some(id), Some(session)) = (row.record.invocation_id, &row.record.session_id) else {
-        return;
-    };
-    match row.record.kind {
-        RecordKind::Ended => {
-            open.remove(&id);
-        }
-        RecordKind::Accepted | RecordKind::Started => {
-            let Ok(way) = serde_json::from_str::<RecordedWay>(&row.record.body) else {
-                return;
-            };
-            let started = row.record.kind == RecordKind::Started;
-            if let Some(call) = way.call {
-                let request = row.record.request.clone();
-                open.insert(id, OpenCall { id, session: session.clone(), call, request, started });
-            } else if let Some(known) = open.get_mut(&id) {
-                known.started |= started;
-            }
-        }
-        RecordKind::HostStarted | RecordKind::SessionOpened | RecordKind::SessionClosed => {}
-    }
+    Ok((left, after))
 }
 
 /// Requests that were answered shortly before the last host went, or not at all, by session, oldest first. Looks
@@ -156,17 +169,26 @@ async fn unheard(
     Ok(unheard)
 }
 
+/// What goes on after the start is marked.
+#[derive(Default)]
+struct GoesOn {
+    calls: Vec<(OpenCall, Way, Option<Earlier>)>,
+    carried: BTreeSet<InvocationId>,
+}
+
 /// Ends what cannot go on, marks the start, and lets the rest run. Called once, before the host takes calls.
 pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
-    let (open, end) = open_calls(host).await?;
-    let found = open.len();
+    let (mut left, end) = left_behind(host).await?;
     if let Some(last) = host.journal.read(end.saturating_sub(1), 1).await?.first() {
         host.note_last_record(last.record.at);
     }
+    let mut open: Vec<OpenCall> = std::mem::take(&mut left.calls).into_values().collect();
+    open.sort_by_key(|call| call.id);
+    let (found, now) = (open.len(), crate::port::now());
     host.keep_unheard(unheard(host, &open, end).await?);
-    let mut again = Vec::new();
+    let mut goes_on = GoesOn::default();
     for mut call in open {
-        match call.plan() {
+        match left.plan(&call, host.approvals, now) {
             Plan::End(ending) => {
                 let mut ended = rebuild(host, &mut call).await;
                 ended.ending = Some(ending);
@@ -179,13 +201,49 @@ pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
                     ));
                 }
             }
-            Plan::RunAgain => again.push(call),
+            Plan::RunAgain => {
+                goes_on.carried.insert(call.id);
+                goes_on.calls.push((call, Way::Recovered, None));
+            }
+            Plan::Resume(earlier) => {
+                goes_on.carry(&left, call.id, earlier.asked.ask_id);
+                goes_on.calls.push((call, Way::Resumed, Some(earlier)));
+            }
+            Plan::Leave => {
+                let ask_id = call.asks.as_ref().map_or(call.id, |asks| asks.asked.ask_id);
+                goes_on.carry(&left, call.id, ask_id);
+            }
         }
     }
-    let body = StartBody {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        carried: again.iter().map(|call| call.id).collect(),
-    };
+    for (ask_id, question) in &left.questions {
+        if question.is_kept_open(now) || question.kept_answer(now).is_some() {
+            goes_on.carry(&left, question.raised_by.id, *ask_id);
+        }
+    }
+    mark_start(host, goes_on.carried).await?;
+    for (mut call, way, earlier) in goes_on.calls {
+        let mut rebuilt = rebuild(host, &mut call).await;
+        rebuilt.asking.earlier = earlier;
+        host.spawn(rebuilt, way);
+    }
+    for question in left.questions.into_values().filter(|question| !question.is_awaited()) {
+        take_back(host, question, now).await;
+    }
+    Ok(found)
+}
+
+impl GoesOn {
+    fn carry(&mut self, left: &LeftBehind, call: InvocationId, ask_id: InvocationId) {
+        self.carried.insert(call);
+        if let Some(question) = left.questions.get(&ask_id) {
+            self.carried.extend(&question.told_by);
+        }
+    }
+}
+
+async fn mark_start(host: &Inner, carried: BTreeSet<InvocationId>) -> Result<(), JournalError> {
+    let body =
+        StartBody { version: env!("CARGO_PKG_VERSION").to_owned(), carried: carried.into_iter().collect() };
     let record = Record {
         kind: RecordKind::HostStarted,
         at: crate::port::now(),
@@ -194,12 +252,34 @@ pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
         request: None,
         body: serde_json::to_string(&body).unwrap_or_default(),
     };
-    host.append(record, Strength::Synced).await?;
-    for mut call in again {
-        let rebuilt = rebuild(host, &mut call).await;
-        host.spawn(rebuilt, Way::Recovered);
+    host.append(record, Strength::Synced).await
+}
+
+/// A question that no call waits for: its answer is kept again, or it is put on the table again.
+async fn take_back(host: &Arc<Inner>, mut question: LeftQuestion, now: Timestamp) {
+    if let Some((answer, until)) = question.kept_answer(now) {
+        let Some(word) = answer.word() else { return };
+        let left = until.duration_since(now).unsigned_abs();
+        let key = Key { principal: answer.principal(), hash: answer.hash };
+        host.questions.keep(Late { key, word, until: tokio::time::Instant::now() + left });
+        return;
     }
-    Ok(found)
+    let recorded = &question.raised_by.call;
+    let can_be_asked = host.approvals != Approvals::Nobody && recorded.parent.is_none() && !recorded.redacted;
+    let Some(asks) = question.raised_by.asks.take() else { return };
+    if !question.is_kept_open(now) || !can_be_asked {
+        return;
+    }
+    let mut call = rebuild(host, &mut question.raised_by).await;
+    call.asking.earlier = Some(Earlier { asked: asks.asked, decision: asks.decision, answer: None });
+    let host = Arc::clone(host);
+    host.clone().track(async move {
+        tokio::select! {
+            biased;
+            () = host.closing().cancelled() => {}
+            () = rehearse(&host, &mut call) => permitting::ask_again(&host, &call),
+        }
+    });
 }
 
 async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {

@@ -9,15 +9,18 @@ use toolpost_model::{CallContext, Stage, ToolCall};
 
 use super::{
     Step, Way, lost_its_way, nested,
-    permitting::effects,
+    permitting::{self, effects},
     prepare::{accept, owes_acknowledgement},
+    siblings,
     waiting::{out_of_patience, time_left},
 };
 use crate::{
+    catalog::Entry,
     flow::{
-        execution::{self, Finished},
-        invocation::{Call, CancelReason, OnRecord},
+        execution::{self, Attempt, Finished, MOST_RETRIES},
+        invocation::{Call, CancelReason, OnRecord, micros},
         result::{self, Ending},
+        scheduling::{Bound, Bounded, Permit, QueueFull, Wanted},
     },
     host::Inner,
     record::{
@@ -27,19 +30,34 @@ use crate::{
 };
 
 /// A call that ends within this time is acknowledged by its end.
-const QUICK: Duration = Duration::from_millis(2);
+pub(super) const QUICK: Duration = Duration::from_millis(2);
 
 /// A decision is made again when the facts changed while the call waited, but not for ever.
 const MAX_DECISIONS: usize = 3;
 
-/// Waits for a slot and for the resources.
+/// Waits for the calls of its batch, then for a slot and for the resources.
 pub(super) async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
-    let Some(effects) = call.effects.clone() else {
+    let began = Instant::now();
+    if let Err(ending) = siblings::await_turn(host, call, way).await {
+        call.queued += began.elapsed();
+        return Step::End(ending);
+    }
+    let (Some(effects), Some(resolved)) = (call.effects.clone(), &call.resolved) else {
         return lost_its_way();
     };
-    let (began, live, session) = (Instant::now(), Arc::clone(&call.live), Arc::clone(&call.session));
-    let parent = call.parent.clone();
-    let admission = host.scheduler.admit(session.id(), &effects, parent.as_ref(), || live.say_queued());
+    let (live, session, parent) = (Arc::clone(&call.live), Arc::clone(&call.session), call.parent.clone());
+    if effects.unscheduled {
+        return take_turn(call, host.scheduler.hold(session.id()));
+    }
+    let wanted = Wanted {
+        call: live.id,
+        session: session.id(),
+        effects: &effects,
+        alone: resolved.entry.settings.exclusive.unwrap_or(!effects.concurrency_safe),
+        parent: parent.as_ref(),
+        bounds: bounds(host, &resolved.entry),
+    };
+    let admission = host.scheduler.admit(wanted, || live.say_queued());
     let mut admission = std::pin::pin!(admission);
     let admitted = loop {
         let owes = owes_acknowledgement(call, way);
@@ -59,6 +77,10 @@ pub(super) async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
         }
     };
     call.queued += began.elapsed();
+    take_turn(call, admitted)
+}
+
+fn take_turn(call: &mut Call, admitted: Result<Permit, QueueFull>) -> Step {
     match admitted {
         Ok(permit) => {
             call.permit = Some(permit);
@@ -66,6 +88,15 @@ pub(super) async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
         }
         Err(full) => Step::End(result::queue_full(&full)),
     }
+}
+
+/// The limits that the operator set for the tool and for its source. Of neither can nothing run.
+fn bounds(host: &Inner, entry: &Entry) -> Vec<Bound> {
+    let tool = entry.settings.concurrency.map(|most| (Bounded::Tool(entry.id().clone()), most));
+    let built_in = || host.source_limits.get(entry.source.0).copied().flatten();
+    let source = entry.source_concurrency.or_else(built_in);
+    let source = source.map(|most| (Bounded::Source(entry.source), most));
+    tool.into_iter().chain(source).map(|(on, most)| Bound { on, most: most.max(1) }).collect()
 }
 
 /// Runs the tool. The only place that does.
@@ -83,13 +114,17 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
     if way == Way::Recovered && !effects.is_harmless() {
         return Step::End(result::restarted("it had not started, and its caller is gone"));
     }
-    let interface = &resolved.entry.declaration().interface;
     let limit = match time_left(host, call, &resolved.entry) {
         Ok(limit) => limit,
         Err(ending) => return Step::End(ending),
     };
+    let execution = &resolved.entry.declaration().interface.execution;
+    let (support, interrupt) = (execution.cancel, execution.interrupt);
+    let retries = if effects.may_run_again() { execution.retries.min(MOST_RETRIES) } else { 0 };
     let (entry, source, input) = (Arc::clone(&resolved.entry), Arc::clone(&resolved.source), input.clone());
-    let support = interface.execution.cancel;
+    if let Some(Err(reason)) = call.member.as_ref().map(|member| member.begin(interrupt)) {
+        return Step::End(result::canceled_before_start(reason));
+    }
     if !effects.is_harmless() && call.on_record != OnRecord::Started {
         let record = rendering::record(call, RecordKind::Started, None);
         if let Err(error) = host.append(record, Strength::Synced).await {
@@ -98,25 +133,21 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
         call.on_record = OnRecord::Started;
         call.live.accepted();
     }
+    permitting::spend(call);
     let (began, live) = (Instant::now(), Arc::clone(&call.live));
     let context = CallContext::new(Arc::new(nested::Port::of(host, call, &effects, began + limit)));
-    let work = source.execute(entry.id(), ToolCall { input, context });
-    let mut work = std::pin::pin!(execution::supervise(work, began + limit, live.token(), support));
-    let finished = if owes_acknowledgement(call, way) {
-        match tokio::time::timeout(QUICK, &mut work).await {
+    let finished = loop {
+        let work = source.execute(entry.id(), ToolCall { input: input.clone(), context: context.clone() });
+        let work = execution::supervise(work, began + limit, live.token(), support);
+        let finished = match acknowledged(host, call, way, work).await {
             Ok(finished) => finished,
-            Err(_) => {
-                // The work goes on whatever becomes of the record: it changes nothing.
-                let accepted = accept(host, call);
-                let (accepted, finished) = tokio::join!(accepted, &mut work);
-                if let Err(ending) = accepted {
-                    return Step::End(ending);
-                }
-                finished
-            }
+            Err(ending) => return Step::End(ending),
+        };
+        match again(host, call, way, finished, retries, began + limit).await {
+            Ok(Again::Try) => {}
+            Ok(Again::Stop(finished)) => break finished,
+            Err(ending) => return Step::End(ending),
         }
-    } else {
-        work.await
     };
     call.executed = began.elapsed();
     call.permit = None;
@@ -131,6 +162,65 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
         }
         Finished::Canceled { said } => result::stopped(result::canceled_while_running(reason, safe), said),
     })
+}
+
+/// Waits for the work, and puts the call on record meanwhile where somebody waits to hear that it was taken.
+async fn acknowledged(
+    host: &Inner,
+    call: &mut Call,
+    way: Way,
+    work: impl Future<Output = Finished>,
+) -> Result<Finished, Ending> {
+    if !owes_acknowledgement(call, way) {
+        return Ok(work.await);
+    }
+    let mut work = std::pin::pin!(work);
+    match tokio::time::timeout(QUICK, &mut work).await {
+        Ok(finished) => Ok(finished),
+        Err(_) => {
+            // The work goes on whatever becomes of the record: it changes nothing.
+            let (accepted, finished) = tokio::join!(accept(host, call), &mut work);
+            accepted.map(|()| finished)
+        }
+    }
+}
+
+/// What follows a try.
+enum Again {
+    Try,
+    Stop(Finished),
+}
+
+/// Tries again after a failure that may pass, as often as the tool or the operator says and as long as there is time.
+/// The call keeps its slot and its resources meanwhile: what was decided on is still what is there.
+async fn again(
+    host: &Inner,
+    call: &mut Call,
+    way: Way,
+    finished: Finished,
+    retries: u32,
+    deadline: Instant,
+) -> Result<Again, Ending> {
+    let failure = match finished {
+        Finished::Returned(Err(failure)) if result::may_pass(&failure) => failure,
+        other => return Ok(Again::Stop(other)),
+    };
+    let tries = u32::try_from(call.attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
+    let pause = execution::pause_after(tries, call.live.id);
+    if tries > retries || Instant::now() + pause >= deadline {
+        return Ok(Again::Stop(Finished::Returned(Err(failure))));
+    }
+    let error = call.live.redactor().text(&failure.message).into_owned();
+    call.live.say(format!("try {tries} failed, trying again in {} ms: {error}", pause.as_millis()));
+    call.attempts.push(Attempt { at_us: micros(call.live.began.elapsed()), class: failure.class, error });
+    if owes_acknowledgement(call, way) {
+        accept(host, call).await?;
+    }
+    tokio::select! {
+        biased;
+        () = call.live.token().cancelled() => Ok(Again::Stop(Finished::Canceled { said: Some(failure) })),
+        () = tokio::time::sleep(pause) => Ok(Again::Try),
+    }
 }
 
 /// The facts changed while the call waited: what was decided no longer stands.

@@ -1,6 +1,7 @@
 //! Layer 4: what the agent asked for, and everything known of it on its way.
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -20,9 +21,11 @@ use crate::{
     call::{Answer, OnDrop},
     catalog::Entry,
     flow::{
+        approval::Asking,
+        execution::Attempt,
         hooks::{InputMutation, OutputMutation},
         result::Ending,
-        scheduling::Permit,
+        scheduling::{Permit, batch::Member},
     },
     record::{
         journal::RequestKey,
@@ -162,17 +165,25 @@ pub enum CancelReason {
     SessionClosed,
     /// The call that made it was stopped.
     ParentStopped,
+    /// Another call of its batch failed.
+    SiblingFailed {
+        /// The place of that call.
+        place: u32,
+    },
 }
 
 impl CancelReason {
-    pub(crate) fn explain(self) -> &'static str {
-        match self {
+    pub(crate) fn explain(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Requested => "it was canceled on request",
             Self::CallerGone => "the caller went away",
             Self::Shutdown => "the host is shutting down",
             Self::SessionClosed => "its session was closed",
             Self::ParentStopped => "the call that made it was stopped",
-        }
+            Self::SiblingFailed { place } => {
+                return Cow::Owned(format!("call {place} of its batch did not succeed"));
+            }
+        })
     }
 }
 
@@ -197,6 +208,8 @@ pub(crate) struct LiveCall {
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<Vec<String>>,
     accepted: SetOnce<()>,
+    /// How many wait for its answer.
+    awaited: AtomicU64,
     over: SetOnce<()>,
 }
 
@@ -219,6 +232,7 @@ impl LiveCall {
             redactor,
             secrets: Mutex::default(),
             accepted: SetOnce::new(),
+            awaited: AtomicU64::new(0),
             over: SetOnce::new(),
         }
     }
@@ -240,6 +254,22 @@ impl LiveCall {
         self.listener.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Somebody waits for the answer from now on.
+    pub(crate) fn await_answer(&self) {
+        self.awaited.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// And no longer does.
+    pub(crate) fn stop_awaiting(&self) {
+        self.awaited.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether anybody would hear its answer now.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let listened_to = self.listener.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        listened_to || self.awaited.load(Ordering::SeqCst) > 0
+    }
+
     pub(crate) async fn wait_accepted(&self) {
         self.accepted.wait().await;
     }
@@ -254,9 +284,12 @@ impl LiveCall {
     }
 
     pub(crate) fn say_queued(&self) {
-        self.emit(EventBody::Status {
-            message: "waiting for a free slot or for another call to finish".to_owned(),
-        });
+        self.say("waiting for a free slot or for another call to finish");
+    }
+
+    /// Says what the host is doing with the call.
+    pub(crate) fn say(&self, message: impl Into<String>) {
+        self.emit(EventBody::Status { message: message.into() });
     }
 
     pub(crate) fn host_redactor(&self) -> &dyn Redactor {
@@ -359,6 +392,7 @@ pub(crate) struct Inputs {
 }
 
 /// The tool a call was resolved to.
+#[derive(Clone)]
 pub(crate) struct Resolved {
     pub(crate) surface: SurfaceId,
     pub(crate) entry: Arc<Entry>,
@@ -413,10 +447,19 @@ pub(crate) struct Call {
     pub(crate) resolved: Option<Resolved>,
     pub(crate) effects: Option<Effects>,
     pub(crate) decision: Option<Decision>,
+    /// The questions it raised, and the yes it goes on with.
+    pub(crate) asking: Asking,
     pub(crate) hooks: Hooked,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
     pub(crate) on_record: OnRecord,
+    /// Its place in a batch, as its caller gave it.
+    pub(crate) place: Option<BatchPlace>,
+    /// That place, once it was taken.
+    pub(crate) member: Option<Member>,
+    pub(crate) background: bool,
+    /// Tries of the tool that failed and were followed by another.
+    pub(crate) attempts: Vec<Attempt>,
     pub(crate) queued: Duration,
     pub(crate) executed: Duration,
 }
@@ -445,10 +488,15 @@ impl Call {
             resolved: None,
             effects: None,
             decision: None,
+            asking: Asking::default(),
             hooks: Hooked::default(),
             permit: None,
             ending: None,
             on_record: OnRecord::Nothing,
+            place: request.batch,
+            member: None,
+            background: request.background,
+            attempts: Vec::new(),
             queued: Duration::ZERO,
             executed: Duration::ZERO,
         }

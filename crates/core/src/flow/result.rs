@@ -236,11 +236,24 @@ fn check_promise(call: &Call, output: &ToolOutput) {
     }
 }
 
+/// Whether a tool's failure may pass by itself: what it needs did not answer, or was too busy.
+pub(crate) fn may_pass(failure: &ToolFailure) -> bool {
+    use toolpost_model::ErrorClass;
+    matches!(failure.class, ErrorClass::DependencyUnavailable | ErrorClass::RateLimited)
+}
+
 /// A tool's own failure as an ending.
 pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending {
     let shown = Shown::of(&mut failure);
     let untouched = failure.untouched.unwrap_or_else(|| effects.may_run_again());
     let arguments = matches!(failure.class, ErrorClass::InvalidArguments | ErrorClass::SandboxViolation);
+    let recoverability = if untouched && may_pass(&failure) {
+        Recoverability::Retry
+    } else if arguments || untouched {
+        Recoverability::ChangeCall
+    } else {
+        Recoverability::Never
+    };
     let outcome = if failure.class == ErrorClass::Canceled {
         Outcome::Canceled
     } else if failure.class == ErrorClass::Timeout {
@@ -254,11 +267,7 @@ pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending
         code: failure.code.unwrap_or_else(|| failure.class.as_str().into()),
         message: failure.message,
         hint: failure.hint,
-        recoverability: if arguments || untouched {
-            Recoverability::ChangeCall
-        } else {
-            Recoverability::Never
-        },
+        recoverability,
         retry: RetryGuidance { change_arguments: arguments, safe: untouched, ..RetryGuidance::SAFE },
         details: failure.details,
     };

@@ -5,11 +5,12 @@ use std::{collections::HashMap, sync::Arc};
 use arc_swap::ArcSwap;
 use toolpost_model::{Source, SourceFeed, SourceNotice, Tool, ToolSet};
 
-use super::{Host, Inner, Limits, State};
+use super::{Host, Inner, Limits, PolicyHolder, State, approvals};
 use crate::{
     call::recovery,
     catalog::{Catalog, OperatorSettings, ToolSettings},
     flow::{
+        approval::{Approvals, MemoryRules, Questions, RememberedRule, RuleStore},
         hooks::Hook,
         permission::{Policy, PolicyEngine},
         scheduling::Scheduler,
@@ -31,6 +32,8 @@ pub struct HostBuilder {
     settings: Box<dyn OperatorSettings>,
     source_limits: HashMap<String, usize>,
     require_shown: bool,
+    approvals: Approvals,
+    rules: Arc<dyn RuleStore>,
 }
 
 /// Why a host cannot start.
@@ -53,6 +56,8 @@ impl HostBuilder {
             settings: Box::new(HashMap::<String, ToolSettings>::new()),
             source_limits: HashMap::new(),
             require_shown: true,
+            approvals: Approvals::Nobody,
+            rules: Arc::new(MemoryRules::default()),
         }
     }
 
@@ -132,27 +137,47 @@ impl HostBuilder {
         self
     }
 
+    /// Whether a person can be asked.
+    #[must_use]
+    pub fn approvals(mut self, approvals: Approvals) -> Self {
+        self.approvals = approvals;
+        self
+    }
+
+    /// Where rules are kept that a person wanted to be remembered.
+    #[must_use]
+    pub fn rule_store(mut self, store: Arc<dyn RuleStore>) -> Self {
+        self.rules = store;
+        self
+    }
+
     /// Lists the sources, ends what the last host left open, and starts.
     pub async fn build(self) -> Result<Host, HostError> {
         let (empty, _) = Catalog::build(Vec::new(), &HashMap::new());
+        let (remembered, rules_problem) = remembered(&self.rules).await;
         let limit_of = |source: &Arc<dyn Source>| self.source_limits.get(source.name()).copied();
         let inner = Arc::new(Inner {
             source_limits: self.sources.iter().map(limit_of).collect(),
             scheduler: Scheduler::new(self.limits.scheduler),
             sources: self.sources,
-            policy: self.policy,
+            policy: PolicyHolder::new(self.policy, remembered),
+            approvals: self.approvals,
+            questions: Questions::new(self.limits.approvals),
+            rules: self.rules,
             hooks: self.hooks,
             journal: self.journal,
             redactor: self.redactor,
             limits: self.limits,
             require_shown: self.require_shown,
-            settings: self.settings,
+            settings: ArcSwap::from_pointee(self.settings),
+            refreshing: Default::default(),
             state: State {
                 catalog: ArcSwap::from_pointee(empty),
                 generation: 0.into(),
                 changes: Default::default(),
                 unheard: Default::default(),
                 notices: Default::default(),
+                rules_problem,
                 surfaces: Default::default(),
                 sessions: Default::default(),
                 running: Default::default(),
@@ -165,9 +190,25 @@ impl HostBuilder {
         });
         connect(&inner);
         inner.refresh().await;
+        tokio::spawn(approvals::watch_the_clock(Arc::downgrade(&inner), inner.state.closing.clone()));
         recovery::recover(&inner).await?;
         Ok(Host { inner })
     }
+}
+
+/// The rules that approvals left behind. Where they cannot be read, none counts: all of them allow something.
+async fn remembered(store: &Arc<dyn RuleStore>) -> (Vec<RememberedRule>, Option<String>) {
+    let store = Arc::clone(store);
+    let loaded = match approvals::blocking(move || store.load()).await {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            tracing::error!(%error, "nothing that was remembered from approvals counts");
+            return (Vec::new(), Some(error.to_string()));
+        }
+    };
+    let now = crate::port::now();
+    let unread = loaded.iter().find_map(|kept| Some(format!("`{}`: {}", kept.rule, kept.to_rule().err()?)));
+    (loaded.into_iter().filter(|kept| now < kept.expires && kept.to_rule().is_ok()).collect(), unread)
 }
 
 /// Listens to the sources. The task holds the host weakly: a dropped host is really gone.

@@ -14,13 +14,14 @@ use toolpost_model::{BoxFuture, InvocationId, ModelInput, Outcome, RequestId, Se
 
 use super::{Host, Inner, lock};
 use crate::{
-    call::{Answer, CallHandle, Way, drive, explain, rehearse},
+    call::{Answer, CallHandle, Way, drive, explain, rehearse, siblings},
     flow::{
         invocation::{Call, CallRequest, CancelReason, LiveCall},
         result::{self, Ending},
+        scheduling::batch::Member,
     },
     record::{
-        journal::{JournalError, RequestKey, StoredRecord},
+        journal::{JournalError, RecordKind, RequestKey, StoredRecord},
         rendering::RecordedWay,
     },
     session::{Claimed, Session, UnderWay},
@@ -57,24 +58,43 @@ impl Inner {
         let (tell, answer) = oneshot::channel();
         let work = self.work(call, way, shared);
         self.state.tasks.spawn(async move {
+            let (answer, member) = work.await;
             // The caller may be gone; the answer is on record.
-            let _ = tell.send(work.await);
+            let _ = tell.send(answer);
+            drop(member);
         });
         answer
     }
 
-    /// A call from its first stage to its last, known to the host as running meanwhile.
+    /// Runs work of the host's own that a shutdown waits for.
+    pub(crate) fn track(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.state.tasks.spawn(work);
+    }
+
+    /// A call from its first stage to its last, known to the host as running meanwhile. The place in a batch that comes
+    /// with the answer is dropped once that is given out.
     fn work(
         self: &Arc<Self>,
         call: Call,
         way: Way,
         shared: Option<Shared>,
-    ) -> impl Future<Output = Arc<Answer>> + Send + 'static {
+    ) -> impl Future<Output = (Arc<Answer>, Option<Member>)> + Send + 'static {
         // A call is a large value; boxed, it is not moved with every future around it.
         let (host, mut call) = (Arc::clone(self), Box::new(call));
         let running = Running::begin(&host, &call);
+        match siblings::join(&call) {
+            Ok(member) => call.member = member,
+            Err(ending) => {
+                call.ending = Some(ending);
+                call.stage = Stage::Map;
+            }
+        }
         async move {
             let answer = drive(&host, &mut call, way).await;
+            let member = call.member.take();
+            if let Some(member) = &member {
+                siblings::await_order(&call, member, &answer).await;
+            }
             if let Some(shared) = &shared {
                 shared.send_replace(Some(Arc::clone(&answer)));
             }
@@ -83,7 +103,7 @@ impl Inner {
             if let Some(listener) = listener {
                 listener.ended(&answer);
             }
-            answer
+            (answer, member)
         }
     }
 
@@ -94,7 +114,9 @@ impl Inner {
         way: Way,
     ) -> impl Future<Output = Arc<Answer>> + Send + 'static {
         let (live, tasks) = (Arc::clone(&call.live), self.state.tasks.clone());
+        live.await_answer();
         let work = self.work(call, way, None);
+        let work = async move { work.await.0 };
         InCallersTask { work: Some(Box::pin(tasks.track_future(work))), live, tasks }
     }
 
@@ -125,7 +147,9 @@ impl Inner {
 
     async fn recorded_end(&self, id: InvocationId) -> Result<Option<RecordedWay>, JournalError> {
         let rows = self.journal.records_of(id).await?;
-        Ok(rows.iter().rev().find_map(|row| serde_json::from_str(&row.record.body).ok()))
+        // The answer to its question may stand behind a call's end, and is not its end.
+        let of_call = rows.iter().rev().filter(|row| row.record.kind != RecordKind::Decided);
+        Ok(of_call.into_iter().find_map(|row| serde_json::from_str(&row.record.body).ok()))
     }
 }
 
@@ -175,6 +199,7 @@ impl Host {
             }
             Ok(Repeat::Conflict) => result::request_conflict(key.id.as_str()),
             Ok(Repeat::Lost) => result::outcome_unknown(),
+            Ok(Repeat::Parked(ask_id)) => result::approval_pending(&request.tool, ask_id),
             Err(error) => result::journal_refuses(&error),
         };
         drop(claim);
@@ -192,8 +217,9 @@ impl Host {
             // The host did not take it that time, so nothing stands in the way of trying again.
             Some(answer) if answer.result().outcome == Outcome::Rejected => Ok(Repeat::First),
             Some(answer) => Ok(Repeat::Of(answer)),
-            // On record without an end and not under way: the end could not be written.
-            None => Ok(Repeat::Lost),
+            // On record without an end and not under way: the end could not be written, unless it waits for an
+            // answer that this host cannot ask for.
+            None => Ok(self.inner.parked(&row).await?.map_or(Repeat::Lost, Repeat::Parked)),
         }
     }
 
@@ -269,7 +295,7 @@ impl Host {
         let live = Arc::new(LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.inner.redactor)));
         let mut call = Call::new(live, request, None);
         rehearse(&self.inner, &mut call).await;
-        explain::explain(call, visibility)
+        explain::explain(&self.inner, call, visibility)
     }
 }
 
@@ -358,6 +384,7 @@ impl Future for InCallersTask {
 impl Drop for InCallersTask {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
+        self.live.stop_awaiting();
         self.live.cancel(CancelReason::CallerGone);
         // Without a runtime there is nothing left to run on: the process is ending.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -379,4 +406,5 @@ enum Repeat {
     Of(Arc<Answer>),
     Conflict,
     Lost,
+    Parked(InvocationId),
 }

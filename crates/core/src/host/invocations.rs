@@ -9,7 +9,10 @@ use toolpost_model::{InvocationId, Principal, Role, SessionId, Stage};
 use super::{Host, Inner, lock};
 use crate::{
     flow::invocation::{CancelReason, LiveCall},
-    record::{journal::JournalError, rendering::RecordedWay},
+    record::{
+        journal::{JournalError, RecordKind},
+        rendering::RecordedWay,
+    },
 };
 
 /// Where a call stands.
@@ -85,17 +88,23 @@ impl Inner {
             }));
         }
         let rows = self.journal.records_of(id).await?;
-        let mut ways =
-            rows.iter().filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
+        // The answer to its question may stand behind a call's end, and is not its end.
+        let of_call = rows.iter().filter(|row| row.record.kind != RecordKind::Decided);
+        let mut ways = of_call.filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
         let Some(mut first) = ways.next() else {
             return Ok(None);
         };
         let Some(call) = first.call.take().filter(|call| sight.shows(&call.principal())) else {
             return Ok(None);
         };
-        let result = ways.next_back().unwrap_or(first).result;
-        let status = if result.is_some() { StatusWord::Ended } else { StatusWord::Unknown };
-        Ok(Some(InvocationView { invocation_id: id, status, tool: Some(call.tool), stage: None, result }))
+        let RecordedWay { result, ask, .. } = ways.next_back().unwrap_or(first);
+        let (status, stage) = match (&result, ask) {
+            (Some(_), _) => (StatusWord::Ended, None),
+            // The host went while it waited for a person's answer, and the next one goes on with it.
+            (None, Some(_)) => (StatusWord::Running, Some(Stage::AwaitApproval)),
+            (None, None) => (StatusWord::Unknown, None),
+        };
+        Ok(Some(InvocationView { invocation_id: id, status, tool: Some(call.tool), stage, result }))
     }
 
     pub(crate) async fn wait(

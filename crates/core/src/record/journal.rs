@@ -23,6 +23,10 @@ pub enum RecordKind {
     SessionClosed,
     /// A call was acknowledged before its end.
     Accepted,
+    /// A call waits for a person's answer.
+    Asked,
+    /// A person answered. May stand behind the end of the call that asked: its caller had stopped waiting.
+    Decided,
     /// A call that may have a side effect begins to run.
     Started,
     /// A call ended.
@@ -31,11 +35,13 @@ pub enum RecordKind {
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::HostStarted,
         Self::SessionOpened,
         Self::SessionClosed,
         Self::Accepted,
+        Self::Asked,
+        Self::Decided,
         Self::Started,
         Self::Ended,
     ];
@@ -47,6 +53,8 @@ impl RecordKind {
             Self::SessionOpened => "session_opened",
             Self::SessionClosed => "session_closed",
             Self::Accepted => "accepted",
+            Self::Asked => "asked",
+            Self::Decided => "decided",
             Self::Started => "started",
             Self::Ended => "ended",
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use aho_corasick::AhoCorasick;
 use serde_json::Value;
-use toolpost_model::{Arguments, Content, EventBody, ToolError, ToolOutput};
+use toolpost_model::{Arguments, Content, Decision, EventBody, ToolError, ToolOutput};
 
 /// What stands where a sensitive argument was.
 pub(crate) const ARGUMENT_MARK: &str = "[redacted:argument]";
@@ -83,6 +83,15 @@ impl CallRedactor<'_> {
                 true
             }
         }
+    }
+
+    /// A decision repeats parts of the call it is about.
+    pub(crate) fn decision(&self, decision: &mut Decision) {
+        self.in_place(&mut decision.reason.text);
+        let more = decision.subject.iter_mut().chain(&mut decision.opaque).chain(&mut decision.operator_hint);
+        more.for_each(|text| {
+            self.in_place(text);
+        });
     }
 
     /// Whether there is anything to take out. Looks only, so that the common case copies nothing.

@@ -1,14 +1,17 @@
 //! How a call is written down: the bodies of journal records, and what recovery and readers get back from them.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolpost_model::{
-    Arguments, Decision, Effects, HookRun, InvocationId, ModelInput, Principal, PrincipalName, Role,
-    SurfaceId, SurfaceRequest, ToolId, Transition,
+    Arguments, BatchPlace, CallHash, Decision, Effects, ErrorClass, HookRun, InvocationId, ModelInput,
+    Principal, PrincipalName, Role, SurfaceId, SurfaceRequest, ToolId, Transition, Verdict,
 };
 
 use crate::{
     flow::{
+        approval::{Approval, Asked, Asking, Kept},
+        execution::Attempt,
         hooks::{InputMutation, OutputMutation},
         invocation::{Call, OnRecord},
     },
@@ -36,6 +39,10 @@ struct CallBody<'a> {
     correlation_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<&'a BatchPlace>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    background: bool,
 }
 
 /// What the host found, decided and did.
@@ -51,8 +58,22 @@ struct WayBody<'a> {
     effects: Option<&'a Effects>,
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<&'a Decision>,
+    /// The question it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ask: Option<Asked>,
+    /// The arguments it asks with, where an earlier record has those it came with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<&'a Arguments>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    redacted: bool,
+    /// The answer it goes on with, or ends with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<ApprovalBody>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     mutations: &'a [InputMutation],
+    /// Tries that failed before the last one.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    attempts: &'a [Attempt],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     hooks: &'a [HookRun],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -61,6 +82,62 @@ struct WayBody<'a> {
     transitions: &'a [Transition],
     #[serde(skip_serializing_if = "EventCounts::is_zero")]
     events: EventCounts,
+}
+
+/// A person's answer, as the records of a call that heard it tell it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ApprovalBody {
+    pub(crate) ask_id: InvocationId,
+    pub(crate) by: PrincipalName,
+    pub(crate) allowed: bool,
+    /// It had been kept for one call, and this is that call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) spent: bool,
+}
+
+impl ApprovalBody {
+    fn of(asking: &Asking, kind: RecordKind) -> Option<Self> {
+        if let Some((no, kept)) = &asking.refusal {
+            let (by, spent) = (no.by.clone(), *kept == Kept::Yes);
+            return Some(Self { ask_id: no.ask_id, by, allowed: false, spent });
+        }
+        let Approval { yes, one_use, spent, .. } = asking.approval.as_ref()?;
+        let spent = one_use.0 && (*spent || kind == RecordKind::Started);
+        Some(Self { ask_id: yes.ask_id, by: yes.by.clone(), allowed: true, spent })
+    }
+}
+
+/// Body of a person's answer. Holds all that is needed to go on with it in another life.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct DecidedBody {
+    pub(crate) ask_id: InvocationId,
+    /// What was asked.
+    pub(crate) hash: CallHash,
+    /// What may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) approves: Option<CallHash>,
+    pub(crate) principal: PrincipalName,
+    pub(crate) role: Role,
+    pub(crate) tool_id: String,
+    pub(crate) verdict: Verdict,
+    /// The arguments that were changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) changed_fields: Vec<String>,
+    /// A sensitive value was taken out of the changed arguments.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) redacted: bool,
+    pub(crate) by: PrincipalName,
+    /// How many calls it was for.
+    pub(crate) waiting: usize,
+    /// Until when it is good for one more call, where it was for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kept_until: Option<Timestamp>,
+    /// The rule it left behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<String>,
+    /// A call of an earlier life goes on with it. Known only while a host starts.
+    #[serde(skip)]
+    pub(crate) is_taken: bool,
 }
 
 #[derive(Serialize)]
@@ -94,6 +171,8 @@ fn call_body(call: &Call) -> CallBody<'_> {
         face: &call.face,
         correlation_id: call.correlation_id.as_deref(),
         timeout_ms: call.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        batch: call.place.as_ref(),
+        background: call.background,
     }
 }
 
@@ -113,16 +192,22 @@ pub(crate) fn written(value: &impl Serialize, expected: usize) -> String {
 /// A record of where the call stands; `result` is the finished result's JSON for its end.
 pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Record {
     let (sent, dropped) = call.live.event_counts();
-    let first = call.on_record == OnRecord::Nothing;
+    let (first, asks) = (call.on_record == OnRecord::Nothing, kind == RecordKind::Asked);
+    let observable = call.inputs.observable.as_ref().map(|input| input.arguments());
     let body = WayBody {
         call: first.then(|| call_body(call)),
         tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id()),
         surface: call.resolved.as_ref().map(|resolved| &resolved.surface),
         effects: call.effects.as_ref(),
         decision: call.decision.as_ref(),
+        ask: call.asking.asked.filter(|_| asks),
+        arguments: observable.filter(|_| asks && !first),
+        redacted: asks && !first && call.inputs.redacted,
+        approval: ApprovalBody::of(&call.asking, kind),
         mutations: &call.inputs.mutations,
         hooks: &call.hooks.runs,
         output_mutations: &call.hooks.output_mutations,
+        attempts: &call.attempts,
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
     };
@@ -148,7 +233,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
 }
 
 /// The first record's account of a call, read back.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct RecordedCall {
     pub(crate) tool: String,
     #[serde(default)]
@@ -164,6 +249,8 @@ pub(crate) struct RecordedCall {
     pub(crate) correlation_id: Option<String>,
     #[serde(default)]
     pub(crate) timeout_ms: Option<u64>,
+    #[serde(default)]
+    pub(crate) batch: Option<BatchPlace>,
 }
 
 impl RecordedCall {
@@ -178,7 +265,33 @@ pub(crate) struct RecordedWay {
     #[serde(default)]
     pub(crate) call: Option<RecordedCall>,
     #[serde(default)]
+    pub(crate) decision: Option<Decision>,
+    #[serde(default)]
+    pub(crate) ask: Option<Asked>,
+    #[serde(default)]
+    pub(crate) arguments: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(crate) redacted: bool,
+    #[serde(default)]
+    pub(crate) approval: Option<ApprovalBody>,
+    #[serde(default)]
     pub(crate) result: Option<Box<RawValue>>,
+}
+
+impl RecordedWay {
+    /// Why it did not succeed, where it ended so.
+    pub(crate) fn error_class(&self) -> Option<ErrorClass> {
+        #[derive(Deserialize)]
+        struct Ended {
+            error: Option<Classed>,
+        }
+        #[derive(Deserialize)]
+        struct Classed {
+            class: ErrorClass,
+        }
+        let ended: Ended = serde_json::from_str(self.result.as_ref()?.get()).ok()?;
+        Some(ended.error?.class)
+    }
 }
 
 /// Body of a host start: the calls from before it that go on.

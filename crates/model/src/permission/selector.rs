@@ -46,15 +46,23 @@ impl ToolPattern {
         &self.0
     }
 
-    /// Whether it names this tool.
+    /// Whether it names this tool: by id, by name, by the form that both have on the wire, or by an alias.
     pub fn matches(&self, id: &ToolId, aliases: &[String]) -> bool {
-        let fits = |name: &str| matches_any(&self.0, name);
-        fits(id.as_str()) || fits(id.name()) || aliases.iter().any(|alias| fits(alias))
+        let fits = |name: &str| self.matches_name(name);
+        fits(id.as_str())
+            || fits(id.name())
+            || fits(&id.wire_form())
+            || aliases.iter().any(|alias| fits(alias))
+    }
+
+    /// Whether it fits one name.
+    pub fn matches_name(&self, name: &str) -> bool {
+        matches_any(&self.0, name)
     }
 }
 
 /// Whether `text` fits a pattern in which `*` stands for any characters.
-pub(super) fn matches_any(pattern: &str, text: &str) -> bool {
+pub fn matches_any(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(first) = pieces.next() else { return text.is_empty() };
     let Some(mut rest) = text.strip_prefix(first) else { return false };
@@ -304,6 +312,10 @@ mod tests {
             ("mcp.*.get_*", "mcp.github.get_issue", true),
             ("mcp.**", "mcp.github.get_issue", true),
             ("mcp.*.get_*", "mcp.github.put_issue", false),
+            ("github__get_issue", "github.get_issue", true),
+            ("github__*", "github.get_issue", true),
+            ("git__*", "github.get_issue", false),
+            ("Read_File", "files.read_file", false),
         ] {
             assert_eq!(names(pattern, tool), expected, "{pattern} on {tool}");
         }

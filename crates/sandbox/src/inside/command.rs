@@ -91,7 +91,8 @@ fn prepare(order: &Order, built: &Built, stdin: Option<OwnedFd>) -> Result<Appli
     sys::close_from_on_execute(3).map_err(at("close descriptors"))?;
     let found = confine(order)?;
     let applied = report::applied(order, built, &found);
-    if order.required && !applied.missing.is_empty() {
+    let unguarded = order.guards_required && !report::guards_hold(order, &found);
+    if unguarded || (order.required && !applied.missing.is_empty()) {
         return Err(Failure::Incomplete { applied: Box::new(applied) });
     }
     Ok(applied)

@@ -92,6 +92,13 @@ fn memory(order: &Order, built: &Built) -> Option<SandboxLimit> {
     }
 }
 
+/// Whether everything that is to be protected or masked is. With namespaces nothing would run otherwise.
+pub(super) fn guards_hold(order: &Order, found: &Found) -> bool {
+    let writes = order.roots.iter().any(|root| root.writable);
+    let fenced = found.landlock.is_some() && found.readable_secrets == 0;
+    is_isolated(order) || (fenced && (!writes || order.protected.is_empty()))
+}
+
 fn missing(order: &Order, built: &Built, found: &Found) -> Vec<String> {
     if order.profile == SandboxProfile::None {
         return Vec::new();

@@ -22,7 +22,7 @@ use crate::sys::{self, Depth};
 
 /// Directories at the top of a system that programs live in. `var` is not among them: services keep their data
 /// there, and as root the command would own it.
-pub(super) const SYSTEM: &[&str] =
+pub(crate) const SYSTEM: &[&str] =
     &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu"];
 
 /// Single places that programs need beside them, mostly targets of links from `/etc`.

@@ -81,6 +81,7 @@ pub(super) fn write(
         system_secrets: secrets.to_vec(),
         limits: confines.limits,
         required: confines.required,
+        guards_required: confines.guards_required,
         stdin_comes: pass.is_some(),
         counting: Counting::default(),
         scratch: scratch.as_ref().map(|scratch| scratch.path().to_owned().into()),

@@ -15,7 +15,7 @@ use toolpost_a2e::{
 use toolpost_core::{
     Acknowledged, Answer, CallHandle, CallRequest, Heard, Listener, Standing, ToolFilter, Wants,
 };
-use toolpost_model::{BoxFuture, ErrorClass, Event, ModelInput, RequestId};
+use toolpost_model::{BoxFuture, ErrorClass, Event, InvocationId, ModelInput, RequestId};
 use uuid::Uuid;
 
 use super::{
@@ -137,14 +137,16 @@ async fn start(
     id: String,
     request: ToolCallRequest,
 ) -> Result<Handled, ErrorMessage> {
-    let conversation = &peer.conversation;
+    let (conversation, background) = (&peer.conversation, request.background);
     let listener = Arc::new(CallListener::new(conversation, key, &id, &request));
     let mut call = CallRequest::new(Arc::clone(&peer.session), request.tool_name, request.arguments);
     call.face = conversation.transport.face();
     call.request_id = (!id.is_empty()).then(|| RequestId::new(id.as_str()));
     call.correlation_id = Some(request.correlation_id).filter(|given| !given.is_empty());
     call.timeout = Some(request.timeout);
-    call.patience = Some(request.timeout);
+    call.patience = (!request.background).then_some(request.timeout);
+    call.batch = request.batch;
+    call.background = request.background;
     call.listener = Some(Arc::clone(&listener) as Arc<dyn Listener>);
     let told_early = conversation.transport == Transport::Http;
     if told_early {
@@ -152,7 +154,13 @@ async fn start(
     }
     let mut handle = peer.host().start(call).await;
     match handle.standing() {
-        Standing::UnderWay | Standing::Backgrounded => {
+        Standing::Backgrounded => {
+            handle.accepted().await;
+            listener.goes_on(handle.invocation_id());
+        }
+        // A repeat of one in the background is told the same again.
+        Standing::Joined if background => listener.goes_on(handle.invocation_id()),
+        Standing::UnderWay => {
             // Whoever reads the stream next gets the answer, so nobody leaving ends the call.
             handle.detach();
             if told_early {
@@ -200,6 +208,7 @@ pub(super) struct CallListener {
     req_id: String,
     tool: String,
     streaming: bool,
+    background: bool,
     collected: Option<Mutex<Collected>>,
     asked: Option<Asked>,
     /// Whether there was an end to hear, or nobody is to hear of it.
@@ -225,10 +234,20 @@ impl CallListener {
             req_id: id.to_owned(),
             tool: request.tool_name.clone(),
             streaming: request.streaming,
+            background: request.background,
             collected: request.collect_events.then(Mutex::default),
             asked: Asked::now(conversation, id.to_owned(), request.correlation_id.clone(), bytes),
             is_told: AtomicBool::new(false),
         }
+    }
+
+    /// The call goes on in the background, which is its caller's answer.
+    fn goes_on(&self, call: InvocationId) {
+        self.is_told.store(true, Ordering::Relaxed);
+        let response = projection::backgrounded(&self.req_id, &self.tool, call);
+        let message = Message::new(Body::ToolCallResponse(response));
+        // Where not even this can be said, its caller has thousands of other things to read.
+        let _ = self.conversation.outbox.push_reply(&self.key, message);
     }
 
     /// Another message tells the caller what became of its request.
@@ -240,8 +259,17 @@ impl CallListener {
     /// For a call that an earlier host began: its caller hears the end.
     pub(super) fn of_earlier(conversation: &Arc<Conversation>, req_id: String, tool: String) -> Self {
         let (conversation, key) = (Arc::clone(conversation), req_id.clone());
-        let is_told = AtomicBool::new(false);
-        Self { conversation, key, req_id, tool, streaming: false, collected: None, asked: None, is_told }
+        Self {
+            conversation,
+            key,
+            req_id,
+            tool,
+            streaming: false,
+            background: false,
+            collected: None,
+            asked: None,
+            is_told: AtomicBool::new(false),
+        }
     }
 
     /// Hears the end of a call that began without it.
@@ -252,7 +280,8 @@ impl CallListener {
 
 impl Listener for CallListener {
     fn wants(&self) -> Wants {
-        if self.streaming || self.collected.is_some() { Wants::ToolEvents } else { Wants::Nothing }
+        let wanted = (self.streaming || self.collected.is_some()) && !self.background;
+        if wanted { Wants::ToolEvents } else { Wants::Nothing }
     }
 
     fn hear(&self, event: Event) -> Heard {
@@ -275,7 +304,10 @@ impl Listener for CallListener {
         if let Some(asked) = &self.asked {
             asked.answered(&self.conversation, &self.tool, answer);
         }
-        self.is_told.store(true, Ordering::Relaxed);
+        // In the background the caller was answered before, and asks for the end by the call's id.
+        if self.is_told.swap(true, Ordering::Relaxed) {
+            return;
+        }
         self.conversation.outbox.push_answer(AnsweredCall {
             key: self.key.clone(),
             req_id: self.req_id.clone(),

@@ -146,6 +146,7 @@ pub(super) fn children(
         readable: sandbox.readable.clone(),
         environment: ChildEnvironment::new(&host, &sandbox.environment, &writable),
         masked: data_dir.map(|data| data.path().to_owned()).into_iter().collect(),
+        lifetime: sandbox.lifetime,
     }
 }
 

@@ -7,14 +7,15 @@ use axum::{
     body::{Body, Bytes},
     extract::{Query, Request, State, rejection::QueryRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use serde::Deserialize;
+use serde_json::json;
 use tokio::sync::mpsc;
-use toolpost_core::{Acknowledged, Answer, CallRequest, Explanation};
-use toolpost_model::{ErrorClass, ModelInput, Outcome, RequestId};
+use toolpost_core::{Acknowledged, Answer, CallHandle, CallRequest, Explanation, Standing};
+use toolpost_model::{BatchPlace, ErrorClass, ModelInput, Outcome, RequestId};
 
-use super::{Named, Problem, Shared, gate::Face, read_body, session_of, stream};
+use super::{Named, Problem, Shared, accepts_events, gate::Face, read_body, session_of, stream};
 
 /// Events a slow reader may fall behind before it loses some.
 const EVENT_BUFFER: usize = 256;
@@ -29,6 +30,13 @@ pub(super) struct CallQuery {
     /// The deadline the caller wishes for, in seconds.
     timeout: Option<f64>,
     correlation_id: Option<String>,
+    /// How long the caller waits for a free slot or for somebody's approval, in seconds.
+    patience: Option<f64>,
+    /// The call's place among the calls of one turn, as JSON: the body is the arguments.
+    batch: Option<String>,
+    /// Answer at once and let the call go on.
+    #[serde(default)]
+    background: bool,
 }
 
 type CallQueryResult = Result<Query<CallQuery>, QueryRejection>;
@@ -44,6 +52,9 @@ pub(super) async fn call(
     call.request_id = idempotency_key(&head.headers)?;
     // A caller that can repeat its request will come back for the answer; one that cannot is gone for good.
     let can_repeat = call.request_id.is_some();
+    if call.background {
+        return Ok(in_background(shared.host.start(call).await).await);
+    }
     if !accepts_events(&head.headers) {
         if !can_repeat {
             return Ok(respond(&shared.host.call(call).await));
@@ -62,6 +73,16 @@ pub(super) async fn call(
     }
     handle.accepted().await;
     Ok(stream::respond(handle, events))
+}
+
+/// The id of a call that goes on, once it is on record; its end, where that has come already.
+async fn in_background(handle: CallHandle) -> Response {
+    if let Standing::Over(answer) = handle.standing() {
+        return respond(answer);
+    }
+    handle.accepted().await;
+    let told = json!({ "invocation_id": handle.invocation_id(), "status": "backgrounded" });
+    (StatusCode::ACCEPTED, Json(told)).into_response()
 }
 
 /// `POST /tools/{name}/explain`: what would happen, without it happening.
@@ -90,7 +111,10 @@ async fn read_request(
     let mut call = CallRequest::new(session, tool, input);
     call.face = head.extensions.get::<Face>().map_or("http", |face| face.0);
     call.correlation_id = query.correlation_id;
-    call.timeout = query.timeout.map(seconds).transpose()?;
+    call.timeout = query.timeout.map(|given| seconds("timeout", given)).transpose()?;
+    call.patience = query.patience.map(|given| seconds("patience", given)).transpose()?;
+    call.batch = query.batch.as_deref().map(place_in_batch).transpose()?;
+    call.background = query.background;
     Ok(call)
 }
 
@@ -110,12 +134,20 @@ async fn arguments(headers: &HeaderMap, body: Body, limit: usize) -> Result<Mode
     Ok(ModelInput::text(text))
 }
 
-fn seconds(given: f64) -> Result<Duration, Problem> {
+fn place_in_batch(text: &str) -> Result<BatchPlace, Problem> {
+    let hint = r#"such as {"id":"turn-1","index":1,"depends_on":[0]}"#;
+    serde_json::from_str(text).map_err(|error| {
+        Problem::bad_request("bad_batch", format!("`batch` cannot be read: {error}")).hint(hint)
+    })
+}
+
+pub(super) fn seconds(name: &str, given: f64) -> Result<Duration, Problem> {
     Duration::try_from_secs_f64(given)
         .ok()
         .filter(|time| !time.is_zero() && *time <= LONGEST_TIMEOUT)
         .ok_or_else(|| {
-            Problem::bad_request("bad_timeout", "`timeout` must be seconds over 0 and at most a day")
+            let code = if name == "timeout" { "bad_timeout" } else { "bad_patience" };
+            Problem::bad_request(code, format!("`{name}` must be seconds over 0 and at most a day"))
         })
 }
 
@@ -128,11 +160,6 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>, Problem> {
             format!("`Idempotency-Key` must be 1 to {MAX_KEY} printable characters"),
         )),
     }
-}
-
-fn accepts_events(headers: &HeaderMap) -> bool {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    accept.split(',').any(|part| part.trim().starts_with("text/event-stream"))
 }
 
 /// The answer's own bytes, with a status for callers that look no further.

@@ -1,11 +1,17 @@
 //! `GET /invocations/{id}` and `POST /invocations/{id}/cancel`.
 
-use axum::{Extension, Json, extract::State};
+use std::time::Duration;
+
+use axum::{
+    Extension, Json,
+    extract::{Query, State, rejection::QueryRejection},
+};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use toolpost_core::InvocationView;
 use toolpost_model::{InvocationId, Principal};
 
-use super::{Named, Problem, Shared};
+use super::{Named, Problem, Shared, calls::seconds};
 
 fn parse(id: &str) -> Result<InvocationId, Problem> {
     id.parse().map_err(|_| {
@@ -17,14 +23,27 @@ fn unknown(id: InvocationId) -> Problem {
     Problem::not_found("unknown_invocation", format!("no invocation `{id}` is known to this caller"))
 }
 
+/// Proxies take a longer silence for death.
+const LONGEST_WAIT: Duration = Duration::from_secs(50);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ShowQuery {
+    /// How long to wait for its end, in seconds.
+    wait: Option<f64>,
+}
+
 /// Where a call stands, and its result once it has ended.
 pub(super) async fn show(
     State(shared): State<Shared>,
     Extension(principal): Extension<Principal>,
     Named(id): Named,
+    query: Result<Query<ShowQuery>, QueryRejection>,
 ) -> Result<Json<InvocationView>, Problem> {
     let id = parse(&id)?;
-    shared.host.invocation(id, &principal).await?.map(Json).ok_or_else(|| unknown(id))
+    let Query(query) = query.map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
+    let wait = query.wait.map(|given| seconds("wait", given)).transpose()?.unwrap_or_default();
+    shared.host.wait(id, &principal, wait.min(LONGEST_WAIT)).await?.map(Json).ok_or_else(|| unknown(id))
 }
 
 /// Tells a call to stop. The call's own answer says what came of it.

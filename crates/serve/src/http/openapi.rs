@@ -3,7 +3,7 @@
 use axum::Json;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
-use toolpost_model::{Decision, Effects, SurfaceRequest, ToolResult};
+use toolpost_model::{BatchPlace, Decision, Effects, SurfaceRequest, ToolResult, Verdict};
 
 pub(super) async fn serve() -> Json<Value> {
     Json(document())
@@ -74,13 +74,14 @@ fn with_problems(mut responses: Value) -> Value {
 fn call_responses() -> Value {
     let mut ok = answer("The tool ran; `outcome` says what came of it.", "ToolResult");
     ok["content"]["text/event-stream"] = json!({
-        "schema": { "type": "string", "description": "Events `stage`, `progress`, `status`, `log`, `artifact`, `output`, then one `result`." }
+        "schema": { "type": "string", "description": "Events `stage`, `progress`, `status`, `log`, `artifact`, `output`, `approval`, then one `result`." }
     });
     with_problems(json!({
         "200": ok,
-        "403": answer("A rule, the mode or a hook denies the call, or the tool is hidden.", "ToolResult"),
+        "202": any_object("It goes on in the background: `invocation_id` and `status`."),
+        "403": answer("A rule, the mode, a person or a hook denies the call, or the tool is hidden.", "ToolResult"),
         "404": answer("No such tool.", "ToolResult"),
-        "409": answer("The tool is deferred and was not shown yet, or the key came with another call.", "ToolResult"),
+        "409": answer("The tool is deferred and was not shown yet, the key came with another call, or a person is still being asked.", "ToolResult"),
         "413": answer("The body is over the limit.", "Problem"),
         "415": answer("The body is not JSON.", "Problem"),
         "422": answer("The arguments do not fit; the error names the place.", "ToolResult"),
@@ -89,12 +90,74 @@ fn call_responses() -> Value {
     }))
 }
 
+fn any_object(description: &str) -> Value {
+    json!({ "description": description, "content": { "application/json": { "schema": { "type": "object" } } } })
+}
+
 fn arguments() -> Value {
     json!({ "required": false, "content": { "application/json": { "schema": { "type": "object", "description": "The tool's arguments." } } } })
 }
 
+/// What a question may have become.
+fn approval_responses(found: Value) -> Value {
+    json!({
+        "200": found,
+        "404": answer("No such question.", "Problem"),
+        "409": answer("It was answered already.", "Problem"),
+        "410": answer("It has expired, or its call was given up.", "Problem"),
+        "413": answer("The body is over the limit.", "Problem"),
+        "422": answer("The other arguments do not fit, or no such rule can be remembered.", "Problem"),
+        "503": answer("The answer cannot be put on record, so it does not count.", "Problem")
+    })
+}
+
 fn paths() -> Value {
-    let any = json!({ "description": "Described in the guide.", "content": { "application/json": { "schema": { "type": "object" } } } });
+    let mut paths = callers_paths();
+    if let (Some(paths), Value::Object(operators)) = (paths.as_object_mut(), operators_paths()) {
+        paths.extend(operators);
+    }
+    paths
+}
+
+/// What only operators may do.
+fn operators_paths() -> Value {
+    let any = any_object("Described in the guide.");
+    let mut questions = any.clone();
+    questions["content"]["text/event-stream"] = json!({
+        "schema": { "type": "string", "description": "Events `asked` for what waits and what comes, `decided` and `withdrawn` for what became of it." }
+    });
+    json!({
+        "/approvals": { "get": {
+            "summary": "What waits for a person's answer. For operators",
+            "responses": with_problems(json!({ "200": questions }))
+        } },
+        "/approvals/{id}": {
+            "get": {
+                "summary": "One question. For operators",
+                "parameters": [parameter("Id")],
+                "responses": with_problems(approval_responses(any.clone()))
+            },
+            "post": {
+                "summary": "Answer a question. For operators",
+                "parameters": [parameter("Id")],
+                "requestBody": { "required": true, "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Verdict" } } } },
+                "responses": with_problems(approval_responses(any.clone()))
+            }
+        },
+        "/rules": { "get": {
+            "summary": "The rules that answers left behind. For operators",
+            "responses": with_problems(json!({ "200": any }))
+        } },
+        "/rules/{id}": { "delete": {
+            "summary": "Take a remembered rule back. For operators",
+            "parameters": [parameter("Id")],
+            "responses": with_problems(json!({ "200": any, "404": answer("No such rule.", "Problem") }))
+        } }
+    })
+}
+
+fn callers_paths() -> Value {
+    let any = any_object("Described in the guide.");
     json!({
         "/health": { "get": { "summary": "How the host is doing", "security": [], "responses": { "200": any } } },
         "/openapi.json": { "get": { "summary": "This document", "responses": with_problems(json!({ "200": any })) } },
@@ -123,7 +186,10 @@ fn paths() -> Value {
             "parameters": [
                 parameter("Tool"), parameter("Session"), parameter("IdempotencyKey"),
                 query("timeout", "number", "The deadline wished for, in seconds."),
-                query("correlation_id", "string", "Kept with the record.")
+                query("correlation_id", "string", "Kept with the record."),
+                query("patience", "number", "How long the caller waits for a free slot or for somebody's approval, in seconds."),
+                query("batch", "string", "The call's place among the calls of one turn: a `BatchPlace` as JSON."),
+                query("background", "boolean", "Answer at once with 202 and the call's id, and let it go on.")
             ],
             "requestBody": arguments(),
             "responses": call_responses()
@@ -136,7 +202,7 @@ fn paths() -> Value {
         } },
         "/invocations/{id}": { "get": {
             "summary": "Where a call stands",
-            "parameters": [parameter("Id")],
+            "parameters": [parameter("Id"), query("wait", "number", "How long to wait for its end, in seconds; at most 50.")],
             "responses": with_problems(json!({ "200": any, "404": answer("No such call.", "Problem") }))
         } },
         "/invocations/{id}/cancel": { "post": {
@@ -167,6 +233,8 @@ fn schemas() -> Value {
     add::<Decision>(&mut generator);
     add::<Effects>(&mut generator);
     add::<SurfaceRequest>(&mut generator);
+    add::<Verdict>(&mut generator);
+    add::<BatchPlace>(&mut generator);
     let mut schemas = Value::Object(generator.take_definitions(true));
     schemas["Problem"] = json!({
         "type": "object",

@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::json;
-use toolpost_core::{JournalError, SessionError};
+use toolpost_core::{ApprovalError, JournalError, RuleStoreError, SessionError};
 
 /// A refusal of a request.
 #[derive(Debug)]
@@ -38,6 +38,10 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, code, message)
     }
 
+    fn unprocessable(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
+    }
+
     pub(crate) fn method_not_allowed() -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not take that method")
     }
@@ -66,6 +70,38 @@ impl Problem {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+}
+
+impl From<ApprovalError> for Problem {
+    fn from(error: ApprovalError) -> Self {
+        let message = error.to_string();
+        match error {
+            ApprovalError::Unknown(_) => Self::not_found("unknown_approval", message)
+                .hint("`GET /approvals` lists what waits for an answer"),
+            ApprovalError::AlreadyDecided { .. } => {
+                Self::new(StatusCode::CONFLICT, "already_decided", message)
+            }
+            ApprovalError::Expired => Self::new(StatusCode::GONE, "expired", message),
+            ApprovalError::Withdrawn => Self::new(StatusCode::GONE, "withdrawn", message),
+            ApprovalError::NotOperator => Self::forbidden("operators_only", message),
+            ApprovalError::OwnCall(_) => Self::forbidden("own_call", message),
+            ApprovalError::BadArguments(_) => Self::unprocessable("bad_arguments", message),
+            ApprovalError::NothingToRemember { .. } => Self::unprocessable("nothing_to_remember", message),
+            ApprovalError::Redacted => Self::unprocessable("redacted", message),
+            ApprovalError::Journal(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_unavailable", message)
+            }
+            ApprovalError::Rules(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "rules_unavailable", message)
+            }
+        }
+    }
+}
+
+impl From<RuleStoreError> for Problem {
+    fn from(error: RuleStoreError) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "rules_unavailable", error.to_string())
     }
 }
 

@@ -6,6 +6,8 @@ mod client;
 mod running;
 
 mod a2e;
+mod approvals;
+mod background;
 mod bodies;
 mod connections;
 mod door;

@@ -1,16 +1,21 @@
 //! How the native tools start processes: within which confines, with which environment, and what is said when that
 //! cannot be done. The shell, declared commands and code come through here.
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc};
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
-use toolpost_model::{ErrorClass, Refusal, SandboxProfile, SandboxTier, ToolFailure};
+use toolpost_model::{
+    AppliedSandbox, CallContext, Effects, ErrorClass, Refusal, SandboxProfile, SandboxTier, ToolFailure,
+};
 use toolpost_sandbox::{Confines, Job, LaunchError, Launcher, Process, ProcessLimits, Root, Stderr, Stdin};
 
-use super::{environment::ChildEnvironment, files::Workspace};
+use super::{
+    environment::ChildEnvironment,
+    files::{KeptError, KeptPaths, Sight, Workspace, cautioned},
+};
 
 /// What every child of the native tools is started with. The operator's part of it stands in the section `sandbox`
 /// of the configuration.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ChildSettings {
     /// What children may do where nobody says otherwise.
     pub profile: SandboxProfile,
@@ -24,6 +29,23 @@ pub struct ChildSettings {
     pub environment: ChildEnvironment,
     /// Paths they may not see, such as the host's data directory.
     pub masked: Vec<PathBuf>,
+    /// How long one may run in the background. A session ends its processes when it closes, but not every session
+    /// closes.
+    pub lifetime: Duration,
+}
+
+impl Default for ChildSettings {
+    fn default() -> Self {
+        Self {
+            profile: SandboxProfile::default(),
+            limits: ProcessLimits::default(),
+            required: false,
+            readable: Vec::new(),
+            environment: ChildEnvironment::default(),
+            masked: Vec::new(),
+            lifetime: Duration::from_secs(24 * 60 * 60),
+        }
+    }
 }
 
 /// Starts children in one workspace.
@@ -80,7 +102,7 @@ impl Children {
     }
 
     /// Why a person should look at every command: nothing, or too little, would confine it.
-    pub(crate) fn caution(&self, profile: SandboxProfile) -> Option<String> {
+    fn caution(&self, profile: SandboxProfile) -> Option<String> {
         self.lack(profile)
     }
 
@@ -100,23 +122,85 @@ impl Children {
         }
     }
 
+    /// The profile that effects may count on: none where the machine does not enforce what it says.
+    pub(crate) fn confined(&self, profile: SandboxProfile) -> Option<SandboxProfile> {
+        match self.launcher.as_ref().map_or(SandboxTier::N, Launcher::tier) {
+            SandboxTier::A | SandboxTier::B => Some(profile),
+            SandboxTier::C | SandboxTier::N => None,
+        }
+    }
+
+    /// What a call that starts a process of this profile is decided on, apart from what the process is.
+    pub(crate) fn effects(&self, effects: Effects, profile: SandboxProfile) -> Effects {
+        let effects = Effects { confined: self.confined(profile), ..effects };
+        let lack = self.caution(profile);
+        cautioned(effects, lack.map(|lack| format!("the command would run unconfined: {lack}")))
+    }
+
     /// The directories children work in.
     fn roots(&self) -> Vec<Root> {
         self.workspace.roots().map(|(path, access)| Root { path: path.to_owned(), access }).collect()
     }
 
-    /// What a child of this profile may do.
-    pub(crate) fn confines(&self, profile: SandboxProfile) -> Confines {
+    /// What a child may do that a call starts for a tool of this profile. The operator's profile for the tool can only
+    /// narrow that, and what rules keep from the call is kept from the child.
+    pub(crate) async fn confines(
+        &self,
+        profile: SandboxProfile,
+        context: &CallContext,
+    ) -> Result<Confines, ToolFailure> {
+        let profile = context.profile().map_or(profile, |given| profile.stricter(given));
+        let kept = self.kept_paths(profile, context).await?;
+        Ok(self.confines_with(profile, kept))
+    }
+
+    /// What a program of the operator's own may do: rules are for calls.
+    pub(crate) fn operators_confines(&self, profile: SandboxProfile) -> Confines {
+        self.confines_with(profile, KeptPaths::default())
+    }
+
+    fn confines_with(&self, profile: SandboxProfile, kept: KeptPaths) -> Confines {
         let settings = &self.settings;
         Confines {
             profile,
             roots: self.roots(),
             readable: [&settings.readable, settings.environment.toolchains()].concat(),
+            guards_required: !kept.is_empty(),
             // Looked for anew each time: what is protected may have been made since.
-            protected: self.workspace.protected_paths(),
-            masked: [&settings.masked, settings.environment.credentials()].concat(),
+            protected: [self.workspace.protected_paths(), kept.protected].concat(),
+            masked: [&settings.masked, settings.environment.credentials(), &kept.masked].concat(),
             limits: settings.limits,
             required: settings.required,
+        }
+    }
+
+    /// Nothing where nothing could keep it from the child: whoever let the call pass was told so.
+    async fn kept_paths(
+        &self,
+        profile: SandboxProfile,
+        context: &CallContext,
+    ) -> Result<KeptPaths, ToolFailure> {
+        let writes = match profile {
+            SandboxProfile::ReadOnly => false,
+            SandboxProfile::WorkspaceWrite | SandboxProfile::Network => true,
+            SandboxProfile::None => return Ok(KeptPaths::default()),
+        };
+        if !context.has_path_rules() || self.confined(profile).is_none() {
+            return Ok(KeptPaths::default());
+        }
+        let (workspace, context) = (Arc::clone(&self.workspace), context.clone());
+        let readable = self.settings.readable.clone();
+        let programs =
+            [self.settings.environment.toolchains(), &toolpost_sandbox::system_directories()].concat();
+        let looking = tokio::task::spawn_blocking(move || {
+            let sight = Sight { readable: &readable, programs: &programs, writes };
+            workspace.kept_paths(&sight, &context)
+        });
+        match looking.await {
+            Ok(found) => found.map_err(KeptError::into_failure),
+            Err(error) => {
+                Err(ToolFailure::new(format!("looking for kept paths failed: {error}")).untouched())
+            }
         }
     }
 
@@ -125,6 +209,7 @@ impl Children {
             let message = self.missing_setup().unwrap_or_default();
             return Err(ToolFailure::of(ErrorClass::SetupRequired, message).untouched());
         };
+        let guarded = child.confines.guards_required;
         let job = Job {
             argv: child.argv,
             environment: child.environment,
@@ -133,8 +218,21 @@ impl Children {
             stderr: child.stderr,
             confines: child.confines,
         };
-        launcher.start(job).await.map_err(not_started)
+        launcher.start(job).await.map_err(|error| match error {
+            LaunchError::Incomplete { applied } if guarded && !self.settings.required => unguarded(*applied),
+            other => not_started(other),
+        })
     }
+}
+
+/// Rules keep paths from the call, and the machine cannot keep them from a process.
+fn unguarded(applied: AppliedSandbox) -> ToolFailure {
+    let message = "rules keep paths from this call, and this machine cannot keep a process from them";
+    ToolFailure::of(ErrorClass::PermissionDenied, message)
+        .code("kept_by_rule")
+        .hint("the file tools work without these paths; `toolpost doctor` says what the machine's sandbox lacks")
+        .confined(applied)
+        .untouched()
 }
 
 /// Nothing ran, whatever the reason.

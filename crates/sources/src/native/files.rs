@@ -38,7 +38,7 @@ pub(super) use self::{
     incoming::{IncomingFile, SavedFile, check_incoming, incoming_effects},
     names::shown,
     worker::on_worker,
-    workspace::Found,
+    workspace::{Found, KeptError, KeptPaths, Sight},
 };
 pub use workspace::{PatternError, Protection, Workspace, WorkspaceError};
 
@@ -123,18 +123,35 @@ pub(super) struct Touch<'a> {
     /// Directories above it are made where they are missing.
     create_directories: bool,
     last_link: LastLink,
+    /// What was there before comes to light: it is shown, compared, or gets a name under which it can be read.
+    reveals: bool,
 }
 
 impl<'a> Touch<'a> {
-    /// The content of a file is changed.
+    /// The content of a file is replaced, and the old one not told.
     pub(super) fn content(path: &'a str) -> Self {
-        Self { path, create_directories: false, last_link: LastLink::Follow }
+        Self { path, create_directories: false, last_link: LastLink::Follow, reveals: false }
+    }
+
+    /// The name itself is changed, be it a link.
+    pub(super) fn name(path: &'a str) -> Self {
+        Self { last_link: LastLink::Keep, ..Self::content(path) }
+    }
+
+    /// Directories above it are made where they are missing.
+    pub(super) fn with_directories(self, create_directories: bool) -> Self {
+        Self { create_directories, ..self }
+    }
+
+    /// What was there before comes to light, so that whoever may not read it may not do this either.
+    pub(super) fn revealing(self) -> Self {
+        Self { reveals: true, ..self }
     }
 }
 
 /// Adds to `effects` what a change of one path touches, and whether somebody should look at it first.
 pub(super) fn change_effects(workspace: &Workspace, effects: Effects, touch: Touch<'_>) -> Option<Effects> {
-    let Touch { path, create_directories, last_link } = touch;
+    let Touch { path, create_directories, last_link, reveals } = touch;
     let requested = workspace.request(path).ok()?;
     let located = match last_link {
         LastLink::Follow => workspace.locate(&requested),
@@ -154,7 +171,15 @@ pub(super) fn change_effects(workspace: &Workspace, effects: Effects, touch: Tou
         Err(_) => (requested.lexical(), requested.lexical()),
     };
     let caution = workspace.caution(&requested, &place);
-    Some(cautioned(effects.using(key(workspace, &used), Access::Write), caution))
+    let mut effects = effects.using(key(workspace, &used), Access::Write);
+    if used != place {
+        // The lock above covers it, but rules speak of the file itself.
+        effects = effects.using(key(workspace, &place), Access::Write);
+    }
+    if reveals {
+        effects = effects.using(key(workspace, &place), Access::Read);
+    }
+    Some(cautioned(effects, caution))
 }
 
 /// Adds a reason to look, keeping the one that is already there.
@@ -168,6 +193,12 @@ pub(super) fn cautioned(effects: Effects, reason: Option<String>) -> Effects {
             effects.with_caution(both)
         }
     }
+}
+
+/// Says that something was passed over, and nothing of what it was.
+pub(super) fn kept_by_rules(entries: u64) -> String {
+    let noun = if entries == 1 { "entry is" } else { "entries are" };
+    format!("{entries} {noun} kept from this call by rules")
 }
 
 /// Refuses what cannot be a digest.
@@ -184,5 +215,5 @@ fn check_digest(expected_sha256: Option<&str>) -> Result<(), Refusal> {
 /// The scheduler's name of a place in the workspace. Two names that differ only in bytes that are no UTF-8 share
 /// a key and thereby wait for one another, which is harmless.
 fn key(workspace: &Workspace, place: &Path) -> ResourceKey {
-    ResourceKey::path(&workspace.path().join(place).to_string_lossy())
+    ResourceKey::path(&workspace.absolute(place).to_string_lossy())
 }

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolpost_model::{
-    AccessKind, CallInput, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, ExecutionKind,
-    Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
+    AccessKind, ArgumentKind, ArgumentMeaning, CallInput, CancelSupport, ClassFact, Declaration, DynTool,
+    EffectClass, ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
 };
 
 use self::{client::Clients, target::Target};
@@ -72,6 +72,7 @@ fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> De
     interface.safety.class = ClassFact::Always(EffectClass::Network);
     interface.permission.risk = RiskLevel::Medium;
     interface.permission.access = vec![AccessKind::Network];
+    interface.permission.arguments = vec![ArgumentMeaning::of("url", ArgumentKind::Url)];
     declaration
 }
 

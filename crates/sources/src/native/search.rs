@@ -79,6 +79,11 @@ impl Page {
     }
 }
 
+/// Whether a count is not worth telling.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// "1 file", "2 files".
 fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })

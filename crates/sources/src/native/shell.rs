@@ -48,8 +48,8 @@ pub(super) fn tools(children: &Arc<Children>, processes: &Arc<Processes>) -> Vec
         Arc::new(run_shell::Shell::new(Arc::clone(children), Arc::clone(processes))),
         Arc::new(process_status::ProcessStatus::new(Arc::clone(processes))),
         Arc::new(process_read::ProcessRead::new(Arc::clone(processes))),
-        Arc::new(process_write::ProcessWrite::new(Arc::clone(processes))),
-        Arc::new(process_kill::ProcessKill::new(Arc::clone(processes))),
+        Arc::new(process_write::ProcessWrite::new(Arc::clone(children), Arc::clone(processes))),
+        Arc::new(process_kill::ProcessKill::new(Arc::clone(children), Arc::clone(processes))),
     ]
 }
 

@@ -8,6 +8,7 @@ mod full;
 mod journal;
 mod killed;
 mod readers;
+mod rules;
 mod tampering;
 mod token;
 mod trust;

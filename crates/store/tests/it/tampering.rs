@@ -7,6 +7,7 @@ use std::{
 };
 
 use rusqlite::Connection;
+use toolpost_core::RecordKind;
 use toolpost_store::{Flaw, JournalReader, SqliteJournal, VerifyReport};
 
 use super::{ROOMY, append, call, fill, open, record};
@@ -144,6 +145,23 @@ async fn calls_that_end_twice_or_go_on_after_their_end_are_found() {
     let problems: Vec<_> =
         verify(&path).problems.into_iter().map(|problem| (problem.seq, problem.what)).collect();
     assert_eq!(problems, [(3, Flaw::AfterEnd(id)), (4, Flaw::SecondEnd(id))]);
+}
+
+/// Whoever asked may have been told to come again before a person answered.
+#[tokio::test]
+async fn an_answer_behind_the_end_of_the_call_that_asked_is_no_flaw_and_opens_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let journal = open(&path);
+    let [accepted, _, ended] = call();
+    let of_kind = |kind| toolpost_core::Record { kind, ..ended.clone() };
+    let records = [accepted, of_kind(RecordKind::Asked), ended.clone(), of_kind(RecordKind::Decided)];
+    for record in records {
+        append(&journal, record).await.unwrap();
+    }
+    let report = verify(&path);
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+    assert!(report.open_invocations.is_empty());
 }
 
 /// Past SQLite: each byte of the file itself is changed in turn, at a distance, and every change that can

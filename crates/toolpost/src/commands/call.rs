@@ -11,7 +11,7 @@ use crate::{
     arguments,
     cli::{PlaceArgs, PolicyArgs},
     environment,
-    exit::{Exit, UsageError},
+    exit::{Exit, Interrupted, UsageError},
     reach::{self, Purpose, Reached},
     terminal::{self, LiveCall, RED, print_text, printable, say, styled},
 };
@@ -40,6 +40,9 @@ pub(crate) struct CallArgs {
     /// A file that holds the token for `--connect`; without it, TOOLPOST_TOKEN is looked at
     #[arg(long, value_name = "FILE", requires = "connect")]
     token_file: Option<PathBuf>,
+    /// Do not ask on this terminal where the call needs approval; it is then denied
+    #[arg(long)]
+    no_prompt: bool,
     #[command(flatten)]
     place: PlaceArgs,
     #[command(flatten)]
@@ -64,8 +67,13 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
         }
         return connected::run(&to, &call, input, as_json).await;
     }
-    let mut host = reach::reach(&call.place, &call.policy, Purpose::Call).await?;
-    let outcome = run_on(&mut host, &call, input).await;
+    let purpose = if call.no_prompt { Purpose::CallUnasked } else { Purpose::Call };
+    let mut host = reach::reach(&call.place, &call.policy, purpose).await?;
+    let outcome = tokio::select! {
+        outcome = run_on(&mut host, &call, input) => outcome,
+        // The record is to say that the call was stopped, not that its host vanished.
+        _ = tokio::signal::ctrl_c() => Err(Interrupted.into()),
+    };
     host.close().await;
     let (result, json) = outcome?;
     if as_json {
@@ -107,6 +115,7 @@ async fn run_on(
         None => arguments::from_words(&call.words, schema.as_ref())?.to_string(),
     };
     let live = LiveCall::begin(&call.tool);
+    let _asking = host.ask_here(&live);
     let outcome = host.call(&call.tool, &text, call.timeout, |event| live.show(&event)).await;
     live.end();
     outcome

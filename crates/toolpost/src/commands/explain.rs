@@ -11,7 +11,7 @@ use crate::{
     exit::Exit,
     reach::{self, Purpose},
     settings,
-    terminal::{BOLD, GREEN, RED, printable, say, styled},
+    terminal::{BOLD, GREEN, RED, YELLOW, printable, say, styled},
 };
 
 #[derive(Args)]
@@ -51,10 +51,11 @@ pub(crate) async fn run(explain: ExplainArgs) -> anyhow::Result<Exit> {
 fn tell(explanation: &Value) {
     let text = |pointer: &str| explanation.pointer(pointer).and_then(Value::as_str).map(printable);
     let line = |name: &str, text: String| say!("{}  {text}", styled(BOLD, format!("{name:<9}")));
-    let verdict = if explanation["would_run"] == true {
-        styled(GREEN, "it would run")
-    } else {
-        styled(RED, "it would not run")
+    let asks = explanation["would_ask"] == true;
+    let verdict = match (&explanation["would_run"], asks) {
+        (Value::Bool(true), _) => styled(GREEN, "it would run"),
+        (_, true) => styled(YELLOW, "a person would be asked"),
+        (_, false) => styled(RED, "it would not run"),
     };
     line("verdict", verdict);
     if let Some(id) = text("/tool_id") {
@@ -62,6 +63,9 @@ fn tell(explanation: &Value) {
     }
     if let Some(class) = text("/effects/class") {
         line("class", class);
+    }
+    if let Some(profile) = text("/effects/confined") {
+        line("sandbox", profile);
     }
     for touched in explanation.pointer("/effects/uses").and_then(Value::as_array).into_iter().flatten() {
         line(
@@ -76,16 +80,8 @@ fn tell(explanation: &Value) {
     if let (Some(behavior), Some(reason)) = (text("/decision/behavior"), text("/decision/reason/text")) {
         line("decision", format!("{behavior}: {reason}"));
     }
-    for rule in explanation.pointer("/decision/also_matched").and_then(Value::as_array).into_iter().flatten()
-    {
-        line(
-            "also",
-            format!(
-                "`{}` ({})",
-                rule["rule"].as_str().unwrap_or_default(),
-                rule["place"].as_str().unwrap_or_default()
-            ),
-        );
+    if let Some(decision) = explanation.get("decision") {
+        story::grounds(decision, &line);
     }
     if let Some(message) = text("/error/message") {
         line("because", message);

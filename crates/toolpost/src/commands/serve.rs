@@ -5,14 +5,17 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use toolpost_config::{A2eCapability, A2eFace, A2eHostFile, HostConfig, Standing};
+use toolpost_config::{
+    A2eCapability, A2eFace, A2eHostFile, ApprovalsConfig, ConfigDuration, HostConfig, Standing,
+};
 use toolpost_core::{Host, ToolFilter};
 use toolpost_model::{Behavior, EffectClass, Principal, Visibility};
 use toolpost_serve::{Access, Server, ServerBuilder};
 
 use crate::{
+    approving::prompt,
     cli::{FaceArgs, PlaceArgs, PolicyArgs},
-    environment,
+    environment::{self, Tty},
     exit::{Exit, UsageError},
     hooks,
     settings::{self, Settings},
@@ -30,6 +33,9 @@ pub(crate) struct ServeArgs {
     place: PlaceArgs,
     #[command(flatten)]
     face: FaceArgs,
+    /// Do not ask on this terminal about calls that need approval
+    #[arg(long)]
+    no_prompt: bool,
     #[command(flatten)]
     policy: PolicyArgs,
 }
@@ -71,7 +77,8 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     let access = access(&arguments.face, a2e.as_ref())?;
     let builder = builder.access(access.clone());
     if over_pipes {
-        return talk(builder, &mut interrupt, &mut terminate).await;
+        let tty = if arguments.no_prompt { None } else { prompt::terminal(&settings.config.approvals) };
+        return talk(builder, tty, &mut interrupt, &mut terminate).await;
     }
     if a2e.as_ref().is_some_and(|file| file.face == A2eFace::Stdio) {
         return Err(UsageError(
@@ -84,10 +91,16 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     let kept = matches!(access, Access::KeptToken);
     environment::raise_file_limit();
     let server = builder.start().await?;
-    banner(&server, &settings, kept).await;
+    let tty = if arguments.no_prompt { None } else { prompt::terminal(&settings.config.approvals) };
+    let asked = if tty.is_some() { Asked::Here } else { Asked::Elsewhere };
+    banner(&server, &settings, kept, asked).await;
+    let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
+    }
+    if let Some(asking) = asking {
+        asking.abort();
     }
     anstream::eprintln!(
         "{}",
@@ -103,15 +116,20 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
 /// A host that its agent started: messages on the pipes, nothing else, and gone when the agent is.
 async fn talk(
     builder: ServerBuilder,
+    tty: Option<Tty>,
     interrupt: &mut Signal,
     terminate: &mut Signal,
 ) -> anyhow::Result<Exit> {
     let server = builder.start_offline().await?;
     server.host().notices().iter().for_each(|notice| tracing::warn!("{notice}"));
+    let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
     tokio::select! {
         () = server.converse(std::io::stdin(), std::io::stdout()) => {}
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
+    }
+    if let Some(asking) = asking {
+        asking.abort();
     }
     // What still runs is ended; the record says so now, or at the next start.
     let _ = tokio::time::timeout(LAST_MOMENT, server.shutdown(Duration::ZERO)).await;
@@ -135,7 +153,7 @@ fn access(face: &FaceArgs, a2e: Option<&A2eHostFile>) -> anyhow::Result<Access> 
 }
 
 /// What an operator wants to know before walking away.
-async fn banner(server: &Server, settings: &Settings, kept: bool) {
+async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) {
     let line =
         |name: &str, text: String| anstream::eprintln!("  {}  {text}", styled(BOLD, format!("{name:<10}")));
     let data = settings.place.data_dir.display();
@@ -167,6 +185,7 @@ async fn banner(server: &Server, settings: &Settings, kept: bool) {
         line("project", format!("{} ({standing})", project.path.display()));
     }
     line("mode", mode(&settings.config));
+    line("approvals", approvals(&settings.config.approvals, asked));
     let sandbox = &settings.config.sandbox;
     let required = if sandbox.require { ", and only where all of it can be enforced" } else { "" };
     line(
@@ -192,6 +211,22 @@ async fn banner(server: &Server, settings: &Settings, kept: bool) {
     anstream::eprintln!("\n  try it:\n  curl http://{}/{request}{header}\n", address);
 }
 
+/// Where somebody is asked first.
+#[derive(Clone, Copy)]
+enum Asked {
+    Here,
+    Elsewhere,
+}
+
+fn approvals(config: &ApprovalsConfig, asked: Asked) -> String {
+    let within = ConfigDuration::new(config.timeout);
+    let who = match asked {
+        Asked::Here => "asked on this terminal, and answered here or with `toolpost approvals`",
+        Asked::Elsewhere => "answered with `toolpost approvals` from another terminal, or over HTTP",
+    };
+    format!("{who}; no answer within {within} is a no")
+}
+
 fn mode(config: &HostConfig) -> String {
     let of = |wanted: Behavior| {
         let classes =
@@ -199,9 +234,7 @@ fn mode(config: &HostConfig) -> String {
         classes.map(EffectClass::as_str).collect::<Vec<_>>().join(", ")
     };
     let mut text = format!("{} (runs: {}", config.mode, of(Behavior::Allow));
-    for (behavior, word) in
-        [(Behavior::Ask, "asks, which is a denial while nobody can answer"), (Behavior::Deny, "denies")]
-    {
+    for (behavior, word) in [(Behavior::Ask, "asks"), (Behavior::Deny, "denies")] {
         let classes = of(behavior);
         if !classes.is_empty() {
             text.push_str(&format!("; {word}: {classes}"));

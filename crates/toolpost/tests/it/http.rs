@@ -3,15 +3,22 @@
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
+    os::unix::net::UnixStream,
+    path::Path,
     time::Duration,
 };
 
 /// Far beyond anything that works: turns a hang into a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Something bytes go over.
+trait Wire: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Wire for T {}
+
 /// A connection to a served host.
 pub(crate) struct Http {
-    wire: BufReader<TcpStream>,
+    wire: BufReader<Box<dyn Wire>>,
     token: String,
 }
 
@@ -33,7 +40,14 @@ impl Http {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        Ok(Self { wire: BufReader::new(stream), token: token.to_owned() })
+        Ok(Self { wire: BufReader::new(Box::new(stream)), token: token.to_owned() })
+    }
+
+    /// Over the socket that is an operator's.
+    pub(crate) fn over_socket(path: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self { wire: BufReader::new(Box::new(stream)), token: "none".to_owned() })
     }
 
     pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
@@ -49,15 +63,29 @@ impl Http {
         self.send("POST", path, &format!("Idempotency-Key: {key}\r\n"), body)
     }
 
+    /// Sends a POST and leaves the answer.
+    pub(crate) fn begin(&mut self, path: &str, body: &str) -> io::Result<()> {
+        self.write("POST", path, "", body)
+    }
+
+    /// The same with one that can be repeated.
+    pub(crate) fn begin_with_key(&mut self, path: &str, key: &str, body: &str) -> io::Result<()> {
+        self.write("POST", path, &format!("Idempotency-Key: {key}\r\n"), body)
+    }
+
     fn send(&mut self, method: &str, path: &str, more: &str, body: &str) -> io::Result<Answer> {
+        self.write(method, path, more, body)?;
+        self.receive()
+    }
+
+    fn write(&mut self, method: &str, path: &str, more: &str, body: &str) -> io::Result<()> {
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n{more}\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.token,
             body.len(),
         );
-        self.wire.get_mut().write_all(request.as_bytes())?;
-        self.receive()
+        self.wire.get_mut().write_all(request.as_bytes())
     }
 
     fn receive(&mut self) -> io::Result<Answer> {

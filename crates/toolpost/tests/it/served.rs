@@ -69,6 +69,12 @@ impl Served {
         Http::connect(self.address, &Self::token(home)).unwrap()
     }
 
+    /// A connection over the socket, which is an operator's.
+    pub(crate) fn socket(&self, home: &Home) -> Http {
+        let socket = home.data_dir().join("socket");
+        Http::over_socket(&socket).unwrap()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }

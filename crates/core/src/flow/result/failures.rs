@@ -2,14 +2,18 @@
 
 use serde_json::json;
 use toolpost_model::{
-    Decision, ErrorClass, HiddenReason, Outcome, Recoverability, Refusal, RetryGuidance, SourceError,
-    ToolError,
+    Decision, ErrorClass, HiddenReason, InvocationId, Outcome, Recoverability, Refusal, RetryGuidance,
+    SourceError, ToolError,
 };
 
 use super::{EndedBy, Ending, Shown};
 use crate::{
     catalog::{SchemaError, Violation},
-    flow::{invocation::CancelReason, scheduling::QueueFull},
+    flow::{
+        approval::{No, TableFull},
+        invocation::CancelReason,
+        scheduling::{QueueFull, batch::BatchRefusal},
+    },
     record::journal::JournalError,
 };
 
@@ -142,10 +146,10 @@ pub(crate) fn unreadable(message: String) -> Ending {
         .ends()
 }
 
-pub(crate) fn arguments_too_large(size: usize, limit: usize) -> Ending {
+pub(crate) fn arguments_too_large(size: usize, limit: usize, setting: &str) -> Ending {
     Failure::new(
         ErrorClass::InvalidArguments,
-        format!("the arguments have {size} bytes; the limit is {limit} (setting `limits.argument_bytes`)"),
+        format!("the arguments have {size} bytes; the limit is {limit} (setting `{setting}`)"),
     )
     .code("too_large")
     .retry(|retry| retry.change_arguments = true)
@@ -228,13 +232,62 @@ pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> Ending {
         .ends()
 }
 
+pub(crate) fn approval_pending(name: &str, ask_id: InvocationId) -> Ending {
+    let message =
+        format!("`{name}` has not run yet: whether it may is question `{ask_id}`, which nobody has answered");
+    Failure::new(ErrorClass::ApprovalPending, message)
+        .outcome(Outcome::Rejected)
+        .recoverable(Recoverability::Operator)
+        .hint("send the same call again once it is approved, or do something else meanwhile")
+        .retry(|retry| retry.needs_approval = true)
+        .details(json!({ "ask_id": ask_id }))
+        .ends()
+}
+
+pub(crate) fn approval_refused(name: &str, no: &No) -> Ending {
+    let message = match &no.feedback {
+        Some(feedback) => format!("`{name}` was not approved by {}: {feedback}", no.by),
+        None => format!("`{name}` was not approved by {}", no.by),
+    };
+    Failure::new(ErrorClass::ApprovalRejected, message)
+        .outcome(Outcome::Denied)
+        .recoverable(Recoverability::Operator)
+        .retry(|retry| retry.needs_approval = true)
+        .details(json!({ "ask_id": no.ask_id }))
+        .ends()
+}
+
+pub(crate) fn approval_expired(name: &str, ask_id: InvocationId) -> Ending {
+    Failure::new(
+        ErrorClass::ApprovalRejected,
+        format!("`{name}` needs approval, and nobody answered in time"),
+    )
+    .outcome(Outcome::Denied)
+    .code("approval_expired")
+    .recoverable(Recoverability::Operator)
+    .hint("send it again when somebody is there to answer")
+    .retry(|retry| retry.needs_approval = true)
+    .details(json!({ "ask_id": ask_id }))
+    .ends()
+}
+
+pub(crate) fn too_many_questions(full: &TableFull) -> Ending {
+    let message = format!("the call needs approval, and {full} already (setting `limits.approvals`)");
+    Failure::new(ErrorClass::RateLimited, message)
+        .outcome(Outcome::Rejected)
+        .code("too_many_approvals")
+        .recoverable(Recoverability::Operator)
+        .retry(|retry| retry.needs_approval = true)
+        .ends()
+}
+
 pub(crate) fn queue_full(full: &QueueFull) -> Ending {
     let message = match full {
         QueueFull::Host { .. } | QueueFull::Session { .. } => {
             format!("the queue is full: {full} (setting `limits.queue`)")
         }
         // No retry from the same place can help.
-        QueueFull::HeldAbove { .. } => {
+        QueueFull::HeldAbove { .. } | QueueFull::Circle => {
             return Failure::new(ErrorClass::RateLimited, format!("the call cannot run here: {full}"))
                 .outcome(Outcome::Rejected)
                 .ends();
@@ -269,19 +322,64 @@ pub(crate) fn shutting_down() -> Ending {
 }
 
 pub(crate) fn canceled_before_start(reason: CancelReason) -> Ending {
-    Failure::new(ErrorClass::Canceled, format!("the call did not start: {}", reason.explain()))
+    canceled(reason, format!("the call did not start: {}", reason.explain())).ends()
+}
+
+/// What a sibling's failure stopped is told apart: nobody wanted this very call to stop.
+fn canceled(reason: CancelReason, message: String) -> Failure {
+    let failure = match reason {
+        CancelReason::SiblingFailed { place } => Failure::new(ErrorClass::SiblingCanceled, message)
+            .details(json!({ "abort_reason": "sibling_failed", "place": place }))
+            .hint("see what became of the other call, then send this one again in a new batch"),
+        CancelReason::Requested
+        | CancelReason::CallerGone
+        | CancelReason::Shutdown
+        | CancelReason::SessionClosed
+        | CancelReason::ParentStopped => Failure::new(ErrorClass::Canceled, message),
+    };
+    failure.outcome(Outcome::Canceled).recoverable(Recoverability::Retry)
+}
+
+pub(crate) fn dependency_missing(place: u32) -> Ending {
+    let message =
+        format!("the call did not start: it depends on call {place} of its batch, which never came");
+    Failure::new(ErrorClass::SiblingCanceled, message)
         .outcome(Outcome::Canceled)
+        .code("dependency_missing")
+        .details(json!({ "abort_reason": "dependency_missing", "place": place }))
         .recoverable(Recoverability::Retry)
+        .hint("send the calls of a batch together, under one batch id")
+        .ends()
+}
+
+/// A call that has no place in its batch.
+pub(crate) fn no_place(refusal: &BatchRefusal) -> Ending {
+    let code = match refusal {
+        BatchRefusal::GivenUp(place) => {
+            return canceled_before_start(CancelReason::SiblingFailed { place: *place });
+        }
+        BatchRefusal::TooMany => {
+            return Failure::new(ErrorClass::RateLimited, refusal.to_string())
+                .outcome(Outcome::Rejected)
+                .code("too_many_batches")
+                .recoverable(Recoverability::Retry)
+                .ends();
+        }
+        BatchRefusal::Id(_) => "batch_id",
+        BatchRefusal::Place(_) => "batch_place",
+        BatchRefusal::Taken(_) => "batch_place_taken",
+        BatchRefusal::Circle(_) => "batch_cycle",
+    };
+    Failure::new(ErrorClass::InvalidArguments, refusal.to_string())
+        .code(code)
+        .hint("this is about the call's `batch`, not about its arguments; a new batch needs a new id")
+        .retry(|retry| retry.change_arguments = true)
         .ends()
 }
 
 pub(crate) fn canceled_while_running(reason: CancelReason, safe: bool) -> Ending {
     let message = format!("the call was stopped while it ran: {}{}", reason.explain(), maybe_done(safe));
-    Failure::new(ErrorClass::Canceled, message)
-        .outcome(Outcome::Canceled)
-        .recoverable(Recoverability::Retry)
-        .retry(|retry| retry.safe = safe)
-        .ends()
+    canceled(reason, message).retry(|retry| retry.safe = safe).ends()
 }
 
 pub(crate) fn timed_out(limit_ms: u128, safe: bool) -> Ending {

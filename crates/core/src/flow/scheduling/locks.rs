@@ -1,82 +1,164 @@
 //! Hierarchical read and write locks by name: `path:/w` covers everything beneath it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use toolpost_model::{Access, ResourceUse};
 
-/// Who holds what. Every held key also counts at the keys above it, so that a question costs its depth, not
-/// the number of locks.
+use super::need::Ticket;
+
+/// Who holds what, and who waits for it. Every use also counts at the keys above its own, so that a question costs the
+/// depth of its key, not the number of calls.
 #[derive(Default)]
 pub(super) struct LockTable {
     nodes: HashMap<Box<str>, Node>,
 }
 
+/// One key: its own users, and those of all keys beneath it.
 #[derive(Default)]
 struct Node {
-    readers: u32,
-    writers: u32,
-    readers_beneath: u32,
-    writers_beneath: u32,
+    here: Side,
+    beneath: Side,
+}
+
+#[derive(Default)]
+struct Side {
+    readers: Crowd,
+    writers: Crowd,
+}
+
+#[derive(Default)]
+struct Crowd {
+    holding: u32,
+    waiting: BTreeSet<Ticket>,
+}
+
+impl Crowd {
+    /// Whether somebody holds, or waits since before `ticket`.
+    fn is_before(&self, ticket: Option<Ticket>) -> bool {
+        let waits_longer = |ticket| self.waiting.first().is_some_and(|first| *first < ticket);
+        self.holding > 0 || ticket.is_some_and(waits_longer)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.holding == 0 && self.waiting.is_empty()
+    }
+}
+
+impl Side {
+    fn blocks(&self, access: Access, ticket: Option<Ticket>) -> bool {
+        self.writers.is_before(ticket) || (access == Access::Write && self.readers.is_before(ticket))
+    }
+
+    fn crowd(&mut self, access: Access) -> &mut Crowd {
+        match access {
+            Access::Read => &mut self.readers,
+            Access::Write => &mut self.writers,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.readers.is_empty() && self.writers.is_empty()
+    }
+
+    /// Those who wait at this very key and need not wait for one another.
+    fn first_in_line(&self, freed: Access, found: &mut Vec<Ticket>) {
+        let writer = self.writers.waiting.first();
+        found.extend(writer);
+        if freed == Access::Write {
+            found.extend(before(&self.readers.waiting, writer));
+        }
+    }
 }
 
 impl Node {
-    fn is_idle(&self) -> bool {
-        self.readers + self.writers + self.readers_beneath + self.writers_beneath == 0
+    /// Those who wait beneath this key and have nobody who waits at it before them.
+    fn first_beneath(&self, freed: Access, found: &mut Vec<Ticket>) {
+        let writer = self.here.writers.waiting.first();
+        if freed == Access::Write {
+            found.extend(before(&self.beneath.readers.waiting, writer));
+        } else if self.here.readers.holding > 0 {
+            return;
+        }
+        let anybody = self.here.readers.waiting.first().into_iter().chain(writer).min();
+        found.extend(before(&self.beneath.writers.waiting, anybody));
     }
 }
 
+/// Up to `end` and with it: one call may wait here in several ways, and is not in its own way.
+fn before<'a>(waiting: &'a BTreeSet<Ticket>, end: Option<&'a Ticket>) -> impl Iterator<Item = Ticket> + 'a {
+    waiting.iter().take_while(move |ticket| end.is_none_or(|end| *ticket <= end)).copied()
+}
+
 impl LockTable {
-    pub(super) fn free(&self, uses: &[ResourceUse]) -> bool {
-        self.nodes.is_empty() || uses.iter().all(|one| self.is_free(one))
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
     }
 
-    fn is_free(&self, wanted: &ResourceUse) -> bool {
+    /// Whether nobody holds anything that conflicts, and nobody waits for it since before `ticket`, where there is one.
+    pub(super) fn free(&self, uses: &[ResourceUse], ticket: Option<Ticket>) -> bool {
+        self.nodes.is_empty() || uses.iter().all(|one| self.is_free(one, ticket))
+    }
+
+    fn is_free(&self, wanted: &ResourceUse, ticket: Option<Ticket>) -> bool {
+        let access = wanted.access;
         let here = self.nodes.get(wanted.key.as_str());
-        let above = || wanted.key.ancestors().filter_map(|key| self.nodes.get(key));
-        match wanted.access {
-            Access::Read => {
-                here.is_none_or(|node| node.writers + node.writers_beneath == 0)
-                    && above().all(|node| node.writers == 0)
-            }
-            Access::Write => {
-                here.is_none_or(Node::is_idle) && above().all(|node| node.readers + node.writers == 0)
-            }
-        }
+        let mut above = wanted.key.ancestors().filter_map(|key| self.nodes.get(key));
+        !here.is_some_and(|node| node.here.blocks(access, ticket) || node.beneath.blocks(access, ticket))
+            && !above.any(|node| node.here.blocks(access, ticket))
     }
 
     pub(super) fn take(&mut self, uses: &[ResourceUse]) {
-        for one in uses {
-            self.change(one, |count| *count += 1);
-        }
+        self.change(uses, |crowd| crowd.holding += 1);
     }
 
     pub(super) fn release(&mut self, uses: &[ResourceUse]) {
-        for one in uses {
-            self.change(one, |count| *count -= 1);
-        }
+        self.change(uses, |crowd| crowd.holding -= 1);
     }
 
-    fn change(&mut self, one: &ResourceUse, change: impl Fn(&mut u32)) {
-        let mut at = |key: &str, pick: fn(&mut Node) -> &mut u32| {
+    pub(super) fn wait(&mut self, uses: &[ResourceUse], ticket: Ticket) {
+        self.change(uses, |crowd| {
+            crowd.waiting.insert(ticket);
+        });
+    }
+
+    pub(super) fn stop_waiting(&mut self, uses: &[ResourceUse], ticket: Ticket) {
+        self.change(uses, |crowd| {
+            crowd.waiting.remove(&ticket);
+        });
+    }
+
+    /// Who may be free to go now that somebody no longer holds these, or no longer waits for them. More may be named
+    /// than are free, never fewer: who is not named has somebody before them who is still there.
+    pub(super) fn freed(&self, uses: &[ResourceUse]) -> Vec<Ticket> {
+        let mut found = Vec::new();
+        for one in uses {
+            if let Some(node) = self.nodes.get(one.key.as_str()) {
+                node.here.first_in_line(one.access, &mut found);
+                node.first_beneath(one.access, &mut found);
+            }
+            for node in one.key.ancestors().filter_map(|key| self.nodes.get(key)) {
+                node.here.first_in_line(one.access, &mut found);
+            }
+        }
+        found
+    }
+
+    fn change(&mut self, uses: &[ResourceUse], change: impl Fn(&mut Crowd)) {
+        let mut at = |key: &str, side: fn(&mut Node) -> &mut Side, access: Access| {
             if !self.nodes.contains_key(key) {
                 self.nodes.insert(key.into(), Node::default());
             }
             if let Some(node) = self.nodes.get_mut(key) {
-                change(pick(node));
-                if node.is_idle() {
+                change(side(node).crowd(access));
+                if node.here.is_empty() && node.beneath.is_empty() {
                     self.nodes.remove(key);
                 }
             }
         };
-        match one.access {
-            Access::Read => at(one.key.as_str(), |node| &mut node.readers),
-            Access::Write => at(one.key.as_str(), |node| &mut node.writers),
-        }
-        for key in one.key.ancestors() {
-            match one.access {
-                Access::Read => at(key, |node| &mut node.readers_beneath),
-                Access::Write => at(key, |node| &mut node.writers_beneath),
-            }
+        for one in uses {
+            at(one.key.as_str(), |node| &mut node.here, one.access);
+            one.key.ancestors().for_each(|key| at(key, |node| &mut node.beneath, one.access));
         }
     }
 }
@@ -109,7 +191,7 @@ mod tests {
     use proptest::prelude::*;
     use toolpost_model::{Access, ResourceKey, ResourceUse};
 
-    use super::{LockTable, collide};
+    use super::{super::need::Ticket, LockTable, collide};
 
     fn any_use() -> impl Strategy<Value = ResourceUse> {
         let path = prop::collection::vec("[ab]{1,2}", 0..4).prop_map(|parts| format!("/{}", parts.join("/")));
@@ -121,12 +203,36 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_table_agrees_with_the_plain_rule(held in prop::collection::vec(any_use(), 0..6), wanted in any_use()) {
+        fn the_table_agrees_with_the_plain_rule(
+            held in prop::collection::vec(any_use(), 0..6),
+            waiting in prop::collection::vec(any_use(), 0..6),
+            wanted in any_use(),
+        ) {
             let mut table = LockTable::default();
             table.take(&held);
-            let expected = !held.iter().any(|one| collide(one, &wanted));
-            prop_assert_eq!(table.free(std::slice::from_ref(&wanted)), expected);
+            let ticket = |place: usize| Ticket::number(place as u64, false);
+            for (place, one) in waiting.iter().enumerate() {
+                table.wait(std::slice::from_ref(one), ticket(place));
+            }
+            let wanted = std::slice::from_ref(&wanted);
+            let free_of_holders = !held.iter().any(|one| collide(one, &wanted[0]));
+            prop_assert_eq!(table.free(wanted, None), free_of_holders);
+            for place in 0..=waiting.len() {
+                let earlier = waiting[..place].iter().any(|one| collide(one, &wanted[0]));
+                prop_assert_eq!(table.free(wanted, Some(ticket(place))), free_of_holders && !earlier);
+            }
+            // Whoever is free once the holder is gone is among those who are named.
             table.release(&held);
+            let named = table.freed(&held);
+            for (place, one) in waiting.iter().enumerate() {
+                let was_blocked = held.iter().any(|held| collide(held, one));
+                if was_blocked && table.free(std::slice::from_ref(one), Some(ticket(place))) {
+                    prop_assert!(named.contains(&ticket(place)));
+                }
+            }
+            for (place, one) in waiting.iter().enumerate() {
+                table.stop_waiting(std::slice::from_ref(one), ticket(place));
+            }
             prop_assert!(table.nodes.is_empty());
         }
     }

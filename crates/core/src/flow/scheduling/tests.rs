@@ -1,8 +1,11 @@
+mod interleavings;
+
 use std::sync::Arc;
 
-use toolpost_model::{Access, EffectClass, Effects, ResourceKey, SessionId};
+use futures_util::FutureExt as _;
+use toolpost_model::{Access, EffectClass, Effects, InvocationId, ResourceKey, SessionId};
 
-use super::{Permit, QueueFull, Scheduler, SchedulerLimits};
+use super::{Permit, QueueFull, Scheduler, SchedulerLimits, Wanted};
 
 fn session(name: &str) -> SessionId {
     SessionId::new(name)
@@ -20,10 +23,19 @@ fn scheduler(concurrency: usize, session_concurrency: usize, queue: usize) -> Ar
     Scheduler::new(SchedulerLimits { concurrency, session_concurrency, queue })
 }
 
+fn wanted<'a>(session: &'a SessionId, effects: &'a Effects) -> Wanted<'a> {
+    let alone = !effects.concurrency_safe;
+    Wanted { call: InvocationId::new(), session, effects, alone, parent: None, bounds: Vec::new() }
+}
+
+/// Waits for as long as it takes.
+async fn admitted(scheduler: Arc<Scheduler>, who: &str, effects: Effects) -> Result<Permit, QueueFull> {
+    scheduler.admit(wanted(&session(who), &effects), || ()).await
+}
+
 /// Admits at once, or says that it would have to wait.
 fn try_admit(scheduler: &Arc<Scheduler>, who: &str, effects: &Effects) -> Option<Result<Permit, QueueFull>> {
-    use futures_util::FutureExt as _;
-    scheduler.admit(&session(who), effects, None, || ()).now_or_never()
+    scheduler.admit(wanted(&session(who), effects), || ()).now_or_never()
 }
 
 fn runs(scheduler: &Arc<Scheduler>, who: &str, effects: &Effects) -> Permit {
@@ -66,12 +78,12 @@ fn limits_hold_for_the_host_the_session_and_the_queue() {
     let _second = runs(&scheduler, "b", &read("/3"));
     waits(&scheduler, "c", &read("/4"));
     let queued = scheduler.clone();
-    let mut waiting = Box::pin(async move { queued.admit(&session("c"), &read("/4"), None, || ()).await });
-    assert!(futures_util::FutureExt::now_or_never(waiting.as_mut()).is_none());
+    let mut waiting = Box::pin(admitted(queued, "c", read("/4")));
+    assert!(waiting.as_mut().now_or_never().is_none());
     let refused = try_admit(&scheduler, "d", &read("/5")).unwrap();
     assert_eq!(refused.err(), Some(QueueFull::Host { limit: 1 }));
     drop(first);
-    assert!(futures_util::FutureExt::now_or_never(waiting.as_mut()).is_some());
+    assert!(waiting.as_mut().now_or_never().is_some());
 }
 
 #[test]
@@ -79,8 +91,8 @@ fn a_waiting_writer_is_not_overtaken_and_one_who_leaves_frees_the_way() {
     let scheduler = scheduler(10, 10, 10);
     let reader = runs(&scheduler, "a", &read("/w/x"));
     let queued = scheduler.clone();
-    let mut writer = Box::pin(async move { queued.admit(&session("b"), &write("/w/x"), None, || ()).await });
-    assert!(futures_util::FutureExt::now_or_never(writer.as_mut()).is_none());
+    let mut writer = Box::pin(admitted(queued, "b", write("/w/x")));
+    assert!(writer.as_mut().now_or_never().is_none());
     waits(&scheduler, "c", &read("/w/x"));
     drop(writer);
     let late = runs(&scheduler, "c", &read("/w/x"));
@@ -115,11 +127,11 @@ fn one_session_cannot_keep_the_others_out_of_the_queue() {
     let mut waiting: Vec<_> = (0..2)
         .map(|_| {
             let queued = scheduler.clone();
-            Box::pin(async move { queued.admit(&session("a"), &read("/1"), None, || ()).await })
+            Box::pin(admitted(queued, "a", read("/1")))
         })
         .collect();
     for one in &mut waiting {
-        assert!(futures_util::FutureExt::now_or_never(one.as_mut()).is_none());
+        assert!(one.as_mut().now_or_never().is_none());
     }
     let refused = try_admit(&scheduler, "a", &read("/1")).unwrap();
     assert_eq!(refused.err(), Some(QueueFull::Session { share: 2 }));

@@ -11,7 +11,7 @@ use tokio::{
     net::{UnixStream, unix::pipe::Receiver},
     time::timeout,
 };
-use toolpost_model::{EffectClass, Effects, Refusal, ToolFailure, ToolOutput};
+use toolpost_model::{CallContext, EffectClass, Effects, Refusal, ToolFailure, ToolOutput};
 use toolpost_sandbox::{Process, Stderr, Stdin};
 
 use super::{
@@ -28,11 +28,7 @@ const PRELUDE: &str = include_str!("python3/prelude.py");
 
 /// What a run may touch: the profile's business, so anything.
 pub(super) fn effects(children: &Children) -> Effects {
-    let effects = Effects::of(EffectClass::Execute);
-    match children.caution(children.settings().profile) {
-        Some(reason) => effects.with_caution(reason),
-        None => effects,
-    }
+    children.effects(Effects::of(EffectClass::Execute), children.settings().profile)
 }
 
 /// Refuses before anybody decides about it what could not run anyway.
@@ -49,7 +45,7 @@ pub(super) async fn run(
 ) -> Result<ToolOutput, ToolFailure> {
     order.functions = talk.calls.grants().names().map(str::to_owned).collect();
     let (mut process, mut wire) = tokio::select! {
-        started = start(children) => started?,
+        started = start(children, &run.context) => started?,
         stop = run.over() => return Err(report::failed(&stop, &talk)),
     };
     let applied = process.applied().clone();
@@ -108,10 +104,11 @@ fn finish(ended: Result<Ending, Stop>, talk: Talk, seconds: f64) -> Result<ToolO
     }
 }
 
-async fn start(children: &Children) -> Result<(Process, Wire), ToolFailure> {
+async fn start(children: &Children, context: &CallContext) -> Result<(Process, Wire), ToolFailure> {
     let (ours, theirs) = StdStream::pair()?;
     ours.set_nonblocking(true)?;
     let settings = children.settings();
+    let confines = children.confines(settings.profile, context).await?;
     let python = if std::path::Path::new(USUAL_PLACE).exists() { USUAL_PLACE } else { "python3" };
     let process = children
         .start(Child {
@@ -121,7 +118,7 @@ async fn start(children: &Children) -> Result<(Process, Wire), ToolFailure> {
             directory: children.workspace().path().to_owned(),
             stdin: Stdin::Socket(theirs.into()),
             stderr: Stderr::WithStdout,
-            confines: children.confines(settings.profile),
+            confines,
         })
         .await?;
     Ok((process, Wire::new(UnixStream::from_std(ours)?)))

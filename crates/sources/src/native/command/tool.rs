@@ -8,9 +8,9 @@ use std::{
 };
 
 use toolpost_model::{
-    AccessKind, CallInput, CancelSupport, ClassFact, Declaration, EffectClass, Effects, ExecutionKind,
-    Lifecycle, Loading, OutputStream, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolId, ToolKind,
-    ToolOutput,
+    AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass, Effects,
+    ExecutionKind, Lifecycle, Loading, OutputStream, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolId,
+    ToolKind, ToolOutput,
 };
 use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
 
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::native::{
     children::{Child, Children},
-    files::{PathError, Touch, cautioned, change_effects, read_effects},
+    files::{PathError, Touch, change_effects, read_effects},
     shell::{Origin, OutputEvents, Processes, Ran, Stream, run_to_end},
 };
 
@@ -115,6 +115,7 @@ impl CommandTool {
         &self,
         values: &Values<'_>,
         directory: PathBuf,
+        context: &CallContext,
     ) -> Result<(Process, Confines), ToolFailure> {
         let variables =
             self.declaration.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -124,7 +125,7 @@ impl CommandTool {
             .environment
             .with(variables)
             .map_err(|refusal| ToolFailure::invalid(refusal.to_string()))?;
-        let confines = self.children.confines(self.profile());
+        let confines = self.children.confines(self.profile(), context).await?;
         let stderr = match self.declaration.output {
             CommandOutput::Text => Stderr::WithStdout,
             CommandOutput::Json | CommandOutput::Lines => Stderr::Piped,
@@ -212,13 +213,12 @@ impl Tool for CommandTool {
                 true => {
                     Effects { uses: [effects.uses, read_effects(workspace, given)?.uses].concat(), ..effects }
                 }
-                false => change_effects(workspace, effects, Touch::content(given))?,
+                false => change_effects(workspace, effects, Touch::content(given).revealing())?,
             };
         }
         // What it writes beside its paths nobody knows, so without any it runs alone in its session.
         effects.concurrency_safe &= reads || !effects.uses.is_empty();
-        let lack = self.children.caution(self.profile());
-        Some(cautioned(effects, lack.map(|lack| format!("the command would run unconfined: {lack}"))))
+        Some(self.children.effects(effects, self.profile()))
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
@@ -226,7 +226,7 @@ impl Tool for CommandTool {
             self.values(&call.input).map_err(|refusal| ToolFailure::of(refusal.class, refusal.message))?;
         values.locate(self.children.workspace())?;
         let directory = self.directory()?;
-        let (mut process, confines) = self.start(&values, directory.clone()).await?;
+        let (mut process, confines) = self.start(&values, directory.clone(), &call.context).await?;
         let (log, errors) = (self.processes.new_log(), self.processes.new_log());
         let input = self.stdin.as_ref().and_then(|template| values.fill_one(template));
         let input = process.take_stdin().map(|pipe| (pipe, input.unwrap_or_default().into_bytes()));

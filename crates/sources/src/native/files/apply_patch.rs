@@ -20,9 +20,7 @@ use self::{
     report::PatchResult,
 };
 use super::{
-    Touch, arguments, change_effects, checked_arguments, declare,
-    worker::on_worker,
-    workspace::{LastLink, Workspace},
+    Touch, arguments, change_effects, checked_arguments, declare, worker::on_worker, workspace::Workspace,
 };
 
 pub(super) struct ApplyPatch {
@@ -90,11 +88,11 @@ impl Tool for ApplyPatch {
         let patch = Patch::parse(arguments.patch).ok()?;
         let mut effects = Effects::of(EffectClass::Write);
         for file in &patch.files {
-            let new = |path| Touch { create_directories: true, ..Touch::content(path) };
-            let gone = |path| Touch { last_link: LastLink::Keep, ..Touch::content(path) };
+            let new = |path| Touch::content(path).with_directories(true);
+            let gone = |path| Touch::name(path).revealing();
             let (touch, second) = match &file.change {
                 Change::Add { .. } => (new(file.path), None),
-                Change::Update { move_to: None, .. } => (Touch::content(file.path), None),
+                Change::Update { move_to: None, .. } => (Touch::content(file.path).revealing(), None),
                 Change::Update { move_to: Some(target), .. } => (gone(file.path), Some(new(target))),
                 Change::Delete { .. } => (gone(file.path), None),
             };

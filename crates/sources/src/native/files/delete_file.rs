@@ -2,7 +2,7 @@
 
 mod sweep;
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,10 +16,10 @@ use self::sweep::DeleteError;
 use super::{
     PathError, Touch, arguments, cautioned, change_effects, checked_arguments, declare,
     entry_type::EntryType,
-    named::{Named, caution_beneath},
+    named::{Named, caution_beneath, require_all},
     names::{relative, shown},
-    worker::on_worker,
-    workspace::{LastLink, Workspace},
+    worker::{StopSign, on_worker},
+    workspace::Workspace,
 };
 
 pub(super) struct DeleteFile {
@@ -78,9 +78,9 @@ impl Tool for DeleteFile {
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let arguments: Arguments<'_> = arguments(input).ok()?;
-        let touch = Touch { path: arguments.path, create_directories: false, last_link: LastLink::Keep };
+        let touch = Touch::name(arguments.path);
         let effects = change_effects(&self.workspace, Effects::of(EffectClass::Write), touch)?;
-        match Named::locate(&self.workspace, arguments.path) {
+        match Named::locate(&self.workspace, arguments.path, |_| false) {
             Ok(named) if named.is_directory() && arguments.recursive => {
                 let place = (&named.parent, named.name.as_os_str());
                 Some(cautioned(effects, caution_beneath(&self.workspace, place, &[&named.place])))
@@ -95,8 +95,11 @@ impl Tool for DeleteFile {
         on_worker(&self.workspace, call.context, move |stop| {
             let arguments: Arguments<'_> =
                 arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let named = Named::locate(&workspace, arguments.path).map_err(PathError::into_failure)?;
+            let may_see = |place: &Path| stop.may(&workspace, place, Access::Read);
+            let named =
+                Named::locate(&workspace, arguments.path, may_see).map_err(PathError::into_failure)?;
             stop.as_decided_beneath(&workspace, (arguments.path, &named), &[&named.place])
+                .and_then(|()| may_delete(&workspace, &arguments, &named, stop))
                 .map_err(PathError::into_failure)?;
             let deleted =
                 sweep::delete(&workspace, &named, &arguments, stop).map_err(DeleteError::into_failure)?;
@@ -112,5 +115,22 @@ impl Tool for DeleteFile {
             Ok(ToolOutput::text(summary.clone()).with_summary(summary).with_structured(structured))
         })
         .await
+    }
+}
+
+/// A directory goes only if the call may also read all that is in it: how much that was is told.
+fn may_delete(
+    workspace: &Workspace,
+    arguments: &Arguments<'_>,
+    named: &Named,
+    stop: &StopSign,
+) -> Result<(), PathError> {
+    let given = arguments.path;
+    match named.is_directory() && arguments.recursive {
+        true => {
+            let uses = [(&*named.place, Access::Read), (&named.place, Access::Write)];
+            require_all(workspace, (given, named), &uses, stop)
+        }
+        false => stop.require(workspace, (given, &named.place), Access::Write),
     }
 }

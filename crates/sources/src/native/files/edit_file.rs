@@ -128,7 +128,7 @@ impl Tool for EditFile {
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let path = input.arguments().str("path")?;
-        change_effects(&self.workspace, Effects::of(EffectClass::Write), Touch::content(path))
+        change_effects(&self.workspace, Effects::of(EffectClass::Write), Touch::content(path).revealing())
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

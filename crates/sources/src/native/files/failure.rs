@@ -48,6 +48,15 @@ pub(crate) enum PathError {
     /// Something else has the name than a moment before.
     #[error("`{}` was replaced while it was being opened", shown(.given))]
     Swapped { given: String },
+    /// A rule keeps it from the call.
+    #[error("`{}` is kept from this call by a rule", shown(.given))]
+    Kept { given: String },
+    /// Rules keep something from the call that would be moved or deleted with the rest.
+    #[error("`{}` holds something that is kept from this call by a rule", shown(.given))]
+    HoldsKept { given: String },
+    /// There are rules about paths, and too many of them to ask about.
+    #[error("`{}` holds too much to look for what rules keep from this call", shown(.given))]
+    TooManyToAsk { given: String },
     /// The system said no.
     #[error("cannot open `{}`: {source}", shown(.given))]
     Io { given: String, source: io::Error },
@@ -81,10 +90,17 @@ pub(crate) fn special(given: &str, file_type: FileType) -> PathError {
 }
 
 impl PathError {
-    /// `rest` is missing in `parent`, which lies at `at`. Looks for names the caller may have meant.
-    pub(crate) fn not_found(given: String, parent: &Dir, at: &Path, rest: &[OsString]) -> Self {
+    /// `rest` is missing in `parent`, which lies at `at`. Looks for names the caller may have meant, among those that
+    /// it `may_see`.
+    pub(crate) fn not_found(
+        given: String,
+        (parent, at): (&Dir, &Path),
+        rest: &[OsString],
+        may_see: impl Fn(&Path) -> bool,
+    ) -> Self {
         let wanted = rest.first().map(|name| name.to_string_lossy()).unwrap_or_default();
-        let similar = similar(parent, &wanted).into_iter().map(|name| shown_path(&at.join(name))).collect();
+        let similar = similar(parent, &wanted, |name| may_see(&at.join(name)));
+        let similar = similar.into_iter().map(|name| shown_path(&at.join(name))).collect();
         let within = (rest.len() > 1).then(|| at.join(&*wanted).to_string_lossy().into_owned());
         Self::NotFound { given, within, similar }
     }
@@ -116,6 +132,13 @@ impl PathError {
             Self::HoldsRoot { .. } => failure.code("holds_root"),
             Self::NoName { .. } => failure.code("no_name").hint("give the path without `..` at its end"),
             Self::Swapped { .. } => failure.code("swapped").hint("call again"),
+            Self::Kept { .. } => failure.code("kept_by_rule"),
+            Self::HoldsKept { .. } => {
+                failure.code("kept_by_rule").hint("move or delete what is in it one by one")
+            }
+            Self::TooManyToAsk { .. } => {
+                failure.code("kept_by_rule").hint("move or delete smaller parts of it")
+            }
             Self::Io { source, .. } => failure.code(io_code(&source)),
         }
     }
@@ -124,6 +147,9 @@ impl PathError {
         match self {
             Self::Refused(refusal) => refusal.class(),
             Self::Leaves { .. } | Self::HoldsRoot { .. } => ErrorClass::SandboxViolation,
+            Self::Kept { .. } | Self::HoldsKept { .. } | Self::TooManyToAsk { .. } => {
+                ErrorClass::PermissionDenied
+            }
             Self::TooManySteps { .. }
             | Self::NotADirectory { .. }
             | Self::NotFound { .. }

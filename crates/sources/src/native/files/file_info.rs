@@ -1,7 +1,7 @@
 //! `files.file_info`: what a file is, without its content. Deferred: agents seldom need it, so its schema is
 //! found by search.
 
-use std::{io, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use jiff::Timestamp;
 use rustix::fs::{FileType, Stat, fstat};
@@ -131,10 +131,12 @@ impl Tool for FileInfo {
 
 fn info(workspace: &Workspace, given: &str, stop: &StopSign) -> Result<Info, InfoError> {
     let located = workspace.locate(&workspace.request(given).map_err(PathError::from)?)?;
+    stop.require(workspace, (given, &located.whole_path()), Access::Read)?;
     let path = relative(&located.path).0.into_owned();
     match located.found {
         Found::Missing { parent, rest } => {
-            Err(PathError::not_found(given.to_owned(), &parent, &located.path, &rest).into())
+            let may_see = |place: &Path| stop.may(workspace, place, Access::Read);
+            Err(PathError::not_found(given.to_owned(), (&parent, &located.path), &rest, may_see).into())
         }
         Found::Directory(dir) => match fstat(&dir) {
             Ok(stat) => Ok(describe(path, &stat, None)),

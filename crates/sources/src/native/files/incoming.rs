@@ -39,7 +39,7 @@ pub(crate) fn check_incoming(workspace: &Workspace, given: &str, at: &str) -> Re
 
 /// Adds to `effects` what saving to a path touches.
 pub(crate) fn incoming_effects(workspace: &Workspace, effects: Effects, path: &str) -> Option<Effects> {
-    change_effects(workspace, effects, Touch { path, create_directories: true, last_link: LastLink::Follow })
+    change_effects(workspace, effects, Touch::content(path).with_directories(true))
 }
 
 impl IncomingFile {

@@ -16,6 +16,7 @@ use self::listing::{Entry, ListError, Listing};
 use super::{
     arguments, checked_arguments, declare,
     entry_type::EntryType,
+    kept_by_rules,
     names::{escaped, shown},
     read_effects, tell_roots,
     worker::on_worker,
@@ -64,6 +65,10 @@ struct ListResult {
     path: String,
     /// What is in it, sorted by name, each directory followed by what is in it.
     entries: Vec<Entry>,
+    /// How many entries are not listed because rules keep them from this call.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(default)]
+    kept_by_rules: u64,
 }
 
 impl ListDirectory {
@@ -127,8 +132,14 @@ fn output(listing: Listing) -> Result<ToolOutput, serde_json::Error> {
         unit: "entries".to_owned(),
         hint: Some("list a directory further down, or raise `limit`".to_owned()),
     });
-    let text: String = listing.entries.iter().map(line).collect();
+    let mut text: String = listing.entries.iter().map(line).collect();
+    if listing.kept > 0 {
+        text.push_str(&format!("[{}]\n", kept_by_rules(listing.kept)));
+    }
     let summary = match shown_entries {
+        0 if listing.kept > 0 => {
+            format!("nothing to show in {}, {}", shown(&listing.path), kept_by_rules(listing.kept))
+        }
         0 => format!("{} is empty", shown(&listing.path)),
         count => {
             let more = if truncated.is_some() { ", there are more" } else { "" };
@@ -139,7 +150,7 @@ fn output(listing: Listing) -> Result<ToolOutput, serde_json::Error> {
             )
         }
     };
-    let result = ListResult { path: listing.path, entries: listing.entries };
+    let result = ListResult { path: listing.path, entries: listing.entries, kept_by_rules: listing.kept };
     Ok(ToolOutput {
         content: vec![Content::text(text)],
         structured: Some(serde_json::to_value(&result)?),
@@ -147,6 +158,10 @@ fn output(listing: Listing) -> Result<ToolOutput, serde_json::Error> {
         truncated,
         ..ToolOutput::default()
     })
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// One line of the text.

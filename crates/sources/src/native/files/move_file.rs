@@ -18,7 +18,7 @@ use super::{
     named::{Named, caution_beneath},
     names::{relative, shown},
     worker::on_worker,
-    workspace::{LastLink, Workspace},
+    workspace::Workspace,
 };
 
 pub(super) struct MoveFile {
@@ -93,12 +93,12 @@ impl Tool for MoveFile {
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let arguments: Arguments<'_> = arguments(input).ok()?;
-        let touch = |path, create_directories| Touch { path, create_directories, last_link: LastLink::Keep };
         let workspace = &*self.workspace;
         let effects = Effects::of(EffectClass::Write);
-        let effects = change_effects(workspace, effects, touch(arguments.from, false))?;
-        let effects = change_effects(workspace, effects, touch(arguments.to, arguments.create_directories))?;
-        let Ok(from) = Named::locate(workspace, arguments.from) else { return Some(effects) };
+        let effects = change_effects(workspace, effects, Touch::name(arguments.from).revealing())?;
+        let to = Touch::name(arguments.to).with_directories(arguments.create_directories);
+        let effects = change_effects(workspace, effects, to)?;
+        let Ok(from) = Named::locate(workspace, arguments.from, |_| false) else { return Some(effects) };
         if !from.is_directory() {
             return Some(effects);
         }

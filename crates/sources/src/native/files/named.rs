@@ -2,15 +2,18 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    io,
     path::{Path, PathBuf},
 };
 
 use cap_std::fs::Dir;
 use rustix::fs::{FileType, Stat};
+use toolpost_model::Access;
 
 use super::{
     failure::PathError,
     names::shown_path,
+    worker::StopSign,
     workspace::{Found, Workspace, open_listing},
 };
 
@@ -18,6 +21,10 @@ use super::{
 /// wait behind it. What has more asks.
 const LOOKED_AT: usize = 2_000;
 const LEVELS: usize = 64;
+/// How many names rules are asked about before a directory is moved or deleted.
+const ASKED_ABOUT: usize = 200_000;
+/// How many directories are held open for that.
+const OPEN_AT_ONCE: usize = 512;
 
 /// Something that exists, by its name in its open directory.
 pub(crate) struct Named {
@@ -29,14 +36,19 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// Finds what `given` names and may be moved or deleted. Roots may not, nor what holds one.
-    pub(crate) fn locate(workspace: &Workspace, given: &str) -> Result<Self, PathError> {
+    /// Finds what `given` names and may be moved or deleted. Roots may not, nor what holds one. Where there is nothing,
+    /// names are suggested that the caller `may_see`.
+    pub(crate) fn locate(
+        workspace: &Workspace,
+        given: &str,
+        may_see: impl Fn(&Path) -> bool,
+    ) -> Result<Self, PathError> {
         let text = || given.to_owned();
         let requested = workspace.request(given)?;
         let located = workspace.locate_name(&requested)?;
         match located.found {
             Found::Missing { parent, rest } => {
-                Err(PathError::not_found(text(), &parent, &located.path, &rest))
+                Err(PathError::not_found(text(), (&parent, &located.path), &rest, may_see))
             }
             Found::Directory(_) => match workspace.root_at(&located.path) {
                 Some(root) => Err(PathError::HoldsRoot {
@@ -72,6 +84,43 @@ impl Named {
     pub(crate) fn is_directory(&self) -> bool {
         self.file_type() == FileType::Directory
     }
+}
+
+/// Fails where rules keep the call from doing with `named`, and with anything in it, what `places` say: a place it has
+/// or will have, and how that is used there.
+pub(crate) fn require_all(
+    workspace: &Workspace,
+    (given, named): (&str, &Named),
+    places: &[(&Path, Access)],
+    stop: &StopSign,
+) -> Result<(), PathError> {
+    places.iter().try_for_each(|(place, access)| stop.require(workspace, (given, place), *access))?;
+    if !named.is_directory() || !places.iter().any(|(place, _)| stop.may_meet_kept(workspace, place)) {
+        return Ok(());
+    }
+    let failed = |source: io::Error| PathError::Io { given: given.to_owned(), source };
+    let mut looked_at = 0_usize;
+    let top = open_listing(&named.parent, &named.name).map_err(|error| failed(error.into()))?;
+    let mut pending = vec![(top, PathBuf::new())];
+    while let Some((dir, beneath)) = pending.pop() {
+        for entry in dir.entries().map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            looked_at += 1;
+            if looked_at > ASKED_ABOUT || pending.len() > OPEN_AT_ONCE || stop.check().is_err() {
+                return Err(PathError::TooManyToAsk { given: given.to_owned() });
+            }
+            let name = entry.file_name();
+            let beneath = beneath.join(&name);
+            if places.iter().any(|(place, access)| !stop.may(workspace, &place.join(&beneath), *access)) {
+                return Err(PathError::HoldsKept { given: given.to_owned() });
+            }
+            if entry.file_type().map_err(failed)?.is_dir() {
+                let inner = open_listing(&dir, &name).map_err(|error| failed(error.into()))?;
+                pending.push((inner, beneath));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Why somebody should look before the directory `name` in `parent` is moved or deleted with all that is in it.

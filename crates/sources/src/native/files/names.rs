@@ -54,9 +54,9 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     safe.into()
 }
 
-/// Names in `dir` that the caller may have meant by `wanted`, best first. A hint only: what cannot be read is
-/// left out silently.
-pub(crate) fn similar(dir: &Dir, wanted: &str) -> Vec<String> {
+/// Names in `dir` that the caller may have meant by `wanted` and `may_see`, best first. A hint only: what cannot be
+/// read is left out silently.
+pub(crate) fn similar(dir: &Dir, wanted: &str, may_see: impl Fn(&str) -> bool) -> Vec<String> {
     let Ok(entries) = dir.entries() else {
         return Vec::new();
     };
@@ -67,6 +67,7 @@ pub(crate) fn similar(dir: &Dir, wanted: &str) -> Vec<String> {
         .filter_map(|name| Some((distance(&wanted, &name.to_lowercase())?, name)))
         .collect();
     candidates.sort();
+    candidates.retain(|(_, name)| may_see(name));
     candidates.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
 }
 

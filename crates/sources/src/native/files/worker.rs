@@ -8,7 +8,7 @@ use std::{
     collections::VecDeque,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -18,7 +18,7 @@ use std::{
 };
 
 use tokio::sync::{Semaphore, oneshot};
-use toolpost_model::{CallContext, ErrorClass, Progress, ToolFailure};
+use toolpost_model::{Access, CallContext, ErrorClass, Progress, ToolFailure};
 
 use super::{
     failure::PathError,
@@ -41,7 +41,7 @@ where
 {
     let abandoned = Arc::new(AtomicBool::new(false));
     let _set_when_dropped = Abandon(abandoned.clone());
-    let stop = StopSign { context, abandoned };
+    let stop = StopSign { has_path_rules: context.has_path_rules(), context, abandoned };
     let workers = workspace.workers();
     // Whoever finds all threads busy waits here and not in the queue: a call that is given up in the meantime
     // leaves nothing behind.
@@ -176,6 +176,8 @@ fn confine(roots: &[Arc<Root>]) {
 pub(crate) struct StopSign {
     context: CallContext,
     abandoned: Arc<AtomicBool>,
+    /// Asked once: most calls are under no such rule, and a search asks for every file.
+    has_path_rules: bool,
 }
 
 /// The call was told to stop.
@@ -242,6 +244,37 @@ impl StopSign {
         match named.is_directory() && caution_beneath(workspace, inner, places).is_some() {
             true => Err(PathError::Swapped { given: given.to_owned() }),
             false => Ok(()),
+        }
+    }
+
+    /// Whether rules keep some paths from this call.
+    pub(crate) fn has_path_rules(&self) -> bool {
+        self.has_path_rules
+    }
+
+    /// Whether rules let the call use a place that it met.
+    pub(crate) fn may(&self, workspace: &Workspace, place: &Path, access: Access) -> bool {
+        !self.has_path_rules || self.context.may_use(&workspace.absolute(place), access)
+    }
+
+    /// Whether at a place, or beneath it, there can be something that rules keep from the call.
+    pub(crate) fn may_meet_kept(&self, workspace: &Workspace, place: &Path) -> bool {
+        let place = workspace.absolute(place);
+        let meets = |kept: &PathBuf| kept.starts_with(&place) || place.starts_with(kept);
+        self.has_path_rules && self.context.kept_places().iter().any(meets)
+    }
+
+    /// Fails where rules keep `place` from the call. What the call was decided on passes; this is for what its name
+    /// means by now.
+    pub(crate) fn require(
+        &self,
+        workspace: &Workspace,
+        (given, place): (&str, &Path),
+        access: Access,
+    ) -> Result<(), PathError> {
+        match self.may(workspace, place, access) {
+            true => Ok(()),
+            false => Err(PathError::Kept { given: given.to_owned() }),
         }
     }
 

@@ -10,6 +10,7 @@
     reason = "the roots themselves can only be opened by their ambient paths"
 )]
 
+mod kept;
 mod locate;
 mod open;
 mod path;
@@ -23,11 +24,12 @@ use std::{
 };
 
 use rustix::fs::Stat;
-use toolpost_model::{Access, Refusal};
+use toolpost_model::{Access, CallContext, Refusal};
 
 use self::path::Spelling;
 pub use self::protection::{PatternError, Protection};
 pub(in crate::native) use self::{
+    kept::{KeptError, KeptPaths, Sight},
     locate::{Found, LastLink, Located},
     open::{
         link_unnamed, open_directory, open_listing, open_regular, open_unnamed, read_link, sync_directory,
@@ -109,6 +111,15 @@ impl Workspace {
         self.roots.iter().flat_map(|root| self.protection.existing(&root.dir, &root.path)).collect()
     }
 
+    /// What there is that rules keep from a call, within sight of a process. Blocks.
+    pub(in crate::native) fn kept_paths(
+        &self,
+        sight: &Sight<'_>,
+        context: &CallContext,
+    ) -> Result<KeptPaths, KeptError> {
+        kept::find(self, sight, context)
+    }
+
     /// Reads a path as a caller sent it. No I/O.
     pub(in crate::native) fn request(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
         RequestedPath::parse(given, &self.spellings())
@@ -151,6 +162,12 @@ impl Workspace {
             (None, Some(reason)) => Some(format!("`{}` is protected: {reason}", told(&lexical))),
             (None, None) => None,
         }
+    }
+
+    /// The absolute path of a place, as rules know it.
+    pub(in crate::native) fn absolute(&self, place: &Path) -> PathBuf {
+        // `join` of nothing would leave a slash at the end.
+        if place.as_os_str().is_empty() { self.path().to_owned() } else { self.path().join(place) }
     }
 
     /// Why a place is protected.

@@ -102,8 +102,9 @@ impl Tool for WriteFile {
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let arguments: Arguments<'_> = arguments(input).ok()?;
-        let create_directories = arguments.create_directories;
-        let touch = Touch { create_directories, ..Touch::content(arguments.path) };
+        let touch = Touch::content(arguments.path).with_directories(arguments.create_directories);
+        // A digest that fits tells what is in the file.
+        let touch = if arguments.expected_sha256.is_some() { touch.revealing() } else { touch };
         let effects = change_effects(&self.workspace, Effects::of(EffectClass::Write), touch)?;
         // A second run with `expected_sha256` meets its own content and fails.
         Some(if arguments.expected_sha256.is_none() { effects.idempotent() } else { effects })

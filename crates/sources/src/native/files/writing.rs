@@ -9,7 +9,7 @@ mod old_file;
 mod removal;
 mod temporary;
 
-use std::{ffi::OsString, io, sync::Arc};
+use std::{ffi::OsString, io, path::Path, sync::Arc};
 
 use cap_std::fs::{Dir, File};
 use rustix::{
@@ -17,6 +17,7 @@ use rustix::{
     io::Errno,
 };
 use sha2::{Digest, Sha256};
+use toolpost_model::Access;
 
 use self::temporary::Temporary;
 pub(super) use self::{
@@ -113,7 +114,17 @@ impl Target {
             LastLink::Keep => workspace.locate_name(&requested)?,
         };
         let located = located.writable(given)?;
-        stop.as_decided(workspace, given, &located.whole_path())?;
+        let place = located.whole_path();
+        stop.as_decided(workspace, given, &place)?;
+        stop.require(workspace, (given, &place), Access::Write)?;
+        let wish = match wish {
+            Wish::IfCheap if !stop.may(workspace, &place, Access::Read) => Wish::Nothing,
+            Wish::Nothing | Wish::IfCheap => wish,
+            Wish::Digest | Wish::Content => {
+                stop.require(workspace, (given, &place), Access::Read)?;
+                wish
+            }
+        };
         let path = relative(&located.whole_path()).0.into_owned();
         let mut made = MadeDirectories::default();
         let (parent, name, old) = match located.found {
@@ -127,7 +138,9 @@ impl Target {
                 other => return Err(special(given, other).into()),
             },
             Found::Missing { parent, rest } if missing == IfMissing::Fail => {
-                return Err(PathError::not_found(given.to_owned(), &parent, &located.path, &rest).into());
+                let may_see = |place: &Path| stop.may(workspace, place, Access::Read);
+                let place = (&parent, located.path.as_path());
+                return Err(PathError::not_found(given.to_owned(), place, &rest, may_see).into());
             }
             Found::Missing { rest, .. } if rest.len() > 1 && missing == IfMissing::Create => {
                 let missing = located.path.join(&rest[0]);

@@ -8,8 +8,8 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use toolpost_model::{
-    Access, AccessKind, CallContext, CallInput, Declaration, EffectClass, Effects, Refusal, RiskLevel, Tool,
-    ToolCall, ToolFailure, ToolOutput,
+    Access, AccessKind, ArgumentKind, ArgumentMeaning, CallContext, CallInput, Declaration, EffectClass,
+    Effects, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
 use self::{
@@ -130,6 +130,7 @@ impl Tool for HttpRequest {
             AccessKind::Credential,
             AccessKind::FileWrite,
         ];
+        interface.permission.arguments.push(ArgumentMeaning::of("method", ArgumentKind::Method));
         declaration
     }
 

@@ -16,6 +16,7 @@ use toolpost_model::{
 use super::{
     Page, counted, declare,
     error::SearchError,
+    is_zero,
     newest::{Found, Modified, Newest},
     pattern::{PathPattern, spells_hidden},
     start::Start,
@@ -25,6 +26,7 @@ use super::{
 use crate::native::files::{
     Workspace, arguments, checked_arguments,
     failure::PathError,
+    kept_by_rules,
     names::{escaped, relative, shown},
     read_effects,
     worker::{StopSign, on_worker},
@@ -99,6 +101,10 @@ struct GlobResult {
     ignored: u64,
     /// Directories that could not be read, or lie too deep.
     unreadable: u64,
+    /// Files and directories that rules keep from this call, whether they would have fitted or not.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(default)]
+    kept_by_rules: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -176,10 +182,11 @@ fn find(workspace: &Workspace, input: &CallInput, stop: &StopSign) -> Result<Too
     let watch = Watch::new(stop);
     let found = Mutex::new(Newest::new(arguments.page().reach()));
     let passed_over = PassedOver::default();
-    let path = match start(workspace, &arguments, &pattern)? {
+    let path = match start(workspace, &arguments, &pattern, stop)? {
         None => arguments.directory(&pattern),
         Some(start) => {
             let plan = Plan {
+                workspace,
                 start: &start,
                 include_hidden: arguments.include_hidden || spells_hidden(arguments.pattern),
                 include_ignored: arguments.include_ignored,
@@ -200,17 +207,20 @@ fn start(
     workspace: &Workspace,
     arguments: &Arguments<'_>,
     pattern: &PathPattern,
+    stop: &StopSign,
 ) -> Result<Option<Start>, SearchError> {
     let missing =
         |error: &PathError| matches!(error, PathError::NotFound { .. } | PathError::NotADirectory { .. });
-    match Start::find(workspace, &arguments.directory(pattern)) {
+    match Start::find(workspace, &arguments.directory(pattern), stop) {
         Ok(start) if start.file.is_none() => Ok(Some(start)),
         Err(error) if !missing(&error) || pattern.directory.is_empty() => Err(error.into()),
         Ok(_) if pattern.directory.is_empty() => {
             Err(SearchError::IsFile { given: arguments.path.to_owned() })
         }
         // Only what the pattern says is not there; `path` itself must be.
-        Ok(_) | Err(_) => Start::find(workspace, arguments.path).map(|_| None).map_err(SearchError::from),
+        Ok(_) | Err(_) => {
+            Start::find(workspace, arguments.path, stop).map(|_| None).map_err(SearchError::from)
+        }
     }
 }
 
@@ -248,6 +258,7 @@ fn output(
         next_offset,
         ignored: passed_over.ignored.load(Ordering::Relaxed),
         unreadable: unreadable.load(Ordering::Relaxed) + passed_over.not_entered.load(Ordering::Relaxed),
+        kept_by_rules: passed_over.kept.load(Ordering::Relaxed),
     };
     let truncated = truncation(&result, shown_files, late);
     let mut text: String = result.files.iter().map(|file| format!("{}\n", escaped(&file.path))).collect();
@@ -256,6 +267,9 @@ fn output(
         Some(Truncation { hint: Some(hint), .. }) => text.push_str(&format!("[{summary}; {hint}]\n")),
         Some(_) | None if result.files.is_empty() => text.push_str(&format!("[{summary}]\n")),
         Some(_) | None => {}
+    }
+    if result.kept_by_rules > 0 {
+        text.push_str(&format!("[{}]\n", kept_by_rules(result.kept_by_rules)));
     }
     Ok(ToolOutput {
         content: vec![Content::text(text)],

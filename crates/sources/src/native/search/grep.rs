@@ -201,7 +201,7 @@ impl Tool for Grep {
 fn search(workspace: &Workspace, input: &CallInput, stop: &StopSign) -> Result<ToolOutput, SearchError> {
     let arguments: Arguments<'_> = arguments(input).map_err(SearchError::Arguments)?;
     let expression = expression::compile(arguments.pattern, arguments.reading())?;
-    let start = Start::find(workspace, arguments.path)?;
+    let start = Start::find(workspace, arguments.path, stop)?;
     let watch = Watch::new(stop);
     let found = Mutex::new(Newest::new(arguments.page().reach()));
     let scanned = Mutex::new(Scanned::default());
@@ -217,7 +217,7 @@ fn search(workspace: &Workspace, input: &CallInput, stop: &StopSign) -> Result<T
                 .map_err(|error| PathError::Io { given: given(), source: error.into() })?;
             scan().search(file, &stat, &start.place.join(name));
         }
-        None => search_tree(&arguments, &start, &watch, &passed_over, scan)?,
+        None => search_tree((workspace, &start), &arguments, &watch, &passed_over, scan)?,
     }
     watch.check()?;
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner).into_found();
@@ -243,8 +243,8 @@ fn search(workspace: &Workspace, input: &CallInput, stop: &StopSign) -> Result<T
 }
 
 fn search_tree<'s>(
+    (workspace, start): (&Workspace, &Start),
     arguments: &Arguments<'_>,
-    start: &Start,
     watch: &Watch<'_>,
     passed_over: &PassedOver,
     scan: impl Fn() -> Scan<'s> + Sync,
@@ -252,6 +252,7 @@ fn search_tree<'s>(
     let filter = arguments.glob.map(PathFilter::parse).transpose()?;
     let file_type = arguments.file_type.map(FileType::parse).transpose()?;
     let plan = Plan {
+        workspace,
         start,
         include_hidden: arguments.include_hidden || arguments.glob.is_some_and(spells_hidden),
         include_ignored: arguments.include_ignored,

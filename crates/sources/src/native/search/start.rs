@@ -8,10 +8,12 @@ use std::{
 };
 
 use cap_std::fs::Dir;
+use toolpost_model::Access;
 
 use super::walk::{Rules, open_directory};
 use crate::native::files::{
     failure::{PathError, special},
+    worker::StopSign,
     workspace::{Found, Workspace},
 };
 
@@ -28,9 +30,10 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Finds what `path` names.
-    pub(super) fn find(workspace: &Workspace, path: &str) -> Result<Self, PathError> {
+    /// Finds what `path` names, if the call may read it.
+    pub(super) fn find(workspace: &Workspace, path: &str, stop: &StopSign) -> Result<Self, PathError> {
         let located = workspace.locate(&workspace.request(path)?)?;
+        stop.require(workspace, (path, &located.whole_path()), Access::Read)?;
         match located.found {
             Found::Directory(dir) => {
                 let rules = rules_above(workspace, &located.path);
@@ -45,7 +48,8 @@ impl Start {
                 Ok(Self { dir: parent, place, file: Some(name), rules: None })
             }
             Found::Missing { parent, rest } => {
-                Err(PathError::not_found(path.to_owned(), &parent, &located.path, &rest))
+                let may_see = |place: &Path| stop.may(workspace, place, Access::Read);
+                Err(PathError::not_found(path.to_owned(), (&parent, &located.path), &rest, may_see))
             }
         }
     }

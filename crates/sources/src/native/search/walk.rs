@@ -24,6 +24,7 @@ use rustix::{
     fd::{AsFd as _, BorrowedFd},
     fs::{AtFlags, Dir as Listing, DirEntry, FileType, statat},
 };
+use toolpost_model::Access;
 
 pub(super) use self::{
     open::{open_directory, open_file, open_file_beneath},
@@ -34,6 +35,7 @@ use self::{
     rules::Verdict,
 };
 use super::{start::Start, watch::Watch};
+use crate::native::files::Workspace;
 
 /// How deep a walk goes; deeper places could not be named in a call either.
 const MAX_DEPTH: usize = 128;
@@ -48,6 +50,7 @@ const VERSION_CONTROL: [&[u8]; 4] = [b".git", b".hg", b".svn", b".jj"];
 
 /// What to walk and what to pass over.
 pub(super) struct Plan<'p> {
+    pub(super) workspace: &'p Workspace,
     pub(super) start: &'p Start,
     pub(super) include_hidden: bool,
     pub(super) include_ignored: bool,
@@ -79,6 +82,9 @@ pub(super) struct PassedOver {
     pub(super) unreadable: AtomicU64,
     /// Directories that are too deep, or too many.
     pub(super) not_entered: AtomicU64,
+    /// Files and directories that rules keep from the call, whether they would have fitted or not: who could choose
+    /// which are counted could guess their names.
+    pub(super) kept: AtomicU64,
 }
 
 /// Walks until all is seen or `watch` says that it is over.
@@ -113,6 +119,8 @@ struct Walker<'w, V> {
     start: usize,
     /// Whether the start lies within version control's own.
     inside_version_control: bool,
+    /// Whether rules are asked about every name.
+    asks_rules: bool,
     /// The path that is being looked at.
     place: Vec<u8>,
     until_look: u32,
@@ -129,8 +137,19 @@ impl<'w, V: Visit> Walker<'w, V> {
         let base = &plan.start.place;
         let inside_version_control = base.iter().any(|name| VERSION_CONTROL.contains(&name.as_bytes()));
         let start = plan.start.names_begin_at();
-        let place = Vec::new();
-        Self { plan, watch, passed_over, queue, visitor, start, inside_version_control, place, until_look: 0 }
+        let asks_rules = watch.stop().may_meet_kept(plan.workspace, base);
+        Self {
+            plan,
+            watch,
+            passed_over,
+            queue,
+            visitor,
+            start,
+            inside_version_control,
+            asks_rules,
+            place: Vec::new(),
+            until_look: 0,
+        }
     }
 
     fn run(mut self) {
@@ -191,12 +210,16 @@ impl<'w, V: Visit> Walker<'w, V> {
             _ => return,
         };
         self.stand_at(&found.pending.place, name);
+        if self.is_kept_by_rules() {
+            self.passed_over.kept.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         if is_dir {
             self.directory(name, found);
         } else if (self.plan.wanted)(
             path_of(self.place.get(self.start..).unwrap_or_default()),
             path_of(&self.place),
-        ) && self.is_kept(name, false, found)
+        ) && self.is_wanted(name, false, found)
         {
             if self.queue.somebody_waits() {
                 found.files.push(name.to_owned());
@@ -211,7 +234,7 @@ impl<'w, V: Visit> Walker<'w, V> {
 
     fn directory(&mut self, name: &CStr, found: &mut FoundHere<'_>) {
         let depth = found.pending.depth + 1;
-        if depth > self.plan.depth || !self.is_kept(name, true, found) {
+        if depth > self.plan.depth || !self.is_wanted(name, true, found) {
             return;
         }
         if depth > MAX_DEPTH {
@@ -225,8 +248,15 @@ impl<'w, V: Visit> Walker<'w, V> {
         }
     }
 
+    /// Whether rules keep what is where the walk stands from the call. Asked before anything else is: ignore files and
+    /// patterns are the caller's, and must not tell what they would have fitted.
+    fn is_kept_by_rules(&self) -> bool {
+        let place = path_of(&self.place);
+        self.asks_rules && !self.watch.stop().may(self.plan.workspace, place, Access::Read)
+    }
+
     /// Whether the name where the walk stands is to be looked at.
-    fn is_kept(&self, name: &CStr, is_dir: bool, found: &FoundHere<'_>) -> bool {
+    fn is_wanted(&self, name: &CStr, is_dir: bool, found: &FoundHere<'_>) -> bool {
         let name = name.to_bytes();
         if VERSION_CONTROL.contains(&name) && !self.inside_version_control {
             return false;

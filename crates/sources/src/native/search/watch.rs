@@ -40,6 +40,11 @@ impl<'s> Watch<'s> {
         self.stopped.load(Ordering::Relaxed) || self.late.load(Ordering::Relaxed)
     }
 
+    /// Who is searched for.
+    pub(super) fn stop(&self) -> &'s StopSign {
+        self.stop
+    }
+
     /// Whether the time ran out before all was searched.
     pub(super) fn is_late(&self) -> bool {
         self.late.load(Ordering::Relaxed)

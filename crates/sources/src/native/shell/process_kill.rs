@@ -15,8 +15,10 @@ use super::{
     process_write::effects_on,
     processes::Processes,
 };
+use crate::native::children::Children;
 
 pub(super) struct ProcessKill {
+    children: Arc<Children>,
     processes: Arc<Processes>,
 }
 
@@ -31,8 +33,8 @@ struct Arguments {
 }
 
 impl ProcessKill {
-    pub(super) fn new(processes: Arc<Processes>) -> Self {
-        Self { processes }
+    pub(super) fn new(children: Arc<Children>, processes: Arc<Processes>) -> Self {
+        Self { children, processes }
     }
 }
 
@@ -52,7 +54,7 @@ impl Tool for ProcessKill {
     }
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
-        Some(effects_on(input).idempotent())
+        Some(effects_on(input, &self.children).idempotent())
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

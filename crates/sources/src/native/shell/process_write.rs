@@ -17,8 +17,10 @@ use super::{
     processes::{Entry, Processes},
     told::count,
 };
+use crate::native::children::Children;
 
 pub(super) struct ProcessWrite {
+    children: Arc<Children>,
     processes: Arc<Processes>,
 }
 
@@ -46,9 +48,12 @@ struct WriteResult {
     closed: bool,
 }
 
-/// Only one call at a time writes to a process or ends it, and its session may do other things meanwhile.
-pub(super) fn effects_on(input: &CallInput) -> Effects {
-    let effects = Effects { concurrency_safe: true, open_world: false, ..Effects::of(EffectClass::Execute) };
+/// Only one call at a time writes to a process or ends it, and its session may do other things meanwhile. What it does
+/// with its input stays within the confines it was started in, and those are no wider than the usual ones.
+pub(super) fn effects_on(input: &CallInput, children: &Children) -> Effects {
+    let confined = children.confined(children.settings().profile);
+    let effects =
+        Effects { concurrency_safe: true, open_world: false, confined, ..Effects::of(EffectClass::Execute) };
     match input.arguments().str("process_id") {
         Some(id) => effects.using(ResourceKey::new("process", id), Access::Write),
         None => effects,
@@ -56,8 +61,8 @@ pub(super) fn effects_on(input: &CallInput) -> Effects {
 }
 
 impl ProcessWrite {
-    pub(super) fn new(processes: Arc<Processes>) -> Self {
-        Self { processes }
+    pub(super) fn new(children: Arc<Children>, processes: Arc<Processes>) -> Self {
+        Self { children, processes }
     }
 }
 
@@ -98,7 +103,7 @@ impl Tool for ProcessWrite {
     }
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
-        Some(effects_on(input))
+        Some(effects_on(input, &self.children))
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

@@ -7,6 +7,7 @@ mod entry;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use toolpost_model::{CallContext, ErrorClass, SessionId, ToolFailure};
@@ -18,8 +19,10 @@ use crate::native::files::shown;
 
 /// Processes of one session that run at a time.
 const RUNNING_IN_SESSION: usize = 16;
-/// Processes of all sessions that run at a time.
+/// Processes of all sessions that run at a time, and those of one principal among them: whoever opens many sessions
+/// must leave room for the others.
 const RUNNING_IN_ALL: usize = 64;
+const RUNNING_OF_PRINCIPAL: usize = RUNNING_IN_ALL / 2;
 /// Ended processes of one session that can still be read.
 const ENDED_IN_SESSION: usize = 32;
 /// Bytes on disk that the ended processes of one session may hold.
@@ -32,12 +35,18 @@ const OUTPUT_BYTES: u64 = 64 << 20;
 /// Keeps processes by session.
 pub(crate) struct Processes {
     spool: SpoolDirectory,
+    /// How long one may run in the background.
+    lifetime: Duration,
     sessions: Mutex<HashMap<SessionId, Vec<Arc<Entry>>>>,
 }
 
 impl Processes {
-    pub(crate) fn new(spool: SpoolDirectory) -> Self {
-        Self { spool, sessions: Mutex::default() }
+    pub(crate) fn new(spool: SpoolDirectory, lifetime: Duration) -> Self {
+        Self { spool, lifetime, sessions: Mutex::default() }
+    }
+
+    pub(crate) fn lifetime(&self) -> Duration {
+        self.lifetime
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Vec<Arc<Entry>>>> {
@@ -49,22 +58,28 @@ impl Processes {
         Arc::new(OutputLog::new(self.spool.clone(), OUTPUT_BYTES))
     }
 
-    /// Whether the session may start one more in the background.
-    pub(crate) fn check_room(&self, session: &SessionId) -> Result<(), ToolFailure> {
+    /// Whether the caller may start one more in the background.
+    pub(crate) fn check_room(&self, context: &CallContext) -> Result<(), ToolFailure> {
         let sessions = self.sessions();
-        let running = |entries: &Vec<Arc<Entry>>| entries.iter().filter(|entry| entry.is_alive()).count();
-        let own = sessions.get(session).map_or(0, running);
-        let all: usize = sessions.values().map(running).sum();
-        let (count, limit, whose) = match (own, all) {
-            (own, _) if own >= RUNNING_IN_SESSION => (own, RUNNING_IN_SESSION, "of this session"),
-            (_, all) if all >= RUNNING_IN_ALL => (all, RUNNING_IN_ALL, "of this host"),
-            _ => return Ok(()),
+        let alive = || sessions.values().flatten().filter(|entry| entry.is_alive());
+        let of_session = sessions.get(context.session_id()).map_or(&[][..], Vec::as_slice);
+        let counts = [
+            (of_session.iter().filter(|entry| entry.is_alive()).count(), RUNNING_IN_SESSION, "this session"),
+            (
+                alive().filter(|entry| entry.principal == context.principal().name).count(),
+                RUNNING_OF_PRINCIPAL,
+                "this caller in all its sessions",
+            ),
+            (alive().count(), RUNNING_IN_ALL, "this host"),
+        ];
+        let Some((count, limit, whose)) = counts.into_iter().find(|(count, limit, _)| count >= limit) else {
+            return Ok(());
         };
         let message =
-            format!("{count} processes {whose} run in the background already, the limit is {limit}");
+            format!("{count} processes of {whose} run in the background already, the limit is {limit}");
         Err(ToolFailure::of(ErrorClass::RateLimited, message)
             .code("too_many_processes")
-            .hint("end one with `process_kill`; `process_status` lists them")
+            .hint("end one with `process_kill`; `process_status` lists those of a session")
             .untouched())
     }
 

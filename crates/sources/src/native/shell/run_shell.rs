@@ -4,7 +4,7 @@ mod background;
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -13,8 +13,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
-    CallContext, CallInput, Declaration, EffectClass, Effects, ErrorClass, Lifecycle, OutputStream, Refusal,
-    Tool, ToolCall, ToolFailure, ToolOutput,
+    Access, ArgumentKind, ArgumentMeaning, CallContext, CallInput, ClassFact, Declaration, EffectClass,
+    Effects, ErrorClass, Lifecycle, OutputStream, Refusal, SandboxProfile, Tool, ToolCall, ToolFailure,
+    ToolOutput,
 };
 use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
 
@@ -96,7 +97,7 @@ impl Shell {
         Self { children, processes }
     }
 
-    fn directory(&self, given: Option<&str>) -> Result<PathBuf, ToolFailure> {
+    fn directory(&self, given: Option<&str>, context: &CallContext) -> Result<PathBuf, ToolFailure> {
         let workspace = self.children.workspace();
         let Some(given) = given else { return Ok(workspace.path().to_owned()) };
         let requested =
@@ -108,8 +109,34 @@ impl Shell {
                 Err(PathError::NotADirectory { given: given.to_owned(), at: located.path }.into_failure())
             }
             Found::Missing { parent, rest } => {
-                Err(PathError::not_found(given.to_owned(), parent, &located.path, rest).into_failure())
+                let may_see = |place: &Path| context.may_use(&workspace.absolute(place), Access::Read);
+                let missing = PathError::not_found(given.to_owned(), (parent, &located.path), rest, may_see);
+                Err(missing.into_failure())
             }
+        }
+    }
+
+    /// Whether there are commands that this host can keep to reading.
+    fn may_only_read(&self) -> bool {
+        self.children.settings().profile != SandboxProfile::None
+            && self.children.confined(SandboxProfile::ReadOnly).is_some()
+    }
+
+    /// Whether a command is known to do nothing but read, on a machine that sees to it that this is true: then it is
+    /// decided as a read, and runs under a profile that lets it do nothing else. A wrong guess about a program is
+    /// thereby only a command that fails. What others give it, a variable or a later input, could change what it does.
+    fn only_reads(&self, arguments: &Arguments) -> bool {
+        !arguments.background
+            && arguments.environment.is_empty()
+            && self.may_only_read()
+            && toolpost_command::analyze(&arguments.command).only_reads()
+    }
+
+    /// What it is decided as, and what confines it then. The same answer when it is decided on and when it runs.
+    fn manner(&self, arguments: &Arguments) -> (EffectClass, SandboxProfile) {
+        match self.only_reads(arguments) {
+            true => (EffectClass::Read, SandboxProfile::ReadOnly),
+            false => (EffectClass::Execute, self.children.settings().profile),
         }
     }
 
@@ -118,13 +145,15 @@ impl Shell {
         arguments: &Arguments,
         directory: PathBuf,
         stdin: Stdin,
+        context: &CallContext,
     ) -> Result<(Process, Confines), ToolFailure> {
         let settings = self.children.settings();
         let environment = settings
             .environment
             .with(arguments.variables())
             .map_err(|refusal| ToolFailure::invalid(refusal.to_string()))?;
-        let confines = self.children.confines(settings.profile);
+        let (_, profile) = self.manner(arguments);
+        let confines = self.children.confines(profile, context).await?;
         let argv = ["bash", "--noprofile", "--norc", "-c", &arguments.command];
         let child = Child {
             argv: argv.map(Into::into).to_vec(),
@@ -139,8 +168,8 @@ impl Shell {
     }
 
     async fn run(&self, arguments: &Arguments, context: &CallContext) -> Result<ToolOutput, ToolFailure> {
-        let directory = self.directory(arguments.working_directory.as_deref())?;
-        let (mut process, confines) = self.start(arguments, directory.clone(), Stdin::Null).await?;
+        let directory = self.directory(arguments.working_directory.as_deref(), context)?;
+        let (mut process, confines) = self.start(arguments, directory.clone(), Stdin::Null, context).await?;
         let log = self.processes.new_log();
         let events = OutputEvents::new(context.clone(), OutputStream::Combined);
         let stream = Stream { pipe: process.take_stdout(), log: &log, events: Some(events) };
@@ -191,6 +220,13 @@ impl Tool for Shell {
         interface.execution.streaming = true;
         interface.execution.timeout_ms = u64::try_from(LONGEST_TIME.as_millis()).ok();
         interface.rendering.subject_argument = Some("command".to_owned());
+        if self.may_only_read() {
+            interface.safety.class = ClassFact::ByInput;
+        }
+        interface.permission.arguments = vec![
+            ArgumentMeaning::of("command", ArgumentKind::Command),
+            ArgumentMeaning::of("working_directory", ArgumentKind::Directory),
+        ];
         declaration
     }
 
@@ -239,12 +275,9 @@ impl Tool for Shell {
     /// build side by side. What it would win is little: the file tools replace files in one step and can be told
     /// which content they expect, and processes in the background hold nothing anyway. In its own session a command
     /// runs alone, so an agent's own edits and commands keep their order.
-    fn effects(&self, _: &CallInput) -> Option<Effects> {
-        let effects = Effects::of(EffectClass::Execute);
-        Some(match self.children.caution(self.children.settings().profile) {
-            Some(lack) => effects.with_caution(format!("the command would run unconfined: {lack}")),
-            None => effects,
-        })
+    fn effects(&self, input: &CallInput) -> Option<Effects> {
+        let (class, profile) = self.manner(&input.to().ok()?);
+        Some(self.children.effects(Effects::of(class), profile))
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

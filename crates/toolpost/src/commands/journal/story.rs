@@ -1,9 +1,13 @@
 //! One call, told from its records: what was asked, what was decided and why, where the time went.
 
+mod answers;
+mod grounds;
+
 use serde::Deserialize;
 use serde_json::Value;
 use toolpost_core::StoredRecord;
 use toolpost_model::{InvocationId, Transition};
+use toolpost_store::JournalReader;
 
 use super::{open, tail};
 use crate::{
@@ -12,11 +16,17 @@ use crate::{
     terminal::{BOLD, DIM, GREEN, RED, printable, say, styled},
 };
 
+pub(crate) use grounds::grounds;
+
+/// Writes a line under a name.
+pub(crate) type Line<'a> = &'a dyn Fn(&str, String);
+
 /// How much of arguments and results is shown.
 const SHOWN: usize = 400;
 
 pub(crate) fn show(place: &Place, id: InvocationId, as_json: bool) -> anyhow::Result<Exit> {
-    let rows = open(place)?.records_of(id)?;
+    let reader = open(place)?;
+    let rows = reader.records_of(id)?;
     if rows.is_empty() {
         anyhow::bail!(
             "no call `{id}` is on record for `{}`\nhint: `toolpost journal tail` lists the newest",
@@ -27,12 +37,12 @@ pub(crate) fn show(place: &Place, id: InvocationId, as_json: bool) -> anyhow::Re
         let records: Vec<tail::Row<'_>> = rows.iter().map(tail::Row::of).collect::<anyhow::Result<_>>()?;
         say!("{}", serde_json::to_string_pretty(&records)?);
     } else {
-        tell(id, &rows);
+        tell(&reader, id, &rows)?;
     }
     Ok(Exit::Done)
 }
 
-fn tell(id: InvocationId, rows: &[StoredRecord]) {
+fn tell(reader: &JournalReader, id: InvocationId, rows: &[StoredRecord]) -> anyhow::Result<()> {
     let bodies: Vec<Value> =
         rows.iter().filter_map(|row| serde_json::from_str(&row.record.body).ok()).collect();
     // The newest account of each part: later records know more.
@@ -62,9 +72,13 @@ fn tell(id: InvocationId, rows: &[StoredRecord]) {
     if let Some(parent) = text("/call/parent") {
         line("made by", parent);
     }
-    for mutation in part("/mutations").and_then(Value::as_array).into_iter().flatten() {
-        line("rewritten", printable(&mutation.to_string()));
+    if let Some(place) = part("/call/batch") {
+        grounds::batch(place, &line);
     }
+    let each = |pointer: &str| part(pointer).and_then(Value::as_array).into_iter().flatten();
+    each("/hooks").for_each(|run| grounds::hook(run, &line));
+    each("/mutations").for_each(|mutation| grounds::mutation("arguments", mutation, &line));
+    each("/output_mutations").for_each(|mutation| grounds::mutation("result", mutation, &line));
     if let (Some(behavior), Some(reason)) = (text("/decision/behavior"), text("/decision/reason/text")) {
         let class = text("/decision/class").unwrap_or_default();
         let mode = text("/decision/mode").unwrap_or_default();
@@ -73,19 +87,15 @@ fn tell(id: InvocationId, rows: &[StoredRecord]) {
             format!("{behavior}: {reason} {}", styled(DIM, format!("(class {class}, mode {mode})"))),
         );
     }
-    for rule in part("/decision/also_matched").and_then(Value::as_array).into_iter().flatten() {
-        line(
-            "also",
-            format!(
-                "`{}` ({})",
-                rule["rule"].as_str().unwrap_or_default(),
-                rule["place"].as_str().unwrap_or_default()
-            ),
-        );
+    if let Some(decision) = part("/decision") {
+        grounds(decision, &line);
     }
+    answers::tell(reader, id, rows, &line)?;
+    each("/attempts").enumerate().for_each(|(place, one)| grounds::attempt(place + 1, one, &line));
     stages(part("/transitions"));
     records(rows);
     end(&part);
+    Ok(())
 }
 
 fn stages(transitions: Option<&Value>) {

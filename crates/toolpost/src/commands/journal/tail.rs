@@ -13,7 +13,7 @@ use crate::{
     cli::PlaceArgs,
     exit::Exit,
     settings,
-    terminal::{DIM, GREEN, RED, printable, say, styled},
+    terminal::{DIM, GREEN, RED, YELLOW, printable, say, styled},
 };
 
 /// How often a followed journal is looked at.
@@ -97,6 +97,17 @@ fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
         RecordKind::SessionOpened => format!("for {}", text("/principal")),
         RecordKind::SessionClosed => String::new(),
         RecordKind::Accepted | RecordKind::Started => named(&body),
+        RecordKind::Asked => {
+            let why = printable(text("/decision/reason/text"));
+            format!("{} {} until {}: {why}", named(&body), styled(YELLOW, "asked"), text("/ask/expires_at"))
+        }
+        RecordKind::Decided => {
+            let allowed = text("/verdict/decision") == "allow";
+            let word = if allowed { styled(GREEN, "allowed") } else { styled(RED, "denied") };
+            let scope = Some(text("/verdict/scope")).filter(|scope| !scope.is_empty() && *scope != "once");
+            let scope = scope.map(|scope| format!(" ({scope})")).unwrap_or_default();
+            format!("{} {word}{scope} by {}", named(&body), printable(text("/by")))
+        }
         RecordKind::Ended => {
             let outcome = text("/result/outcome");
             let style = if matches!(outcome, "succeeded" | "partial") { GREEN } else { RED };

@@ -3,14 +3,14 @@
 use std::{
     ffi::{OsStr, OsString},
     io,
-    path::Path,
+    path::{Component, Path, PathBuf},
 };
 
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, statat};
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolpost_model::ToolFailure;
+use toolpost_model::{Access, ToolFailure};
 
 use super::Arguments;
 use crate::native::files::{
@@ -88,6 +88,8 @@ pub(super) struct Listing {
     pub(super) total: Option<u64>,
     /// There is something that is not shown.
     pub(super) cut: bool,
+    /// How many entries rules keep from the call.
+    pub(super) kept: u64,
 }
 
 /// Lists the directory that `arguments` name.
@@ -98,17 +100,19 @@ pub(super) fn list(
 ) -> Result<Listing, ListError> {
     let given = || arguments.path.to_owned();
     let located = workspace.locate(&workspace.request(arguments.path).map_err(PathError::from)?)?;
+    stop.require(workspace, (arguments.path, &located.whole_path()), Access::Read)?;
     let dir = match located.found {
         Found::Directory(dir) => dir,
         Found::Entry { .. } => return Err(ListError::NotADirectory { given: given() }),
         Found::Missing { parent, rest } => {
-            return Err(PathError::not_found(given(), &parent, &located.path, &rest).into());
+            let may_see = |place: &Path| stop.may(workspace, place, Access::Read);
+            return Err(PathError::not_found(given(), (&parent, &located.path), &rest, may_see).into());
         }
     };
     let path = relative(&located.path).0.into_owned();
-    let listing = Listing { path, entries: Vec::new(), total: Some(0), cut: false };
-    let mut collector = Collector { listing, limit: arguments.limit, scanned: 0, stop };
-    let names = collector.names(&dir).map_err(|error| match error {
+    let listing = Listing { path, entries: Vec::new(), total: Some(0), cut: false, kept: 0 };
+    let mut collector = Collector { listing, limit: arguments.limit, scanned: 0, workspace, stop };
+    let names = collector.names(&dir, &located.path).map_err(|error| match error {
         Unfinished::Stopped(stopped) => ListError::Stopped(stopped),
         Unfinished::Io(source) => ListError::Io { given: given(), source },
     })?;
@@ -122,6 +126,7 @@ struct Collector<'s> {
     limit: usize,
     /// Names read so far, shown or not.
     scanned: usize,
+    workspace: &'s Workspace,
     stop: &'s StopSign,
 }
 
@@ -144,8 +149,9 @@ enum Inner {
 }
 
 impl Collector<'_> {
-    /// The names in a directory, sorted by their bytes.
-    fn names(&mut self, dir: &Dir) -> Result<Vec<OsString>, Unfinished> {
+    /// The names in a directory that lies at a place, sorted by their bytes, without those that rules keep from the
+    /// call.
+    fn names(&mut self, dir: &Dir, at: &Path) -> Result<Vec<OsString>, Unfinished> {
         self.stop.check()?;
         let mut names = Vec::new();
         for entry in dir.entries()? {
@@ -153,12 +159,44 @@ impl Collector<'_> {
                 (self.listing.total, self.listing.cut) = (None, true);
                 break;
             }
-            names.push(entry?.file_name());
+            let name = entry?.file_name();
             self.scanned += 1;
+            match self.may_show(dir, at, &name) {
+                true => names.push(name),
+                false => self.listing.kept += 1,
+            }
         }
         self.listing.total = self.listing.total.map(|total| total + names.len() as u64);
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// A link is judged by where it leads as well: what it says is the name of that.
+    fn may_show(&self, dir: &Dir, at: &Path, name: &OsStr) -> bool {
+        if !self.stop.has_path_rules() {
+            return true;
+        }
+        let place = at.join(name);
+        if !self.stop.may(self.workspace, &place, Access::Read) {
+            return false;
+        }
+        let is_link = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
+        if !is_link {
+            return true;
+        }
+        // A name that is no text cannot be followed from here, so nobody knows where it leads.
+        let Some(requested) = place.to_str().and_then(|place| self.workspace.request(place).ok()) else {
+            return false;
+        };
+        match self.workspace.locate(&requested) {
+            Ok(located) => self.stop.may(self.workspace, &located.whole_path(), Access::Read),
+            // It leads out, or in circles; what it says may be a kept name all the same.
+            Err(_) => {
+                let target = read_link(dir, name).map(|target| at.join(target));
+                target.is_ok_and(|target| self.stop.may(self.workspace, &lexical(&target), Access::Read))
+            }
+        }
     }
 
     fn add(&mut self, level: &Level<'_>, names: Vec<OsString>) -> Result<(), Stopped> {
@@ -192,12 +230,27 @@ impl Collector<'_> {
             return Ok(Inner::NotWanted);
         }
         let Ok(dir) = open_directory(level.dir, name) else { return Ok(Inner::Unreadable) };
-        match self.names(&dir) {
+        match self.names(&dir, &level.at.join(name)) {
             Ok(names) => Ok(Inner::Names(dir, names)),
             Err(Unfinished::Stopped(stopped)) => Err(stopped),
             Err(Unfinished::Io(_)) => Ok(Inner::Unreadable),
         }
     }
+}
+
+/// A path without `.` and `..`, by its text alone.
+fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
 }
 
 /// Looks at one name. `None`: it vanished meanwhile.

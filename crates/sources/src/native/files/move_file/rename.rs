@@ -3,7 +3,7 @@
 use std::{
     ffi::{OsStr, OsString},
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use cap_std::fs::Dir;
@@ -11,12 +11,12 @@ use rustix::{
     fs::{AtFlags, FileType, RenameFlags, Stat, accessat, renameat, renameat_with, statat, unlinkat},
     io::Errno,
 };
-use toolpost_model::ToolFailure;
+use toolpost_model::{Access, ToolFailure};
 
 use super::Arguments;
 use crate::native::files::{
     failure::{PathError, io_code},
-    named::Named,
+    named::{Named, require_all},
     names::{relative, shown},
     worker::{StopSign, Stopped},
     workspace::{Found, LastLink, Workspace, open_regular, sync_directory},
@@ -88,12 +88,15 @@ pub(super) fn rename(
     arguments: &Arguments<'_>,
     stop: &StopSign,
 ) -> Result<Moved, MoveError> {
-    let from = Named::locate(workspace, arguments.from)?;
+    let may_see = |place: &Path| stop.may(workspace, place, Access::Read);
+    let from = Named::locate(workspace, arguments.from, may_see)?;
     let given = arguments.to;
     let requested = workspace.request(given).map_err(PathError::from)?;
     let to = workspace.locate_name(&requested)?.writable(given)?;
     let place = to.whole_path();
     stop.as_decided_beneath(workspace, (given, &from), &[&from.place, &place])?;
+    let uses = [(&*from.place, Access::Read), (&from.place, Access::Write), (&place, Access::Write)];
+    require_all(workspace, (arguments.from, &from), &uses, stop)?;
     let told = relative(&place).0.into_owned();
     if from.is_directory() && place != from.place && place.starts_with(&from.place) {
         return Err(MoveError::IntoItself { from: arguments.from.to_owned(), to: told });

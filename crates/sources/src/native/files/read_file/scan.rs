@@ -5,7 +5,7 @@ use std::io;
 use cap_std::fs::File;
 use rustix::fs::FileType;
 use sha2::{Digest, Sha256};
-use toolpost_model::{ErrorClass, ToolFailure};
+use toolpost_model::{Access, ErrorClass, ToolFailure};
 
 use super::{
     Arguments,
@@ -76,6 +76,7 @@ pub(super) fn read(
 ) -> Result<Read, ReadError> {
     let given = arguments.path;
     let located = workspace.locate(&workspace.request(given).map_err(PathError::from)?)?;
+    stop.require(workspace, (given, &located.whole_path()), Access::Read)?;
     let (mut file, stat) = match &located.found {
         Found::Entry { parent, name, stat } => match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => open_regular(parent, name, given)?,
@@ -85,7 +86,10 @@ pub(super) fn read(
             return Err(PathError::IsDirectory { given: given.to_owned() }.into());
         }
         Found::Missing { parent, rest } => {
-            return Err(PathError::not_found(given.to_owned(), parent, &located.path, rest).into());
+            return Err(PathError::not_found(given.to_owned(), (parent, &located.path), rest, |place| {
+                stop.may(workspace, place, Access::Read)
+            })
+            .into());
         }
     };
     let path = relative(&located.path).0.into_owned();

@@ -299,7 +299,8 @@ impl Walk<'_> {
                 Step::Up => {
                     rest.push("..".into());
                     let at = self.workspace.told(&self.path);
-                    return Err(PathError::not_found(self.given(), self.here(), &at, &rest));
+                    // Nobody means a name that is to be left again at once.
+                    return Err(PathError::not_found(self.given(), (self.here(), &at), &rest, |_| false));
                 }
             }
         }

@@ -30,6 +30,8 @@ pub(in crate::native::files) struct OldFile {
 /// How much of the old content is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::native::files) enum Wish {
+    /// Nothing: the call may not read it.
+    Nothing,
     /// What costs little.
     IfCheap,
     /// Its digest decides whether the file is written.
@@ -54,6 +56,7 @@ impl OldFile {
         accessat(parent, name, Access::WRITE_OK, flags).map_err(|error| failed(error.into()))?;
         let large = size_of(&stat) > CONTENT_BYTES as u64;
         match wish {
+            Wish::Nothing => return Ok(Self { stat, sha256: None, content: None }),
             Wish::IfCheap if large => return Ok(Self { stat, sha256: None, content: None }),
             Wish::Content if large => {
                 return Err(WriteError::TooLarge { path: given.to_owned(), size: size_of(&stat) });
@@ -72,7 +75,7 @@ impl OldFile {
         match Self::read(&file, stat, stop) {
             // A file that is written while it is read may have been read half old and half new.
             Ok(old) if !fstat(&file).is_ok_and(|now| old.is_still(&now)) => match wish {
-                Wish::IfCheap => Ok(nothing),
+                Wish::Nothing | Wish::IfCheap => Ok(nothing),
                 Wish::Digest | Wish::Content => Err(WriteError::ChangedMeanwhile { path: given.to_owned() }),
             },
             Ok(Self { content: None, .. }) if wish == Wish::Content => {

@@ -12,9 +12,12 @@ use super::{
     scan::Scanned,
 };
 use crate::native::{
-    files::names::{escaped, relative, shown},
+    files::{
+        kept_by_rules,
+        names::{escaped, relative, shown},
+    },
     search::{
-        counted,
+        counted, is_zero,
         newest::{Found, Hit},
         start::Start,
         walk::PassedOver,
@@ -51,6 +54,10 @@ pub(super) struct GrepResult {
     ignored: u64,
     /// Directories that could not be read, or lie too deep.
     unreadable: u64,
+    /// Files and directories that rules keep from this call, whatever is in them.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(default)]
+    kept_by_rules: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -130,6 +137,9 @@ impl Searched<'_> {
                 counted(result.long_lines, "line too long for the pattern", "lines too long for the pattern"),
             );
         }
+        if result.kept_by_rules > 0 {
+            let _ = writeln!(text, "[{}]", kept_by_rules(result.kept_by_rules));
+        }
         Ok(ToolOutput {
             content: vec![Content::text(text)],
             structured: Some(serde_json::to_value(&result)?),
@@ -178,6 +188,7 @@ impl Searched<'_> {
             ignored: passed_over.ignored.load(Ordering::Relaxed),
             unreadable: passed_over.unreadable.load(Ordering::Relaxed)
                 + passed_over.not_entered.load(Ordering::Relaxed),
+            kept_by_rules: passed_over.kept.load(Ordering::Relaxed),
         }
     }
 

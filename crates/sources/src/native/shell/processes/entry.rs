@@ -12,7 +12,7 @@ use tokio::{
     task::AbortHandle,
     time::timeout,
 };
-use toolpost_model::{AppliedSandbox, CallContext};
+use toolpost_model::{AppliedSandbox, CallContext, PrincipalName};
 use toolpost_sandbox::{Ended, Process};
 
 use crate::native::shell::{log::OutputLog, run::pump};
@@ -26,6 +26,8 @@ const DRAIN: Duration = Duration::from_millis(500);
 pub(crate) struct Entry {
     pub(crate) id: String,
     pub(crate) origin: Origin,
+    /// Who started it.
+    pub(crate) principal: PrincipalName,
     pub(crate) log: Arc<OutputLog>,
     pub(crate) sandbox: AppliedSandbox,
     began: Instant,
@@ -58,20 +60,32 @@ struct Stop {
 }
 
 impl Entry {
-    /// Takes a process over: a task tends it until it ends, or until this entry is dropped.
+    /// Takes a process over: a task tends it until it ends, its `lifetime` is over, or this entry is dropped.
     pub(crate) fn tend(
         context: &CallContext,
         origin: Origin,
         mut process: Process,
         log: Arc<OutputLog>,
+        lifetime: Duration,
     ) -> Arc<Self> {
         let (state, watched) = watch::channel(State::Running);
         let (stop, began, sandbox) = (Arc::<Stop>::default(), Instant::now(), process.applied().clone());
         let stdin = Mutex::new(process.take_stdin());
         let output = process.take_stdout();
-        let tending = tend(process, output, Arc::clone(&log), Arc::clone(&stop), state, began);
+        let tending = tend(process, output, Arc::clone(&log), Arc::clone(&stop), state, (began, lifetime));
         let task = Some(tokio::spawn(tending).abort_handle());
-        Arc::new(Self { id: new_id(context), origin, log, sandbox, began, state: watched, stdin, stop, task })
+        Arc::new(Self {
+            id: new_id(context),
+            origin,
+            principal: context.principal().name.clone(),
+            log,
+            sandbox,
+            began,
+            state: watched,
+            stdin,
+            stop,
+            task,
+        })
     }
 
     /// What is left of a run that is over.
@@ -87,6 +101,7 @@ impl Entry {
         Arc::new(Self {
             id: new_id(context),
             origin,
+            principal: context.principal().name.clone(),
             log,
             sandbox,
             began: Instant::now(),
@@ -166,7 +181,7 @@ async fn tend(
     log: Arc<OutputLog>,
     stop: Arc<Stop>,
     state: watch::Sender<State>,
-    began: Instant,
+    (began, lifetime): (Instant, Duration),
 ) {
     let flow = async {
         if let Some(output) = output {
@@ -176,6 +191,8 @@ async fn tend(
     let mut flow = pin!(flow);
     let (mut flowing, mut told_gently) = (true, false);
     let mut patience = pin!(tokio::time::sleep(GRACE));
+    let mut age = pin!(tokio::time::sleep(lifetime));
+    let mut young = true;
     loop {
         tokio::select! {
             _ = process.wait() => break,
@@ -184,6 +201,11 @@ async fn tend(
                 process.terminate();
                 told_gently = true;
                 patience.set(tokio::time::sleep(GRACE));
+            }
+            // Nobody may ever come back for it: not every session has an end.
+            () = &mut age, if young => {
+                young = false;
+                stop.gently.notify_one();
             }
             () = stop.at_once.notified() => break,
             () = &mut patience, if told_gently => break,

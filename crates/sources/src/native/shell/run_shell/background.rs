@@ -23,10 +23,11 @@ impl Shell {
         arguments: &Arguments,
         context: &CallContext,
     ) -> Result<ToolOutput, ToolFailure> {
-        self.processes.check_room(context.session_id())?;
-        let directory = self.directory(arguments.working_directory.as_deref())?;
-        let (process, _) = self.start(arguments, directory, Stdin::Piped).await?;
-        let entry = Entry::tend(context, arguments.origin(), process, self.processes.new_log());
+        self.processes.check_room(context)?;
+        let directory = self.directory(arguments.working_directory.as_deref(), context)?;
+        let (process, _) = self.start(arguments, directory, Stdin::Piped, context).await?;
+        let (log, lifetime) = (self.processes.new_log(), self.processes.lifetime());
+        let entry = Entry::tend(context, arguments.origin(), process, log, lifetime);
         self.processes.keep(context.session_id(), Arc::clone(&entry));
         let _ = timeout(FIRST_LOOK, entry.gone()).await;
         // A session that was closed meanwhile did not find the process yet when it ended the others.

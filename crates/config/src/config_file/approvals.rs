@@ -1,0 +1,18 @@
+//! `approvals`: how long questions to people wait, and where they are asked.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{ConfigDuration, Located};
+
+/// Questions to people, where a rule or the mode asks.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApprovalsSection {
+    /// How long a question waits for an answer. No answer is a no.
+    pub timeout: Option<Located<ConfigDuration>>,
+    /// How long a yes stays good for a call whose caller had stopped waiting: it may send the same call once more.
+    pub grant_for: Option<Located<ConfigDuration>>,
+    /// Whether `toolpost serve` asks on the terminal it was started from. `toolpost approvals` and HTTP always work.
+    pub prompt: Option<Located<bool>>,
+}

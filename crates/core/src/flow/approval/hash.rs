@@ -1,0 +1,175 @@
+//! What exactly a person approves, as one number.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use toolpost_model::{CallHash, Declaration, Effects, InvocationId, Principal};
+
+/// Mixed into the hash of a call with sensitive arguments: the hash is shown and recorded, and a short secret could
+/// be found by trying. Dies with the host, as such a call does.
+pub(crate) struct Salt([u8; 32]);
+
+impl Salt {
+    pub(crate) fn new() -> Self {
+        let mut hasher = Sha256::new();
+        // Two ids have 148 random bits from the system.
+        hasher.update(InvocationId::new().as_bytes());
+        hasher.update(InvocationId::new().as_bytes());
+        Self(hasher.finalize().into())
+    }
+}
+
+/// Hashes a call. `salt` where its arguments hold what must not be guessed.
+pub(crate) fn call_hash(
+    declaration: &Declaration,
+    arguments: &Value,
+    effects: &Effects,
+    principal: &Principal,
+    salt: Option<&Salt>,
+) -> CallHash {
+    let mut hash = Fields(Sha256::new());
+    hash.field(salt.map_or(&[][..], |salt| &salt.0));
+    hash.field(declaration.tool_id.as_str().as_bytes());
+    hash.field(declaration.version.as_bytes());
+    hash.value(arguments);
+    hash.field(effects.class.as_str().as_bytes());
+    hash.count(effects.uses.len());
+    for used in &effects.uses {
+        hash.field(used.key.as_str().as_bytes());
+        hash.tag(match used.access {
+            toolpost_model::Access::Read => 0,
+            toolpost_model::Access::Write => 1,
+        });
+    }
+    hash.optional(effects.confined.map(toolpost_model::SandboxProfile::as_str));
+    hash.optional(effects.caution.as_deref());
+    hash.field(principal.name.as_str().as_bytes());
+    hash.field(principal.role.as_str().as_bytes());
+    CallHash(hash.0.finalize().into())
+}
+
+/// Every field goes in with its length or its kind in front, so that no two calls can share a text.
+struct Fields(Sha256);
+
+impl Fields {
+    fn tag(&mut self, kind: u8) {
+        self.0.update([kind]);
+    }
+
+    fn count(&mut self, count: usize) {
+        self.0.update((count as u64).to_le_bytes());
+    }
+
+    fn field(&mut self, bytes: &[u8]) {
+        self.count(bytes.len());
+        self.0.update(bytes);
+    }
+
+    fn optional(&mut self, text: Option<&str>) {
+        self.tag(u8::from(text.is_some()));
+        self.field(text.unwrap_or_default().as_bytes());
+    }
+
+    /// The order of an object's members means nothing, so they go in sorted.
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.tag(0),
+            Value::Bool(is) => self.tag(1 + u8::from(*is)),
+            Value::Number(number) => {
+                self.tag(3);
+                self.field(number.to_string().as_bytes());
+            }
+            Value::String(text) => {
+                self.tag(4);
+                self.field(text.as_bytes());
+            }
+            Value::Array(items) => {
+                self.tag(5);
+                self.count(items.len());
+                items.iter().for_each(|item| self.value(item));
+            }
+            Value::Object(members) => {
+                self.tag(6);
+                self.count(members.len());
+                let mut sorted: Vec<_> = members.iter().collect();
+                sorted.sort_unstable_by_key(|(key, _)| *key);
+                for (key, inner) in sorted {
+                    self.field(key.as_bytes());
+                    self.value(inner);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use toolpost_model::{Access, CallHash, Declaration, EffectClass, Effects, Principal, ResourceKey};
+
+    use super::{Salt, call_hash};
+
+    fn of(arguments: &Value) -> CallHash {
+        let declaration = Declaration::new("a.b".parse().unwrap(), "");
+        call_hash(&declaration, arguments, &Effects::unknown(), &Principal::agent("a"), None)
+    }
+
+    #[test]
+    fn the_order_of_members_is_nothing_and_everything_else_is_something() {
+        let two: Value = serde_json::from_str(r#"{"b":[1,2],"a":"x"}"#).unwrap();
+        assert_eq!(of(&json!({"a": "x", "b": [1, 2]})), of(&two));
+        let different = [
+            json!({}),
+            json!({"a": "x"}),
+            json!({"a": "x", "b": [1, 2]}),
+            json!({"a": "x", "b": [2, 1]}),
+            json!({"a": "x", "b": [[1], 2]}),
+            json!({"a": "x", "b": "12"}),
+            json!({"a": null}),
+            json!({"a": false}),
+            json!({"a": true}),
+            json!({"a": 1}),
+            json!({"a": "1"}),
+            json!({"a": {}}),
+            json!({"a": []}),
+            json!({"ab": ""}),
+            json!({"a": "b"}),
+        ];
+        for (place, one) in different.iter().enumerate() {
+            for other in &different[place + 1..] {
+                assert_ne!(of(one), of(other), "{one} and {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_fact_counts() {
+        let declaration = Declaration::new("a.b".parse().unwrap(), "");
+        let mut newer = declaration.clone();
+        newer.version = "2".to_owned();
+        let other = Declaration::new("a.c".parse().unwrap(), "");
+        let (write, agent) = (Effects::of(EffectClass::Write), Principal::agent("a"));
+        let read_a = write.clone().using(ResourceKey::path("/a"), Access::Read);
+        let write_a = write.clone().using(ResourceKey::path("/a"), Access::Write);
+        let confined = write.clone().confined_by(toolpost_model::SandboxProfile::ReadOnly);
+        let cautioned = write.clone().with_caution("mind");
+        let (operator, salt) = (Principal::operator("a"), Salt::new());
+        let cases = [
+            (&declaration, &write, &agent, None),
+            (&newer, &write, &agent, None),
+            (&other, &write, &agent, None),
+            (&declaration, &read_a, &agent, None),
+            (&declaration, &write_a, &agent, None),
+            (&declaration, &confined, &agent, None),
+            (&declaration, &cautioned, &agent, None),
+            (&declaration, &write, &operator, None),
+            (&declaration, &write, &agent, Some(&salt)),
+        ];
+        let hashes: std::collections::HashSet<CallHash> = cases
+            .iter()
+            .map(|(declaration, effects, principal, salt)| {
+                call_hash(declaration, &json!({}), effects, principal, *salt)
+            })
+            .collect();
+        assert_eq!(hashes.len(), cases.len());
+    }
+}

@@ -1,0 +1,419 @@
+//! The questions on the table. One short lock around all of them, never held while anything is awaited.
+//!
+//! A question is *opening* until it is on record, *open* while it waits, and *deciding* while an answer is being
+//! written down. Whoever wants to join or leave in the first and the last of these waits for what comes of it, so
+//! that the record, the callers and the operator always tell one story.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{sync::watch, time::Instant};
+use toolpost_model::{CallHash, InvocationId, PermissionRequest, Principal, Rule};
+
+use super::{About, Closed, Draft, Late, Salt, Word};
+use crate::session::Session;
+
+/// Two calls with the same key ask the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) principal: Principal,
+    pub(crate) hash: CallHash,
+}
+
+/// So many closed questions are known by what became of them.
+const KEPT_CLOSED: usize = 1_024;
+
+pub(crate) struct Questions {
+    table: Mutex<Table>,
+    changes: watch::Sender<u64>,
+    limit: usize,
+    pub(crate) salt: Salt,
+}
+
+#[derive(Default)]
+struct Table {
+    open: HashMap<InvocationId, Question>,
+    by_key: HashMap<Key, InvocationId>,
+    /// Answers that nobody waited for.
+    late: HashMap<Key, Late>,
+    closed: VecDeque<(InvocationId, Closed)>,
+}
+
+struct Question {
+    draft: Arc<Draft>,
+    standing: Standing,
+    waiting: Vec<(InvocationId, Arc<Session>)>,
+    word: watch::Sender<Option<Word>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Opening,
+    Open,
+    Deciding,
+}
+
+/// What came of a call's coming to the table.
+pub(crate) enum Entered {
+    /// The question is new. It must be put on record and then be opened.
+    New(Seat),
+    /// The same is being asked already.
+    Joined(Seat),
+    /// It was answered before, when nobody waited.
+    Late(Late),
+    /// It is being put on record, or being answered: come again when that is over.
+    Busy(watch::Receiver<Option<Word>>),
+    Full(TableFull),
+}
+
+/// Why no more can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TableFull {
+    #[error("{0} calls wait for an answer")]
+    Host(usize),
+    #[error("{0} calls of this caller wait for an answer")]
+    Caller(usize),
+}
+
+/// Why a call leaves before it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// It is over: canceled, or its caller is gone. Without another caller the question is withdrawn.
+    GivenUp,
+    /// Its caller stops waiting, or the host goes, and an answer is still wanted.
+    ForNow,
+}
+
+/// Whether it could leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    Gone,
+    /// There is an answer, or one is being written down. It holds for this call.
+    NotNow,
+}
+
+/// What an answer meets.
+pub(crate) enum Begun {
+    Deciding(Deciding),
+    Busy(watch::Receiver<Option<Word>>),
+    Closed(Closed),
+    Unknown,
+}
+
+impl Questions {
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        let (table, changes) = (Mutex::default(), watch::Sender::new(0));
+        Arc::new(Self { table, changes, limit, salt: Salt::new() })
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Brings a call to the table: it takes an answer, joins a question or raises one.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        draft: Draft,
+        call: InvocationId,
+        session: &Arc<Session>,
+    ) -> Entered {
+        let key = draft.key();
+        let table = &mut *self.table();
+        if let Some(late) = table.late.remove(&key)
+            && late.until > Instant::now()
+        {
+            return Entered::Late(late);
+        }
+        if let Some(question) = table.by_key.get(&key).and_then(|id| table.open.get(id))
+            && question.standing != Standing::Open
+        {
+            return Entered::Busy(question.word.subscribe());
+        }
+        if let Err(full) = table.has_room(&key.principal, self.limit) {
+            return Entered::Full(full);
+        }
+        let waiter = (call, Arc::clone(session));
+        if let Some(id) = table.by_key.get(&key)
+            && let Some(question) = table.open.get_mut(id)
+        {
+            question.waiting.push(waiter);
+            let (draft, word) = (Arc::clone(&question.draft), question.word.subscribe());
+            self.changed();
+            return Entered::Joined(Seat { questions: Arc::clone(self), draft, call, word });
+        }
+        let (ask_id, draft, word) = (draft.request.ask_id, Arc::new(draft), watch::Sender::new(None));
+        let questions = Arc::clone(self);
+        let seat = Seat { questions, draft: Arc::clone(&draft), call, word: word.subscribe() };
+        table.by_key.insert(key, ask_id);
+        let (standing, waiting) = (Standing::Opening, vec![waiter]);
+        table.open.insert(ask_id, Question { draft, standing, waiting, word });
+        Entered::New(seat)
+    }
+
+    /// Puts a question back on the table that nobody waits for: its caller was told to come again.
+    pub(crate) fn restore(&self, draft: Draft) {
+        let (key, ask_id) = (draft.key(), draft.request.ask_id);
+        let table = &mut *self.table();
+        let is_known = table.by_key.contains_key(&key) || table.open.contains_key(&ask_id);
+        if is_known || table.has_room(&key.principal, self.limit).is_err() {
+            return;
+        }
+        table.by_key.insert(key, ask_id);
+        let (draft, word) = (Arc::new(draft), watch::Sender::new(None));
+        table.open.insert(ask_id, Question { draft, standing: Standing::Open, waiting: Vec::new(), word });
+        self.changed();
+    }
+
+    /// Keeps an answer for the next call that asks the same.
+    pub(crate) fn keep(&self, late: Late) {
+        let table = &mut *self.table();
+        if table.late.len() >= self.limit.max(1) {
+            let soonest = table.late.values().min_by_key(|kept| kept.until).map(|kept| kept.key.clone());
+            soonest.and_then(|key| table.late.remove(&key));
+        }
+        table.late.insert(late.key.clone(), late);
+    }
+
+    /// The open questions, oldest first.
+    pub(crate) fn list(&self) -> Vec<PermissionRequest> {
+        let table = self.table();
+        let shown = table.open.values().filter(|question| question.standing != Standing::Opening);
+        let mut requests: Vec<PermissionRequest> = shown.map(Question::shown).collect();
+        requests.sort_unstable_by_key(|request| (request.asked_at, request.ask_id));
+        requests
+    }
+
+    pub(crate) fn get(&self, id: InvocationId) -> Option<PermissionRequest> {
+        let table = self.table();
+        let found = table.open.get(&id).filter(|question| question.standing != Standing::Opening);
+        found.map(Question::shown)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.table().open.len()
+    }
+
+    pub(crate) fn closed(&self, id: InvocationId) -> Option<Closed> {
+        self.table().closed_as(id)
+    }
+
+    /// Takes a question to answer it. Nobody else can until this is over.
+    pub(crate) fn begin(self: &Arc<Self>, id: InvocationId) -> Begun {
+        let table = &mut *self.table();
+        let Some(question) = table.open.get_mut(&id) else {
+            return table.closed_as(id).map_or(Begun::Unknown, Begun::Closed);
+        };
+        match question.standing {
+            Standing::Opening | Standing::Deciding => return Begun::Busy(question.word.subscribe()),
+            Standing::Open => {}
+        }
+        if question.draft.deadline <= Instant::now() {
+            table.close(id, Closed::Expired, Some(Word::Expired));
+            self.changed();
+            return Begun::Closed(Closed::Expired);
+        }
+        question.standing = Standing::Deciding;
+        let (draft, waiting) = (Arc::clone(&question.draft), question.waiting.len());
+        let session = question.session();
+        Begun::Deciding(Deciding { questions: Arc::clone(self), draft, waiting, session, is_over: false })
+    }
+
+    /// Ends what nobody answered in time. Returns when the next question runs out.
+    pub(crate) fn expire(&self) -> Option<Instant> {
+        let (table, now) = (&mut *self.table(), Instant::now());
+        table.late.retain(|_, late| late.until > now);
+        let open = || table.open.iter().filter(|(_, question)| question.standing == Standing::Open);
+        let over = open().filter(|(_, question)| question.draft.deadline <= now);
+        let over: Vec<InvocationId> = over.map(|(id, _)| *id).collect();
+        for id in &over {
+            table.close(*id, Closed::Expired, Some(Word::Expired));
+        }
+        if !over.is_empty() {
+            self.changed();
+        }
+        // One that is being decided comes back here when its answer could not be written down.
+        table.open.values().map(|question| question.draft.deadline).filter(|end| *end > now).min()
+    }
+
+    fn leave(&self, ask_id: InvocationId, call: InvocationId, why: Why) -> Left {
+        let table = &mut *self.table();
+        let Some(question) = table.open.get_mut(&ask_id) else { return Left::NotNow };
+        let Some(place) = question.waiting.iter().position(|(waiter, _)| *waiter == call) else {
+            return Left::Gone;
+        };
+        match question.standing {
+            Standing::Deciding => return Left::NotNow,
+            Standing::Opening => table.close(ask_id, Closed::Withdrawn, None),
+            Standing::Open => {
+                question.waiting.remove(place);
+                if question.waiting.is_empty() && why == Why::GivenUp {
+                    table.close(ask_id, Closed::Withdrawn, None);
+                }
+            }
+        }
+        self.changed();
+        Left::Gone
+    }
+}
+
+impl Table {
+    /// A caller may take half of the room, so that nobody keeps the others from asking.
+    fn has_room(&self, principal: &Principal, limit: usize) -> Result<(), TableFull> {
+        let (mut all, mut own) = (0, 0);
+        for question in self.open.values() {
+            let calls = question.waiting.len().max(1);
+            all += calls;
+            if question.draft.request.principal == *principal {
+                own += calls;
+            }
+        }
+        let half = limit.div_ceil(2);
+        if all >= limit {
+            Err(TableFull::Host(limit))
+        } else if own >= half {
+            Err(TableFull::Caller(half))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn close(&mut self, id: InvocationId, how: Closed, word: Option<Word>) {
+        let Some(question) = self.open.remove(&id) else { return };
+        self.by_key.remove(&question.draft.key());
+        if self.closed.len() >= KEPT_CLOSED {
+            self.closed.pop_front();
+        }
+        self.closed.push_back((id, how));
+        if let Some(word) = word {
+            question.word.send_replace(Some(word));
+        }
+    }
+
+    fn closed_as(&self, id: InvocationId) -> Option<Closed> {
+        self.closed.iter().rev().find(|(closed, _)| *closed == id).map(|(_, how)| how.clone())
+    }
+}
+
+impl Question {
+    /// The session an answer for a session is for: that of the call that raised the question, or, once that one has
+    /// left, of the one that has waited longest.
+    fn session(&self) -> Arc<Session> {
+        let raised_in = &self.draft.about.session;
+        let is_there = |(_, session): &(_, Arc<Session>)| session.id() == raised_in.id();
+        match self.waiting.first() {
+            Some((_, session)) if !self.waiting.iter().any(is_there) => Arc::clone(session),
+            Some(_) | None => Arc::clone(raised_in),
+        }
+    }
+
+    fn shown(&self) -> PermissionRequest {
+        let mut request = self.draft.request.clone();
+        request.waiting = self.waiting.len();
+        request.session_id = self.session().id().clone();
+        request
+    }
+}
+
+/// A call's place at a question. Dropped without another word, the call has given up.
+pub(crate) struct Seat {
+    questions: Arc<Questions>,
+    draft: Arc<Draft>,
+    call: InvocationId,
+    word: watch::Receiver<Option<Word>>,
+}
+
+impl Seat {
+    /// The question as everybody at it sees it.
+    pub(crate) fn request(&self) -> &PermissionRequest {
+        &self.draft.request
+    }
+
+    /// The question is on record: others may see it, join it and answer it.
+    pub(crate) fn open(&self) {
+        if let Some(question) = self.questions.table().open.get_mut(&self.draft.request.ask_id)
+            && question.standing == Standing::Opening
+        {
+            question.standing = Standing::Open;
+            question.word.send_modify(|_| ());
+        }
+        self.questions.changed();
+    }
+
+    /// Waits for the answer.
+    pub(crate) async fn word(&mut self) -> Word {
+        match self.word.wait_for(Option::is_some).await {
+            Ok(word) => word.clone().unwrap_or(Word::Expired),
+            // Never seen: a question with somebody at it is closed with a word only.
+            Err(_) => Word::Expired,
+        }
+    }
+
+    /// Waits until anything about the question changed.
+    pub(crate) async fn changed(&mut self) {
+        let _ = self.word.changed().await;
+    }
+
+    pub(crate) fn leave(&mut self, why: Why) -> Left {
+        self.word.mark_unchanged();
+        self.questions.leave(self.draft.request.ask_id, self.call, why)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.questions.leave(self.draft.request.ask_id, self.call, Why::GivenUp);
+    }
+}
+
+/// A question while it is being answered. Dropped without an answer, it is open again.
+pub(crate) struct Deciding {
+    questions: Arc<Questions>,
+    pub(crate) draft: Arc<Draft>,
+    /// The calls the answer is for. None leaves and none comes until this is over.
+    pub(crate) waiting: usize,
+    pub(crate) session: Arc<Session>,
+    is_over: bool,
+}
+
+impl Deciding {
+    pub(crate) fn about(&self) -> &About {
+        &self.draft.about
+    }
+
+    pub(crate) fn offered(&self) -> &[Rule] {
+        &self.draft.offered
+    }
+
+    /// The answer is on record: tells it to everybody, or keeps it where nobody waits.
+    pub(crate) fn finish(mut self, word: Word, closed: Closed, kept_until: Option<Instant>) {
+        self.is_over = true;
+        if let Some(until) = kept_until {
+            self.questions.keep(Late { key: self.draft.key(), word: word.clone(), until });
+        }
+        self.questions.table().close(self.draft.request.ask_id, closed, Some(word));
+        self.questions.changed();
+    }
+}
+
+impl Drop for Deciding {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        if let Some(question) = self.questions.table().open.get_mut(&self.draft.request.ask_id) {
+            question.standing = Standing::Open;
+            question.word.send_modify(|_| ());
+        }
+        self.questions.changed();
+    }
+}

@@ -1,0 +1,85 @@
+//! The decision as it is recorded and told.
+
+use toolpost_model::{Behavior, Decision, DecisionReason, Mode, ReasonType, RuleRef};
+
+use super::{
+    hearing::{Ground, Hearing, Verdict},
+    policy::Policy,
+    suggest,
+};
+
+pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: Verdict<'_>) -> Decision {
+    let facts = hearing.facts;
+    let part = verdict.decided.part.map(|place| &hearing.parts.all[place]);
+    let class = part.map_or(facts.effects.class, |part| part.class);
+    let mut reason = verdict.decided.reason(policy, class);
+    let operator_hint = hint(policy, hearing, &verdict, &reason);
+    let mut behavior = verdict.decided.behavior;
+    if policy.mode == Mode::NeverAsk && behavior == Behavior::Ask {
+        behavior = Behavior::Deny;
+        reason.text.push_str("; mode `never-ask` denies what would be asked");
+    }
+    let deciding = match &verdict.decided.ground {
+        Ground::Rule(heard) => Some(heard.rule),
+        Ground::Opaque { guard, .. } => Some(*guard),
+        Ground::Said(_) | Ground::Mode => None,
+    };
+    let others = verdict.matched.iter().filter(|rule| deciding.is_none_or(|one| !std::ptr::eq(one, **rule)));
+    Decision {
+        behavior,
+        class: facts.effects.class,
+        mode: policy.mode,
+        also_matched: others.map(|rule| RuleRef::from(*rule)).collect(),
+        subject: part.and_then(super::parts::Part::text),
+        opaque: hearing.parts.opaque.clone(),
+        notes: policy.notes.to_vec(),
+        operator_hint,
+        reason,
+    }
+}
+
+/// What the operator would change. Never offered for a rule somebody wrote to say no.
+fn hint(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    verdict: &Verdict<'_>,
+    reason: &DecisionReason,
+) -> Option<String> {
+    if verdict.decided.behavior == Behavior::Allow {
+        return None;
+    }
+    let name = hearing.facts.declaration.tool_id.name();
+    let in_place = |rule: &RuleRef| format!("the rule `{}` in {} decides this", rule.rule, rule.place);
+    match (reason.kind, &reason.rule) {
+        (ReasonType::Rule, Some(rule)) => Some(in_place(rule)),
+        (ReasonType::Opaque, Some(rule)) => Some(format!(
+            "write the call so that it can be told beforehand what it does, or change the rule `{}` in {}",
+            rule.rule, rule.place
+        )),
+        (ReasonType::Mode, _) => Some(start_with(policy, hearing, verdict)),
+        (ReasonType::Caution, _) => {
+            let hint = "change `protect` (paths) or `sandbox` (processes) in the configuration if such calls \
+                        may run unasked";
+            Some(hint.to_owned())
+        }
+        (ReasonType::SafetyCheck, _) => {
+            Some(format!("set `tools.{name}.approval_required: false` in the configuration"))
+        }
+        (ReasonType::Hook | ReasonType::Approval | ReasonType::Rule | ReasonType::Opaque, _) => None,
+    }
+}
+
+/// The flags that would have let the call through.
+fn start_with(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> String {
+    let by_mode = || {
+        let parts = verdict.of_parts.iter().zip(&hearing.parts.all);
+        parts.filter(|(judgement, _)| matches!(judgement.ground, Ground::Mode)).map(|(_, part)| part.class)
+    };
+    let confined = hearing.facts.effects.confined;
+    let lets = |mode: &Mode| by_mode().all(|class| mode.behavior(class, confined) == Behavior::Allow);
+    let mode = [Mode::Edits, Mode::Sandboxed, Mode::Bypass].into_iter().find(lets).unwrap_or(Mode::Bypass);
+    match suggest::flags(policy, hearing, verdict) {
+        Some(flags) => format!("start the host with `{flags}` or `--mode {mode}`"),
+        None => format!("start the host with `--mode {mode}`"),
+    }
+}

@@ -1,0 +1,407 @@
+//! Hearing the rules on each part of a call: who votes, and what follows from the votes.
+
+use std::sync::Arc;
+
+use toolpost_model::{
+    Access, ArgumentKind, Behavior, Condition, DecisionReason, EffectClass, ReasonType, Remember, Rule,
+    RuleOrigin, RuleRef, Selector,
+};
+
+use super::{
+    Facts,
+    index::Place,
+    parts::{Part, Parts, Subject, runs_unconfined},
+    policy::Policy,
+    snapshot::{Snapshot, ToolRules},
+};
+
+/// One call before the rules.
+pub(super) struct Hearing<'a> {
+    policy: &'a Policy,
+    pub(super) facts: &'a Facts<'a>,
+    pub(super) parts: Parts,
+    layers: Vec<Layer<'a>>,
+    /// The rules that speak of the call as a whole, and so of every part of it.
+    whole: Vec<Heard<'a>>,
+}
+
+struct Layer<'a> {
+    /// Its place among the layers.
+    number: usize,
+    snapshot: &'a Snapshot,
+    tool: Arc<ToolRules>,
+}
+
+/// A rule, and its place in the list of all.
+#[derive(Clone, Copy)]
+pub(super) struct Heard<'a> {
+    pub(super) rule: &'a Rule,
+    order: (usize, Place),
+}
+
+/// What became of one part, or of the call as such.
+pub(super) struct Judgement<'a> {
+    pub(super) behavior: Behavior,
+    pub(super) ground: Ground<'a>,
+    /// The part's place among the parts; `None`: it is about the call as such.
+    pub(super) part: Option<usize>,
+}
+
+/// What a judgement stands on. The order is that in which grounds of one strictness are named.
+pub(super) enum Ground<'a> {
+    Rule(Heard<'a>),
+    /// A hook's opinion or a fact about the tool or the call.
+    Said(DecisionReason),
+    /// Nobody can tell what it is, and this rule might speak of it.
+    Opaque {
+        why: String,
+        guard: &'a Rule,
+    },
+    Mode,
+}
+
+/// Everything that was heard.
+pub(super) struct Verdict<'a> {
+    /// The strictest of all, of equals the first by standing.
+    pub(super) decided: Judgement<'a>,
+    /// The judgements of the parts, in their order.
+    pub(super) of_parts: Vec<Judgement<'a>>,
+    /// Every rule that spoke, in order of first appearance.
+    pub(super) matched: Vec<&'a Rule>,
+}
+
+impl<'a> Hearing<'a> {
+    pub(super) fn open(policy: &'a Policy, facts: &'a Facts<'a>) -> Self {
+        let layer = |(number, snapshot): (usize, &'a Arc<Snapshot>)| Layer {
+            number,
+            snapshot: snapshot.as_ref(),
+            tool: snapshot.of_tool(facts.declaration),
+        };
+        let mut hearing = Self {
+            policy,
+            facts,
+            parts: Parts::of(facts, &policy.places),
+            layers: policy.layers.iter().enumerate().map(layer).collect(),
+            whole: Vec::new(),
+        };
+        let whole = hearing.layers.iter().flat_map(|layer| layer.heard(&layer.tool.whole));
+        hearing.whole = whole.filter(|heard| hearing.concerns(heard.rule)).collect();
+        hearing
+    }
+
+    /// Whether a rule that was found by tool or class is about this caller, this time and these arguments.
+    fn concerns(&self, rule: &Rule) -> bool {
+        let holds = |condition: &Condition| match self.facts.input {
+            Some(input) => condition.holds(input.arguments().value()),
+            // Whatever the arguments are: only a rule without conditions speaks of all of them.
+            None => false,
+        };
+        let conditions = match &rule.selector {
+            Selector::Tool { conditions, .. } => conditions.as_slice(),
+            Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => &[],
+        };
+        rule.speaks_of(self.facts.principal, self.facts.at) && conditions.iter().all(holds)
+    }
+
+    pub(super) fn judge(&self) -> Verdict<'a> {
+        let mut matched: Vec<&'a Rule> = Vec::new();
+        let mut of_parts = Vec::with_capacity(self.parts.all.len());
+        for (place, part) in self.parts.all.iter().enumerate() {
+            let votes = self.votes(part);
+            for rule in votes.all().map(|heard| heard.rule) {
+                // Past a few, nobody reads on, and a call of thousands of parts must not cost their square.
+                if matched.len() < 64 && !matched.iter().any(|known| std::ptr::eq(*known, rule)) {
+                    matched.push(rule);
+                }
+            }
+            let (behavior, ground) = self.outcome(part, &votes);
+            of_parts.push(Judgement { behavior, ground, part: Some(place) });
+        }
+        let decided = of_parts.iter().map(Judgement::again).chain(self.said_of_the_call());
+        // Of equals the first stays.
+        let decided = decided.reduce(|best, next| if next.outranks(&best) { next } else { best });
+        let decided = decided.unwrap_or_else(|| Judgement {
+            behavior: Behavior::Deny,
+            ground: Ground::Mode,
+            part: None,
+        });
+        Verdict { decided, of_parts, matched }
+    }
+
+    fn votes(&self, part: &Part) -> Votes<'a> {
+        let mut votes = Votes { bare: self.whole.clone(), exact: Vec::new() };
+        for layer in &self.layers {
+            let classes = layer.heard(layer.snapshot.of_class(part.class));
+            votes.bare.extend(classes.filter(|heard| self.concerns(heard.rule)));
+            let call = self.facts.effects.class;
+            if call != part.class {
+                // What is said against the whole is said against its parts.
+                let stricter = layer.heard(layer.snapshot.of_class(call));
+                let stricter = stricter.filter(|heard| heard.rule.effect > Behavior::Allow);
+                votes.bare.extend(stricter.filter(|heard| self.concerns(heard.rule)));
+            }
+            let exact = self.exact(layer, part);
+            votes.exact.extend(layer.heard(&exact).filter(|heard| self.concerns(heard.rule)));
+        }
+        votes
+    }
+
+    /// The rules of a layer whose matchers fit a part.
+    fn exact(&self, layer: &Layer<'a>, part: &Part) -> Vec<Place> {
+        let (snapshot, tool) = (layer.snapshot, &layer.tool);
+        let mut found;
+        match &part.subject {
+            Subject::Command(command) => {
+                found = tool.matching.for_command(command);
+                found.retain(|&place| {
+                    layer.takes(place, |matcher, effect| matcher.takes_command(effect, command))
+                });
+            }
+            Subject::Path { path, access, redirect } => {
+                found = tool.matching.for_path(path);
+                // `allow shell(make *)` is about commands, whatever a file may be called.
+                found.retain(|&place| !redirect || layer.rule(place).effect > Behavior::Allow);
+                found.extend(snapshot.of_access(*access).index.for_path(path));
+                found.retain(|&place| {
+                    layer.takes(place, |matcher, effect| matcher.takes_path(effect, path, *access))
+                });
+            }
+            Subject::Request(request) => {
+                found = tool.matching.for_request(request);
+                found.extend(snapshot.reaches.index.for_request(request));
+                found.retain(|&place| {
+                    layer.takes(place, |matcher, effect| matcher.takes_request(effect, request))
+                });
+            }
+            Subject::Unread(..) | Subject::Whole => return Vec::new(),
+        }
+        found
+    }
+
+    fn outcome(&self, part: &Part, votes: &Votes<'a>) -> (Behavior, Ground<'a>) {
+        if let Some(rule) = first(votes.all().filter(|heard| heard.rule.effect == Behavior::Deny)) {
+            return (Behavior::Deny, Ground::Rule(rule));
+        }
+        // An allow that is no pattern covers what nobody can read, too.
+        let allows = votes.bare.iter().chain(votes.exact.iter().filter(|_| part.opaque.is_none()));
+        let allows = allows.copied().filter(|heard| heard.rule.effect == Behavior::Allow);
+        let allows: Vec<Heard<'a>> = allows.collect();
+        let answered = allows.iter().any(|heard| is_an_answer(heard.rule));
+        let unanswered = |heard: &Heard<'a>| {
+            heard.rule.effect == Behavior::Ask && (heard.rule.remember == Remember::Never || !answered)
+        };
+        if let Some(rule) = first(votes.all().filter(unanswered)) {
+            return (Behavior::Ask, Ground::Rule(rule));
+        }
+        let hook = self.facts.opinions.iter().find(|opinion| opinion.behavior == Behavior::Allow);
+        let (behavior, ground) = match (first(allows.iter().copied()), hook) {
+            (Some(rule), _) => (Behavior::Allow, Ground::Rule(rule)),
+            (None, Some(opinion)) => (Behavior::Allow, Ground::Said(opinion.reason.clone())),
+            (None, None) => {
+                (self.policy.mode.behavior(part.class, self.facts.effects.confined), Ground::Mode)
+            }
+        };
+        match self.unreadable(part).filter(|_| behavior == Behavior::Allow) {
+            Some((why, guard)) => (Behavior::Ask, Ground::Opaque { why, guard }),
+            None => (behavior, ground),
+        }
+    }
+
+    /// Why nobody can tell whether a rule that denies or asks speaks of a part, and which rule that is.
+    fn unreadable(&self, part: &Part) -> Option<(String, &'a Rule)> {
+        if let Some(why) = &part.opaque {
+            let kind = match &part.subject {
+                Subject::Command(_) => ArgumentKind::Command,
+                Subject::Unread(kind, _) => *kind,
+                Subject::Path { access: Access::Read, .. } => ArgumentKind::ReadPath,
+                Subject::Path { access: Access::Write, .. } => ArgumentKind::WritePath,
+                Subject::Request(_) => ArgumentKind::Url,
+                Subject::Whole => ArgumentKind::Command,
+            };
+            return self.guard(kind).map(|guard| (why.clone(), guard));
+        }
+        let alone = matches!((&part.subject, self.parts.all.as_slice()), (Subject::Whole, [_]));
+        let declares_some = !self.facts.declaration.interface.permission.arguments.is_empty();
+        if !alone || declares_some || self.facts.input.is_none() || part.class == EffectClass::Read {
+            return None;
+        }
+        let means_it = |rule: &&'a Rule| match &rule.selector {
+            Selector::Tool { tools, .. } => !tools.as_str().trim_matches('*').is_empty(),
+            Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => false,
+        };
+        let guards = self.layers.iter().flat_map(|layer| layer.heard(&layer.tool.guards));
+        let guard = guards.map(|heard| heard.rule).filter(|rule| self.concerns(rule)).find(means_it)?;
+        Some(("the tool says of none of its arguments that a rule could look at it".to_owned(), guard))
+    }
+
+    /// A rule with a pattern that denies or asks and could speak of an argument of that kind.
+    fn guard(&self, kind: ArgumentKind) -> Option<&'a Rule> {
+        let (reads, writes, reaches) = match kind {
+            ArgumentKind::ReadPath => (true, false, false),
+            ArgumentKind::WritePath => (false, true, false),
+            ArgumentKind::Url | ArgumentKind::Method => (false, false, true),
+            // Where a sandbox holds it, that keeps it from the paths.
+            ArgumentKind::Command | ArgumentKind::Directory => {
+                let unconfined = runs_unconfined(self.facts);
+                (unconfined, unconfined, false)
+            }
+        };
+        let tool = self.layers.iter().map(|layer| (layer, layer.tool.guards.as_slice()));
+        let paths = self.layers.iter().flat_map(|layer| {
+            let snapshot = layer.snapshot;
+            let lists = [(reads, &snapshot.reads), (writes, &snapshot.writes), (reaches, &snapshot.reaches)];
+            let wanted = lists.into_iter().filter(|(wanted, _)| *wanted);
+            wanted.map(move |(_, list)| (layer, list.guards.as_slice()))
+        });
+        self.earliest(tool.chain(paths))
+    }
+
+    /// The earliest rule of several lists that concerns this call. Only the first of each is looked for: there may be
+    /// thousands.
+    fn earliest<'l>(&self, lists: impl Iterator<Item = (&'l Layer<'a>, &'l [Place])>) -> Option<&'a Rule>
+    where
+        'a: 'l,
+    {
+        let firsts =
+            lists.filter_map(|(layer, places)| layer.heard(places).find(|heard| self.concerns(heard.rule)));
+        firsts.min_by_key(|heard| heard.order).map(|heard| heard.rule)
+    }
+
+    /// What hooks, the tool and the host say of the call, whatever its parts are.
+    fn said_of_the_call(&self) -> Vec<Judgement<'a>> {
+        let interface = &self.facts.declaration.interface;
+        let said = |behavior, reason| Judgement { behavior, ground: Ground::Said(reason), part: None };
+        let opinions = self.facts.opinions.iter().filter(|opinion| opinion.behavior > Behavior::Allow);
+        let mut all: Vec<Judgement<'a>> =
+            opinions.map(|opinion| said(opinion.behavior, opinion.reason.clone())).collect();
+        let mut ask = |kind, text: String| {
+            all.push(said(Behavior::Ask, DecisionReason { kind, text, rule: None }));
+        };
+        if interface.permission.approval_required || interface.safety.requires_user_interaction {
+            let text = "the tool needs a person's approval for every call";
+            ask(ReasonType::SafetyCheck, text.to_owned());
+        }
+        if let Some(caution) = &self.facts.effects.caution {
+            ask(ReasonType::Caution, caution.clone());
+        }
+        if runs_unconfined(self.facts)
+            && let Some(guard) = self.path_guard()
+        {
+            let why = "rules keep paths from such calls, and nothing would enforce that here".to_owned();
+            let ground = Ground::Opaque { why, guard };
+            all.push(Judgement { behavior: Behavior::Ask, ground, part: None });
+        }
+        all
+    }
+
+    fn path_guard(&self) -> Option<&'a Rule> {
+        let lists = self.layers.iter().flat_map(|layer| {
+            let snapshot = layer.snapshot;
+            [(layer, snapshot.reads.guards.as_slice()), (layer, snapshot.writes.guards.as_slice())]
+        });
+        self.earliest(lists)
+    }
+}
+
+impl Heard<'_> {
+    fn standing(&self) -> (RuleOrigin, (usize, Place)) {
+        (self.rule.origin, self.order)
+    }
+}
+
+impl<'a> Layer<'a> {
+    fn heard<'p>(&'p self, places: &'p [Place]) -> impl Iterator<Item = Heard<'a>> + use<'a, 'p> {
+        places.iter().map(|&place| Heard { rule: self.rule(place), order: (self.number, place) })
+    }
+
+    fn rule(&self, place: Place) -> &'a Rule {
+        let snapshot: &'a Snapshot = self.snapshot;
+        &snapshot.get(place).rule
+    }
+
+    fn takes(&self, place: Place, asks: impl Fn(&super::matcher::Matcher, Behavior) -> bool) -> bool {
+        let compiled = self.snapshot.get(place);
+        compiled.matcher.as_ref().is_some_and(|matcher| asks(matcher, compiled.rule.effect))
+    }
+}
+
+/// The rules that speak of one part.
+struct Votes<'a> {
+    /// Those that speak of the call or of its class.
+    bare: Vec<Heard<'a>>,
+    /// Those whose matchers fit.
+    exact: Vec<Heard<'a>>,
+}
+
+impl<'a> Votes<'a> {
+    fn all(&self) -> impl Iterator<Item = Heard<'a>> {
+        self.bare.iter().chain(&self.exact).copied()
+    }
+}
+
+impl<'a> Judgement<'a> {
+    fn outranks(&self, other: &Self) -> bool {
+        let standing = |one: &Self| match &one.ground {
+            Ground::Rule(heard) => (0, Some(heard.standing())),
+            Ground::Said(_) => (1, None),
+            Ground::Opaque { .. } => (2, None),
+            Ground::Mode => (3, None),
+        };
+        self.behavior > other.behavior
+            || (self.behavior == other.behavior && standing(self) < standing(other))
+    }
+
+    fn again(&self) -> Self {
+        let ground = match &self.ground {
+            Ground::Rule(heard) => Ground::Rule(*heard),
+            Ground::Said(reason) => Ground::Said(reason.clone()),
+            Ground::Opaque { why, guard } => Ground::Opaque { why: why.clone(), guard },
+            Ground::Mode => Ground::Mode,
+        };
+        Self { behavior: self.behavior, ground, part: self.part }
+    }
+
+    /// The ground in a sentence, in a mode and for a class.
+    pub(super) fn reason(&self, policy: &Policy, class: EffectClass) -> DecisionReason {
+        let told = |rule: &Rule| format!("the rule `{rule}` ({})", rule.place);
+        match &self.ground {
+            Ground::Rule(Heard { rule, .. }) => DecisionReason {
+                kind: ReasonType::Rule,
+                text: rule.reason.clone().unwrap_or_else(|| told(rule)),
+                rule: Some(RuleRef::from(*rule)),
+            },
+            Ground::Said(reason) => reason.clone(),
+            Ground::Opaque { why, guard } => DecisionReason {
+                kind: ReasonType::Opaque,
+                text: format!("{why}, and {} might speak of it", told(guard)),
+                rule: Some(RuleRef::from(*guard)),
+            },
+            Ground::Mode => {
+                let mode = policy.mode;
+                let text = match self.behavior {
+                    Behavior::Allow => format!("mode `{mode}` runs calls of class `{class}`"),
+                    Behavior::Ask => format!("mode `{mode}` asks about calls of class `{class}`"),
+                    Behavior::Deny => format!("mode `{mode}` denies calls of class `{class}`"),
+                };
+                DecisionReason { kind: ReasonType::Mode, text, rule: None }
+            }
+        }
+    }
+}
+
+/// The one of the highest standing, of equals the earliest.
+fn first<'a>(heard: impl Iterator<Item = Heard<'a>>) -> Option<Heard<'a>> {
+    heard.min_by_key(Heard::standing)
+}
+
+/// Whether an allow is what a person answered when asked: it answers a rule that asks, too.
+fn is_an_answer(rule: &Rule) -> bool {
+    match rule.origin {
+        RuleOrigin::Session | RuleOrigin::Local => true,
+        RuleOrigin::Policy
+        | RuleOrigin::Cli
+        | RuleOrigin::Project
+        | RuleOrigin::User
+        | RuleOrigin::Builtin => false,
+    }
+}

@@ -1,0 +1,97 @@
+//! What stands between the brackets of a rule. The rule does not say whether it means commands, paths or requests:
+//! the argument it meets does, so it is read in every way at once.
+
+use toolpost_command::{CommandPattern, SimpleCommand};
+use toolpost_model::{Access, Behavior};
+
+use super::{
+    path_pattern::PathPattern,
+    places::{Places, PlainPath},
+    url_pattern::{Request, UrlPattern},
+};
+
+/// What a rule is about.
+#[derive(Clone, Debug)]
+pub(super) enum Matcher {
+    /// `*`: everything there is.
+    Anything,
+    /// What a text means, read as commands, as paths and as requests.
+    Text(Box<Readings>),
+}
+
+/// The readings of one text. One that is missing cannot be read so.
+#[derive(Clone, Debug)]
+pub(super) struct Readings {
+    pub(super) command: Option<CommandPattern>,
+    pub(super) path: Option<PathPattern>,
+    pub(super) url: Option<UrlPattern>,
+}
+
+impl Matcher {
+    /// Reads a tool's matcher; it must mean something in one of its readings.
+    pub(super) fn parse(text: &str, places: &Places) -> Result<Self, String> {
+        if matches!(text.trim(), "*" | "**") {
+            return Ok(Self::Anything);
+        }
+        let (command, path) = (text.parse::<CommandPattern>(), PathPattern::parse(text, places));
+        let url = UrlPattern::parse(text).ok();
+        match (&command, &path, &url) {
+            (Err(error), Err(_), None) => Err(error.to_string()),
+            _ => Ok(Self::Text(Box::new(Readings { command: command.ok(), path: path.ok(), url }))),
+        }
+    }
+
+    /// The matcher of `fs.read` and `fs.write`.
+    pub(super) fn of_paths(text: &str, places: &Places) -> Result<Self, String> {
+        let path = PathPattern::parse(text, places).map_err(|error| error.to_string())?;
+        Ok(Self::Text(Box::new(Readings { command: None, path: Some(path), url: None })))
+    }
+
+    /// The matcher of `net`.
+    pub(super) fn of_requests(text: &str) -> Result<Self, String> {
+        let url = UrlPattern::parse(text).map_err(|error| error.to_string())?;
+        Ok(Self::Text(Box::new(Readings { command: None, path: None, url: Some(url) })))
+    }
+
+    /// Whether a rule of this effect speaks of a command. A deny or ask that cannot be read as a command speaks of
+    /// all of them: silence would let through what somebody meant to stop.
+    pub(super) fn takes_command(&self, effect: Behavior, command: &SimpleCommand) -> bool {
+        match (self.readings().map(|readings| &readings.command), effect) {
+            (None, Behavior::Allow) => !command.opaque,
+            (None, Behavior::Ask | Behavior::Deny) => true,
+            (Some(pattern), Behavior::Allow) => pattern.as_ref().is_some_and(|one| one.covers(command)),
+            (Some(pattern), Behavior::Ask | Behavior::Deny) => {
+                pattern.as_ref().is_none_or(|one| one.catches(command))
+            }
+        }
+    }
+
+    /// Whether a rule of this effect speaks of a path.
+    pub(super) fn takes_path(&self, effect: Behavior, path: &PlainPath, access: Access) -> bool {
+        match (self.readings().map(|readings| &readings.path), effect) {
+            (None, _) => true,
+            (Some(pattern), Behavior::Allow) => pattern.as_ref().is_some_and(|one| one.covers(path, access)),
+            (Some(pattern), Behavior::Ask | Behavior::Deny) => {
+                pattern.as_ref().is_none_or(|one| one.catches(path, access))
+            }
+        }
+    }
+
+    /// Whether a rule of this effect speaks of a request. Unlike a command or a path, few texts can be read as one,
+    /// so one that cannot was not meant to be.
+    pub(super) fn takes_request(&self, effect: Behavior, request: &Request) -> bool {
+        match (self.readings().map(|readings| &readings.url), effect) {
+            (None, _) => true,
+            (Some(None), _) => false,
+            (Some(Some(pattern)), Behavior::Allow) => pattern.covers(request),
+            (Some(Some(pattern)), Behavior::Ask | Behavior::Deny) => pattern.catches(request),
+        }
+    }
+
+    pub(super) fn readings(&self) -> Option<&Readings> {
+        match self {
+            Self::Anything => None,
+            Self::Text(readings) => Some(readings),
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! What a call consists of: the commands it runs, the files and URLs it touches, and what remains of it beside them.
+//!
+//! Each part is decided by itself, and the call is as forbidden as its strictest part.
+
+use serde_json::Value;
+use toolpost_command::{Analysis, Directory, RedirectAccess, SimpleCommand, analyze};
+use toolpost_model::{Access, ArgumentKind, ArgumentMeaning, EffectClass, ExecutionKind, SandboxProfile};
+
+use super::{
+    Facts,
+    places::{Places, PlainPath},
+    url_pattern::Request,
+};
+
+/// More paths or URLs than this are not looked at one by one; the rest of the call is opaque then.
+const MAX_PARTS: usize = 4096;
+/// Longer URLs are opaque.
+const URL_BYTES: usize = 64 * 1024;
+/// How much of an argument is shown.
+const SHOWN_CHARS: usize = 200;
+
+/// One thing that a call does.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// What sort of effect it is.
+    pub(super) class: EffectClass,
+    pub(super) subject: Subject,
+    /// Why nobody can tell what it is, where nobody can.
+    pub(super) opaque: Option<String>,
+}
+
+/// What a part is about.
+#[derive(Debug)]
+pub(super) enum Subject {
+    Command(Box<SimpleCommand>),
+    Path {
+        path: PlainPath,
+        access: Access,
+        /// The shell opens it, for a command: the tool's own rules are about commands then.
+        redirect: bool,
+    },
+    Request(Box<Request>),
+    /// An argument of which only the kind is known, and what is shown of it.
+    Unread(ArgumentKind, String),
+    /// The call beside its other parts.
+    Whole,
+}
+
+impl Part {
+    /// What decides, in a few words. `None` for the call as a whole.
+    pub(super) fn text(&self) -> Option<String> {
+        match &self.subject {
+            Subject::Command(command) => Some(command.text.clone()),
+            Subject::Path { path, access: Access::Read, .. } => Some(format!("read {}", path.as_str())),
+            Subject::Path { path, access: Access::Write, .. } => Some(format!("write {}", path.as_str())),
+            Subject::Request(request) => Some(request.to_string()),
+            Subject::Unread(_, shown) => Some(shown.clone()),
+            Subject::Whole => None,
+        }
+    }
+}
+
+/// The parts of a call.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    pub(super) all: Vec<Part>,
+    /// What would run, as text, in order.
+    pub(super) commands: Vec<String>,
+    /// What nobody can tell beforehand.
+    pub(super) opaque: Vec<String>,
+}
+
+impl Parts {
+    pub(super) fn of(facts: &Facts<'_>, places: &Places) -> Self {
+        let Some(input) = facts.input else {
+            let whole = Part { class: facts.effects.class, subject: Subject::Whole, opaque: None };
+            return Self { all: vec![whole], ..Self::default() };
+        };
+        let mut gathering = Gathering {
+            facts,
+            places,
+            arguments: input.arguments().value(),
+            directory: None,
+            parts: Self::default(),
+        };
+        gathering.gather();
+        gathering.parts
+    }
+}
+
+struct Gathering<'a> {
+    facts: &'a Facts<'a>,
+    places: &'a Places,
+    arguments: &'a Value,
+    /// Where relative paths of arguments begin; `Err` where nobody can tell.
+    directory: Option<Result<PlainPath, String>>,
+    parts: Parts,
+}
+
+impl<'a> Gathering<'a> {
+    fn gather(&mut self) {
+        self.directory = self.find_directory();
+        self.used_paths();
+        let meanings = &self.facts.declaration.interface.permission.arguments;
+        for meaning in meanings {
+            self.argument(meaning);
+        }
+        if !self.is_everything() {
+            self.push(self.facts.effects.class, Subject::Whole, None);
+        }
+    }
+
+    /// Whether the parts found are all that the host believes the call to do.
+    fn is_everything(&self) -> bool {
+        let parts = &self.parts.all;
+        let has = |wanted: fn(&Subject) -> bool| parts.iter().any(|part| wanted(&part.subject));
+        let meanings = &self.facts.declaration.interface.permission.arguments;
+        let takes = |kind: ArgumentKind| meanings.iter().any(|meaning| meaning.kind == kind);
+        let reads = |subject: &Subject| matches!(subject, Subject::Path { .. });
+        let writes = |subject: &Subject| matches!(subject, Subject::Path { access: Access::Write, .. });
+        let effects = self.facts.effects;
+        if takes(ArgumentKind::Command) {
+            return has(|subject| {
+                matches!(subject, Subject::Command(_) | Subject::Unread(ArgumentKind::Command, _))
+            });
+        }
+        match effects.class {
+            EffectClass::Read => !effects.open_world && has(reads),
+            EffectClass::Write => !effects.open_world && has(writes),
+            EffectClass::Network => has(|subject| matches!(subject, Subject::Request(_))),
+            EffectClass::Execute | EffectClass::Unknown => false,
+        }
+    }
+
+    fn push(&mut self, class: EffectClass, subject: Subject, opaque: Option<String>) {
+        if let Some(why) = &opaque
+            && !self.parts.opaque.contains(why)
+        {
+            self.parts.opaque.push(why.clone());
+        }
+        self.parts.all.push(Part { class, subject, opaque });
+    }
+
+    /// The paths that the tool itself names as touched: resolved, and vouched for as far as the tool is.
+    fn used_paths(&mut self) {
+        let uses = &self.facts.effects.uses;
+        let paths = uses.iter().filter_map(|one| Some((one.key.as_str().strip_prefix("path:")?, one.access)));
+        for (seen, (path, access)) in paths.enumerate() {
+            if seen >= MAX_PARTS {
+                self.too_many(kind_of(access));
+                return;
+            }
+            match PlainPath::of(if path.is_empty() { "/" } else { path }) {
+                Some(path) => self.path(path, access, false),
+                None => self.unread(kind_of(access), path, "is not absolute"),
+            }
+        }
+    }
+
+    fn path(&mut self, path: PlainPath, access: Access, redirect: bool) {
+        let known = |part: &Part| match &part.subject {
+            Subject::Path { path: other, access: how, .. } => *other == path && *how == access,
+            _ => false,
+        };
+        // Few parts are the rule; of many, a second look at the same one costs less than finding it.
+        if self.parts.all.len() <= 64 && self.parts.all.iter().any(known) {
+            return;
+        }
+        let class = match access {
+            Access::Read => EffectClass::Read,
+            Access::Write => self.class_of_write(self.places.hold(&path)),
+        };
+        self.push(class, Subject::Path { path, access, redirect }, None);
+    }
+
+    /// What lies outside of the workspace is no file of the workspace: only the call's own class tells what may
+    /// write there.
+    fn class_of_write(&self, inside: bool) -> EffectClass {
+        match self.facts.effects.class {
+            class @ (EffectClass::Network | EffectClass::Execute | EffectClass::Unknown) if !inside => class,
+            _ => EffectClass::Write,
+        }
+    }
+
+    fn unread(&mut self, kind: ArgumentKind, given: &str, why: &str) {
+        let shown = shown(given);
+        let class = match kind {
+            ArgumentKind::ReadPath => EffectClass::Read,
+            ArgumentKind::WritePath => self.class_of_write(false),
+            ArgumentKind::Url | ArgumentKind::Method => EffectClass::Network,
+            ArgumentKind::Command | ArgumentKind::Directory => self.class_of_commands(),
+        };
+        let why = format!("`{shown}` {why}");
+        self.push(class, Subject::Unread(kind, shown), Some(why));
+    }
+
+    fn too_many(&mut self, kind: ArgumentKind) {
+        self.unread(kind, "…", &format!("stands for more than the {MAX_PARTS} that are looked at"));
+    }
+
+    fn argument(&mut self, meaning: &ArgumentMeaning) {
+        let Some(value) = self.arguments.pointer(&meaning.pointer) else { return };
+        let one = std::slice::from_ref(value);
+        let elements = value.as_array().map_or(one, Vec::as_slice);
+        for (seen, element) in elements.iter().enumerate() {
+            if seen >= MAX_PARTS {
+                self.too_many(meaning.kind);
+                return;
+            }
+            match element {
+                Value::Null => {}
+                Value::String(text) => self.text(meaning.kind, text),
+                Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                    self.unread(meaning.kind, &meaning.pointer, "does not hold a text");
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, kind: ArgumentKind, text: &str) {
+        match kind {
+            ArgumentKind::Command => self.command(text),
+            ArgumentKind::ReadPath => self.path_argument(text, Access::Read),
+            ArgumentKind::WritePath => self.path_argument(text, Access::Write),
+            ArgumentKind::Url => self.url(text),
+            // Looked at with what they belong to.
+            ArgumentKind::Directory | ArgumentKind::Method => {}
+        }
+    }
+
+    fn path_argument(&mut self, text: &str, access: Access) {
+        let base = match &self.directory {
+            Some(Err(why)) if !text.starts_with('/') => {
+                let why = why.clone();
+                return self.unread(kind_of(access), text, &why);
+            }
+            Some(Ok(base)) => Some(base.clone()),
+            Some(Err(_)) | None => None,
+        };
+        match self.places.resolve(text, base.as_ref()) {
+            Ok(readings) => readings.into_iter().for_each(|path| self.path(path, access, false)),
+            Err(unclear) => self.unread(kind_of(access), text, unclear.explain()),
+        }
+    }
+
+    /// The folder that relative paths and commands begin in.
+    fn find_directory(&self) -> Option<Result<PlainPath, String>> {
+        let meanings = &self.facts.declaration.interface.permission.arguments;
+        let meaning = meanings.iter().find(|meaning| meaning.kind == ArgumentKind::Directory)?;
+        match self.arguments.pointer(&meaning.pointer)? {
+            Value::Null => None,
+            Value::String(text) => Some(match self.places.resolve(text, None).as_deref() {
+                Ok([only]) => Ok(only.clone()),
+                Ok(_) | Err(_) => Err(format!("begins in `{}`, which is not clear", shown(text))),
+            }),
+            _ => Some(Err("begins in a folder that is not clear".to_owned())),
+        }
+    }
+
+    fn command(&mut self, text: &str) {
+        let Analysis { commands, redirects, opaque } = analyze(text);
+        let class = self.class_of_commands();
+        self.parts.commands.extend(commands.iter().map(|command| command.text.clone()));
+        for command in commands {
+            let why = format!("`{}` is known only when it runs", shown(&command.text));
+            let why = command.opaque.then_some(why);
+            // The pieces below say more exactly what is not known of it.
+            if opaque.is_empty() {
+                self.push(class, Subject::Command(Box::new(command)), why);
+            } else {
+                self.parts.all.push(Part {
+                    class,
+                    subject: Subject::Command(Box::new(command)),
+                    opaque: why,
+                });
+            }
+        }
+        for redirect in redirects {
+            let access = match redirect.access {
+                RedirectAccess::Read => Access::Read,
+                RedirectAccess::Write => Access::Write,
+            };
+            // One without a target is among what is opaque.
+            let Some(target) = redirect.target else { continue };
+            match self.redirected(&target, &redirect.directory) {
+                Ok(path) => self.path(path, access, true),
+                Err(why) => self.unread(kind_of(access), &target, &why),
+            }
+        }
+        for piece in opaque {
+            let why = format!("`{}` {}", piece.text, piece.reason);
+            self.push(class, Subject::Unread(ArgumentKind::Command, piece.text), Some(why));
+        }
+    }
+
+    fn redirected(&self, target: &str, directory: &Directory) -> Result<PlainPath, String> {
+        if let Some(path) = PlainPath::of(target) {
+            return Ok(path);
+        }
+        let unknown = || "is in a folder that is known only when it runs".to_owned();
+        let started = match &self.directory {
+            Some(Ok(base)) => Some(base.clone()),
+            Some(Err(why)) => return Err(why.clone()),
+            None => self.places.workspace.as_deref().and_then(PlainPath::of_path),
+        };
+        let entered = match directory {
+            Directory::Start => "",
+            Directory::Beneath(path) if path.starts_with('/') => {
+                return PlainPath::of(&format!("{path}/{target}")).ok_or_else(unknown);
+            }
+            Directory::Beneath(path) => path,
+            Directory::Unknown => return Err(unknown()),
+        };
+        let started = started.ok_or_else(unknown)?;
+        PlainPath::of(&format!("{}/{entered}/{target}", started.as_str())).ok_or_else(unknown)
+    }
+
+    /// A command runs; only where the host confines it to reading is it less.
+    fn class_of_commands(&self) -> EffectClass {
+        let effects = self.facts.effects;
+        match (effects.class, effects.confined) {
+            (EffectClass::Read, Some(SandboxProfile::ReadOnly)) => EffectClass::Read,
+            _ => EffectClass::Execute,
+        }
+    }
+
+    fn url(&mut self, text: &str) {
+        let method = match self.method() {
+            Ok(method) => method,
+            Err(why) => return self.unread(ArgumentKind::Url, text, why),
+        };
+        let request = (text.len() <= URL_BYTES).then(|| Request::parse(text, method)).flatten();
+        let Some(request) = request else {
+            return self.unread(ArgumentKind::Url, text, "is not a URL that can be read");
+        };
+        if let Some(file) = request.file().map(str::to_owned) {
+            self.path_argument(&file, Access::Read);
+        }
+        self.push(EffectClass::Network, Subject::Request(Box::new(request)), None);
+    }
+
+    /// The method of the call's requests: as said, as the schema's default, or `GET` where the host knows that
+    /// running it twice does no more than running it once.
+    fn method(&self) -> Result<Option<String>, &'static str> {
+        let declaration = self.facts.declaration;
+        let meanings = &declaration.interface.permission.arguments;
+        let pointer = meanings.iter().find(|one| one.kind == ArgumentKind::Method).map(|one| &one.pointer);
+        let given = pointer.and_then(|pointer| self.arguments.pointer(pointer));
+        let by_default = || {
+            let name = pointer?.strip_prefix('/')?;
+            declaration.input.schema.pointer(&format!("/properties/{name}/default"))?.as_str()
+        };
+        match given {
+            Some(Value::String(method)) => Ok(Some(method.clone())),
+            None | Some(Value::Null) => {
+                let get = self.facts.effects.idempotent.then_some("GET");
+                Ok(by_default().or(get).map(str::to_owned))
+            }
+            Some(_) => Err("is requested with a method that is not a text"),
+        }
+    }
+}
+
+/// Whether a call starts processes that nothing but a sandbox could keep from a path.
+pub(super) fn runs_unconfined(facts: &Facts<'_>) -> bool {
+    let kind = facts.declaration.interface.execution.kind;
+    let runs = match facts.effects.class {
+        EffectClass::Execute => true,
+        EffectClass::Unknown => matches!(kind, ExecutionKind::LocalProcess | ExecutionKind::Shell),
+        EffectClass::Read | EffectClass::Write | EffectClass::Network => false,
+    };
+    runs && matches!(facts.effects.confined, None | Some(SandboxProfile::None))
+}
+
+fn kind_of(access: Access) -> ArgumentKind {
+    match access {
+        Access::Read => ArgumentKind::ReadPath,
+        Access::Write => ArgumentKind::WritePath,
+    }
+}
+
+fn shown(text: &str) -> String {
+    let mut shown: String =
+        text.chars().take(SHOWN_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(SHOWN_CHARS).is_some() {
+        shown.push('…');
+    }
+    shown
+}

@@ -1,0 +1,371 @@
+//! Which paths a rule means: gitignore's language, on resolved absolute paths.
+//!
+//! A pattern is compared part by part, so that `*` never crosses a `/` and rules can be found by the folders they
+//! begin with. The braces of a pattern are written out when it is read.
+
+use globset::{GlobBuilder, GlobMatcher};
+use toolpost_model::{Access, matches_any};
+
+use super::places::{Places, PlainPath};
+
+/// More alternatives than this in one pattern are a mistake.
+const MAX_ALTERNATIVES: usize = 256;
+
+/// Which paths a rule means.
+#[derive(Clone, Debug)]
+pub(super) struct PathPattern {
+    pub(super) alternatives: Vec<Alternative>,
+}
+
+/// One way to read a pattern, without braces.
+#[derive(Clone, Debug)]
+pub(super) struct Alternative {
+    segments: Vec<Segment>,
+    /// It ends in `/**`.
+    beneath: bool,
+    /// It begins in a folder that is not known here. Such a pattern catches wherever it fits and covers nothing.
+    adrift: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Segment {
+    Literal(Box<str>),
+    /// With `*` for any characters, and nothing else that is special.
+    Stars(Box<str>),
+    Glob(Box<GlobMatcher>),
+    /// `**`: any number of folders.
+    AnyDepth,
+}
+
+/// Why a text is no pattern of paths.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PathPatternError {
+    #[error("`{0}` goes up with `..`; write the folder that is meant")]
+    GoesUp(String),
+    #[error("`{0}` has a brace without its partner")]
+    Braces(String),
+    #[error("`{0}` stands for more than {MAX_ALTERNATIVES} patterns")]
+    TooMany(String),
+    #[error("`{pattern}` is not a pattern: {reason}")]
+    Glob { pattern: String, reason: String },
+}
+
+/// How far along the rest of a path a pattern reaches.
+#[derive(Clone, Copy)]
+enum Tail {
+    /// Not at all: the path ends where the pattern does.
+    Ends,
+    /// Over at least so many further parts.
+    AtLeast(usize),
+}
+
+impl PathPattern {
+    pub(super) fn parse(text: &str, places: &Places) -> Result<Self, PathPatternError> {
+        let written = text.trim();
+        let base = |folder: &Option<std::path::PathBuf>| folder.as_deref().and_then(PlainPath::of_path);
+        // Where it begins is told before braces are written out: `{src/a,b}` means two paths of one folder.
+        let (from, rest) = if let Some(rest) = written.strip_prefix("ws:") {
+            (From::Folder(base(&places.workspace)), rest)
+        } else if let Some(rest) = written.strip_prefix("~/") {
+            (From::Folder(base(&places.home)), rest)
+        } else if written == "~" {
+            (From::Folder(base(&places.home)), "")
+        } else if written.starts_with('/') {
+            (From::Root, written)
+        } else if !written.trim_end_matches('/').contains('/') || written.starts_with("**/") {
+            (From::Anywhere, written)
+        } else {
+            (From::Folder(base(&places.workspace)), written)
+        };
+        let mut expanded = vec![String::new()];
+        expand(rest, &mut expanded).map_err(|problem| problem.of(text))?;
+        let alternatives = expanded.iter().map(|one| Alternative::parse(one, &from, text));
+        Ok(Self { alternatives: alternatives.collect::<Result<_, _>>()? })
+    }
+
+    /// Whether an allow speaks of a path: of that very path, and of the folder of `folder/**` where it is only read.
+    pub(super) fn covers(&self, path: &PlainPath, access: Access) -> bool {
+        let least = usize::from(access == Access::Write);
+        self.alternatives
+            .iter()
+            .filter(|one| !one.adrift)
+            .any(|one| one.fits(path, if one.beneath { Tail::AtLeast(least) } else { Tail::Ends }))
+    }
+
+    /// Whether a deny or ask speaks of it: of the path and all that lies beneath. To look at the folder of
+    /// `folder/**` is not to look at what it holds, but to change the folder is to change that.
+    pub(super) fn catches(&self, path: &PlainPath, access: Access) -> bool {
+        self.alternatives.iter().any(|one| {
+            let least = usize::from(one.beneath && access == Access::Read);
+            one.fits(path, Tail::AtLeast(least))
+        })
+    }
+}
+
+/// Where a pattern begins.
+enum From {
+    Root,
+    /// `None`: a folder that is not known here.
+    Folder(Option<PlainPath>),
+    Anywhere,
+}
+
+impl Alternative {
+    fn parse(text: &str, from: &From, whole: &str) -> Result<Self, PathPatternError> {
+        let mut segments = Vec::new();
+        let adrift = match from {
+            From::Root => false,
+            From::Folder(Some(folder)) => {
+                segments.extend(folder.components().map(|part| Segment::Literal(part.into())));
+                false
+            }
+            From::Folder(None) => {
+                segments.push(Segment::AnyDepth);
+                true
+            }
+            From::Anywhere => {
+                segments.push(Segment::AnyDepth);
+                false
+            }
+        };
+        for part in text.split('/').filter(|part| !part.is_empty() && *part != ".") {
+            let next = Segment::parse(part, whole)?;
+            if !matches!((segments.last(), &next), (Some(Segment::AnyDepth), Segment::AnyDepth)) {
+                segments.push(next);
+            }
+        }
+        let beneath = matches!(segments.last(), Some(Segment::AnyDepth));
+        if beneath {
+            segments.pop();
+        }
+        Ok(Self { segments, beneath, adrift })
+    }
+
+    fn fits(&self, path: &PlainPath, tail: Tail) -> bool {
+        if !self.segments.iter().any(|segment| matches!(segment, Segment::AnyDepth)) {
+            let mut components = path.components();
+            return self
+                .segments
+                .iter()
+                .all(|segment| components.next().is_some_and(|part| segment.fits(part)))
+                && tail.takes(components.count());
+        }
+        let components: Vec<&str> = path.components().collect();
+        // Which beginnings of the path the segments so far can stand for: no pattern and no path makes this slow.
+        let mut reached = vec![false; components.len() + 1];
+        reached[0] = true;
+        for segment in &self.segments {
+            if let Segment::AnyDepth = segment {
+                let first = reached.iter().position(|&yes| yes).unwrap_or(reached.len());
+                reached[first..].fill(true);
+                continue;
+            }
+            for place in (0..components.len()).rev() {
+                reached[place + 1] = reached[place] && segment.fits(components[place]);
+            }
+            reached[0] = false;
+        }
+        reached.iter().enumerate().any(|(used, &yes)| yes && tail.takes(components.len() - used))
+    }
+
+    /// The folder every path of it lies in or is, as far as that is written without a pattern.
+    pub(super) fn beginning(&self) -> Option<String> {
+        let literal = |segment: &Segment| match segment {
+            Segment::Literal(part) => Some(part.clone()),
+            Segment::Stars(_) | Segment::Glob(_) | Segment::AnyDepth => None,
+        };
+        let parts: Vec<Box<str>> = self.segments.iter().map_while(literal).collect();
+        (!parts.is_empty()).then(|| format!("/{}", parts.join("/")))
+    }
+
+    /// A name that every path of it has among its parts.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.segments.iter().rev().find_map(|segment| match segment {
+            Segment::Literal(part) => Some(&**part),
+            Segment::Stars(_) | Segment::Glob(_) | Segment::AnyDepth => None,
+        })
+    }
+}
+
+impl Tail {
+    fn takes(self, further: usize) -> bool {
+        match self {
+            Self::Ends => further == 0,
+            Self::AtLeast(least) => further >= least,
+        }
+    }
+}
+
+impl Segment {
+    fn parse(part: &str, whole: &str) -> Result<Self, PathPatternError> {
+        if part == ".." {
+            return Err(PathPatternError::GoesUp(whole.to_owned()));
+        }
+        if part == "**" {
+            return Ok(Self::AnyDepth);
+        }
+        if part.contains(['?', '[', ']', '\\']) {
+            let glob = GlobBuilder::new(part).literal_separator(true).backslash_escape(true).build();
+            let glob = glob.map_err(|error| PathPatternError::Glob {
+                pattern: whole.to_owned(),
+                reason: error.kind().to_string(),
+            })?;
+            return Ok(Self::Glob(Box::new(glob.compile_matcher())));
+        }
+        Ok(match part.contains('*') {
+            true => Self::Stars(part.into()),
+            false => Self::Literal(part.into()),
+        })
+    }
+
+    fn fits(&self, part: &str) -> bool {
+        match self {
+            Self::Literal(literal) => **literal == *part,
+            Self::Stars(pattern) => matches_any(pattern, part),
+            Self::Glob(glob) => glob.is_match(part),
+            Self::AnyDepth => true,
+        }
+    }
+}
+
+enum BraceProblem {
+    Unclosed,
+    TooMany,
+}
+
+impl BraceProblem {
+    fn of(self, text: &str) -> PathPatternError {
+        match self {
+            Self::Unclosed => PathPatternError::Braces(text.to_owned()),
+            Self::TooMany => PathPatternError::TooMany(text.to_owned()),
+        }
+    }
+}
+
+/// Appends every reading of `text` to each of `stems`.
+fn expand(text: &str, stems: &mut Vec<String>) -> Result<(), BraceProblem> {
+    let Some((before, choices, after)) = first_braces(text)? else {
+        stems.iter_mut().for_each(|stem| stem.push_str(text));
+        return Ok(());
+    };
+    let mut grown = Vec::new();
+    for choice in choices {
+        let mut branch: Vec<String> = stems.iter().map(|stem| format!("{stem}{before}")).collect();
+        expand(choice, &mut branch)?;
+        grown.append(&mut branch);
+        if grown.len() > MAX_ALTERNATIVES {
+            return Err(BraceProblem::TooMany);
+        }
+    }
+    *stems = grown;
+    expand(after, stems)
+}
+
+type Braces<'a> = (&'a str, Vec<&'a str>, &'a str);
+
+/// The first pair of braces: what stands before it, its choices, what stands after.
+fn first_braces(text: &str) -> Result<Option<Braces<'_>>, BraceProblem> {
+    let (mut open, mut depth, mut from, mut escaped) = (None, 0_usize, 0, false);
+    let mut choices = Vec::new();
+    for (at, c) in text.char_indices() {
+        if std::mem::take(&mut escaped) {
+            continue;
+        }
+        match c {
+            '\\' => escaped = true,
+            '{' => {
+                depth += 1;
+                if depth == 1 {
+                    (open, from) = (Some(at), at + 1);
+                }
+            }
+            ',' if depth == 1 => {
+                choices.push(&text[from..at]);
+                from = at + 1;
+            }
+            '}' => {
+                depth = depth.checked_sub(1).ok_or(BraceProblem::Unclosed)?;
+                if let (0, Some(open)) = (depth, open) {
+                    choices.push(&text[from..at]);
+                    return Ok(Some((&text[..open], choices, &text[at + 1..])));
+                }
+            }
+            _ => {}
+        }
+    }
+    if open.is_some() { Err(BraceProblem::Unclosed) } else { Ok(None) }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolpost_model::Access;
+
+    use super::{PathPattern, Places, PlainPath};
+
+    fn places() -> Places {
+        Places { workspace: Some("/w".into()), home: Some("/home/me".into()), roots: Vec::new() }
+    }
+
+    #[test]
+    fn patterns_mean_paths() {
+        for (pattern, path, covers, catches) in [
+            (".env", "/w/a/.env", true, true),
+            (".env", "/other/.env", true, true),
+            (".env*", "/w/.env.local", true, true),
+            (".env", "/w/.env/x", false, true),
+            ("**/.env", "/w/a/b/.env", true, true),
+            ("src/*.rs", "/w/src/a.rs", true, true),
+            ("src/*.rs", "/w/src/b/a.rs", false, false),
+            ("src/*.rs", "/src/a.rs", false, false),
+            ("ws:Cargo.toml", "/w/Cargo.toml", true, true),
+            ("ws:Cargo.toml", "/w/a/Cargo.toml", false, false),
+            ("~/.ssh/**", "/home/me/.ssh/id", true, true),
+            ("/etc/*", "/etc/passwd", true, true),
+            ("/etc/*", "/etc/ssh/key", false, true),
+            ("src/**", "/w/src/a/b", true, true),
+            ("src/**/x", "/w/src/x", true, true),
+            ("src/**/x", "/w/src/a/b/x", true, true),
+            ("src/**/x", "/w/src/a/b/y", false, false),
+            ("a?c/[xy]", "/w/abc/x", true, true),
+            ("a?c/[xy]", "/w/abc/z", false, false),
+            ("{src,docs}/**", "/w/docs/a", true, true),
+            ("{src/a,docs}/x", "/w/src/a/x", true, true),
+            ("*.{pem,key}", "/w/k/a.key", true, true),
+            ("*", "/any/thing", true, true),
+            ("**", "/any/thing", true, true),
+            ("/**", "/any/thing", true, true),
+            ("build/", "/w/x/build", true, true),
+            ("a/**/b/**/c", "/w/a/x/b/y/z/c", true, true),
+            ("a/**/b/**/c", "/w/a/x/y/z/c", false, false),
+            ("a\\*b", "/w/a*b", true, true),
+            ("a\\*b", "/w/axb", false, false),
+        ] {
+            let parsed = PathPattern::parse(pattern, &places()).unwrap();
+            let plain = PlainPath::of(path).unwrap();
+            let found = (parsed.covers(&plain, Access::Read), parsed.catches(&plain, Access::Read));
+            assert_eq!(found, (covers, catches), "{pattern} on {path}");
+        }
+    }
+
+    #[test]
+    fn the_folder_itself_may_be_looked_at_and_not_changed() {
+        let pattern = PathPattern::parse("secret/**", &places()).unwrap();
+        let folder = PlainPath::of("/w/secret").unwrap();
+        assert!(pattern.covers(&folder, Access::Read) && !pattern.covers(&folder, Access::Write));
+        assert!(!pattern.catches(&folder, Access::Read) && pattern.catches(&folder, Access::Write));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_known_is_caught_everywhere_and_covered_nowhere() {
+        let pattern = PathPattern::parse("src/a", &Places::default()).unwrap();
+        let path = PlainPath::of("/w/src/a").unwrap();
+        assert!(!pattern.covers(&path, Access::Read) && pattern.catches(&path, Access::Read));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for bad in ["../x", "a/../b", "{a,b", "a}b", "[a", "{a,b}{c,d}{e,f}{g,h}{i,j}{k,l}{m,n}{o,p}{q,r}"] {
+            assert!(PathPattern::parse(bad, &places()).is_err(), "{bad}");
+        }
+    }
+}

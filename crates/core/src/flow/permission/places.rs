@@ -1,0 +1,197 @@
+//! Where rules and arguments look for paths, and how a path becomes the one that is compared.
+
+use std::path::{Path, PathBuf};
+
+/// The folders that paths in rules and arguments are looked up from. Absolute, links resolved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Where relative paths begin.
+    pub workspace: Option<PathBuf>,
+    /// What `~` means.
+    pub home: Option<PathBuf>,
+    /// Other folders that tools may work in.
+    pub roots: Vec<PathBuf>,
+}
+
+/// Longer paths are opaque. Linux takes 4,096 bytes.
+const PATH_BYTES: usize = 16 * 1024;
+
+/// An absolute path without `.`, `..`, doubled or trailing slashes, to be compared part by part.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PlainPath(String);
+
+impl PlainPath {
+    /// Brings an absolute path into the form that is compared; `None` where it is not absolute.
+    pub(super) fn of(path: &str) -> Option<Self> {
+        path.starts_with('/').then(|| {
+            let mut parts: Vec<&str> = Vec::new();
+            for part in path.split('/') {
+                match part {
+                    "" | "." => {}
+                    ".." => {
+                        parts.pop();
+                    }
+                    part => parts.push(part),
+                }
+            }
+            Self(format!("/{}", parts.join("/")))
+        })
+    }
+
+    pub(super) fn of_path(path: &Path) -> Option<Self> {
+        Self::of(&path.to_string_lossy())
+    }
+
+    /// As text.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Its parts, from the root on.
+    pub(super) fn components(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/').filter(|part| !part.is_empty())
+    }
+
+    /// Itself and every folder above it but the root, longest first.
+    pub(super) fn and_above(&self) -> impl Iterator<Item = &str> {
+        let mut rest = Some(self.0.as_str());
+        std::iter::from_fn(move || {
+            let found = rest?;
+            rest = found.rfind('/').filter(|&at| at > 0).map(|at| &found[..at]);
+            Some(found)
+        })
+    }
+
+    /// What of it lies beneath `folder`; empty for the folder itself.
+    pub(super) fn beneath(&self, folder: &Self) -> Option<&str> {
+        let rest = self.0.strip_prefix(folder.0.trim_end_matches('/'))?;
+        match rest.strip_prefix('/') {
+            Some(rest) => Some(rest),
+            None => rest.is_empty().then_some(""),
+        }
+    }
+}
+
+/// Why an argument cannot be told as a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unclear {
+    /// Relative, and nobody knows to what.
+    Relative,
+    /// Longer than any path.
+    TooLong,
+    /// A NUL, or a variable that a tool might fill in.
+    Written,
+}
+
+impl Unclear {
+    pub(super) fn explain(self) -> &'static str {
+        match self {
+            Self::Relative => "is relative to a folder that is not known",
+            Self::TooLong => "is too long to be read",
+            Self::Written => "can be read in more than one way",
+        }
+    }
+}
+
+impl Places {
+    /// The paths that an argument may mean, looked up from `base` or the workspace. Only by name: links are the
+    /// business of whoever opens files. A `~` has two readings, since some tools know it and some do not.
+    pub(super) fn resolve(&self, written: &str, base: Option<&PlainPath>) -> Result<Vec<PlainPath>, Unclear> {
+        if written.len() > PATH_BYTES {
+            return Err(Unclear::TooLong);
+        }
+        if written.contains('\0') || holds_a_variable(written) {
+            return Err(Unclear::Written);
+        }
+        if written.starts_with("file:") {
+            let url = url::Url::parse(written).map_err(|_| Unclear::Written)?;
+            let path = url.to_file_path().map_err(|()| Unclear::Written)?;
+            return Ok(PlainPath::of_path(&path).into_iter().collect());
+        }
+        let mut readings = Vec::new();
+        if let Some(rest) = written.strip_prefix('~') {
+            match (&self.home, rest.is_empty() || rest.starts_with('/')) {
+                (Some(home), true) => {
+                    readings.extend(PlainPath::of(&format!("{}/{rest}", home.to_string_lossy())));
+                }
+                (None, true) | (_, false) => return Err(Unclear::Written),
+            }
+        }
+        let workspace = || self.workspace.as_deref().and_then(PlainPath::of_path);
+        match (PlainPath::of(written), base.cloned().or_else(workspace)) {
+            (Some(absolute), _) => readings.push(absolute),
+            (None, Some(base)) => readings.extend(PlainPath::of(&format!("{}/{written}", base.as_str()))),
+            (None, None) if readings.is_empty() => return Err(Unclear::Relative),
+            (None, None) => {}
+        }
+        Ok(readings)
+    }
+
+    /// Whether a path lies where the workspace's tools may work. Without a workspace nobody can say, so it does.
+    pub(super) fn hold(&self, path: &PlainPath) -> bool {
+        let mut folders = self.workspace.iter().chain(&self.roots).peekable();
+        folders.peek().is_none()
+            || folders
+                .filter_map(|folder| PlainPath::of_path(folder))
+                .any(|folder| path.beneath(&folder).is_some())
+    }
+
+    /// A path as a rule names it: relative to the workspace where it lies there.
+    pub(super) fn named(&self, path: &PlainPath) -> String {
+        let workspace = self.workspace.as_deref().and_then(PlainPath::of_path);
+        match workspace.as_ref().and_then(|workspace| path.beneath(workspace)) {
+            // A name alone would mean every file of that name.
+            Some(rest) if !rest.is_empty() && !rest.contains('/') => format!("ws:{rest}"),
+            Some(rest) if !rest.is_empty() => rest.to_owned(),
+            Some(_) | None => path.as_str().to_owned(),
+        }
+    }
+}
+
+/// Some tools fill in variables, some take them for a name.
+fn holds_a_variable(written: &str) -> bool {
+    let begins_one = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '{' | '(');
+    written.match_indices('$').any(|(at, _)| written[at + 1..].starts_with(begins_one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Places, PlainPath};
+
+    #[test]
+    fn arguments_are_resolved_by_name() {
+        let places = Places {
+            workspace: Some("/w".into()),
+            home: Some("/home/me".into()),
+            roots: vec!["/data".into()],
+        };
+        for (written, expected) in [
+            ("a.txt", &["/w/a.txt"][..]),
+            ("./a//b/", &["/w/a/b"]),
+            ("../etc/passwd", &["/etc/passwd"]),
+            ("src/../../w/x", &["/w/x"]),
+            ("/a/./b/../c", &["/a/c"]),
+            ("/../..", &["/"]),
+            ("~/x", &["/home/me/x", "/w/~/x"]),
+            ("file:///etc/pass%77d", &["/etc/passwd"]),
+            ("", &["/w"]),
+        ] {
+            let found = places.resolve(written, None).unwrap();
+            assert_eq!(found.iter().map(PlainPath::as_str).collect::<Vec<_>>(), expected, "{written}");
+        }
+        for unclear in ["~root/x", "a\0b", "${HOME}/x", "$HOME/x", "file://host/x"] {
+            assert!(places.resolve(unclear, None).is_err(), "{unclear:?}");
+        }
+        assert!(Places::default().resolve("a", None).is_err());
+    }
+
+    #[test]
+    fn what_lies_in_the_roots_is_inside() {
+        let places = Places { workspace: Some("/w".into()), home: None, roots: vec!["/data".into()] };
+        for (path, inside) in
+            [("/w", true), ("/w/a", true), ("/wx", false), ("/data/a", true), ("/etc/x", false)]
+        {
+            assert_eq!(places.hold(&PlainPath::of(path).unwrap()), inside, "{path}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The host's own engine: a mode and compiled rules. Deny over ask over allow, and where no rule speaks, the mode.
+
+use std::{collections::HashSet, fmt, path::Path, sync::Arc};
+
+use jiff::Timestamp;
+use toolpost_model::{
+    Access, Behavior, Decision, Declaration, EffectClass, Mode, Principal, Rule, RuleOrigin, RuleRef,
+    Selector,
+};
+
+use super::{
+    Facts, PartDecision, PolicyEngine, decision,
+    hearing::Hearing,
+    parts::Parts,
+    places::{Places, PlainPath},
+    snapshot::{CompiledRule, Snapshot},
+    suggest,
+};
+
+/// What a policy is made of.
+#[derive(Clone, Debug, Default)]
+pub struct PolicySpec {
+    /// What happens where no rule speaks.
+    pub mode: Mode,
+    /// From all origins. Their order only tells which of two equals is named as the deciding one.
+    pub rules: Vec<Rule>,
+    /// Where paths in rules and arguments begin.
+    pub places: Places,
+    /// What is wrong with the rules themselves, such as a file that cannot be read; every decision says it.
+    pub notes: Vec<String>,
+}
+
+/// What is wrong with one rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct RuleProblem {
+    /// File and line, or the flag.
+    pub place: String,
+    /// The rule's line.
+    pub rule: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for RuleProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: the rule `{}`: {}", self.place, self.rule, self.message)
+    }
+}
+
+impl RuleProblem {
+    pub(super) fn of(rule: &Rule, message: impl Into<String>) -> Self {
+        Self { place: rule.place.clone(), rule: rule.to_string(), message: message.into() }
+    }
+}
+
+/// A mode and compiled rules: deny over ask over allow, and where no rule speaks, the mode. Cheap to clone.
+///
+/// ```
+/// use toolpost_core::{Places, Policy, PolicySpec};
+/// use toolpost_model::{Mode, Rule, RuleOrigin};
+///
+/// let rule = Rule::parse("deny fs.read(**/.env*)", RuleOrigin::Cli, "main.rs")?;
+/// let places = Places { workspace: Some("/srv/app".into()), ..Places::default() };
+/// let spec = PolicySpec { mode: Mode::Edits, rules: vec![rule], places, ..PolicySpec::default() };
+/// let policy = Policy::compile(spec).expect("the rules mean something");
+/// assert_eq!(policy.mode(), Mode::Edits);
+/// # Ok::<(), toolpost_model::RuleError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    pub(super) mode: Mode,
+    pub(super) places: Arc<Places>,
+    pub(super) notes: Arc<[String]>,
+    /// The rules it was compiled from, and those that were added since.
+    pub(super) layers: Vec<Arc<Snapshot>>,
+}
+
+impl Policy {
+    /// Compiles rules and tries what their authors expect of them.
+    pub fn compile(spec: PolicySpec) -> Result<Self, Vec<RuleProblem>> {
+        let PolicySpec { mode, rules, places, notes } = spec;
+        let snapshot = Snapshot::compile(rules, &places)?;
+        Ok(Self { mode, places: Arc::new(places), notes: notes.into(), layers: vec![Arc::new(snapshot)] })
+    }
+
+    /// A policy from rule lines, without a workspace: for embedders whose rules name tools and classes, and tests.
+    pub fn of(mode: Mode, lines: &[&str]) -> Result<Self, Vec<RuleProblem>> {
+        let (mut rules, mut problems) = (Vec::new(), Vec::new());
+        for line in lines {
+            match Rule::parse(line, RuleOrigin::Cli, "code") {
+                Ok(rule) => rules.push(rule),
+                Err(error) => problems.push(RuleProblem {
+                    place: "code".to_owned(),
+                    rule: (*line).to_owned(),
+                    message: error.to_string(),
+                }),
+            }
+        }
+        if problems.is_empty() {
+            Self::compile(PolicySpec { mode, rules, ..PolicySpec::default() })
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// The mode in force.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Every rule, in the order it was given.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.layers.iter().flat_map(|layer| layer.rules.iter().map(|compiled| &compiled.rule))
+    }
+
+    /// The same with further rules in a layer of their own; the rules it has are shared.
+    pub fn with(&self, rules: &[Rule]) -> Result<Self, Vec<RuleProblem>> {
+        let snapshot = Snapshot::compile(rules.to_vec(), &self.places)?;
+        let mut policy = self.clone();
+        policy.layers.push(Arc::new(snapshot));
+        Ok(policy)
+    }
+
+    /// The rules about paths that deny or ask, with what stands between their brackets.
+    fn path_guards(&self, access: Access) -> impl Iterator<Item = &CompiledRule> {
+        self.layers
+            .iter()
+            .flat_map(move |layer| layer.of_access(access).guards.iter().map(|&place| layer.get(place)))
+    }
+}
+
+impl PolicyEngine for Policy {
+    fn decide(&self, facts: &Facts<'_>) -> Decision {
+        let hearing = Hearing::open(self, facts);
+        decision::write(self, &hearing, hearing.judge())
+    }
+
+    fn denies_outright(&self, declaration: &Declaration, class: Option<EffectClass>) -> bool {
+        // Nobody has called yet, so only rules that hold for everybody and for ever count.
+        let for_all = |rule: &Rule| rule.principal.is_none() && rule.expires.is_none();
+        let (mut strictest, mut could_allow) = (None, false);
+        for layer in &self.layers {
+            let tool = layer.of_tool(declaration);
+            let unconditional = |rule: &Rule| match &rule.selector {
+                Selector::Tool { conditions, .. } => conditions.is_empty(),
+                Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => true,
+            };
+            let of_class = class.map_or(&[][..], |class| layer.of_class(class));
+            for &place in tool.whole.iter().chain(of_class) {
+                let rule = &layer.get(place).rule;
+                if for_all(rule) && unconditional(rule) {
+                    strictest = strictest.max(Some(rule.effect));
+                }
+            }
+            let may =
+                |list: &[u32]| list.iter().any(|&place| layer.get(place).rule.effect == Behavior::Allow);
+            could_allow |= tool.allows || may(of_class);
+            could_allow |= layer.reads.allows || layer.writes.allows || layer.reaches.allows;
+        }
+        let asks_nobody = self.mode == Mode::NeverAsk;
+        match strictest {
+            Some(Behavior::Deny) => true,
+            Some(Behavior::Ask) => asks_nobody,
+            Some(Behavior::Allow) => false,
+            None if could_allow => false,
+            None => class.is_some_and(|class| self.mode.behavior(class, None) == Behavior::Deny),
+        }
+    }
+
+    fn has_path_rules(&self, principal: &Principal) -> bool {
+        let speaks = |compiled: &CompiledRule| compiled.rule.speaks_of(principal, Timestamp::MIN);
+        self.path_guards(Access::Read).chain(self.path_guards(Access::Write)).any(speaks)
+    }
+
+    fn may_use(&self, path: &Path, access: Access, principal: &Principal, at: Timestamp) -> bool {
+        // What is not absolute, no rule can speak of; and nobody should ask.
+        let Some(plain) = PlainPath::of_path(path) else { return false };
+        self.layers.iter().all(|layer| {
+            let found = layer.of_access(access).index.for_path(&plain);
+            let keeps = |compiled: &CompiledRule| {
+                compiled.rule.effect > Behavior::Allow
+                    && compiled.rule.speaks_of(principal, at)
+                    && compiled
+                        .matcher
+                        .as_ref()
+                        .is_some_and(|matcher| matcher.takes_path(compiled.rule.effect, &plain, access))
+            };
+            !found.into_iter().any(|place| keeps(layer.get(place)))
+        })
+    }
+
+    fn commands(&self, facts: &Facts<'_>) -> Vec<String> {
+        Parts::of(facts, &self.places).commands
+    }
+
+    fn parts(&self, facts: &Facts<'_>) -> Vec<PartDecision> {
+        let hearing = Hearing::open(self, facts);
+        let verdict = hearing.judge();
+        let told = verdict.of_parts.iter().zip(&hearing.parts.all);
+        let told = told.map(|(judgement, part)| PartDecision {
+            subject: part.text(),
+            class: part.class,
+            behavior: judgement.behavior,
+            reason: judgement.reason(self, part.class),
+        });
+        told.collect()
+    }
+
+    fn suggestions(&self, facts: &Facts<'_>) -> Vec<Rule> {
+        suggest::rules(self, facts)
+    }
+
+    fn with_rules(&self, rules: &[Rule]) -> Option<Arc<dyn PolicyEngine>> {
+        match self.with(rules) {
+            Ok(policy) => Some(Arc::new(policy)),
+            Err(problems) => {
+                problems.iter().for_each(|problem| tracing::warn!("{problem}"));
+                None
+            }
+        }
+    }
+
+    fn unmatched(&self, tools: &[&Declaration]) -> Vec<RuleRef> {
+        let mut names = HashSet::new();
+        for tool in tools {
+            let id = &tool.tool_id;
+            names.extend([id.as_str().to_owned(), id.name().to_owned(), id.wire_form()]);
+            names.extend(tool.aliases.iter().cloned());
+        }
+        let known = |rule: &&Rule| match &rule.selector {
+            Selector::Tool { tools: pattern, .. } if pattern.as_str().contains('*') => {
+                tools.iter().any(|tool| pattern.matches(&tool.tool_id, &tool.aliases))
+            }
+            Selector::Tool { tools: pattern, .. } => names.contains(pattern.as_str()),
+            Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => true,
+        };
+        self.rules().filter(|rule| !known(rule)).map(RuleRef::from).collect()
+    }
+}

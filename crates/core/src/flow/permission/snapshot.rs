@@ -1,0 +1,190 @@
+//! Rules, compiled and indexed once, so that a decision looks only at those that could speak of its call.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use toolpost_model::{Access, Behavior, Declaration, EffectClass, Rule, Selector, ToolId};
+
+use super::{
+    index::{MatcherIndex, Place},
+    matcher::Matcher,
+    places::Places,
+    policy::RuleProblem,
+    rule_tests,
+};
+
+/// More tools than this are looked up anew instead of being kept.
+const KEPT_TOOLS: usize = 16_384;
+
+/// Compiled rules of one origin or many.
+#[derive(Debug, Default)]
+pub(super) struct Snapshot {
+    pub(super) rules: Vec<CompiledRule>,
+    /// Rules for tools that are named without a `*`, by that name.
+    named: HashMap<Box<str>, Vec<Place>>,
+    /// The other rules for tools.
+    wild: Vec<Place>,
+    classes: HashMap<EffectClass, Vec<Place>>,
+    pub(super) reads: PathRules,
+    pub(super) writes: PathRules,
+    pub(super) reaches: PathRules,
+    tools: RwLock<HashMap<ToolId, Arc<ToolRules>>>,
+}
+
+/// A rule and what stands between its brackets.
+#[derive(Debug)]
+pub(super) struct CompiledRule {
+    pub(super) rule: Rule,
+    pub(super) matcher: Option<Matcher>,
+}
+
+/// The rules about paths or requests whatever the tool.
+#[derive(Debug, Default)]
+pub(super) struct PathRules {
+    pub(super) index: MatcherIndex,
+    /// Those that deny or ask.
+    pub(super) guards: Vec<Place>,
+    /// Whether one of them allows.
+    pub(super) allows: bool,
+}
+
+/// The rules that name one tool.
+#[derive(Debug, Default)]
+pub(super) struct ToolRules {
+    /// The names that the rules were looked up by, besides the id.
+    aliases: Vec<String>,
+    /// Those that speak of the call as a whole, if their conditions hold.
+    pub(super) whole: Vec<Place>,
+    /// Those with a matcher.
+    pub(super) matching: MatcherIndex,
+    /// Of those with a matcher, the ones that deny or ask.
+    pub(super) guards: Vec<Place>,
+    /// Whether any of them could allow a call.
+    pub(super) allows: bool,
+}
+
+impl Snapshot {
+    /// Compiles; what is wrong with a rule is told with its place.
+    pub(super) fn compile(rules: Vec<Rule>, places: &Places) -> Result<Self, Vec<RuleProblem>> {
+        let (mut snapshot, mut problems) = (Self::default(), Vec::new());
+        for rule in rules {
+            let said = match compiled(rule, places) {
+                Ok(compiled) => {
+                    let said = rule_tests::run(&compiled, places);
+                    snapshot.add(compiled);
+                    said
+                }
+                Err(problem) => vec![problem],
+            };
+            problems.extend(said);
+        }
+        if problems.is_empty() { Ok(snapshot) } else { Err(problems) }
+    }
+
+    fn add(&mut self, compiled: CompiledRule) {
+        let place = Place::try_from(self.rules.len()).unwrap_or(Place::MAX);
+        match (&compiled.rule.selector, &compiled.matcher) {
+            (Selector::Tool { tools, .. }, _) if tools.as_str().contains('*') => self.wild.push(place),
+            (Selector::Tool { tools, .. }, _) => {
+                self.named.entry(tools.as_str().into()).or_default().push(place);
+            }
+            (Selector::Class(class), _) => self.classes.entry(*class).or_default().push(place),
+            (Selector::Reads(_), Some(matcher)) => self.reads.add(place, compiled.rule.effect, matcher),
+            (Selector::Writes(_), Some(matcher)) => self.writes.add(place, compiled.rule.effect, matcher),
+            (Selector::Reaches(_), Some(matcher)) => self.reaches.add(place, compiled.rule.effect, matcher),
+            (Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_), None) => {}
+        }
+        self.rules.push(compiled);
+    }
+
+    pub(super) fn get(&self, place: Place) -> &CompiledRule {
+        &self.rules[place as usize]
+    }
+
+    pub(super) fn of_class(&self, class: EffectClass) -> &[Place] {
+        self.classes.get(&class).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn of_access(&self, access: Access) -> &PathRules {
+        match access {
+            Access::Read => &self.reads,
+            Access::Write => &self.writes,
+        }
+    }
+
+    /// The rules that name a tool, found at its first call and kept.
+    pub(super) fn of_tool(&self, declaration: &Declaration) -> Arc<ToolRules> {
+        let kept = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = kept.get(&declaration.tool_id).filter(|one| one.aliases == declaration.aliases) {
+            return Arc::clone(found);
+        }
+        drop(kept);
+        let found = Arc::new(self.look_up(declaration));
+        let mut kept = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_TOOLS {
+            kept.clear();
+        }
+        kept.insert(declaration.tool_id.clone(), Arc::clone(&found));
+        found
+    }
+
+    fn look_up(&self, declaration: &Declaration) -> ToolRules {
+        let names_it = |place: &&Place| match &self.get(**place).rule.selector {
+            Selector::Tool { tools, .. } => tools.matches(&declaration.tool_id, &declaration.aliases),
+            Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => false,
+        };
+        let id = &declaration.tool_id;
+        let wire = id.wire_form();
+        let names = [id.as_str(), id.name(), &wire].into_iter();
+        let names = names.chain(declaration.aliases.iter().map(String::as_str));
+        let mut found: Vec<Place> =
+            names.filter_map(|name| self.named.get(name)).flatten().copied().collect();
+        found.extend(self.wild.iter().filter(names_it));
+        found.sort_unstable();
+        found.dedup();
+        let mut rules = ToolRules { aliases: declaration.aliases.clone(), ..ToolRules::default() };
+        for place in found {
+            let CompiledRule { rule, matcher } = self.get(place);
+            rules.allows |= rule.effect == Behavior::Allow;
+            match matcher {
+                None => rules.whole.push(place),
+                Some(matcher) => {
+                    rules.matching.add(place, matcher);
+                    if rule.effect > Behavior::Allow {
+                        rules.guards.push(place);
+                    }
+                }
+            }
+        }
+        rules
+    }
+}
+
+impl PathRules {
+    fn add(&mut self, place: Place, effect: Behavior, matcher: &Matcher) {
+        self.index.add(place, matcher);
+        match effect {
+            Behavior::Allow => self.allows = true,
+            Behavior::Ask | Behavior::Deny => self.guards.push(place),
+        }
+    }
+}
+
+fn compiled(rule: Rule, places: &Places) -> Result<CompiledRule, RuleProblem> {
+    let matcher = match &rule.selector {
+        Selector::Tool { matcher: None, .. } | Selector::Class(_) => Ok(None),
+        // `deny tool(*)` says no more and no less than `deny tool`.
+        Selector::Tool { matcher: Some(text), .. } => match Matcher::parse(text, places) {
+            Ok(Matcher::Anything) if rule.effect > Behavior::Allow => Ok(None),
+            parsed => parsed.map(Some),
+        },
+        Selector::Reads(text) | Selector::Writes(text) => Matcher::of_paths(text, places).map(Some),
+        Selector::Reaches(text) => Matcher::of_requests(text).map(Some),
+    };
+    match matcher {
+        Ok(matcher) => Ok(CompiledRule { rule, matcher }),
+        Err(message) => Err(RuleProblem::of(&rule, message)),
+    }
+}

@@ -1,0 +1,185 @@
+//! Rules that would let a call through the next time: offered only where they really would.
+
+use toolpost_model::{Access, ArgumentKind, Behavior, Remember, Rule, RuleOrigin};
+
+use super::{
+    Facts,
+    hearing::{Ground, Hearing, Verdict},
+    parts::{Part, Subject},
+    places::{Places, PlainPath},
+    policy::Policy,
+    url_pattern::Request,
+};
+
+/// A call with more parts that need a word than this is not one that a rule is made from.
+const MAX_NEEDY: usize = 8;
+
+/// Rules, from narrow to wide, each of which would let this call pass without a question.
+pub(super) fn rules(policy: &Policy, facts: &Facts<'_>) -> Vec<Rule> {
+    let hearing = Hearing::open(policy, facts);
+    let verdict = hearing.judge();
+    let never = |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == Remember::Never;
+    let about_the_call = matches!(verdict.decided.ground, Ground::Said(_) | Ground::Opaque { .. });
+    if verdict.decided.behavior == Behavior::Allow
+        || about_the_call
+        || !hearing.parts.opaque.is_empty()
+        || verdict.matched.iter().any(never)
+    {
+        return Vec::new();
+    }
+    let Some(candidates) = candidates(policy, &hearing, &verdict) else { return Vec::new() };
+    let mut offered: Vec<Rule> = Vec::new();
+    for line in candidates.iter().flatten().chain(&together(policy, &hearing, &verdict)) {
+        if let Some(rule) = read_back(line)
+            && !offered.contains(&rule)
+            && lets_through(policy, facts, std::slice::from_ref(&rule))
+        {
+            offered.push(rule);
+        }
+    }
+    offered
+}
+
+/// `--allow` flags that together would let the call through, the narrowest of each part.
+pub(super) fn flags(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Option<String> {
+    let named = || {
+        let name = hearing.facts.declaration.tool_id.name();
+        vec![format!("allow {name}")]
+    };
+    let mut lines = match candidates(policy, hearing, verdict) {
+        Some(found) if found.iter().all(|one| !one.is_empty()) && hearing.parts.opaque.is_empty() => {
+            found.into_iter().filter_map(|mut one| (!one.is_empty()).then(|| one.swap_remove(0))).collect()
+        }
+        Some(_) | None => named(),
+    };
+    lines.sort_unstable();
+    lines.dedup();
+    let flags = |lines: &[String]| {
+        let rules: Option<Vec<Rule>> = lines.iter().map(|line| read_back(line)).collect();
+        let rules = rules.filter(|rules| lets_through(policy, hearing.facts, rules))?;
+        let flag = |rule: &Rule| format!("--allow {}", quoted(&rule.selector.to_string()));
+        Some(rules.iter().map(flag).collect::<Vec<_>>().join(" "))
+    };
+    flags(&lines).or_else(|| flags(&named()))
+}
+
+/// For each part that needs a word, the lines that would give it, narrow first. `None`: too many.
+fn candidates(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Option<Vec<Vec<String>>> {
+    let needy: Vec<&Part> = needy(hearing, verdict).take(MAX_NEEDY + 1).collect();
+    let name = hearing.facts.declaration.tool_id.name();
+    let of_part = |part: &&Part| of_part(part, name, &policy.places);
+    (needy.len() <= MAX_NEEDY).then(|| needy.iter().map(of_part).collect())
+}
+
+fn needy<'h>(hearing: &'h Hearing<'_>, verdict: &Verdict<'_>) -> impl Iterator<Item = &'h Part> {
+    let allowed: Vec<bool> = verdict.of_parts.iter().map(|one| one.behavior == Behavior::Allow).collect();
+    hearing.parts.all.iter().zip(allowed).filter(|(_, allowed)| !allowed).map(|(part, _)| part)
+}
+
+fn of_part(part: &Part, name: &str, places: &Places) -> Vec<String> {
+    match &part.subject {
+        Subject::Command(command) => {
+            let patterns = toolpost_command::suggestions(command);
+            patterns.iter().map(|pattern| format!("allow {name}({pattern})")).collect()
+        }
+        Subject::Path { path, access, redirect } => {
+            let subject = match (redirect, access) {
+                (false, _) => name,
+                (true, Access::Read) => "fs.read",
+                (true, Access::Write) => "fs.write",
+            };
+            let mut lines = vec![format!("allow {subject}({})", escaped(&places.named(path)))];
+            lines.extend(parent(path).and_then(|folder| beneath(&folder, subject, places)));
+            lines
+        }
+        Subject::Request(request) => of_request(request, name),
+        Subject::Unread(..) => Vec::new(),
+        Subject::Whole => vec![format!("allow {name}")],
+    }
+}
+
+fn of_request(request: &Request, name: &str) -> Vec<String> {
+    let (Some(origin), Some(method)) = (request.origin(), request.method()) else { return Vec::new() };
+    let exact = request.path().map(|path| format!("allow {name}({method} {origin}{path})"));
+    exact.into_iter().chain([format!("allow {name}({method} {origin}/*)")]).collect()
+}
+
+/// One rule for all the paths or for the call as a whole, where several parts need a word.
+fn together(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Vec<String> {
+    let declaration = hearing.facts.declaration;
+    let name = declaration.tool_id.name();
+    let paths: Option<Vec<&PlainPath>> = needy(hearing, verdict)
+        .map(|part| match &part.subject {
+            Subject::Path { path, redirect: false, .. } => Some(path),
+            _ => None,
+        })
+        .collect();
+    let shared = paths.filter(|paths| paths.len() > 1).and_then(|paths| shared_folder(&paths));
+    let mut lines: Vec<String> =
+        shared.and_then(|folder| beneath(&folder, name, &policy.places)).into_iter().collect();
+    // A tool that runs whatever it is told is never allowed as a whole by a click.
+    let runs_commands =
+        declaration.interface.permission.arguments.iter().any(|one| one.kind == ArgumentKind::Command);
+    if !runs_commands {
+        lines.push(format!("allow {name}"));
+    }
+    lines
+}
+
+fn beneath(folder: &PlainPath, subject: &str, places: &Places) -> Option<String> {
+    let workspace = places.workspace.as_deref().and_then(PlainPath::of_path);
+    if workspace.as_ref() == Some(folder) {
+        return Some(format!("allow {subject}(ws:**)"));
+    }
+    // `/**` or `/etc/**` is more than anybody should be offered.
+    let deep = folder.components().count() > 1;
+    let named = places.named(folder);
+    // The slash behind it says already that it begins in the workspace.
+    let named = named.strip_prefix("ws:").filter(|name| !name.starts_with("ws:")).unwrap_or(&named);
+    deep.then(|| format!("allow {subject}({}/**)", escaped(named)))
+}
+
+fn parent(path: &PlainPath) -> Option<PlainPath> {
+    path.and_above().nth(1).and_then(PlainPath::of)
+}
+
+fn shared_folder(paths: &[&PlainPath]) -> Option<PlainPath> {
+    let (first, others) = paths.split_first()?;
+    let above: Vec<PlainPath> = first.and_above().skip(1).filter_map(PlainPath::of).collect();
+    above
+        .into_iter()
+        .find(|folder| others.iter().all(|path| path.beneath(folder).is_some_and(|rest| !rest.is_empty())))
+}
+
+/// What is special in a pattern and meant as it stands in a path.
+fn escaped(path: &str) -> String {
+    let mut escaped = String::with_capacity(path.len());
+    for c in path.chars() {
+        if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// A line as a rule, if it says the same when it is read again.
+fn read_back(line: &str) -> Option<Rule> {
+    let rule = Rule::parse(line, RuleOrigin::Session, "suggestion").ok()?;
+    (rule.to_string() == line && !line.contains(char::is_control)).then_some(rule)
+}
+
+fn lets_through(policy: &Policy, facts: &Facts<'_>, rules: &[Rule]) -> bool {
+    policy
+        .with(rules)
+        .is_ok_and(|policy| Hearing::open(&policy, facts).judge().decided.behavior == Behavior::Allow)
+}
+
+/// As a shell takes it.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
+    match text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}

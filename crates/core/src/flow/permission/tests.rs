@@ -1,0 +1,101 @@
+//! The engine from inside the crate: modes, the order of votes, what asks whatever allows.
+
+use jiff::Timestamp;
+use toolpost_model::{
+    Behavior::{self, Allow, Ask, Deny},
+    Declaration, EffectClass, Effects, Mode, Principal, Rule, RuleOrigin,
+};
+
+use super::{Facts, Policy, PolicyEngine, PolicySpec};
+
+fn policy(mode: Mode, rules: Vec<Rule>) -> Policy {
+    Policy::compile(PolicySpec { mode, rules, ..PolicySpec::default() }).unwrap()
+}
+
+fn check(mode: Mode, rules: &[&str], class: EffectClass, expected: Behavior) {
+    let rules = rules.iter().map(|line| Rule::parse(line, RuleOrigin::Cli, "test").unwrap()).collect();
+    let policy = policy(mode, rules);
+    let declaration = Declaration::new("files.write_file".parse().unwrap(), "");
+    let (effects, principal) = (Effects::of(class), Principal::agent("a"));
+    let facts = Facts {
+        declaration: &declaration,
+        input: None,
+        effects: &effects,
+        principal: &principal,
+        opinions: &[],
+        at: Timestamp::UNIX_EPOCH,
+    };
+    let decision = policy.decide(&facts);
+    assert_eq!(decision.behavior, expected, "{mode} {:?} {class}", policy.rules().collect::<Vec<_>>());
+    // A tool that is denied for its only class must not be shown, and one that is shown must not be denied so.
+    assert_eq!(policy.denies_outright(&declaration, Some(class)), expected == Deny);
+}
+
+#[test]
+fn modes_decide_where_no_rule_speaks() {
+    for (mode, [read, write, network, execute, unknown]) in [
+        (Mode::Plan, [Allow, Deny, Deny, Deny, Deny]),
+        (Mode::Default, [Allow, Ask, Ask, Ask, Ask]),
+        (Mode::Edits, [Allow, Allow, Ask, Ask, Ask]),
+        (Mode::Bypass, [Allow, Allow, Allow, Allow, Allow]),
+    ] {
+        check(mode, &[], EffectClass::Read, read);
+        check(mode, &[], EffectClass::Write, write);
+        check(mode, &[], EffectClass::Network, network);
+        check(mode, &[], EffectClass::Execute, execute);
+        check(mode, &[], EffectClass::Unknown, unknown);
+    }
+}
+
+#[test]
+fn deny_beats_ask_beats_allow_whatever_the_order_or_the_mode() {
+    let write = EffectClass::Write;
+    check(Mode::Default, &["allow write_file"], write, Allow);
+    check(Mode::Plan, &["allow write_file"], write, Allow);
+    check(Mode::Bypass, &["allow write_file", "ask class:write"], write, Ask);
+    check(Mode::Bypass, &["deny files.*", "ask class:write", "allow write_file"], write, Deny);
+    check(Mode::Bypass, &["allow write_file", "deny *"], write, Deny);
+    check(Mode::Edits, &["deny read_file"], write, Allow);
+}
+
+#[test]
+fn a_call_that_deserves_caution_asks_whatever_allows_it_and_stays_denied_where_it_was() {
+    let declaration = Declaration::new("files.write_file".parse().unwrap(), "");
+    let effects = Effects::of(EffectClass::Write).with_caution("`.git/config` is protected");
+    let principal = Principal::agent("a");
+    let facts = Facts {
+        declaration: &declaration,
+        input: None,
+        effects: &effects,
+        principal: &principal,
+        opinions: &[],
+        at: Timestamp::UNIX_EPOCH,
+    };
+    for (mode, rule, expected) in [
+        (Mode::Bypass, None, Ask),
+        (Mode::Bypass, Some("allow write_file"), Ask),
+        (Mode::Plan, None, Deny),
+        (Mode::Edits, Some("deny files.*"), Deny),
+    ] {
+        let rules = rule.iter().map(|line| Rule::parse(line, RuleOrigin::Cli, "test").unwrap()).collect();
+        let decision = policy(mode, rules).decide(&facts);
+        assert_eq!(decision.behavior, expected, "{mode} {rule:?}");
+    }
+}
+
+#[test]
+fn a_tool_that_wants_a_person_asks_in_every_mode() {
+    let mut declaration = Declaration::new("a.b".parse().unwrap(), "");
+    declaration.interface.permission.approval_required = true;
+    let (effects, principal) = (Effects::of(EffectClass::Read), Principal::agent("a"));
+    let facts = Facts {
+        declaration: &declaration,
+        input: None,
+        effects: &effects,
+        principal: &principal,
+        opinions: &[],
+        at: Timestamp::UNIX_EPOCH,
+    };
+    let policy = policy(Mode::Bypass, Vec::new());
+    assert_eq!(policy.decide(&facts).behavior, Ask);
+}

@@ -1,0 +1,72 @@
+//! Whether a nested call would wait for ever.
+//!
+//! Ordinary calls hold nothing while they wait. A nested call waits while the calls above it hold something, so two of
+//! them can wait for each other. The one that would close the circle is refused: it is a result like any other, and the
+//! code that made the call can go on without it.
+
+use std::collections::HashSet;
+
+use toolpost_model::InvocationId;
+
+use super::{
+    locks,
+    need::{Bound, Need, Ticket},
+    table::Table,
+};
+
+/// A nested call that waits, or would.
+struct WaitingChild {
+    parent: Option<InvocationId>,
+    /// Who must all have ended before it can run.
+    locked_by: Vec<InvocationId>,
+    /// Of each of these one must have ended.
+    bounded_by: Vec<Vec<InvocationId>>,
+}
+
+impl WaitingChild {
+    fn of(table: &Table, need: &Need) -> Self {
+        let conflicts = |other: &Need| locks::conflict(&other.uses, &need.uses);
+        let within = |other: &Need, bound: &Bound| other.bounds.iter().any(|one| one.on == bound.on);
+        let full = |bound: &Bound| {
+            let holders = holders(table, |other| within(other, bound));
+            (holders.len() >= bound.most).then_some(holders)
+        };
+        Self {
+            parent: need.parent,
+            locked_by: holders(table, conflicts),
+            bounded_by: need.bounds.iter().filter_map(full).collect(),
+        }
+    }
+
+    fn can_run(&self, can_end: &HashSet<InvocationId>) -> bool {
+        self.locked_by.iter().all(|call| can_end.contains(call))
+            && self.bounded_by.iter().all(|holders| holders.iter().any(|call| can_end.contains(call)))
+    }
+}
+
+fn holders(table: &Table, which: impl Fn(&Need) -> bool) -> Vec<InvocationId> {
+    table.holders.values().filter(|need| which(need)).map(|need| need.call).collect()
+}
+
+/// Whether the call that made it could never end if it waited. A running call can end when the calls it made can: those
+/// that run, and those that wait for calls that can end.
+pub(super) fn would_close(table: &Table, need: &Need) -> bool {
+    let Some(parent) = need.parent else { return false };
+    let nested = table.waiting.range(..Ticket::FIRST_ORDINARY).map(|(_, waiting)| &*waiting.need);
+    let waiting: Vec<WaitingChild> =
+        nested.chain([need]).map(|waiting| WaitingChild::of(table, waiting)).collect();
+    let mut can_end: HashSet<InvocationId> = HashSet::new();
+    loop {
+        let ends = |call: InvocationId| {
+            let mut runs = table.holders.values().filter(|other| other.parent == Some(call));
+            let mut waits = waiting.iter().filter(|child| child.parent == Some(call));
+            runs.all(|child| can_end.contains(&child.call)) && waits.all(|child| child.can_run(&can_end))
+        };
+        let more: Vec<InvocationId> =
+            table.holders.keys().copied().filter(|call| !can_end.contains(call) && ends(*call)).collect();
+        if more.is_empty() {
+            return !can_end.contains(&parent);
+        }
+        can_end.extend(more);
+    }
+}

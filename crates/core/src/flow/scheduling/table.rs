@@ -1,0 +1,332 @@
+//! The running calls and the queue.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use tokio::sync::oneshot;
+use toolpost_model::{InvocationId, SessionId};
+
+use super::{
+    QueueFull, SchedulerLimits, circle,
+    locks::LockTable,
+    need::{Bounded, Need, Ticket},
+    turns::{Lane, Turns},
+};
+
+pub(super) struct Table {
+    limits: SchedulerLimits,
+    /// Calls that have a slot.
+    running: usize,
+    /// Calls that run, nested ones too, by their ids.
+    pub(super) holders: HashMap<InvocationId, Arc<Need>>,
+    /// Calls that run of what has a limit of its own.
+    bounded: HashMap<Bounded, usize>,
+    sessions: HashMap<SessionId, SessionLoad>,
+    locks: LockTable,
+    pub(super) waiting: BTreeMap<Ticket, Waiting>,
+    turns: Turns,
+    /// Places in the queue of calls that do not wait for a slot.
+    held: usize,
+    next_ticket: u64,
+}
+
+/// The calls of one session.
+#[derive(Default)]
+struct SessionLoad {
+    running: usize,
+    /// One of the running ones must be alone.
+    alone: bool,
+    /// Calls in the queue, of every kind.
+    queued: usize,
+    /// Those of them that want a slot of their own.
+    waiting: BTreeSet<Ticket>,
+    /// Those of these that must be alone.
+    waiting_alone: BTreeSet<Ticket>,
+}
+
+impl SessionLoad {
+    /// Whether a call may run beside those of its session that run and those that came before it.
+    fn lets_in(&self, alone: bool, ticket: Ticket) -> bool {
+        let is_first = |waiting: &BTreeSet<Ticket>| waiting.first().is_none_or(|first| *first >= ticket);
+        if alone {
+            self.running == 0 && is_first(&self.waiting)
+        } else {
+            !self.alone && is_first(&self.waiting_alone)
+        }
+    }
+
+    /// Who may be let in now that a call has left: the first that must be alone, and all before it.
+    fn freed(&self) -> Vec<Ticket> {
+        let alone = self.waiting_alone.first();
+        let before = self.waiting.iter().take_while(|ticket| alone.is_none_or(|alone| *ticket < alone));
+        before.chain(alone).copied().collect()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.running == 0 && self.queued == 0
+    }
+}
+
+pub(super) struct Waiting {
+    pub(super) need: Arc<Need>,
+    admit: oneshot::Sender<()>,
+    waits_for: WaitsFor,
+}
+
+/// What a call in the queue waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WaitsFor {
+    /// Running calls, or earlier ones in the queue, that use what it needs.
+    Others,
+    /// Nothing but a slot.
+    Slot,
+}
+
+impl Table {
+    pub(super) fn new(limits: SchedulerLimits) -> Self {
+        Self {
+            limits,
+            running: 0,
+            holders: HashMap::new(),
+            bounded: HashMap::new(),
+            sessions: HashMap::new(),
+            locks: LockTable::default(),
+            waiting: BTreeMap::new(),
+            turns: Turns::new(limits.session_concurrency),
+            held: 0,
+            next_ticket: 0,
+        }
+    }
+
+    /// Whether nothing of any call is left.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        let calls = self.holders.is_empty() && self.waiting.is_empty() && self.sessions.is_empty();
+        calls && self.bounded.is_empty() && self.locks.is_empty() && self.turns.is_empty()
+    }
+
+    pub(super) fn load(&self) -> (usize, usize) {
+        (self.running, self.waiting.len() + self.held)
+    }
+
+    /// Admits a newcomer that is in nobody's way.
+    pub(super) fn admit_at_once(&mut self, need: &Arc<Need>) -> bool {
+        if !self.has_room(&need.bounds) {
+            return false;
+        }
+        let goes = if need.is_nested() {
+            self.locks.free(&need.uses, None)
+        } else {
+            let load = self.sessions.get(&need.session);
+            self.running < self.limits.concurrency
+                && load.is_none_or(|load| load.running < self.limits.session_concurrency)
+                && self.is_free(need, Ticket::number(self.next_ticket, false))
+                && !self.turns.is_kept_from(&need.session, &need.bounds)
+        };
+        if goes {
+            self.take(need);
+        }
+        goes
+    }
+
+    pub(super) fn enqueue(
+        &mut self,
+        need: &Arc<Need>,
+        admit: oneshot::Sender<()>,
+    ) -> Result<Ticket, QueueFull> {
+        self.check_room(&need.session)?;
+        if need.is_nested() && circle::would_close(self, need) {
+            return Err(QueueFull::Circle);
+        }
+        let ticket = Ticket::number(self.next_ticket, need.is_nested());
+        self.next_ticket += 1;
+        self.locks.wait(&need.uses, ticket);
+        let load = self.sessions.entry(need.session.clone()).or_default();
+        load.queued += 1;
+        if !need.is_nested() {
+            load.waiting.insert(ticket);
+            if need.alone {
+                load.waiting_alone.insert(ticket);
+            }
+        }
+        let waiting = Waiting { need: Arc::clone(need), admit, waits_for: WaitsFor::Others };
+        self.waiting.insert(ticket, waiting);
+        self.look_again([ticket]);
+        Ok(ticket)
+    }
+
+    /// One session may fill half of the queue, so that it cannot keep the others out.
+    fn check_room(&self, session: &SessionId) -> Result<(), QueueFull> {
+        let limit = self.limits.queue;
+        if self.waiting.len() + self.held >= limit {
+            return Err(QueueFull::Host { limit });
+        }
+        let share = limit.div_ceil(2);
+        let own = self.sessions.get(session).map_or(0, |load| load.queued);
+        if own >= share { Err(QueueFull::Session { share }) } else { Ok(()) }
+    }
+
+    pub(super) fn hold(&mut self, session: &SessionId) -> Result<(), QueueFull> {
+        self.check_room(session)?;
+        self.held += 1;
+        self.sessions.entry(session.clone()).or_default().queued += 1;
+        Ok(())
+    }
+
+    pub(super) fn let_go(&mut self, session: &SessionId) {
+        self.held -= 1;
+        self.left_queue(session);
+    }
+
+    fn left_queue(&mut self, session: &SessionId) {
+        if let Some(load) = self.sessions.get_mut(session) {
+            load.queued -= 1;
+            if load.is_idle() {
+                self.sessions.remove(session);
+            }
+        }
+    }
+
+    /// Takes a call out of the queue. `false`: it was not there.
+    pub(super) fn leave(&mut self, ticket: Ticket) -> bool {
+        let Some(waiting) = self.unqueue(ticket) else { return false };
+        self.freed(&waiting.need);
+        true
+    }
+
+    /// Gives back what a call had.
+    pub(super) fn release(&mut self, need: &Need) {
+        self.locks.release(&need.uses);
+        self.holders.remove(&need.call);
+        for bound in &need.bounds {
+            if let Some(count) = self.bounded.get_mut(&bound.on) {
+                *count -= 1;
+                if *count == 0 {
+                    self.bounded.remove(&bound.on);
+                }
+            }
+        }
+        if !need.is_nested() {
+            self.running -= 1;
+            if let Some(load) = self.sessions.get_mut(&need.session) {
+                load.running -= 1;
+                load.alone = false;
+                self.turns.returned(&need.session, load.running);
+                if load.is_idle() {
+                    self.sessions.remove(&need.session);
+                }
+            }
+        }
+        self.freed(need);
+    }
+
+    fn take(&mut self, need: &Arc<Need>) {
+        self.locks.take(&need.uses);
+        self.holders.insert(need.call, Arc::clone(need));
+        for bound in &need.bounds {
+            *self.bounded.entry(bound.on.clone()).or_default() += 1;
+        }
+        if need.is_nested() {
+            return;
+        }
+        self.running += 1;
+        let load = self.sessions.entry(need.session.clone()).or_default();
+        load.running += 1;
+        load.alone = need.alone;
+        self.turns.given(&need.session, load.running, &need.bounds);
+    }
+
+    fn has_room(&self, lane: &Lane) -> bool {
+        lane.iter().all(|bound| self.bounded.get(&bound.on).is_none_or(|&running| running < bound.most))
+    }
+
+    /// Whether a call waits for nothing but a slot: no running call and no earlier one in the queue is in its way.
+    fn is_free(&self, need: &Need, ticket: Ticket) -> bool {
+        let load = self.sessions.get(&need.session);
+        load.is_none_or(|load| load.lets_in(need.alone, ticket)) && self.locks.free(&need.uses, Some(ticket))
+    }
+
+    /// A call has left, from the queue or at its end: finds out whom that lets go on, and gives out the slots.
+    fn freed(&mut self, need: &Need) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let by_locks = self.locks.freed(&need.uses);
+        self.look_again(by_locks);
+        if !need.is_nested()
+            && let Some(load) = self.sessions.get(&need.session)
+            && (need.alone || !load.waiting_alone.is_empty())
+        {
+            self.look_again(load.freed());
+        }
+        self.give_turns();
+    }
+
+    /// Looks whether these still wait for others.
+    fn look_again(&mut self, tickets: impl IntoIterator<Item = Ticket>) {
+        for ticket in tickets.into_iter().filter(|ticket| !ticket.is_nested()) {
+            let Some(waiting) = self.waiting.get(&ticket) else { continue };
+            if waiting.waits_for == WaitsFor::Slot || !self.is_free(&waiting.need, ticket) {
+                continue;
+            }
+            let need = Arc::clone(&waiting.need);
+            self.set_waits_for(ticket, WaitsFor::Slot);
+            let running = self.sessions.get(&need.session).map_or(0, |load| load.running);
+            self.turns.add(&need.session, running, &need.bounds, ticket);
+        }
+    }
+
+    fn set_waits_for(&mut self, ticket: Ticket, waits_for: WaitsFor) {
+        if let Some(waiting) = self.waiting.get_mut(&ticket) {
+            waiting.waits_for = waits_for;
+        }
+    }
+
+    /// Admits everybody who can go now.
+    fn give_turns(&mut self) {
+        let nested = self.waiting.range(..Ticket::FIRST_ORDINARY);
+        let nested: Vec<Ticket> = nested.map(|(ticket, _)| *ticket).collect();
+        for ticket in nested {
+            let Some(waiting) = self.waiting.get(&ticket) else { continue };
+            if self.has_room(&waiting.need.bounds) && self.locks.free(&waiting.need.uses, None) {
+                self.admit(ticket);
+            }
+        }
+        while self.running < self.limits.concurrency {
+            let Some(ticket) = self.turns.next(|lane| self.has_room(lane)) else { break };
+            let Some(waiting) = self.waiting.get(&ticket) else { break };
+            if self.is_free(&waiting.need, ticket) {
+                self.admit(ticket);
+            } else {
+                // A nested call came between. Whoever is freed by its end is looked at again.
+                let need = Arc::clone(&waiting.need);
+                self.set_waits_for(ticket, WaitsFor::Others);
+                self.turns.remove(&need.session, &need.bounds, ticket);
+            }
+        }
+    }
+
+    fn admit(&mut self, ticket: Ticket) {
+        let Some(waiting) = self.unqueue(ticket) else { return };
+        self.take(&waiting.need);
+        // A caller that left in this very moment gives the slot back itself: only it knows that it left.
+        let _ = waiting.admit.send(());
+    }
+
+    fn unqueue(&mut self, ticket: Ticket) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&ticket)?;
+        let need = &waiting.need;
+        self.locks.stop_waiting(&need.uses, ticket);
+        if let Some(load) = self.sessions.get_mut(&need.session) {
+            load.waiting.remove(&ticket);
+            load.waiting_alone.remove(&ticket);
+        }
+        self.left_queue(&need.session);
+        if waiting.waits_for == WaitsFor::Slot {
+            self.turns.remove(&need.session, &need.bounds, ticket);
+        }
+        Some(waiting)
+    }
+}

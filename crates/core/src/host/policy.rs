@@ -1,0 +1,104 @@
+//! The policy in force: the operator's own, with what was remembered from approvals on top.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use toolpost_model::Rule;
+
+use super::{Host, Inner};
+use crate::{
+    flow::{approval::RememberedRule, permission::PolicyEngine},
+    session::Session,
+};
+
+/// The engine that decides now, and a number that grows whenever it is another.
+pub(crate) struct InForce {
+    pub(crate) generation: u64,
+    pub(crate) engine: Arc<dyn PolicyEngine>,
+}
+
+pub(crate) struct PolicyHolder {
+    in_force: ArcSwap<InForce>,
+    /// What the engine in force is made of. Held while one is made, so that two changes never lose one another.
+    parts: Mutex<Parts>,
+}
+
+struct Parts {
+    own: Arc<dyn PolicyEngine>,
+    remembered: Vec<RememberedRule>,
+}
+
+impl Parts {
+    fn engine(&self) -> Arc<dyn PolicyEngine> {
+        let rules: Vec<Rule> = self.remembered.iter().filter_map(|kept| kept.to_rule().ok()).collect();
+        if rules.is_empty() {
+            return Arc::clone(&self.own);
+        }
+        self.own.with_rules(&rules).unwrap_or_else(|| {
+            tracing::warn!("the policy takes no further rules; what was remembered does not count");
+            Arc::clone(&self.own)
+        })
+    }
+}
+
+impl PolicyHolder {
+    pub(crate) fn new(own: Arc<dyn PolicyEngine>, remembered: Vec<RememberedRule>) -> Self {
+        let parts = Parts { own, remembered };
+        let in_force = ArcSwap::from_pointee(InForce { generation: 0, engine: parts.engine() });
+        Self { in_force, parts: Mutex::new(parts) }
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn in_force(&self) -> Arc<InForce> {
+        self.in_force.load_full()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Parts)) {
+        let mut parts = self.parts();
+        change(&mut parts);
+        let generation = self.in_force.load().generation + 1;
+        self.in_force.store(Arc::new(InForce { generation, engine: parts.engine() }));
+    }
+
+    /// What is remembered and still speaks.
+    pub(crate) fn remembered(&self, at: Timestamp) -> Vec<RememberedRule> {
+        self.parts().remembered.iter().filter(|kept| at < kept.expires).cloned().collect()
+    }
+}
+
+impl Inner {
+    /// The engine that decides in a session: the host's, with the session's own rules where it has some.
+    pub(crate) fn engine(&self, session: &Session) -> Arc<dyn PolicyEngine> {
+        session.engine(&self.policy.in_force())
+    }
+
+    fn change_policy(&self, change: impl FnOnce(&mut Parts)) {
+        self.policy.change(change);
+        // What is denied outright is not shown, so surfaces may be others now.
+        self.moved_on();
+    }
+
+    pub(crate) fn remember(&self, rule: RememberedRule) {
+        self.change_policy(|parts| {
+            parts.remembered.retain(|kept| kept.id != rule.id);
+            parts.remembered.push(rule);
+        });
+    }
+
+    pub(crate) fn forget(&self, id: &str) {
+        self.change_policy(|parts| parts.remembered.retain(|kept| kept.id != id));
+    }
+}
+
+impl Host {
+    /// Puts another policy in force, from the next decision on. What was remembered from approvals stays on top of
+    /// it; calls that were decided and have not started yet keep their decision, calls that a person is being asked
+    /// about are decided again once there is an answer.
+    pub fn replace_policy(&self, policy: Arc<dyn PolicyEngine>) {
+        self.inner.change_policy(|parts| parts.own = policy);
+    }
+}

@@ -1,0 +1,159 @@
+//! `GET /approvals`, `GET` and `POST /approvals/{id}`: what waits for a person's answer, and the answer. For
+//! operators: an agent never decides about a call.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    convert::Infallible,
+};
+
+use axum::{
+    Extension, Json,
+    body::Body,
+    extract::State,
+    http::{HeaderMap, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use futures_util::Stream;
+use serde_json::{Value, json};
+use tokio::{
+    sync::watch,
+    time::{Interval, MissedTickBehavior, interval},
+};
+use tokio_util::sync::CancellationToken;
+use toolpost_core::{ApprovalError, Closed, Host};
+use toolpost_model::{InvocationId, PermissionRequest, Principal, Verdict};
+
+use super::{KEEP_ALIVE, Named, Problem, STILL_HERE, Shared, accepts_events, operators_only, read_body};
+
+/// What waits for an answer; as a stream, what happens to it from now on.
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    operators_only(&principal)?;
+    if !accepts_events(&headers) {
+        return Ok(Json(json!({ "approvals": shared.host.approvals() })).into_response());
+    }
+    let feed = Feed::open(shared.host.clone(), shared.closing.clone());
+    let mut response = Response::new(Body::from_stream(feed.frames()));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// One question.
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    Named(id): Named,
+) -> Result<Json<PermissionRequest>, Problem> {
+    operators_only(&principal)?;
+    let id = parse(&id)?;
+    match shared.host.approval(id) {
+        Some(question) => Ok(Json(question)),
+        None => {
+            let closed = shared.host.closed_approval(id).map(ApprovalError::from);
+            Err(closed.unwrap_or(ApprovalError::Unknown(id)).into())
+        }
+    }
+}
+
+/// The answer to one. What the body says is all that is decided.
+pub(super) async fn answer(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    Named(id): Named,
+    body: Body,
+) -> Result<Json<Value>, Problem> {
+    operators_only(&principal)?;
+    let id = parse(&id)?;
+    let body = read_body(body, shared.body_limit).await?;
+    let verdict: Verdict = serde_json::from_slice(&body).map_err(|error| {
+        Problem::bad_request("bad_verdict", format!("the answer cannot be read: {error}"))
+            .hint(r#"send {"decision":"allow"} or {"decision":"deny","feedback":"why"}"#)
+    })?;
+    let decided = shared.host.decide(id, verdict, &principal).await?;
+    Ok(Json(json!({ "decided": decided })))
+}
+
+fn parse(id: &str) -> Result<InvocationId, Problem> {
+    let bad = |_| Problem::bad_request("bad_id", format!("`{}` is not a question's id", id.escape_debug()));
+    id.parse().map_err(bad)
+}
+
+/// What waits now and what happens to it, as events: `asked` with the whole question, then `decided` or `withdrawn`.
+struct Feed {
+    host: Host,
+    changes: watch::Receiver<u64>,
+    /// Questions that were told, and how many calls waited for them then.
+    known: BTreeMap<InvocationId, usize>,
+    untold: VecDeque<Bytes>,
+    alive: Interval,
+    closing: CancellationToken,
+}
+
+impl Feed {
+    fn open(host: Host, closing: CancellationToken) -> Self {
+        let mut alive = interval(KEEP_ALIVE);
+        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut changes = host.approval_changes();
+        // What waits already is told first.
+        changes.mark_changed();
+        Self { host, changes, known: BTreeMap::new(), untold: VecDeque::new(), alive, closing }
+    }
+
+    fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        futures_util::stream::unfold(self, |mut feed| async move {
+            loop {
+                if let Some(frame) = feed.untold.pop_front() {
+                    return Some((Ok(frame), feed));
+                }
+                tokio::select! {
+                    biased;
+                    () = feed.closing.cancelled() => return None,
+                    changed = feed.changes.changed() => {
+                        changed.ok()?;
+                        feed.look();
+                    }
+                    _ = feed.alive.tick() => return Some((Ok(STILL_HERE), feed)),
+                }
+            }
+        })
+    }
+
+    /// Compares what waits with what was told.
+    fn look(&mut self) {
+        let open = self.host.approvals();
+        for question in &open {
+            if self.known.insert(question.ask_id, question.waiting) != Some(question.waiting) {
+                self.untold.push_back(frame("asked", question));
+            }
+        }
+        let is_open = |id: &InvocationId| open.iter().any(|question| question.ask_id == *id);
+        let gone: Vec<InvocationId> = self.known.keys().copied().filter(|id| !is_open(id)).collect();
+        for ask_id in gone {
+            self.known.remove(&ask_id);
+            self.untold.push_back(match self.host.closed_approval(ask_id) {
+                Some(Closed::Decided { by, at, allowed }) => {
+                    let decision = if allowed { "allow" } else { "deny" };
+                    frame("decided", &json!({ "ask_id": ask_id, "decision": decision, "by": by, "at": at }))
+                }
+                Some(Closed::Expired) => {
+                    frame("withdrawn", &json!({ "ask_id": ask_id, "reason": "expired" }))
+                }
+                Some(Closed::Withdrawn) | None => {
+                    frame("withdrawn", &json!({ "ask_id": ask_id, "reason": "canceled" }))
+                }
+            });
+        }
+    }
+}
+
+fn frame(event: &str, data: &impl serde::Serialize) -> Bytes {
+    // JSON never holds a raw line break, so one data line is enough.
+    let data = serde_json::to_string(data).unwrap_or_default();
+    Bytes::from(format!("event: {event}\ndata: {data}\n\n"))
+}

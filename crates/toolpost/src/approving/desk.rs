@@ -1,0 +1,200 @@
+//! Where questions wait and answers go: a host in this process, or one that runs beside it.
+
+use std::fmt;
+
+use anyhow::Context;
+use hyper::Method;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::watch;
+use toolpost_core::{ApprovalError, Host};
+use toolpost_model::{InvocationId, PermissionRequest, Principal, Verdict};
+
+use crate::client::{Client, Feed, Told};
+
+/// The operator's side of a host.
+pub(crate) enum Desk {
+    /// A host in this process.
+    Own(OwnDesk),
+    /// A running one.
+    Running(RunningDesk),
+}
+
+/// The desk of a host in this process.
+pub(crate) struct OwnDesk {
+    host: Host,
+    by: Principal,
+    changes: watch::Receiver<u64>,
+    /// Questions that are none of this desk's business.
+    left_out: Vec<InvocationId>,
+}
+
+/// The desk of a host that runs beside this process: one connection for answers, one that hears of changes.
+pub(crate) struct RunningDesk {
+    client: Client,
+    feed: Feed,
+    /// What waits, as far as the feed has told.
+    known: Vec<PermissionRequest>,
+}
+
+/// Why an answer was not taken.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) kind: RefusalKind,
+    message: String,
+}
+
+/// What to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RefusalKind {
+    /// The question is no longer there.
+    Gone,
+    /// The arguments do not fit.
+    BadArguments,
+    /// Another answer may be taken.
+    Other,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Refusal {
+    /// From the answer of a running host.
+    pub(crate) fn told(body: &Value) -> Self {
+        let error = &body["error"];
+        let kind = match error["code"].as_str().unwrap_or_default() {
+            "unknown_approval" | "already_decided" | "expired" | "withdrawn" => RefusalKind::Gone,
+            "bad_arguments" => RefusalKind::BadArguments,
+            _ => RefusalKind::Other,
+        };
+        let hint = error["hint"].as_str().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        let message = error["message"].as_str().unwrap_or("the running host refused");
+        Self { kind, message: format!("{message}{hint}") }
+    }
+}
+
+impl From<ApprovalError> for Refusal {
+    fn from(error: ApprovalError) -> Self {
+        let kind = match &error {
+            ApprovalError::Unknown(_)
+            | ApprovalError::AlreadyDecided { .. }
+            | ApprovalError::Expired
+            | ApprovalError::Withdrawn => RefusalKind::Gone,
+            ApprovalError::BadArguments(_) => RefusalKind::BadArguments,
+            ApprovalError::NotOperator
+            | ApprovalError::OwnCall(_)
+            | ApprovalError::NothingToRemember { .. }
+            | ApprovalError::Redacted
+            | ApprovalError::Journal(_)
+            | ApprovalError::Rules(_) => RefusalKind::Other,
+        };
+        Self { kind, message: error.to_string() }
+    }
+}
+
+impl Desk {
+    /// The desk of a host in this process, where `by` answers. Questions that already wait there are left out:
+    /// whoever starts a host for one call is not to be asked about the calls of others.
+    pub(crate) fn for_new_questions(host: &Host, by: Principal) -> Self {
+        let left_out = host.approvals().iter().map(|question| question.ask_id).collect();
+        let changes = host.approval_changes();
+        Self::Own(OwnDesk { host: host.clone(), by, changes, left_out })
+    }
+
+    /// The desk of a host in this process for all its questions.
+    pub(crate) fn of(host: &Host, by: Principal) -> Self {
+        let changes = host.approval_changes();
+        Self::Own(OwnDesk { host: host.clone(), by, changes, left_out: Vec::new() })
+    }
+
+    /// The desk of a running host: `client` for answers, a second connection to hear of changes.
+    pub(crate) async fn beside(client: Client, listening: Client) -> anyhow::Result<Self> {
+        let feed = listening.feed("/approvals").await?;
+        Ok(Self::Running(RunningDesk { client, feed, known: Vec::new() }))
+    }
+
+    /// What waits for an answer, oldest first.
+    pub(crate) fn pending(&mut self) -> Vec<PermissionRequest> {
+        let mut pending = match self {
+            Self::Own(own) => {
+                own.changes.mark_unchanged();
+                let mut all = own.host.approvals();
+                all.retain(|question| !own.left_out.contains(&question.ask_id));
+                all
+            }
+            Self::Running(running) => running.known.clone(),
+        };
+        pending.sort_by_key(|question| (question.asked_at, question.ask_id));
+        pending
+    }
+
+    /// Answers.
+    pub(crate) async fn decide(&mut self, id: InvocationId, verdict: Verdict) -> anyhow::Result<()> {
+        match self {
+            Self::Own(own) => {
+                own.host.decide(id, verdict, &own.by).await.map_err(Refusal::from)?;
+                Ok(())
+            }
+            Self::Running(running) => decide(&mut running.client, id, &verdict).await.map(|_| ()),
+        }
+    }
+
+    /// Resolves when something changed since [`pending`](Self::pending) looked. May be dropped and asked again.
+    pub(crate) async fn changed(&mut self) -> anyhow::Result<()> {
+        match self {
+            Self::Own(own) => own.changes.changed().await.context("the host has ended"),
+            Self::Running(running) => running.hear().await,
+        }
+    }
+}
+
+impl RunningDesk {
+    async fn hear(&mut self) -> anyhow::Result<()> {
+        let Told { event, data } = self.feed.next().await?;
+        let unreadable = "the running host's questions cannot be read";
+        match event.as_str() {
+            "asked" => {
+                let question: PermissionRequest = serde_json::from_str(&data).context(unreadable)?;
+                self.known.retain(|known| known.ask_id != question.ask_id);
+                self.known.push(question);
+            }
+            "decided" | "withdrawn" => {
+                let Gone { ask_id } = serde_json::from_str(&data).context(unreadable)?;
+                self.known.retain(|known| known.ask_id != ask_id);
+            }
+            // An event this version does not know is none of its business.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+struct Gone {
+    ask_id: InvocationId,
+}
+
+/// What waits for an answer at a running host.
+pub(crate) async fn list(client: &mut Client) -> anyhow::Result<Vec<PermissionRequest>> {
+    let (status, mut body) = client.json(Method::GET, "/approvals", String::new()).await?;
+    if !status.is_success() {
+        return Err(Refusal::told(&body).into());
+    }
+    serde_json::from_value(body["approvals"].take()).context("the running host's questions cannot be read")
+}
+
+/// Answers a question of a running host; gives what became of it.
+pub(crate) async fn decide(
+    client: &mut Client,
+    id: InvocationId,
+    verdict: &Verdict,
+) -> anyhow::Result<Value> {
+    let body = serde_json::to_string(verdict)?;
+    let (status, body) = client.json(Method::POST, &format!("/approvals/{id}"), body).await?;
+    if status.is_success() { Ok(body) } else { Err(Refusal::told(&body).into()) }
+}

@@ -1,0 +1,106 @@
+//! Changing the arguments of a call before it is allowed, in the user's own editor.
+
+use serde_json::Value;
+use toolpost_model::{ApprovalScope, PermissionRequest, Verdict};
+
+use super::desk::{Desk, Refusal, RefusalKind};
+use crate::{
+    environment::{self, Tty, Typed},
+    terminal::printable,
+};
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edited {
+    /// The call was allowed with other arguments.
+    Allowed,
+    /// Nothing was decided; the question still waits.
+    Kept,
+}
+
+/// Has the arguments edited until the host takes them or the person gives up: by leaving them as they are, by an
+/// empty file, or by a no to another try. Without a terminal there is one try.
+pub(crate) async fn edit(
+    desk: &mut Desk,
+    mut tty: Option<&mut Tty>,
+    question: &PermissionRequest,
+) -> anyhow::Result<Edited> {
+    if question.redacted {
+        anyhow::bail!("sensitive values of this call are not shown, so its arguments cannot be edited");
+    }
+    let mut text = format!("{:#}\n", question.arguments);
+    loop {
+        text = environment::edit(text).await?;
+        let problem = match read(&text, &question.arguments) {
+            Read::Unchanged => return Ok(Edited::Kept),
+            Read::Wrong(problem) => anyhow::anyhow!(problem),
+            Read::Changed(arguments) => {
+                let verdict = Verdict::Allow {
+                    scope: ApprovalScope::Once,
+                    rule: None,
+                    valid_for_seconds: None,
+                    arguments: Some(arguments),
+                };
+                match desk.decide(question.ask_id, verdict).await {
+                    Ok(()) => return Ok(Edited::Allowed),
+                    Err(error) if is_about_arguments(&error) => error,
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let Some(tty) = tty.as_deref_mut() else { return Err(problem) };
+        tty.say(&format!("{}\nedit again? [Y/n] ", printable(&problem.to_string()))).await?;
+        match tty.line().await? {
+            Typed::Line(line) if !line.to_ascii_lowercase().starts_with('n') => {}
+            Typed::Line(_) | Typed::Nothing => return Ok(Edited::Kept),
+        }
+    }
+}
+
+fn is_about_arguments(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.kind == RefusalKind::BadArguments)
+}
+
+#[derive(Debug, PartialEq)]
+enum Read {
+    Unchanged,
+    Wrong(String),
+    Changed(Value),
+}
+
+fn read(text: &str, before: &Value) -> Read {
+    if text.trim().is_empty() {
+        return Read::Unchanged;
+    }
+    match serde_json::from_str::<Value>(text) {
+        Err(error) => Read::Wrong(format!("this is not JSON: {error}")),
+        Ok(same) if same == *before => Read::Unchanged,
+        Ok(arguments) if arguments.is_object() => Read::Changed(arguments),
+        Ok(_) => Read::Wrong("the arguments must be one JSON object".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Read, read};
+
+    #[test]
+    fn an_edit_is_one_object_that_differs() {
+        let before = json!({ "command": "git push origin mian" });
+        for (text, expected) in [
+            ("", Read::Unchanged),
+            (" \n", Read::Unchanged),
+            (r#"{ "command":"git push origin mian" }"#, Read::Unchanged),
+            (
+                r#"{"command":"git push origin main"}"#,
+                Read::Changed(json!({ "command": "git push origin main" })),
+            ),
+            ("[]", Read::Wrong("the arguments must be one JSON object".to_owned())),
+        ] {
+            assert_eq!(read(text, &before), expected, "{text}");
+        }
+        assert!(matches!(read("{", &before), Read::Wrong(why) if why.starts_with("this is not JSON")));
+    }
+}

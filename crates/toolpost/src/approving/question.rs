@@ -1,0 +1,252 @@
+//! A question as a person reads it before the answer. Everything in it comes from an agent, so nothing in it may
+//! hide: see [`spelled_out`].
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use toolpost_model::{Access, Decision, Effects, PermissionRequest, RuleRef};
+
+use super::ids::short;
+use crate::terminal::{BOLD, DIM, YELLOW, spelled_out, styled};
+
+/// How much of long arguments is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// All of it, however long.
+    Whole,
+    /// As much as a screen bears; what is missing is counted.
+    ForPrompt,
+}
+
+/// Lines of one argument that a prompt shows.
+const PROMPT_LINES: usize = 40;
+/// Characters of one line that a prompt shows.
+const PROMPT_WIDTH: usize = 2_000;
+/// Characters of the summary in a list.
+const LIST_WIDTH: usize = 100;
+
+/// One line in a list: id, time left, who, tool, what.
+pub(crate) fn row(question: &PermissionRequest, now: Timestamp) -> String {
+    let summary = cut(&spelled_out(&question.summary), LIST_WIDTH);
+    let waiting = if question.waiting == 1 { String::new() } else { format!(", {} calls", question.waiting) };
+    format!(
+        "{}  {}  {}  {summary}",
+        styled(BOLD, short(question.ask_id)),
+        styled(DIM, format!("{:>6} left{waiting}", left(question, now))),
+        spelled_out(question.principal.name.as_str()),
+    )
+}
+
+/// Everything a person should see before answering.
+pub(crate) fn card(question: &PermissionRequest, now: Timestamp, shown: Shown) -> String {
+    let mut page = Page { text: String::new(), shown };
+    page.line(
+        "question",
+        &format!("{} {}", styled(BOLD, short(question.ask_id)), styled(DIM, question.ask_id)),
+    );
+    let (name, role) = (spelled_out(question.principal.name.as_str()), question.principal.role.as_str());
+    page.line("from", &format!("{name} ({role}), session {}", spelled_out(question.session_id.as_str())));
+    let (tool, id) = (spelled_out(&question.tool), question.tool_id.as_str());
+    page.line("tool", &if id == tool { tool } else { format!("{tool} ({id})") });
+    page.line("wants", &spelled_out(&question.summary));
+    for command in &question.commands {
+        page.block("runs", command);
+    }
+    page.arguments(&question.arguments, question.redacted);
+    page.effects(&question.effects);
+    page.decision(&question.decision);
+    for (place, rule) in question.suggestions.iter().enumerate() {
+        page.line(if place == 0 { "rules" } else { "" }, &format!("{}  {}", place + 1, spelled_out(rule)));
+    }
+    if question.waiting != 1 {
+        page.line("waiting", &format!("{} calls for this one answer", question.waiting));
+    }
+    page.line("expires", &format!("in {}; no answer is a no", left(question, now)));
+    page.text
+}
+
+struct Page {
+    text: String,
+    shown: Shown,
+}
+
+impl Page {
+    fn line(&mut self, name: &str, text: &str) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.text, "  {}  {text}", styled(BOLD, format!("{name:<9}")));
+    }
+
+    /// Text of several lines, each of them spelled out.
+    fn block(&mut self, name: &str, text: &str) {
+        let (most, width) = match self.shown {
+            Shown::Whole => (usize::MAX, usize::MAX),
+            Shown::ForPrompt => (PROMPT_LINES, PROMPT_WIDTH),
+        };
+        let lines: Vec<&str> = text.split('\n').collect();
+        for (place, line) in lines.iter().take(most).enumerate() {
+            self.line(if place == 0 { name } else { "" }, &cut(&spelled_out(line), width));
+        }
+        if lines.len() > most {
+            let more = lines.len() - most;
+            self.line(
+                "",
+                &styled(YELLOW, format!("… and {more} more lines; `toolpost approvals show` has them all")),
+            );
+        }
+    }
+
+    fn arguments(&mut self, arguments: &Value, redacted: bool) {
+        let Some(object) = arguments.as_object() else {
+            return self.block("arguments", &arguments.to_string());
+        };
+        for (name, value) in object {
+            let name = spelled_out(name);
+            match value {
+                Value::String(text) if !text.contains('\n') => {
+                    self.block("argument", &format!("{name} = {text}"))
+                }
+                Value::String(text) => self.block("argument", &format!("{name} =\n{text}")),
+                Value::Array(_) | Value::Object(_) => {
+                    let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
+                    self.block("argument", &format!("{name} = {pretty}"));
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) => {
+                    self.block("argument", &format!("{name} = {value}"));
+                }
+            }
+        }
+        if redacted {
+            self.line(
+                "",
+                &styled(YELLOW, "sensitive values are not shown, so the arguments cannot be edited"),
+            );
+        }
+    }
+
+    fn effects(&mut self, effects: &Effects) {
+        let beyond = if effects.open_world { ", and may reach what nobody can list beforehand" } else { "" };
+        self.line("class", &format!("{}{beyond}", effects.class));
+        for used in &effects.uses {
+            let how = match used.access {
+                Access::Read => "reads",
+                Access::Write => "changes",
+            };
+            self.line("touches", &format!("{} ({how})", spelled_out(used.key.as_str())));
+        }
+        if let Some(profile) = effects.confined {
+            self.line("sandbox", profile.as_str());
+        } else if effects.open_world {
+            self.line("sandbox", &styled(YELLOW, "nothing confines it"));
+        }
+        if let Some(caution) = &effects.caution {
+            self.line("careful", &styled(YELLOW, spelled_out(caution)));
+        }
+    }
+
+    fn decision(&mut self, decision: &Decision) {
+        let place = decision.reason.rule.as_ref().map(|rule| format!(" {}", styled(DIM, placed(rule))));
+        let reason = spelled_out(&decision.reason.text);
+        self.line("asked by", &format!("{reason}{}", place.unwrap_or_default()));
+        if let Some(subject) = &decision.subject {
+            self.block("because of", subject);
+        }
+        for opaque in &decision.opaque {
+            self.line("unclear", &styled(YELLOW, spelled_out(opaque)));
+        }
+        for rule in &decision.also_matched {
+            self.line("also", &placed(rule));
+        }
+        for note in &decision.notes {
+            self.line("note", &styled(YELLOW, spelled_out(note)));
+        }
+    }
+}
+
+/// A rule with its place.
+pub(crate) fn placed(rule: &RuleRef) -> String {
+    format!("`{}` ({})", spelled_out(&rule.rule), spelled_out(&rule.place))
+}
+
+/// How long the question still waits, in words.
+pub(crate) fn left(question: &PermissionRequest, now: Timestamp) -> String {
+    let seconds = question.expires_at.duration_since(now).as_secs().max(0);
+    match seconds {
+        ..=99 => format!("{seconds} s"),
+        100..=5_999 => format!("{} min", seconds / 60),
+        6_000..=172_799 => format!("{} h", seconds / 3_600),
+        172_800.. => format!("{} d", seconds / 86_400),
+    }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((place, _)) => format!("{}… ({} characters in all)", &text[..place], text.chars().count()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use toolpost_model::PermissionRequest;
+
+    use super::{Shown, card, row};
+
+    fn question(change: impl FnOnce(&mut Value)) -> PermissionRequest {
+        let mut question = json!({
+            "ask_id": "01a1e16e-9fc2-777b-a5e6-92c590cac3fc",
+            "call_hash": "ab".repeat(32),
+            "tool_id": "shell.shell", "tool": "shell",
+            "principal": { "name": "agent", "role": "agent" },
+            "session_id": "s-1",
+            "summary": "git push origin mian",
+            "arguments": { "command": "git push origin mian", "background": false },
+            "commands": ["git push origin mian"],
+            "effects": { "class": "execute", "idempotent": false, "open_world": true, "concurrency_safe": false,
+                "confined": "workspace-write",
+                "uses": [{ "key": "path:/w", "access": "write" }] },
+            "decision": { "behavior": "ask", "class": "execute", "mode": "default",
+                "reason": { "type": "rule", "text": "pushes are looked at",
+                    "rule": { "rule": "ask shell(git push *)", "origin": "project", "place": "toolpost.yaml:3" } } },
+            "suggestions": ["allow shell(git push origin mian)", "allow shell(git push *)"],
+            "asked_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-01T00:10:00Z", "waiting": 1
+        });
+        change(&mut question);
+        serde_json::from_value(question).unwrap()
+    }
+
+    fn told(question: &PermissionRequest, shown: Shown) -> String {
+        let now = "2026-01-01T00:00:30Z".parse().unwrap();
+        anstream::adapter::strip_str(&card(question, now, shown)).to_string()
+    }
+
+    #[test]
+    fn a_card_holds_what_a_person_needs() {
+        insta::assert_snapshot!(told(&question(|_| {}), Shown::Whole), @"");
+    }
+
+    #[test]
+    fn nothing_of_an_agent_can_forge_or_hide_a_line() {
+        let forged = question(|question| {
+            question["summary"] = json!("ls\u{1b}[2K\n  expires    never");
+            question["arguments"] = json!({ "x\rclass": "a\u{202e}b", "y": "one\n\u{200b}two" });
+            question["commands"] = json!(["echo \u{2028}hi"]);
+            question["principal"]["name"] = json!("ann\nb");
+        });
+        let told = told(&forged, Shown::Whole);
+        assert_eq!(told.lines().filter(|line| line.starts_with("  expires")).count(), 1, "{told}");
+        let hidden = |c: char| c != '\n' && (c.is_control() || ('\u{200b}'..='\u{202e}').contains(&c));
+        assert!(!told.contains(hidden), "{told:?}");
+        assert!(told.contains(r"y =") && told.contains(r"\u{200b}two"), "{told}");
+        assert!(!row(&forged, "2026-01-01T00:00:30Z".parse().unwrap()).contains('\n'));
+    }
+
+    #[test]
+    fn a_prompt_says_how_much_it_leaves_out() {
+        let long = question(|question| question["arguments"]["content"] = json!("x\n".repeat(500)));
+        assert!(told(&long, Shown::ForPrompt).contains("… and 462 more lines"));
+        assert!(!told(&long, Shown::Whole).contains("more lines"));
+        assert!(told(&long, Shown::Whole).lines().count() > 500);
+    }
+}

@@ -1,0 +1,176 @@
+//! `toolpost approvals allow` and `deny`.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+use toolpost_config::ConfigDuration;
+use toolpost_model::{ApprovalScope, PermissionRequest, Verdict};
+
+use super::host;
+use crate::{
+    approving::{
+        desk::{self, Desk},
+        editing::{self, Edited},
+        ids,
+    },
+    cli::PlaceArgs,
+    environment::{self, Tty},
+    exit::{Exit, UsageError},
+    terminal::{say, spelled_out},
+};
+
+#[derive(Args)]
+pub(crate) struct AllowArgs {
+    /// The question: the beginning or the end of its id
+    id: String,
+    /// Allow the like of it too, until the session or the host ends
+    #[arg(long, conflicts_with_all = ["remember", "edit"])]
+    session: bool,
+    /// Allow the like of it from now on in this workspace
+    #[arg(long, conflicts_with = "edit")]
+    remember: bool,
+    /// For how long a remembered rule is valid, such as 12h or 30d
+    #[arg(long = "for", value_name = "TIME", requires = "remember", value_parser = days_or_less)]
+    valid_for: Option<Duration>,
+    /// Which of the suggested rules is meant, by its number or text; the first by default
+    #[arg(long, value_name = "NUMBER|TEXT")]
+    rule: Option<String>,
+    /// Change the arguments in $VISUAL or $EDITOR first
+    #[arg(long, conflicts_with = "arguments")]
+    edit: bool,
+    /// Run it with these arguments: a JSON object, `@FILE`, or `-` for standard input
+    #[arg(long, value_name = "JSON")]
+    arguments: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct DenyArgs {
+    /// The question: the beginning or the end of its id
+    id: String,
+    /// Why, or what to do instead; the agent reads it
+    #[arg(long, value_name = "TEXT")]
+    feedback: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<Exit> {
+    if arguments.rule.is_some() && !arguments.session && !arguments.remember {
+        let message =
+            "`--rule` goes with `--session` or `--remember`: a yes for this once leaves no rule behind";
+        return Err(UsageError(message.into()).into());
+    }
+    let (mut client, place) = host(&arguments.place).await?;
+    let questions = desk::list(&mut client).await?;
+    let question = ids::find(&questions, &arguments.id)?;
+    if arguments.edit {
+        // The desk's second connection is for hearing of changes, which an edit does not need.
+        let listening = crate::reach::running(&place.data_dir).await?.map(|(client, _)| client);
+        let Some(listening) = listening else { anyhow::bail!("the host has ended") };
+        let mut desk = Desk::beside(client, listening).await?;
+        let mut tty = Tty::open();
+        return match editing::edit(&mut desk, tty.as_mut(), question).await? {
+            Edited::Allowed => {
+                say!("allowed {} once, with the arguments as edited", ids::short(question.ask_id));
+                Ok(Exit::Done)
+            }
+            Edited::Kept => {
+                say!("nothing was changed; {} still waits", ids::short(question.ask_id));
+                Ok(Exit::Failed)
+            }
+        };
+    }
+    let scope = match (arguments.session, arguments.remember) {
+        (true, _) => ApprovalScope::Session,
+        (_, true) => ApprovalScope::Remember,
+        (false, false) => ApprovalScope::Once,
+    };
+    let verdict = Verdict::Allow {
+        scope,
+        rule: arguments.rule.as_deref().map(|rule| chosen(question, rule)).transpose()?,
+        valid_for_seconds: arguments.valid_for.map(|time| time.as_secs()),
+        arguments: arguments.arguments.as_deref().map(given).transpose()?,
+    };
+    let decided = desk::decide(&mut client, question.ask_id, &verdict).await?;
+    tell(&decided, question, arguments.json)
+}
+
+pub(super) async fn deny(arguments: DenyArgs) -> anyhow::Result<Exit> {
+    let (mut client, _) = host(&arguments.place).await?;
+    let questions = desk::list(&mut client).await?;
+    let question = ids::find(&questions, &arguments.id)?;
+    let verdict = Verdict::Deny { feedback: arguments.feedback };
+    let decided = desk::decide(&mut client, question.ask_id, &verdict).await?;
+    tell(&decided, question, arguments.json)
+}
+
+/// A suggested rule by its number, from 1, or as it is written.
+fn chosen(question: &PermissionRequest, rule: &str) -> anyhow::Result<String> {
+    let rules = &question.suggestions;
+    let by_number = rule.parse::<usize>().ok().and_then(|number| rules.get(number.checked_sub(1)?));
+    by_number.or_else(|| rules.iter().find(|known| *known == rule)).cloned().ok_or_else(|| {
+        let offered = match rules.as_slice() {
+            [] => "no rule can be offered for this call; it can only be allowed once".to_owned(),
+            some => format!("the rules are\n  {}", some.join("\n  ")),
+        };
+        UsageError(format!("`{rule}` is none of the suggested rules\nhint: {offered}")).into()
+    })
+}
+
+fn given(text: &str) -> anyhow::Result<Value> {
+    let text = match text.strip_prefix('@') {
+        Some(file) => environment::read_arguments(file)?,
+        None if text == "-" => environment::read_arguments("-")?,
+        None => text.to_owned(),
+    };
+    serde_json::from_str(&text)
+        .map_err(|error| UsageError(format!("the arguments are not JSON: {error}")).into())
+}
+
+fn tell(decided: &Value, question: &PermissionRequest, as_json: bool) -> anyhow::Result<Exit> {
+    if as_json {
+        say!("{}", serde_json::to_string_pretty(decided)?);
+        return Ok(Exit::Done);
+    }
+    say!("{} ({}): {}", ids::short(question.ask_id), spelled_out(&question.summary), told(decided));
+    Ok(Exit::Done)
+}
+
+/// What became of the question, in a few words.
+fn told(decided: &Value) -> String {
+    let decided = &decided["decided"];
+    let text = |name: &str| decided[name].as_str().map(spelled_out);
+    let kept = match text("kept_until") {
+        Some(until) => format!("; nobody waits now, so the same call gets this answer once until {until}"),
+        None => String::new(),
+    };
+    let what = match (&decided["allowed"], text("rule"), &decided["remembered"]) {
+        (Value::Bool(false), _, _) => "denied".to_owned(),
+        (_, None, _) => "allowed once".to_owned(),
+        (_, Some(rule), Value::Null) => format!("allowed, and for the session by `{rule}`"),
+        (_, Some(rule), remembered) => {
+            let until = spelled_out(remembered["expires"].as_str().unwrap_or_default());
+            format!("allowed, and remembered as `{rule}` until {until}")
+        }
+    };
+    format!("{what}{kept}")
+}
+
+/// `30d`, or what the configuration takes as a duration.
+fn days_or_less(text: &str) -> Result<Duration, String> {
+    if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {
+        return Ok(Duration::from_secs(u64::from(days) * 86_400));
+    }
+    text.parse::<ConfigDuration>()
+        .map(Into::into)
+        .map_err(|_| format!("`{text}` is not a time such as 12h or 30d"))
+}

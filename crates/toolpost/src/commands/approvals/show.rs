@@ -1,0 +1,70 @@
+//! `toolpost approvals list` and `show`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::host;
+use crate::{
+    approving::{
+        desk, ids,
+        question::{Shown, card, row},
+    },
+    cli::PlaceArgs,
+    environment,
+    exit::Exit,
+    terminal::{DIM, say, styled},
+};
+
+#[derive(Args)]
+pub(crate) struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct ShowArgs {
+    /// The question: the beginning or the end of its id
+    id: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(super) async fn list(arguments: &ListArgs) -> anyhow::Result<Exit> {
+    let (mut client, _) = host(&arguments.place).await?;
+    let questions = desk::list(&mut client).await?;
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(&json!({ "approvals": questions }))?);
+        return Ok(Exit::Done);
+    }
+    let now = environment::now();
+    for question in &questions {
+        say!("{}", row(question, now));
+    }
+    let talk = match questions.as_slice() {
+        [] => "nothing waits for an answer".to_owned(),
+        [first, ..] => {
+            let id = ids::short(first.ask_id);
+            format!("look with `toolpost approvals show {id}`, answer with `… allow {id}` or `… deny {id}`")
+        }
+    };
+    anstream::eprintln!("{}", styled(DIM, talk));
+    Ok(Exit::Done)
+}
+
+pub(super) async fn show(arguments: &ShowArgs) -> anyhow::Result<Exit> {
+    let (mut client, _) = host(&arguments.place).await?;
+    let questions = desk::list(&mut client).await?;
+    let question = ids::find(&questions, &arguments.id)?;
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(question)?);
+        return Ok(Exit::Done);
+    }
+    say!("{}", card(question, environment::now(), Shown::Whole).trim_end());
+    Ok(Exit::Done)
+}

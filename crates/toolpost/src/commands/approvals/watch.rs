@@ -1,0 +1,34 @@
+//! `toolpost approvals watch`: questions of the running host on this terminal, as they come.
+
+use clap::Args;
+
+use super::host;
+use crate::{
+    approving::{desk::Desk, prompt},
+    cli::PlaceArgs,
+    environment::Tty,
+    exit::{Exit, UsageError},
+    reach,
+    terminal::{DIM, styled},
+};
+
+#[derive(Args)]
+pub(crate) struct WatchArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(super) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
+    let Some(tty) = Tty::open() else {
+        let message = "there is no terminal to ask on\nhint: `toolpost approvals --json` is for programs";
+        return Err(UsageError(message.into()).into());
+    };
+    let (client, place) = host(&arguments.place).await?;
+    let Some((listening, _)) = reach::running(&place.data_dir).await? else {
+        anyhow::bail!("the host has ended");
+    };
+    let desk = Desk::beside(client, listening).await?;
+    anstream::eprintln!("{}", styled(DIM, "questions are asked here as they come; Ctrl-C ends this"));
+    prompt::run(desk, tty, Box::new(|_| {})).await?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,93 @@
+//! Why a call was decided as it was, and what else had a hand in it.
+
+use serde_json::Value;
+
+use super::{Line, shortened};
+use crate::terminal::{DIM, YELLOW, printable, styled};
+
+/// What stands behind a decision: the rule, the part that decided, what nobody can tell, the others that matched.
+pub(crate) fn grounds(decision: &Value, line: Line<'_>) {
+    let text = |value: &Value, name: &str| value[name].as_str().map(printable);
+    let rule = |rule: &Value| {
+        let (written, place) = (text(rule, "rule"), text(rule, "place"));
+        format!("`{}` ({})", written.unwrap_or_default(), place.unwrap_or_default())
+    };
+    if let Some(decided) = decision.pointer("/reason/rule") {
+        line("rule", rule(decided));
+    }
+    if let Some(subject) = text(decision, "subject") {
+        line("part", shortened(&subject));
+    }
+    for opaque in list(decision, "opaque") {
+        line("unclear", styled(YELLOW, printable(opaque.as_str().unwrap_or_default())));
+    }
+    for other in list(decision, "also_matched") {
+        line("also", rule(other));
+    }
+    for note in list(decision, "notes") {
+        line("note", styled(YELLOW, printable(note.as_str().unwrap_or_default())));
+    }
+}
+
+/// The call's place among the calls of its turn.
+pub(super) fn batch(place: &Value, line: Line<'_>) {
+    let index = place["index"].as_u64().unwrap_or_default();
+    let id = printable(place["id"].as_str().unwrap_or_default());
+    let after: Vec<String> =
+        list(place, "depends_on").filter_map(Value::as_u64).map(|n| n.to_string()).collect();
+    let after = if after.is_empty() { String::new() } else { format!(", after {}", after.join(", ")) };
+    line("batch", format!("call {index} of `{id}`{after}"));
+}
+
+/// What each hook did.
+pub(super) fn hook(run: &Value, line: Line<'_>) {
+    let text = |name: &str| run[name].as_str().map(printable);
+    let did: Vec<String> =
+        list(run, "did").filter_map(Value::as_str).map(|deed| deed.replace('_', " ")).collect();
+    let mut told = match (text("error"), did.as_slice()) {
+        (Some(error), _) => styled(YELLOW, format!("failed: {error}")),
+        (None, []) => "let it pass".to_owned(),
+        (None, did) => did.join(", "),
+    };
+    for name in ["reason", "message"] {
+        if let Some(text) = text(name) {
+            told.push_str(&format!(": {text}"));
+        }
+    }
+    let micros = run["duration_us"].as_u64().unwrap_or_default();
+    let facts = format!(
+        "({} {}, {:.3} ms)",
+        text("standing").unwrap_or_default(),
+        text("event").unwrap_or_default(),
+        micros as f64 / 1_000.0
+    );
+    line("hook", format!("`{}` {told} {}", text("name").unwrap_or_default(), styled(DIM, facts)));
+}
+
+/// A change to the arguments or to the output.
+pub(super) fn mutation(what: &str, mutation: &Value, line: Line<'_>) {
+    let text = |name: &str| mutation[name].as_str().map(printable).unwrap_or_default();
+    let fields: Vec<String> =
+        list(mutation, "changed_fields").filter_map(Value::as_str).map(printable).collect();
+    let who = match text("source_type").as_str() {
+        "permission_prompt" => format!("{} (who approved it)", text("source")),
+        kind => format!("{} ({kind})", text("source")),
+    };
+    let reason = Some(text("reason")).filter(|reason| !reason.is_empty());
+    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    line("rewritten", format!("{what} {} by {who}{reason}", fields.join(", ")));
+}
+
+/// A try that failed and was followed by another.
+pub(super) fn attempt(number: usize, attempt: &Value, line: Line<'_>) {
+    let at = attempt["at_us"].as_u64().unwrap_or_default() as f64 / 1_000.0;
+    let error = match &attempt["error"] {
+        Value::String(text) => printable(text),
+        other => printable(other["message"].as_str().unwrap_or_default()),
+    };
+    line("attempt", format!("{number} at {at:.3} ms failed: {}", shortened(&error)));
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    value[name].as_array().into_iter().flatten()
+}
