@@ -203,8 +203,12 @@ pub(crate) async fn host_on(
 
 /// The rules of a configuration, compiled.
 pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
-    let places = places(config);
-    let spec = PolicySpec { mode: config.mode, rules: config.rules.clone(), places, notes: Vec::new() };
+    let spec = PolicySpec {
+        mode: config.mode,
+        rules: config.rules.clone(),
+        places: places(config),
+        notes: config.notes.clone(),
+    };
     Policy::compile(spec).map_err(StartError::Rules)
 }
 
@@ -214,7 +218,7 @@ fn places(config: &HostConfig) -> Places {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     Places {
         workspace: config.workspace.as_deref().map(real),
-        home: None,
+        home: config.environment.home.clone(),
         roots: config.roots.iter().map(|root| real(&root.path)).collect(),
     }
 }
