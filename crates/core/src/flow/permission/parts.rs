@@ -2,6 +2,8 @@
 //!
 //! Each part is decided by itself, and the call is as forbidden as its strictest part.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 use toolpost_command::{Analysis, Directory, RedirectAccess, SimpleCommand, analyze};
 use toolpost_model::{Access, ArgumentKind, ArgumentMeaning, EffectClass, ExecutionKind, SandboxProfile};
@@ -148,14 +150,27 @@ impl<'a> Gathering<'a> {
     fn used_paths(&mut self) {
         let uses = &self.facts.effects.uses;
         let paths = uses.iter().filter_map(|one| Some((one.key.as_str().strip_prefix("path:")?, one.access)));
+        let (mut read, mut above) = (Vec::new(), HashSet::new());
         for (seen, (path, access)) in paths.enumerate() {
             if seen >= MAX_PARTS {
                 self.too_many(kind_of(access));
-                return;
+                break;
             }
             match PlainPath::of(if path.is_empty() { "/" } else { path }) {
-                Some(path) => self.path(path, access, false),
+                Some(path) => {
+                    if access == Access::Write {
+                        above.extend(path.and_above().skip(1).map(str::to_owned));
+                    }
+                    read.push((path, access));
+                }
                 None => self.unread(kind_of(access), path, "is not absolute"),
+            }
+        }
+        for (path, access) in read {
+            // A folder that is made on the way to a file: whatever denies the folder denies the file, and whatever
+            // allows the file allows its folders.
+            if access == Access::Read || !above.contains(path.as_str()) {
+                self.path(path, access, false);
             }
         }
     }

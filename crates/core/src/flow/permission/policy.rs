@@ -1,6 +1,11 @@
 //! The host's own engine: a mode and compiled rules. Deny over ask over allow, and where no rule speaks, the mode.
 
-use std::{collections::HashSet, fmt, path::Path, sync::Arc};
+use std::{
+    collections::HashSet,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use toolpost_model::{
@@ -191,6 +196,25 @@ impl PolicyEngine for Policy {
             Behavior::Ask => answered && rule.remember == Remember::Offer,
             Behavior::Deny => false,
         })
+    }
+
+    fn kept_places(&self, principal: &Principal) -> Vec<PathBuf> {
+        let guards = self.path_guards(Access::Read).chain(self.path_guards(Access::Write));
+        let guards = guards.filter(|compiled| compiled.rule.speaks_of(principal, Timestamp::MIN));
+        let beginnings = guards.flat_map(|compiled| match &compiled.matcher {
+            Some(matcher) => matcher.beginnings(),
+            None => Vec::new(),
+        });
+        let mut places: Vec<PathBuf> = beginnings.map(PathBuf::from).collect();
+        // What lies beneath another place comes behind it.
+        places.sort_unstable();
+        let mut kept: Vec<PathBuf> = Vec::new();
+        for place in places {
+            if !kept.last().is_some_and(|above| place.starts_with(above)) {
+                kept.push(place);
+            }
+        }
+        kept
     }
 
     fn commands(&self, facts: &Facts<'_>) -> Vec<String> {
