@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::limits::check_range;
+use super::limits::{check_count, check_range};
 use crate::{ApprovalsSection, ConfigDuration, error::Complaint};
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -10,5 +10,6 @@ const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 pub(super) fn check(approvals: &ApprovalsSection, complaints: &mut Vec<Complaint>) {
     let range = || ConfigDuration::new(Duration::from_secs(1))..=ConfigDuration::new(WEEK);
     check_range("approvals.timeout", approvals.timeout, range(), complaints);
+    check_count("approvals.waiting", approvals.waiting, complaints);
     check_range("approvals.grant_for", approvals.grant_for, range(), complaints);
 }
