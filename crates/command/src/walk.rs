@@ -315,11 +315,10 @@ impl Walker {
         }
     }
 
+    /// The parser takes `( (a) )` for arithmetic too, so that even a number may be a command.
     fn arithmetic(&mut self, expression: &ast::UnexpandedArithmeticExpr) {
-        if !word::is_plain_arithmetic(&expression.value) {
-            self.opaque(&expression.value, OpaqueReason::Evaluated);
-            self.take_apart(&expression.value);
-        }
+        self.opaque(&expression.value, OpaqueReason::Evaluated);
+        self.take_apart(&expression.value);
     }
 }
 

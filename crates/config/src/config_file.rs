@@ -4,24 +4,28 @@
 mod approvals;
 mod code;
 mod commands;
+mod hooks;
 mod network;
 mod roots;
 mod sandbox;
+mod tools;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolpost_model::{EffectClass, Mode, Requirements, Role};
+use toolpost_model::{Mode, Role};
 
 use crate::{ByteSize, ConfigDuration, Located, RuleEntry};
 
 pub use approvals::ApprovalsSection;
 pub use code::CodeSection;
 pub use commands::{CommandEntry, CommandOutput, ParameterEntry, ParameterType};
+pub use hooks::HookEntry;
 pub use network::{CredentialEntry, NetworkSection};
 pub use roots::{ProtectSection, RootAccess, RootEntry};
 pub use sandbox::SandboxSection;
+pub use tools::{ArgumentKinds, SourceEntry, SourceTrust, ToolEntry};
 
 /// `toolpost.yaml`. Every key may be left out.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -29,11 +33,15 @@ pub use sandbox::SandboxSection;
 pub struct ConfigFile {
     /// What happens where no rule speaks.
     pub mode: Option<Located<Mode>>,
+    /// Whether mode `bypass` is off limits, whoever asks for it. It is `default` then.
+    pub forbid_bypass: Option<Located<bool>>,
     /// Who may do what: one-line texts such as `ask class:write`, or tables.
     pub rules: Vec<Located<RuleEntry>>,
-    /// The folder the tools work in, relative to this file. Without it, the command line decides.
+    /// The folder the tools work in, relative to this file. Only in a file given by `--config`; without it, the command
+    /// line decides.
     pub workspace: Option<Located<PathBuf>>,
-    /// Where the journal and the results are kept, relative to this file. It must lie outside of the workspace.
+    /// Where the journal and the results are kept, relative to this file. It must lie outside of the workspace. Only in
+    /// a file given by `--config`.
     pub data_dir: Option<Located<PathBuf>>,
     /// Folders beside the workspace that tools may work in.
     pub roots: Vec<Located<RootEntry>>,
@@ -47,8 +55,13 @@ pub struct ConfigFile {
     pub code: CodeSection,
     /// Tools made of a command line, by their names.
     pub commands: BTreeMap<String, Located<CommandEntry>>,
-    /// Settings of single tools, by name (`write_file`) or id (`files.write_file`).
+    /// Programs that look at calls, in their order.
+    pub hooks: Vec<Located<HookEntry>>,
+    /// Settings of tools, by id (`files.write_file`), name (`write_file`) or pattern (`mcp.github.*`). Of several entries
+    /// that fit a tool, each setting is taken from the most exact one that has it.
     pub tools: BTreeMap<String, Located<ToolEntry>>,
+    /// Settings of sources of tools, by their names.
+    pub sources: BTreeMap<String, Located<SourceEntry>>,
     /// The HTTP listener.
     pub http: HttpSection,
     /// Named tokens that callers may come with, by hash.
@@ -61,27 +74,6 @@ pub struct ConfigFile {
     pub discovery: DiscoverySection,
     /// Agents that speak A2E.
     pub a2e: A2eSection,
-}
-
-/// Settings of one tool. What is left out stays as the tool declares it.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ToolEntry {
-    /// Whether the tool can be used at all.
-    pub enabled: Option<Located<bool>>,
-    /// Whether the tool stays out of lists until a search shows it.
-    pub deferred: Option<Located<bool>>,
-    /// How long one call may run.
-    pub timeout: Option<Located<ConfigDuration>>,
-    /// What the tool's calls count as, for rules and modes.
-    pub class: Option<Located<EffectClass>>,
-    /// The longest text shown whole, in characters.
-    #[schemars(range(min = 1))]
-    pub max_inline_chars: Option<Located<usize>>,
-    /// Ask a person even where the mode would allow.
-    pub approval_required: Option<Located<bool>>,
-    /// What a caller must offer before it sees the tool. Takes the place of what the tool itself asks for.
-    pub requires: Option<Located<Requirements>>,
 }
 
 /// The HTTP listener.

@@ -2,7 +2,9 @@
 
 mod approvals;
 mod commands;
+mod hooks;
 mod native;
+mod tools;
 
 use std::{
     collections::BTreeMap,
@@ -11,22 +13,29 @@ use std::{
     time::Duration,
 };
 
-use toolpost_model::{EffectClass, Mode, Requirements, Role, Rule, ToolId};
+use toolpost_model::{Mode, Role, Rule};
 
 pub use approvals::ApprovalsConfig;
 pub use commands::{CommandConfig, ParameterConfig, ParameterKind, Piece, Template};
+pub use hooks::HookConfig;
 pub use native::{
     ChildVariables, CodeConfig, CredentialConfig, CredentialSource, NetworkConfig, ProtectConfig, RootConfig,
     SandboxConfig,
 };
+
+pub use tools::{SourceConfig, ToolIndex, ToolSettings, ToolTable};
 
 /// What a host runs with. `Default` holds the documented defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostConfig {
     /// What happens where no rule speaks.
     pub mode: Mode,
+    /// Whether mode `bypass` is off limits.
+    pub forbid_bypass: bool,
     /// The rules of all layers, in the order they were written.
     pub rules: Vec<Rule>,
+    /// What is wrong with the rules themselves. Every decision says so.
+    pub notes: Vec<String>,
     /// The folder the tools work in; the caller decides where there is none.
     pub workspace: Option<PathBuf>,
     /// Where the journal and the results are kept; the caller decides where there is none.
@@ -43,10 +52,18 @@ pub struct HostConfig {
     pub code: CodeConfig,
     /// Tools made of a command line.
     pub commands: Vec<CommandConfig>,
+    /// Programs that look at calls, in their order.
+    pub hooks: Vec<HookConfig>,
     /// What of the host's environment its children may see.
     pub environment: ChildVariables,
-    /// Settings of single tools by name or id. Ask [`settings_for`](Self::settings_for), which knows both.
-    pub tools: BTreeMap<String, ToolSettings>,
+    /// Settings of tools. Ask [`tool_index`](Self::tool_index), which knows all three tables.
+    pub tools: ToolTable,
+    /// What the policy sets: it counts before `tools`, however exact those are.
+    pub policy_tools: ToolTable,
+    /// What files set that may only restrict: it bounds the other two.
+    pub restricted_tools: ToolTable,
+    /// Settings of sources of tools.
+    pub sources: BTreeMap<String, SourceConfig>,
     /// The HTTP listener.
     pub http: HttpConfig,
     /// Tokens that callers may come with.
@@ -62,72 +79,14 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// The settings of one tool: those by its id and those by its name together, the stricter of each.
-    ///
-    /// Were the id simply to win, a file that may only restrict could loosen what a trusted file says of the
-    /// name by speaking of the id.
-    pub fn settings_for(&self, id: &ToolId) -> ToolSettings {
-        match (self.tools.get(id.as_str()), self.tools.get(id.name())) {
-            (Some(by_id), Some(by_name)) => by_id.clone().stricter(by_name),
-            (Some(only), None) | (None, Some(only)) => only.clone(),
-            (None, None) => ToolSettings::default(),
+    /// What is set under a key: by the policy first, within what untrusted files restrict.
+    pub(crate) fn set_under(&self, key: &str) -> ToolSettings {
+        let tables = [&self.policy_tools, &self.tools].into_iter().filter_map(|table| table.get(key));
+        let set = tables.fold(ToolSettings::default(), |set, further| set.or(further));
+        match self.restricted_tools.get(key) {
+            Some(bounds) => set.within(bounds),
+            None => set,
         }
-    }
-}
-
-/// Settings of one tool. `None` leaves a thing as the tool declares it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolSettings {
-    /// Whether the tool can be used at all.
-    pub enabled: bool,
-    /// Whether it stays out of lists until a search shows it.
-    pub deferred: Option<bool>,
-    /// How long one call may run.
-    pub timeout: Option<Duration>,
-    /// What its calls count as.
-    pub class: Option<EffectClass>,
-    /// The longest text shown whole, in characters.
-    pub max_inline_chars: Option<usize>,
-    /// Ask a person even where the mode would allow.
-    pub approval_required: Option<bool>,
-    /// What a caller must offer before it sees the tool.
-    pub requires: Option<Requirements>,
-}
-
-impl Default for ToolSettings {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            deferred: None,
-            timeout: None,
-            class: None,
-            max_inline_chars: None,
-            approval_required: None,
-            requires: None,
-        }
-    }
-}
-
-impl ToolSettings {
-    /// The stricter of each. Where neither is stricter than the other (class, requirements), `self` wins.
-    fn stricter(self, other: &Self) -> Self {
-        Self {
-            enabled: self.enabled && other.enabled,
-            deferred: self.deferred.max(other.deferred),
-            timeout: smaller(self.timeout, other.timeout),
-            class: self.class.or(other.class),
-            max_inline_chars: smaller(self.max_inline_chars, other.max_inline_chars),
-            approval_required: self.approval_required.max(other.approval_required),
-            requires: self.requires.or_else(|| other.requires.clone()),
-        }
-    }
-}
-
-/// The smaller of two limits, where none is no limit. (`Option`'s own order would take none for the smallest.)
-fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
     }
 }
 

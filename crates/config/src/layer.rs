@@ -16,6 +16,8 @@ pub enum Standing {
     Trusted,
     /// It was found in the workspace, where agents can write. It may only restrict.
     Untrusted,
+    /// What there is now cannot be read, and this is what last could. It may only restrict.
+    LastGood,
 }
 
 /// One file's settings on the way to a [`HostConfig`](crate::HostConfig).
@@ -29,12 +31,20 @@ pub struct Layer {
     pub origin: RuleOrigin,
     /// The folder that its relative paths begin in; empty leaves them as they are.
     pub base: PathBuf,
+    /// What every decision should say of it.
+    pub note: Option<String>,
 }
 
 impl Layer {
     /// A layer whose relative paths are left as they are.
     pub fn new(parsed: Parsed, standing: Standing, origin: RuleOrigin) -> Self {
-        Self { parsed, standing, origin, base: PathBuf::new() }
+        Self { parsed, standing, origin, base: PathBuf::new(), note: None }
+    }
+
+    /// The layer of a file that can no longer be read: what it last said counts as far as it restricts, and every
+    /// decision says that this is so.
+    pub fn last_good(parsed: Parsed, origin: RuleOrigin, note: impl Into<String>) -> Self {
+        Self { note: Some(note.into()), ..Self::new(parsed, Standing::LastGood, origin) }
     }
 
     /// Lets relative paths begin in the folder of the file.

@@ -34,6 +34,13 @@ pub struct Located<T> {
     pub at: Position,
 }
 
+impl<T> Located<T> {
+    /// The value as another type, at the same place.
+    pub(crate) fn converted<U: From<T>>(self) -> Located<U> {
+        Located { value: self.value.into(), at: self.at }
+    }
+}
+
 impl<T> From<T> for Located<T> {
     fn from(value: T) -> Self {
         Self { value, at: Position::default() }

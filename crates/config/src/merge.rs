@@ -1,16 +1,17 @@
 //! Every key once, with the direction in which it is stricter. What a trusted and what an untrusted file may
 //! do both follow from that, so a new key cannot be forgotten for one of them.
 
+mod hooks;
 mod native;
+mod tools;
 
 pub(crate) use native::power;
 
-use toolpost_model::{Behavior, EffectClass, Mode, Rule, Selector};
+use toolpost_model::{Behavior, EffectClass, Mode, Rule, RuleOrigin, Selector};
 
 use crate::{
     A2eConfig, A2eSection, ApprovalsConfig, ApprovalsSection, Discovery, DiscoverySection, HostConfig,
     HttpConfig, HttpSection, Layer, Limits, LimitsSection, Located, Notice, Position, Standing, TokenConfig,
-    ToolEntry, ToolSettings,
 };
 
 /// Lays one file over the settings so far.
@@ -25,11 +26,19 @@ impl Merge<'_> {
     pub(crate) fn apply(mut self, config: &mut HostConfig) {
         let layer = self.layer;
         let (file, checked) = (layer.parsed.file(), layer.parsed.checked());
-        self.put("mode", &mut config.mode, file.mode, |now, new| now.stricter(*new) == *new);
+        // Under `never-ask` nobody is asked, which no other mode says; so none is stricter in every way.
+        let stricter = |now: &Mode, new: &Mode| *now != Mode::NeverAsk && now.stricter(*new) == *new;
+        self.put("mode", &mut config.mode, file.mode, stricter);
+        // Once said, nobody takes it back.
+        config.forbid_bypass |= file.forbid_bypass.is_some_and(|forbid| forbid.value);
+        config.notes.extend(layer.note.clone());
         self.rules(&mut config.rules, &checked.rules);
-        self.put("workspace", &mut config.workspace, layer.path(&file.workspace), never);
-        self.put("data_dir", &mut config.data_dir, layer.path(&file.data_dir), never);
+        let workspace = self.given("workspace", layer.path(&file.workspace));
+        self.put("workspace", &mut config.workspace, workspace, never);
+        let data_dir = self.given("data_dir", layer.path(&file.data_dir));
+        self.put("data_dir", &mut config.data_dir, data_dir, never);
         self.native(config);
+        self.hooks(&mut config.hooks, &checked.hooks);
         self.put("http.listen", &mut config.http.listen, checked.listen, never);
         self.http(&mut config.http, &file.http);
         self.tokens(&mut config.tokens, &checked.tokens);
@@ -37,14 +46,20 @@ impl Merge<'_> {
         self.limits(&mut config.limits, &file.limits);
         self.discovery(&mut config.discovery, &file.discovery);
         self.a2e(&mut config.a2e, &file.a2e);
-        for (name, entry) in &file.tools {
-            let mut tool = config.tools.get(name).cloned().unwrap_or_default();
-            self.tool(name, &mut tool, &entry.value, &config.limits);
-            // What was only ignored leaves no entry behind.
-            if tool != ToolSettings::default() || config.tools.contains_key(name) {
-                config.tools.insert(name.clone(), tool);
-            }
+        self.tools(config);
+        self.sources(config);
+    }
+
+    /// A place that only a file named on the command line can set: it is looked for before the others are found.
+    fn given<T>(&mut self, key: &str, written: Option<Located<T>>) -> Option<Located<T>> {
+        let written = written?;
+        if self.layer.standing == Standing::Trusted && self.layer.origin != RuleOrigin::Cli {
+            let place = self.layer.parsed.source().place(written.at);
+            let message = format!("`{key}` is ignored: it only counts in a file given by `--config`");
+            self.notices.push(Notice { key: key.to_owned(), place, message });
+            return None;
         }
+        Some(written)
     }
 
     /// Sets a value if the file may, which for an untrusted one means that `restricts(now, new)`.
@@ -61,7 +76,7 @@ impl Merge<'_> {
         let new = value.into();
         let allowed = match self.layer.standing {
             Standing::Trusted => true,
-            Standing::Untrusted => restricts(target, &new),
+            Standing::Untrusted | Standing::LastGood => restricts(target, &new),
         };
         if allowed {
             *target = new;
@@ -71,6 +86,11 @@ impl Merge<'_> {
     }
 
     fn ignored(&mut self, key: &str, at: Position, what: &str) {
+        match self.layer.standing {
+            Standing::Trusted | Standing::Untrusted => {}
+            // That most of it does not count has been said in its note.
+            Standing::LastGood => return,
+        }
         let why = "this file is not trusted and may only restrict; `toolpost trust` would change that";
         let place = self.layer.parsed.source().place(at);
         self.notices.push(Notice {
@@ -104,11 +124,14 @@ impl Merge<'_> {
                     | Selector::Writes(_)
                     | Selector::Reaches(_) => true,
                 };
-                let mode = self.trusted_mode;
-                EffectClass::ALL
-                    .into_iter()
-                    .filter(concerned)
-                    .all(|class| mode.behavior(class, None) < Behavior::Deny)
+                match self.trusted_mode {
+                    Mode::Plan => {
+                        EffectClass::ALL.into_iter().filter(concerned).all(|class| class == EffectClass::Read)
+                    }
+                    // It turns what asks into a denial.
+                    Mode::NeverAsk => true,
+                    Mode::Default | Mode::Edits | Mode::Sandboxed | Mode::Bypass => true,
+                }
             }
         }
     }
@@ -132,7 +155,9 @@ impl Merge<'_> {
                     tokens.retain(|earlier| earlier.name != token.name);
                     tokens.push(token.clone());
                 }
-                Standing::Untrusted => self.ignored("tokens", *at, &format!("tokens: {}", token.name)),
+                Standing::Untrusted | Standing::LastGood => {
+                    self.ignored("tokens", *at, &format!("tokens: {}", token.name));
+                }
             }
         }
     }
@@ -178,22 +203,6 @@ impl Merge<'_> {
         self.put("a2e.audit.max_bytes", &mut audit.max_bytes, written.max_bytes, never);
         self.put("a2e.audit.backup_count", &mut audit.backup_count, written.backup_count, never);
     }
-
-    fn tool(&mut self, name: &str, tool: &mut ToolSettings, file: &ToolEntry, limits: &Limits) {
-        let key = |setting: &str| format!("tools.{name}.{setting}");
-        self.put(&key("enabled"), &mut tool.enabled, file.enabled, |_, new| !new);
-        self.put(&key("deferred"), &mut tool.deferred, some(file.deferred), |_, new| *new == Some(true));
-        let shorter = |now: &Option<_>, new: &Option<_>| *new < Some(now.unwrap_or(limits.deadline));
-        self.put(&key("timeout"), &mut tool.timeout, some_into(file.timeout), shorter);
-        // Even a class of more power is no restriction: a rule may allow exactly that class.
-        self.put(&key("class"), &mut tool.class, some(file.class), never);
-        let fewer = |now: &Option<_>, new: &Option<_>| *new < Some(now.unwrap_or(limits.inline_chars));
-        self.put(&key("max_inline_chars"), &mut tool.max_inline_chars, some(file.max_inline_chars), fewer);
-        let asks = |_: &Option<bool>, new: &Option<bool>| *new == Some(true);
-        self.put(&key("approval_required"), &mut tool.approval_required, some(file.approval_required), asks);
-        // It would take the place of what the tool itself asks for, which may be more.
-        self.put(&key("requires"), &mut tool.requires, some(file.requires.clone()), never);
-    }
 }
 
 /// Only a trusted file may say it.
@@ -208,8 +217,4 @@ fn lower<T: PartialOrd>(now: &T, new: &T) -> bool {
 
 fn some<T>(written: Option<Located<T>>) -> Option<Located<Option<T>>> {
     written.map(|Located { value, at }| Located { value: Some(value), at })
-}
-
-fn some_into<T: From<W>, W>(written: Option<Located<W>>) -> Option<Located<Option<T>>> {
-    written.map(|Located { value, at }| Located { value: Some(value.into()), at })
 }

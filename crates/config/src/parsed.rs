@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use toolpost_model::Rule;
+
 use crate::{
     ConfigError, ConfigErrors, ConfigFile,
     check::{self, Checked},
-    error::Source,
+    error::{Complaint, Source},
     yaml::{self, Reading},
 };
 
@@ -59,6 +61,24 @@ impl Parsed {
     /// The text it was read from; empty where it was put together in code.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// What somebody who knows the meaning of rules found wrong with them, as errors of this file. Each is a rule's
+    /// place, as the rule itself has it, and what is wrong.
+    pub fn rule_errors<'a>(
+        &self,
+        problems: impl IntoIterator<Item = (&'a str, String)>,
+    ) -> Option<ConfigErrors> {
+        let rules = &self.checked.rules;
+        let position = |place: &str| rules.iter().find(|rule| rule.value.place == place).map(|rule| rule.at);
+        let complaint = |(place, message)| Complaint::new(position(place).unwrap_or_default(), message);
+        let complaints: Vec<Complaint> = problems.into_iter().map(complaint).collect();
+        (!complaints.is_empty()).then(|| ConfigErrors::of_source(Vec::new(), complaints, self.source()))
+    }
+
+    /// The rules it holds, as far as one file can tell: their origin is for a layer to say.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.checked.rules.iter().map(|rule| &rule.value)
     }
 
     pub(crate) fn checked(&self) -> &Checked {

@@ -5,9 +5,10 @@ use serde_json::{Map, Value};
 use crate::config_schema;
 
 /// Headings of the tables, with the schema each is made of and where its keys stand.
-const TABLES: [(&str, &str, &str); 19] = [
+const TABLES: [(&str, &str, &str); 22] = [
     ("Top level", "", ""),
     ("`rules`", "RuleTable", "Each entry is a line such as `ask class:write`, or a table of these keys."),
+    ("`rules.….tests`", "RuleTests", ""),
     ("`roots`", "RootEntry", "Each entry is a table of these keys."),
     ("`protect`", "ProtectSection", ""),
     ("`sandbox`", "SandboxSection", ""),
@@ -16,8 +17,10 @@ const TABLES: [(&str, &str, &str); 19] = [
     ("`code`", "CodeSection", ""),
     ("`commands`", "CommandEntry", "Under the name that the tool gets."),
     ("`commands.….parameters`", "ParameterEntry", "Under the parameter's name."),
-    ("`tools`", "ToolEntry", "Under the name or id of a tool."),
+    ("`hooks`", "HookEntry", "Each entry is a table of these keys."),
+    ("`tools`", "ToolEntry", "Under the name or id of a tool, or a pattern with `*`."),
     ("`tools.….requires`", "Requirements", ""),
+    ("`sources`", "SourceEntry", "Under the name of a source."),
     ("`http`", "HttpSection", ""),
     ("`tokens`", "TokenEntry", "Each entry is a table of these keys."),
     ("`approvals`", "ApprovalsSection", ""),
@@ -28,15 +31,20 @@ const TABLES: [(&str, &str, &str); 19] = [
 ];
 
 /// Headings of the lists of words.
-const WORDS: [(&str, &str); 8] = [
+const WORDS: [(&str, &str); 13] = [
     ("Modes", "Mode"),
-    ("Effects of rules", "Behavior"),
+    ("Offers to remember", "Remember"),
     ("Classes", "EffectClass"),
     ("Roles", "Role"),
+    ("Trust in sources", "SourceTrust"),
+    ("Meanings of arguments", "ArgumentKind"),
+    ("Interruptions", "Interrupt"),
     ("Access to roots", "RootAccess"),
     ("Sandbox profiles", "SandboxProfile"),
     ("Types of parameters", "ParameterType"),
     ("Outputs of commands", "CommandOutput"),
+    ("Events of hooks", "HookEvent"),
+    ("Standings of hooks", "HookStanding"),
 ];
 
 /// Headings of the ways to write a value.
@@ -141,7 +149,10 @@ fn kind(property: &Value) -> String {
 fn named(name: &str) -> String {
     let known = match name {
         "EffectClass" => "class",
-        "Behavior" => "effect",
+        "Remember" => "word",
+        "Interrupt" => "interruption",
+        "SourceTrust" => "trust",
+        "ArgumentKind" | "ArgumentKinds" => "meaning",
         "RootAccess" => "access",
         "SandboxProfile" => "profile",
         "ParameterType" => "type",

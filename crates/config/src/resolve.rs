@@ -1,8 +1,11 @@
 //! From layers to the settings as used.
 
-use std::collections::BTreeMap;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use toolpost_model::{EffectClass, SandboxProfile};
+use toolpost_model::{EffectClass, Mode, SandboxProfile};
 
 use crate::{
     ConfigDuration, ConfigError, ConfigErrors, HostConfig, Layer, Located, Notice, Standing,
@@ -11,13 +14,15 @@ use crate::{
 };
 
 impl HostConfig {
-    /// Lays files over the defaults, the later over the earlier.
+    /// Lays files over the defaults: those of lower standing first, so that the policy has the last word, then the
+    /// command line; of one standing, the later over the earlier.
     ///
-    /// Trusted files come first, wherever they stand in the list; then the untrusted ones restrict what the
-    /// trusted ones came to. What they may not say is ignored, each with a notice.
+    /// Trusted files come first, wherever they stand in the list; then the others restrict what the trusted ones came
+    /// to. What they may not say is ignored, each with a notice.
     pub fn resolve(layers: &[Layer]) -> Result<(Self, Vec<Notice>), ConfigErrors> {
-        let (trusted, untrusted): (Vec<&Layer>, Vec<&Layer>) =
+        let (mut trusted, untrusted): (Vec<&Layer>, Vec<&Layer>) =
             layers.iter().partition(|layer| layer.standing == Standing::Trusted);
+        trusted.sort_by_key(|layer| Reverse(layer.origin));
         let mut config = Self::default();
         let mut notices = Vec::new();
         for layer in &trusted {
@@ -34,6 +39,7 @@ impl HostConfig {
             Merge { layer, trusted_mode, notices: &mut notices }.apply(&mut config);
         }
         config.stay_below_ceiling();
+        notices.extend(config.stay_out_of_bypass());
         if config.sandbox.profile != trusted_profile {
             config.stay_within_profile();
         }
@@ -47,12 +53,24 @@ impl HostConfig {
         }
     }
 
+    /// Whoever forbade the mode `bypass` forbade it to everybody.
+    fn stay_out_of_bypass(&mut self) -> Option<Notice> {
+        if !self.forbid_bypass || self.mode != Mode::Bypass {
+            return None;
+        }
+        self.mode = Mode::Default;
+        let message = "mode `bypass` is forbidden by `forbid_bypass`; the mode is `default`".to_owned();
+        Some(Notice { key: "mode".to_owned(), place: "forbid_bypass".to_owned(), message })
+    }
+
     /// A ceiling that an untrusted file lowered holds for what trusted files said, too.
     fn stay_below_ceiling(&mut self) {
         let ceiling = self.limits.deadline_ceiling;
         self.limits.deadline = self.limits.deadline.min(ceiling);
-        for tool in self.tools.values_mut() {
+        let tables = [&mut self.tools, &mut self.policy_tools, &mut self.restricted_tools];
+        for tool in tables.into_iter().flat_map(|table| table.values_mut()) {
             tool.timeout = tool.timeout.map(|timeout| timeout.min(ceiling));
+            tool.ceiling = tool.ceiling.map(|own| own.min(ceiling));
         }
         for command in &mut self.commands {
             command.timeout = command.timeout.map(|timeout| timeout.min(ceiling));
@@ -75,10 +93,14 @@ impl HostConfig {
         let mut errors = Vec::new();
         let deadline = last(trusted, |layer| layer.parsed.file().limits.deadline);
         errors.extend(deadline.and_then(|(layer, at)| self.over_ceiling(layer, "limits.deadline", at)));
-        for name in self.tools.keys() {
+        let names: BTreeSet<&String> = self.policy_tools.keys().chain(self.tools.keys()).collect();
+        for name in names {
             let timeout = last(trusted, |layer| layer.parsed.file().tools.get(name)?.value.timeout);
             let key = format!("tools.{name}.timeout");
             errors.extend(timeout.and_then(|(layer, at)| self.over_ceiling(layer, &key, at)));
+            let ceiling = last(trusted, |layer| layer.parsed.file().tools.get(name)?.value.ceiling);
+            let key = format!("tools.{name}.ceiling");
+            errors.extend(ceiling.and_then(|(layer, at)| self.over_ceiling(layer, &key, at)));
         }
         for name in self.commands.iter().map(|command| &command.name) {
             // A later entry takes the place of an earlier one as a whole.

@@ -1,4 +1,4 @@
-//! One entry under `rules`: a line, or a table where a reason is to be given.
+//! One entry under `rules`: a line, or a table around it where there is more to say.
 
 use std::{borrow::Cow, fmt};
 
@@ -7,7 +7,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
-use toolpost_model::{Behavior, EffectClass};
+use toolpost_model::{Remember, RuleTests};
 
 use crate::Located;
 
@@ -16,25 +16,34 @@ use crate::Located;
 pub enum RuleEntry {
     /// `ask class:write`
     Line(String),
-    /// `{ effect: ask, class: write }`
+    /// `{ rule: ask class:write, reason: … }`
     Table(RuleTable),
 }
 
-/// A rule with its parts spelled out. Names a tool or a class, never both.
+/// A rule with what there is to say about it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleTable {
-    /// What the rule says.
-    pub effect: Behavior,
-    /// Tools by name or id; a `*` at the end stands for any rest.
+    /// The rule itself, as it would stand alone in a line.
+    pub rule: Located<String>,
+    /// Its name in records and messages.
     #[serde(default)]
-    pub tool: Option<Located<String>>,
-    /// Calls by class.
-    #[serde(default)]
-    pub class: Option<Located<EffectClass>>,
+    pub id: Option<Located<String>>,
     /// Why. The model is told.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Whose calls it speaks of: a caller's name, with `*` for any characters. Without it, everybody's.
+    #[serde(default)]
+    pub principal: Option<Located<String>>,
+    /// When it stops to speak: a day, which still counts whole in UTC, or a time such as `2026-12-31T18:00:00Z`.
+    #[serde(default)]
+    pub expires: Option<Located<String>>,
+    /// Whether a person who approves a call it asked about may be offered not to be asked again.
+    #[serde(default)]
+    pub remember: Option<Located<Remember>>,
+    /// What it must and what it must not speak of. Tried when the file is read.
+    #[serde(default)]
+    pub tests: Option<Located<RuleTests>>,
 }
 
 /// Written by hand: serde's untagged enums forget places, and answer a slip in the table with "did not match".
@@ -70,9 +79,13 @@ impl JsonSchema for RuleEntry {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let table = generator.subschema_for::<RuleTable>();
         json_schema!({
-            "description": "A rule: `allow|ask|deny` and then a tool or `class:NAME`, or the same as a table.",
+            "description": "`allow`, `ask` or `deny`, and then which calls: a tool (`write_file`, `mcp.github.*`), a \
+                tool with what the call is about (`shell(git push *)`, `http_request(POST https://*.example.com/*)`) \
+                or with conditions on its arguments (`mcp.pay.*[/amount > 100]`), a path or URL whichever tool uses \
+                it (`fs.read(**/.env*)`, `fs.write(src/**)`, `net(https://api.example.com/*)`), or a class \
+                (`class:write`).",
             "anyOf": [
-                { "type": "string", "pattern": "^\\s*(allow|ask|deny)\\s+\\S+\\s*$" },
+                { "type": "string", "pattern": "^\\s*(allow|ask|deny)\\s+\\S.*$" },
                 table,
             ],
         })

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ByteSize, CommandConfig, CommandOutput, ConfigDuration, ConfigFile, CredentialConfig, HostConfig,
-    ParameterType, RootAccess, ToolSettings,
+    ParameterType, RootAccess,
 };
 
 /// JSON Schema 2020-12 of `toolpost.yaml`, with the defaults in force.
@@ -32,7 +32,11 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
     let size = |bytes: usize| json!(ByteSize::new(bytes as u64).to_string());
     let rows = [
         ("", "mode", json!(mode.as_str())),
-        ("ToolEntry", "enabled", json!(ToolSettings::default().enabled)),
+        ("", "forbid_bypass", json!(config.forbid_bypass)),
+        ("ToolEntry", "enabled", json!(true)),
+        ("ToolEntry", "hidden", json!(false)),
+        ("SourceEntry", "hidden", json!(false)),
+        ("RuleTable", "remember", json!(toolpost_model::Remember::default())),
         ("TokenEntry", "role", json!(toolpost_model::Role::default())),
         ("HttpSection", "listen", json!(http.listen.to_string())),
         ("HttpSection", "allowed_hosts", json!(http.allowed_hosts)),
@@ -78,6 +82,7 @@ fn native_defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("SandboxSection", "tmp", size(sandbox.tmp)),
         ("SandboxSection", "file_size", size(sandbox.file_size)),
         ("SandboxSection", "open_files", json!(sandbox.open_files)),
+        ("SandboxSection", "lifetime", json!(ConfigDuration::new(sandbox.lifetime).to_string())),
         ("NetworkSection", "private", json!(network.private)),
         ("NetworkSection", "max_body", size(network.max_body)),
         ("CredentialEntry", "header", json!(CredentialConfig::HEADER)),

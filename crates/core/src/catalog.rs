@@ -14,7 +14,7 @@ use std::{collections::HashMap, sync::Arc};
 use toolpost_model::{Declaration, EffectOrigin, Naming};
 
 pub use declaration::{CatalogNotice, Entry};
-pub use interface::{OperatorSettings, ToolSettings};
+pub use interface::{OperatorSettings, SourceSettings, SourceTrust, ToolSettings};
 pub use schema::{Schema, SchemaError, Violation};
 pub use surface::{Listing, Surface, ToolFilter};
 
@@ -24,6 +24,7 @@ use search::SearchIndex;
 /// One source's tools, as listed.
 pub(crate) struct SourceTools {
     pub(crate) source: SourceIndex,
+    pub(crate) name: String,
     pub(crate) naming: Naming,
     pub(crate) origin: EffectOrigin,
     pub(crate) declarations: Vec<Declaration>,
@@ -46,17 +47,19 @@ impl Catalog {
         let mut catalog =
             Self { entries: Vec::new(), by_name: HashMap::new(), index: SearchIndex::default() };
         for mut tools in sources {
+            let of_source = settings.source(&tools.name);
             for declaration in std::mem::take(&mut tools.declarations) {
-                match declaration::admit(declaration, &tools, settings, &catalog.by_name) {
-                    Ok((entry, dropped)) => {
-                        notices.extend(dropped);
+                match declaration::admit(declaration, &tools, settings, &of_source, &catalog.by_name) {
+                    Ok((entry, odd)) => {
+                        notices.extend(odd);
                         catalog.insert(entry);
                     }
                     Err(notice) => notices.push(notice),
                 }
             }
         }
-        notices.extend(interface::unused(settings, |name| catalog.by_name.contains_key(name)));
+        let known = |name: &str| catalog.by_name.contains_key(name);
+        notices.extend(interface::unused(settings, &catalog.entries, known));
         catalog.index.finish();
         (catalog, notices)
     }

@@ -125,7 +125,9 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) require_shown: bool,
     pub(crate) scheduler: Arc<Scheduler>,
-    settings: Box<dyn OperatorSettings>,
+    settings: ArcSwap<Box<dyn OperatorSettings>>,
+    /// One at a time, so that the catalog of an older list never takes the place of a newer one's.
+    refreshing: tokio::sync::Mutex<()>,
     state: State,
 }
 
@@ -222,6 +224,7 @@ impl Inner {
 
     /// Lists every source and swaps the catalog in. A source that fails keeps nothing listed and harms nobody.
     pub(crate) async fn refresh(&self) {
+        let _turn = self.refreshing.lock().await;
         let mut listed = Vec::new();
         let mut notices = Vec::new();
         for (place, source) in self.sources.iter().enumerate() {
@@ -238,10 +241,11 @@ impl Inner {
                     continue;
                 }
             };
-            let (naming, origin) = (source.naming(), source.origin());
-            listed.push(SourceTools { source: SourceIndex(place), naming, origin, declarations });
+            let (name, naming, origin) = (source.name().to_owned(), source.naming(), source.origin());
+            listed.push(SourceTools { source: SourceIndex(place), name, naming, origin, declarations });
         }
-        let (catalog, more) = Catalog::build(listed, &*self.settings);
+        let settings = self.settings.load_full();
+        let (catalog, more) = Catalog::build(listed, &**settings);
         notices.extend(more);
         let declarations: Vec<&Declaration> =
             catalog.entries().iter().map(|entry| entry.declaration()).collect();
@@ -253,6 +257,9 @@ impl Inner {
                 .into_iter()
                 .map(|rule| CatalogNotice::UnmatchedRule { rule: rule.rule, place: rule.place }),
         );
+        let there = |name: &String| self.sources.iter().any(|source| source.name() == name);
+        let absent = settings.source_names().into_iter().filter(|name| !there(name));
+        notices.extend(absent.map(|name| CatalogNotice::UnusedSource { name }));
         notices.extend(self.state.rules_problem.clone().map(CatalogNotice::RememberedRules));
         *lock(&self.state.notices) = notices;
         self.state.catalog.store(Arc::new(catalog));
@@ -304,6 +311,13 @@ impl Host {
     /// Resolves whenever the catalog changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.state.changes.subscribe()
+    }
+
+    /// Takes other settings for single tools and sources, and builds the catalog anew. Calls that are under way keep
+    /// the settings they began with.
+    pub async fn replace_settings(&self, settings: impl OperatorSettings) {
+        self.inner.settings.store(Arc::new(Box::new(settings)));
+        self.inner.refresh().await;
     }
 
     /// What an operator should know about the catalog.

@@ -32,14 +32,13 @@ mod session;
 
 pub use call::{Answer, CallHandle, Standing, explain::Explanation};
 pub use catalog::{
-    Catalog, CatalogNotice, Entry, Listing, OperatorSettings, Schema, SchemaError, Surface, ToolFilter,
-    ToolSettings, Violation,
+    Catalog, CatalogNotice, Entry, Listing, OperatorSettings, Schema, SchemaError, SourceSettings,
+    SourceTrust, Surface, ToolFilter, ToolSettings, Violation,
 };
 pub use flow::{
     approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},
     hooks::{
-        Concern, ConcernError, Hook, HookCall, HookDeed, HookError, HookEvent, HookOutput, HookRun,
-        HookStanding, InputMutation, Opinion, OutputMutation,
+        Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion, OutputMutation,
     },
     invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
     permission::{Facts, PartDecision, Places, Policy, PolicyEngine, PolicySpec, RuleProblem},

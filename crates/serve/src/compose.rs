@@ -2,17 +2,19 @@
 //!
 //! `Server` and the command line's own short-lived host both come through here.
 
+mod hooks;
 mod native;
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use toolpost_config::{ApprovalsConfig, HostConfig};
+use toolpost_config::{ApprovalsConfig, HostConfig, SourceConfig, ToolIndex};
 use toolpost_core::{
-    Approvals, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
-    RuleProblem, SchedulerLimits, ToolSettings,
+    Approvals, Hook, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
+    RuleProblem, SchedulerLimits, SourceSettings, SourceTrust, ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_store::{
@@ -20,6 +22,7 @@ use toolpost_store::{
     load_token,
 };
 
+pub use hooks::HooksError;
 pub use native::{NativeError, NativeHandover};
 
 /// Why a host or server cannot start.
@@ -28,6 +31,9 @@ pub enum StartError {
     /// The native tools cannot be made.
     #[error(transparent)]
     Native(#[from] NativeError),
+    /// The hooks cannot be made.
+    #[error(transparent)]
+    Hooks(#[from] HooksError),
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
@@ -80,7 +86,7 @@ pub enum StartError {
 /// What goes into a host beside its configuration.
 #[derive(Default)]
 pub struct HostParts {
-    /// Sources of the embedder's own.
+    /// Sources and hooks of the embedder's own.
     pub sources: Vec<Box<dyn FnOnce(toolpost_core::HostBuilder) -> toolpost_core::HostBuilder + Send>>,
     /// Values that must never be written or shown, with their kind.
     pub secrets: Vec<(String, String)>,
@@ -104,6 +110,11 @@ impl HostParts {
     /// Adds a source.
     pub fn source(&mut self, source: impl Source) {
         self.sources.push(Box::new(|builder| builder.source(source)));
+    }
+
+    /// Adds a hook. It is asked before those of the configuration.
+    pub fn hook(&mut self, hook: impl Hook) {
+        self.sources.push(Box::new(|builder| builder.hook(hook)));
     }
 }
 
@@ -166,7 +177,7 @@ pub(crate) async fn host_on(
     let mut builder = Host::builder()
         .policy(policy(config)?)
         .limits(limits(config))
-        .settings(Configured(config.clone()))
+        .settings(Configured::of(config))
         .require_shown(config.discovery.require_shown)
         .redactor(KnownSecrets::new(
             parts.secrets.iter().map(|(kind, value)| (kind.as_str(), value.as_str())),
@@ -184,6 +195,8 @@ pub(crate) async fn host_on(
     for add in parts.sources {
         builder = add(builder);
     }
+    builder = builder.hooks(hooks::hooks(config, data_dir, parts.native.program.as_deref())?);
+    parts.native.own_files.extend(hooks::files(config));
     if let Some(workspace) = &config.workspace {
         builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);
     }
@@ -196,10 +209,11 @@ pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let places = Places {
         workspace: config.workspace.as_deref().map(real),
-        home: None,
+        home: config.environment.home.clone(),
         roots: config.roots.iter().map(|root| real(&root.path)).collect(),
     };
-    let spec = PolicySpec { mode: config.mode, rules: config.rules.clone(), places, notes: Vec::new() };
+    let spec =
+        PolicySpec { mode: config.mode, rules: config.rules.clone(), places, notes: config.notes.clone() };
     Policy::compile(spec).map_err(StartError::Rules)
 }
 
@@ -222,25 +236,70 @@ fn limits(config: &HostConfig) -> Limits {
     }
 }
 
-/// The configuration's `tools` section: what is set by name and what is set by id count together.
-struct Configured(HostConfig);
+/// The configuration's `tools` and `sources`.
+pub(crate) struct Configured {
+    index: ToolIndex,
+    names: Vec<String>,
+    sources: BTreeMap<String, SourceConfig>,
+}
+
+impl Configured {
+    pub(crate) fn of(config: &HostConfig) -> Self {
+        let tables = [&config.tools, &config.policy_tools, &config.restricted_tools];
+        let names: BTreeSet<&String> = tables.into_iter().flat_map(|table| table.keys()).collect();
+        Self {
+            index: config.tool_index(),
+            names: names.into_iter().cloned().collect(),
+            sources: config.sources.clone(),
+        }
+    }
+}
 
 impl OperatorSettings for Configured {
-    fn of(&self, tool: &ToolId) -> Option<ToolSettings> {
-        let set = self.0.settings_for(tool);
-        (set != toolpost_config::ToolSettings::default()).then_some(ToolSettings {
-            enabled: Some(set.enabled),
+    fn of(&self, tool: &ToolId, source: &str) -> Option<ToolSettings> {
+        let set = self.index.of(tool, source);
+        Some(ToolSettings {
+            enabled: set.enabled,
+            hidden: set.hidden.unwrap_or_default(),
+            name: set.name,
             deferred: set.deferred,
             timeout: set.timeout,
+            ceiling: set.ceiling,
             class: set.class,
+            idempotent: set.idempotent,
             max_inline_chars: set.max_inline_chars,
+            argument_bytes: set.argument_bytes,
             approval_required: set.approval_required,
             requires: set.requires,
-            ..ToolSettings::default()
+            concurrency: set.concurrency,
+            exclusive: set.exclusive,
+            retries: set.retries,
+            interrupt: set.interrupt,
+            sensitive: set.sensitive,
+            sandbox: set.sandbox,
+            defaults: set.defaults,
+            arguments: set.arguments,
         })
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.tools.keys().cloned().collect()
+        self.names.clone()
+    }
+
+    fn source(&self, name: &str) -> SourceSettings {
+        let Some(set) = self.sources.get(name) else { return SourceSettings::default() };
+        SourceSettings {
+            trust: set.trust.map(|trust| match trust {
+                toolpost_config::SourceTrust::None => SourceTrust::None,
+                toolpost_config::SourceTrust::Claims => SourceTrust::Claims,
+                toolpost_config::SourceTrust::Full => SourceTrust::Full,
+            }),
+            hidden: set.hidden.unwrap_or_default(),
+            concurrency: set.concurrency,
+        }
+    }
+
+    fn source_names(&self) -> Vec<String> {
+        self.sources.keys().cloned().collect()
     }
 }

@@ -200,6 +200,11 @@ impl DataDir {
         self.root.join("rules.json")
     }
 
+    /// What configuration files last said.
+    pub(crate) fn last_good_path(&self) -> PathBuf {
+        self.root.join("last-good.json")
+    }
+
     /// Where to bind, reach and remove the host's socket, `socket` in the directory.
     ///
     /// Where its name is too long for an address, the path goes through this value's own handle on the

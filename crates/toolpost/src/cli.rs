@@ -54,14 +54,17 @@ pub(crate) struct PlaceArgs {
     /// `$XDG_STATE_HOME/toolpost`
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// A configuration file that is trusted; without it, `toolpost.yaml` of the workspace is read
+    /// A configuration file that is trusted and counts before the workspace's and the user's own
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// The policy, which counts before everything else; by default `/etc/toolpost/policy.yaml`, where there is one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
 }
 
 impl PlaceArgs {
     pub(crate) fn is_given(&self) -> bool {
-        self.workspace.is_some() || self.data_dir.is_some() || self.config.is_some()
+        self.workspace.is_some() || self.data_dir.is_some() || self.config.is_some() || self.policy.is_some()
     }
 }
 
@@ -71,14 +74,15 @@ pub(crate) struct PolicyArgs {
     /// What happens where no rule speaks: plan, default, edits, sandboxed, never-ask, bypass
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
-    /// Allow a tool, or calls of a class with `class:write`; may be repeated
-    #[arg(long, value_name = "TOOL")]
+    /// Allow calls: a tool, `shell(cargo test *)`, `fs.write(src/**)`, `net(https://example.com/*)`, `class:write`; may
+    /// be repeated
+    #[arg(long, value_name = "CALLS")]
     pub(crate) allow: Vec<String>,
-    /// Ask about a tool or class; may be repeated
-    #[arg(long, value_name = "TOOL")]
+    /// Ask about calls; may be repeated
+    #[arg(long, value_name = "CALLS")]
     pub(crate) ask: Vec<String>,
-    /// Deny a tool or class; may be repeated
-    #[arg(long, value_name = "TOOL")]
+    /// Deny calls; may be repeated
+    #[arg(long, value_name = "CALLS")]
     pub(crate) deny: Vec<String>,
     #[command(flatten)]
     pub(crate) confines: ConfineArgs,

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the one module that reads the environment and files")]
 
 mod children;
+mod configuration;
 mod credentials;
 mod editor;
 mod terminal;
@@ -18,6 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::exit::UsageError;
 
 pub(crate) use children::child_variables;
+pub(crate) use configuration::{check_user_file, home, policy_file, user_file};
 pub(crate) use credentials::credentials;
 pub(crate) use editor::edit;
 pub(crate) use terminal::{Tty, Typed};

@@ -61,7 +61,7 @@ pub(crate) async fn reach(
         }
         return Ok(Reached::Running(client));
     }
-    settings.notices.iter().for_each(terminal::warn);
+    settings.warnings().for_each(terminal::warn);
     let (config, native) = match purpose {
         Purpose::Call | Purpose::CallUnasked => (settings.config.clone(), settings.handover()?),
         Purpose::Look => settings.to_look_at(),
@@ -74,6 +74,9 @@ pub(crate) async fn reach(
     match open_host(&config, HostParts { native, asked, ..HostParts::default() }).await {
         Ok(opened) => {
             opened.host.notices().iter().for_each(terminal::warn);
+            if opened.data_dir.is_some() {
+                settings.keep_last_good();
+            }
             let session = opened.host.default_session(&Principal::operator("local"));
             Ok(Reached::Own { opened, session, tty })
         }

@@ -1,6 +1,10 @@
-//! `rules`: from lines and tables to [`Rule`]s.
+//! `rules`: from lines and tables to [`Rule`]s. What their patterns mean is the policy's to know, so it is the policy
+//! that complains of them; see [`Parsed::rule_errors`](crate::Parsed::rule_errors).
 
-use toolpost_model::{Behavior, EffectClass, Rule, RuleError, RuleOrigin, Selector};
+use std::collections::BTreeSet;
+
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+use toolpost_model::{Behavior, EffectClass, Rule, RuleError, RuleOrigin};
 
 use crate::{
     Located, RuleEntry, RuleTable,
@@ -10,19 +14,23 @@ use crate::{
     snippet::shown,
 };
 
+use super::tokens::is_name;
+
 pub(super) fn check(
     entries: &[Located<RuleEntry>],
     source: Source<'_>,
     complaints: &mut Vec<Complaint>,
 ) -> Vec<Located<Rule>> {
     let mut rules = Vec::with_capacity(entries.len());
+    let mut ids = BTreeSet::new();
     for entry in entries {
         let place = source.place(entry.at);
         let rule = match &entry.value {
-            RuleEntry::Line(line) => {
-                from_line(line, place).map_err(|error| line_complaint(entry.at, line, &error))
+            RuleEntry::Line(line) => from_line(line, entry.at, place),
+            RuleEntry::Table(table) => {
+                complaints.extend(table.id.as_ref().and_then(|id| id_complaint(id, &mut ids)));
+                from_table(table, place)
             }
-            RuleEntry::Table(table) => from_table(table, place, entry.at),
         };
         match rule {
             Ok(value) => rules.push(Located { value, at: entry.at }),
@@ -33,33 +41,51 @@ pub(super) fn check(
 }
 
 /// The layer gives the rule its origin; until then it has the one that fits most files.
-fn from_line(line: &str, place: String) -> Result<Rule, RuleError> {
-    Rule::parse(line, RuleOrigin::Cli, place)
+fn from_line(line: &str, at: Position, place: String) -> Result<Rule, Complaint> {
+    Rule::parse(line, RuleOrigin::Cli, place).map_err(|error| line_complaint(at, line, &error))
 }
 
-fn from_table(table: &RuleTable, place: String, at: Position) -> Result<Rule, Complaint> {
-    let selector = match (&table.tool, &table.class) {
-        (Some(tool), None) => tool_selector(tool)?,
-        (None, Some(class)) => Selector::Class(class.value),
-        (Some(_), Some(_)) => {
-            return Err(Complaint::new(at, "the rule names a tool and a class; it can only have one"));
-        }
-        (None, None) => {
-            return Err(Complaint::new(at, "the rule names neither a `tool` nor a `class`"));
-        }
-    };
-    let reason = table.reason.clone().filter(|reason| !reason.trim().is_empty());
-    Ok(Rule { reason, ..Rule::new(table.effect, selector, RuleOrigin::Cli, place) })
-}
-
-fn tool_selector(tool: &Located<String>) -> Result<Selector, Complaint> {
-    if tool.value.starts_with("class:") {
-        let message = format!("`{}` is not a tool name", shown(&tool.value));
+fn from_table(table: &RuleTable, place: String) -> Result<Rule, Complaint> {
+    let rule = from_line(&table.rule.value, table.rule.at, place)?;
+    if let Some(principal) = &table.principal
+        && (principal.value.trim().is_empty() || principal.value.len() > 256)
+    {
+        let message = "`principal` is not the name of a caller".to_owned();
         return Err(
-            Complaint::new(tool.at, message).hint(Some("write the class under the key `class`".to_owned()))
+            Complaint::new(principal.at, message).hint(Some("leave it out to mean everybody".to_owned()))
         );
     }
-    tool.value.parse().map_err(|error: RuleError| Complaint::new(tool.at, error_message(&error)))
+    Ok(Rule {
+        id: table.id.as_ref().map(|id| id.value.clone()),
+        reason: table.reason.clone().filter(|reason| !reason.trim().is_empty()),
+        principal: table.principal.as_ref().map(|principal| principal.value.clone()),
+        expires: table.expires.as_ref().map(end_of).transpose()?,
+        remember: table.remember.map(|remember| remember.value).unwrap_or_default(),
+        tests: table.tests.as_ref().map(|tests| tests.value.clone()).unwrap_or_default(),
+        ..rule
+    })
+}
+
+/// A day counts whole, so the rule ends when the next one begins.
+fn end_of(written: &Located<String>) -> Result<Timestamp, Complaint> {
+    let text = written.value.as_str();
+    let day = || text.parse::<Date>().ok()?.tomorrow().ok()?.to_zoned(TimeZone::UTC).ok();
+    let end = text.parse().ok().or_else(|| day().map(|start| start.timestamp()));
+    end.ok_or_else(|| {
+        let message = format!("`{}` is not a day or a time", shown(text));
+        let hint = "write a day such as 2026-12-31, or a time such as 2026-12-31T18:00:00Z";
+        Complaint::new(written.at, message).hint(Some(hint.to_owned()))
+    })
+}
+
+fn id_complaint<'a>(id: &'a Located<String>, known: &mut BTreeSet<&'a str>) -> Option<Complaint> {
+    let quoted = shown(&id.value);
+    if !is_name(&id.value) {
+        let hint = "use up to 64 letters, digits, `_`, `-` and `.`".to_owned();
+        return Some(Complaint::new(id.at, format!("`{quoted}` is not a name for a rule")).hint(Some(hint)));
+    }
+    let is_new = known.insert(&id.value);
+    (!is_new).then(|| Complaint::new(id.at, format!("there are two rules named `{quoted}`")))
 }
 
 fn line_complaint(at: Position, line: &str, error: &RuleError) -> Complaint {
@@ -75,7 +101,7 @@ fn line_complaint(at: Position, line: &str, error: &RuleError) -> Complaint {
 }
 
 /// The vocabulary's own words, with the quoted text made fit to be shown.
-fn error_message(error: &RuleError) -> String {
+pub(super) fn error_message(error: &RuleError) -> String {
     match error {
         RuleError::Form(text) => RuleError::Form(shown(text)),
         RuleError::Class(text) => RuleError::Class(shown(text)),

@@ -32,7 +32,7 @@ impl Merge<'_> {
         }
         match self.layer.standing {
             Standing::Trusted => granted.push(new.value),
-            Standing::Untrusted => self.ignored(key, new.at, &format!("{key}: {shown}")),
+            Standing::Untrusted | Standing::LastGood => self.ignored(key, new.at, &format!("{key}: {shown}")),
         }
     }
 
@@ -73,6 +73,7 @@ impl Merge<'_> {
         self.put("sandbox.tmp", &mut sandbox.tmp, file.tmp, lower);
         self.put("sandbox.file_size", &mut sandbox.file_size, file.file_size, lower);
         self.put("sandbox.open_files", &mut sandbox.open_files, file.open_files, lower);
+        self.put("sandbox.lifetime", &mut sandbox.lifetime, file.lifetime, lower);
     }
 
     fn network(&mut self, network: &mut NetworkConfig, file: &NetworkSection, private: &[Located<String>]) {
@@ -84,7 +85,7 @@ impl Merge<'_> {
 
     fn credentials(&mut self, known: &mut Vec<CredentialConfig>, written: &[Located<CredentialConfig>]) {
         for Located { value: credential, at } in written {
-            if self.layer.standing == Standing::Untrusted {
+            if self.layer.standing != Standing::Trusted {
                 let what = format!("network.credentials: {}", credential.name);
                 self.ignored("network.credentials", *at, &what);
                 continue;
@@ -118,7 +119,7 @@ impl Merge<'_> {
                     commands.retain(|earlier| earlier.name != command.name);
                     commands.push(command.clone());
                 }
-                Standing::Untrusted => {
+                Standing::Untrusted | Standing::LastGood => {
                     self.ignored("commands", *at, &format!("commands: {}", shown(&command.name)));
                 }
             }

@@ -144,7 +144,12 @@ fn unknown_key(key: &str, known: &[&str]) -> Words {
     }
     let message = format!("unknown key `{}`", shown(key));
     // `- ask class: write` is a table to YAML, because of the space.
-    if known.contains(&"effect") && key.contains(' ') {
+    let in_rule = known.contains(&"expires");
+    if in_rule && matches!(key, "effect" | "tool" | "class" | "match") {
+        return Words::of(message)
+            .hint("write effect and tool in one line: `rule: \"ask shell(git push *)\"`");
+    }
+    if in_rule && key.contains(' ') {
         return Words::of(message).hint("a rule of one line has no space after its colon: `ask class:write`");
     }
     Words { message, hint: suggestion(key, known, "the keys here are") }

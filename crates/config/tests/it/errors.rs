@@ -36,7 +36,8 @@ fn unknown_keys_at_every_level() {
     ");
     check("http: { lisen: x }", "1:9", "unknown key `lisen`", Some("did you mean `listen`?"));
     check("tools: { x: { timout: 3s } }", "1:15", "unknown key `timout`", Some("did you mean `timeout`?"));
-    check("rules: [{ efect: deny }]", "1:11", "unknown key `efect`", Some("did you mean `effect`?"));
+    check("rules: [{ resaon: x }]", "1:11", "unknown key `resaon`", Some("did you mean `reason`?"));
+    check("sources: { x: { truts: none } }", "1:17", "unknown key `truts`", Some("did you mean `trust`?"));
     check("tokens: [{ nmae: ci }]", "1:12", "unknown key `nmae`", Some("did you mean `name`?"));
     check("discovery: { shown: true }", "1:14", "unknown key `shown`", Some("did you mean `require_shown`?"));
     check("discovery: { x: true }", "1:14", "unknown key `x`", Some("the keys here are: require_shown"));
@@ -44,7 +45,7 @@ fn unknown_keys_at_every_level() {
 
 #[test]
 fn words_that_are_nearly_right() {
-    let modes = "is not one of default, plan, edits, bypass";
+    let modes = "is not one of default, plan, edits, sandboxed, never-ask, bypass";
     check("mode: pln", "1:7", &format!("`pln` {modes}"), Some("did you mean `plan`?"));
     check("mode: yolo", "1:7", &format!("`yolo` {modes}"), None);
     let classes = "is not one of read, write, network, execute, unknown";
@@ -56,8 +57,12 @@ fn words_that_are_nearly_right() {
     );
     let role = "`operater` is not one of agent, operator";
     check("tokens: [{ name: x, role: operater }]", "1:27", role, Some("did you mean `operator`?"));
-    let effect = "`dney` is not one of allow, ask, deny";
-    check("rules: [{ effect: dney, tool: x }]", "1:19", effect, Some("did you mean `deny`?"));
+    let remember = "`nevr` is not one of offer, never";
+    check("rules: [{ rule: ask x, remember: nevr }]", "1:34", remember, Some("did you mean `never`?"));
+    let trust = "`ful` is not one of none, claims, full";
+    check("sources: { x: { trust: ful } }", "1:24", trust, Some("did you mean `full`?"));
+    let kinds = "`path` is not one of command, directory, read_path, write_path, url, method";
+    check("tools: { x: { arguments: { /a: path } } }", "1:28", kinds, Some("did you mean `read_path`?"));
 }
 
 #[test]
@@ -76,7 +81,7 @@ fn wrong_kinds_of_value() {
     check("limits: { queue: [1] }", "1:18", "expected a single value, not a list or a table", None);
     check("tools: { x: { enabled: yes } }", "1:24", "expected true or false", None);
     check("mode: [plan]", "1:7", "expected a single word", None);
-    check("rules: [{ tool: x }]", "1:11", "the key `effect` is missing", None);
+    check("rules: [{ reason: x }]", "1:11", "the key `rule` is missing", None);
 }
 
 #[test]
@@ -96,7 +101,7 @@ fn what_is_not_a_mapping() {
 #[test]
 fn what_is_not_the_yaml_that_is_read() {
     assert_snapshot!(error_of("rules:\n  - allow [x\nmode: plan\n"), @"
-    `[x` is not a tool name; names hold letters, digits and `_-./:`, with `*` only at the end
+    `[x` is not a condition; write `/pointer = value` with =, !=, <, <=, > or >=, or a pointer alone
      --> toolpost.yaml:2:5
       |
     2 |   - allow [x
@@ -124,7 +129,7 @@ fn what_is_not_the_yaml_that_is_read() {
 #[test]
 fn rules() {
     assert_snapshot!(error_of("rules:\n  - allow read_file\n  - alow write_file\n"), @"
-    `alow write_file` is not a rule; write `allow|ask|deny` and then a tool or `class:NAME`
+    `alow write_file` is not a rule; write `allow|ask|deny` and then a tool, `tool(matcher)`, `fs.read(path)`, `fs.write(path)`, `net(url)` or `class:NAME`
      --> toolpost.yaml:3:5
       |
     3 |   - alow write_file
@@ -145,18 +150,81 @@ fn rules() {
         "`wirte` is not a class; the classes are read, write, network, execute, unknown",
         Some("did you mean `write`?"),
     );
-    check("rules: [{ effect: ask }]", "1:9", "the rule names neither a `tool` nor a `class`", None);
+    let line = "write effect and tool in one line: `rule: \"ask shell(git push *)\"`";
+    check("rules: [{ effect: ask, tool: x }]", "1:11", "unknown key `effect`", Some(line));
+    check("rules: ['deny shell(rm']", "1:9", "`shell(rm` has a matcher that is empty or not closed", None);
+    check("rules: [{ id: x, rule: permit y }]", "1:24", &format!("`permit y` {FORM}"), None);
+    check("rules: [{ rule: 'ask x', id: 'a b' }]", "1:30", "`a b` is not a name for a rule", Some(NAMES));
+    let twice = "rules:\n  - { rule: ask x, id: a }\n  - { rule: ask y, id: a }\n";
+    check(twice, "3:24", "there are two rules named `a`", None);
     check(
-        "rules: [{ effect: ask, tool: x, class: read }]",
-        "1:9",
-        "the rule names a tool and a class; it can only have one",
-        None,
+        "rules: [{ rule: ask x, expires: soon }]",
+        "1:33",
+        "`soon` is not a day or a time",
+        Some("write a day such as 2026-12-31, or a time such as 2026-12-31T18:00:00Z"),
     );
     check(
-        "rules: [{ effect: ask, tool: 'class:read' }]",
-        "1:30",
-        "`class:read` is not a tool name",
-        Some("write the class under the key `class`"),
+        "rules: [{ rule: ask x, principal: '' }]",
+        "1:35",
+        "`principal` is not the name of a caller",
+        Some("leave it out to mean everybody"),
+    );
+    check(
+        "rules: [{ rule: ask x, tests: { mach: [] } }]",
+        "1:33",
+        "unknown key `mach`",
+        Some("did you mean `match`?"),
+    );
+}
+
+const FORM: &str = "is not a rule; write `allow|ask|deny` and then a tool, `tool(matcher)`, `fs.read(path)`, \
+                    `fs.write(path)`, `net(url)` or `class:NAME`";
+const NAMES: &str = "use up to 64 letters, digits, `_`, `-` and `.`";
+
+#[test]
+fn what_somebody_else_finds_wrong_with_a_rule_is_shown_at_its_line() {
+    let parsed = ConfigFile::parse("mode: plan\nrules:\n  - deny fs.read([)\n  - ask x\n", "t.yaml").unwrap();
+    let place = parsed.rules().next().unwrap().place.clone();
+    let errors = parsed.rule_errors([(place.as_str(), "`[` is not a pattern".to_owned())]).unwrap();
+    assert_snapshot!(errors, @"
+    `[` is not a pattern
+     --> t.yaml:3:5
+      |
+    3 |   - deny fs.read([)
+      |     ^
+    ");
+    assert!(parsed.rule_errors([]).is_none());
+}
+
+#[test]
+fn settings_of_tools_and_sources() {
+    let pointer = Some("begin with a slash, such as `/path` or `/login/pin`");
+    check("tools: { x: { sensitive: [pin] } }", "1:27", "`pin` is not a JSON pointer", pointer);
+    check("tools: { x: { sensitive: ['/a~2'] } }", "1:27", "`/a~2` is not a JSON pointer", pointer);
+    check("tools: { x: { arguments: { path: url } } }", "1:34", "`path` is not a JSON pointer", pointer);
+    let empty = "the argument means nothing: the list is empty";
+    check("tools: { x: { arguments: { /a: [] } } }", "1:32", empty, None);
+    let kind = "expected a word such as `read_path`, or a list of them, found a number";
+    check("tools: { x: { arguments: { /a: 1 } } }", "1:28", kind, None);
+    let name = "`a b` is not a name for a tool";
+    check("tools: { x: { name: a b } }", "1:21", name, Some("use up to 64 letters, digits, `_` and `-`"));
+    let several = "`tools.x*.name` would give one name to several tools";
+    check("tools: { 'x*': { name: y } }", "1:24", several, Some("name one tool"));
+    let longer = "`tools.x.timeout` is 5m, longer than its `ceiling`, which is 1m";
+    check("tools: { x: { timeout: 5m, ceiling: 1m } }", "1:24", longer, None);
+    check(
+        "tools: { x: { retries: 11 } }",
+        "1:24",
+        "`tools.x.retries` is 11; it must be between 0 and 10",
+        None,
+    );
+    let no_name = "`a b` is not the name or id of a tool, nor a pattern of them";
+    check("tools: { a b: { enabled: true } }", "1:15", no_name, None);
+    check(
+        "sources: { x: { profile: mcp-gti } }",
+        "1:26",
+        "there is no profile `mcp-gti`",
+        Some("did you mean `mcp-git`?"),
     );
 }
 
@@ -252,14 +320,14 @@ discovery:
 #[test]
 fn everything_wrong_is_told_at_once() {
     assert_snapshot!(error_of(MANY_SLIPS), @r#"
-    `pln` is not one of default, plan, edits, bypass
+    `pln` is not one of default, plan, edits, sandboxed, never-ask, bypass
      --> toolpost.yaml:1:7
       |
     1 | mode: pln
       |       ^
     hint: did you mean `plan`?
 
-    `permit x` is not a rule; write `allow|ask|deny` and then a tool or `class:NAME`
+    `permit x` is not a rule; write `allow|ask|deny` and then a tool, `tool(matcher)`, `fs.read(path)`, `fs.write(path)`, `net(url)` or `class:NAME`
      --> toolpost.yaml:4:5
       |
     4 |   - permit x
@@ -310,13 +378,6 @@ fn everything_wrong_is_told_at_once() {
     13 |   allowed_origins: ["*"]
        |                     ^
     hint: write scheme and host without a path, such as `https://app.example.org`
-
-    `files.*` is not the name or id of a tool
-      --> toolpost.yaml:15:14
-       |
-    15 |   "files.*": { timeout: 0s }
-       |              ^
-    hint: patterns work in `rules`; settings name one tool
 
     `tools.files.*.timeout` is 0ms; it must be between 1ms and 24h
       --> toolpost.yaml:15:25

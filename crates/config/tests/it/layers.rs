@@ -56,6 +56,11 @@ fn an_untrusted_mode_may_only_be_stricter() {
         ("default", "default", Word::Same),
         ("bypass", "edits", Word::Counts),
         ("plan", "default", Word::Ignored("mode")),
+        ("sandboxed", "edits", Word::Counts),
+        ("edits", "sandboxed", Word::Ignored("mode")),
+        ("default", "never-ask", Word::Counts),
+        // Plan asks where a rule says so.
+        ("never-ask", "plan", Word::Ignored("mode")),
     ] {
         check(&format!("mode: {host}"), &format!("mode: {project}"), expected);
     }
@@ -66,12 +71,14 @@ fn untrusted_rules_may_deny_and_ask() {
     check("", "rules: [deny x]", Word::Counts);
     check("", "rules: [ask x]", Word::Counts);
     check("", "rules: [allow x]", Word::Ignored("rules"));
-    check("", "rules: [{ effect: allow, class: read }]", Word::Ignored("rules"));
+    check("", "rules: [{ rule: allow class:read }]", Word::Ignored("rules"));
     // Under `plan` asking is looser than what holds without the rule.
     check("mode: plan", "rules: [ask x]", Word::Ignored("rules"));
     check("mode: plan", "rules: [ask class:write]", Word::Ignored("rules"));
     check("mode: plan", "rules: [ask class:read]", Word::Counts);
     check("mode: plan", "rules: [deny x]", Word::Counts);
+    // Where nobody is asked, a rule that asks denies.
+    check("mode: never-ask", "rules: [ask x]", Word::Counts);
     // Its own stricter mode does not take its rules away: both stay below what the host said.
     let (config, notices) = resolve(&[untrusted("mode: plan\nrules: [ask x]\n")]);
     assert_eq!((config.mode, config.rules.len(), notices.len()), (Mode::Plan, 1, 0));
@@ -121,6 +128,30 @@ fn untrusted_tool_settings_may_only_restrict() {
         ("", "approval_required: false", Word::Ignored("tools.x.approval_required")),
         ("approval_required: true", "approval_required: false", Word::Ignored("tools.x.approval_required")),
         ("", "requires: { roles: [operator] }", Word::Ignored("tools.x.requires")),
+        ("", "hidden: true", Word::Counts),
+        ("", "hidden: false", Word::Same),
+        ("hidden: true", "hidden: false", Word::Ignored("tools.x.hidden")),
+        ("", "name: y", Word::Ignored("tools.x.name")),
+        ("", "ceiling: 5m", Word::Counts),
+        ("", "ceiling: 10m", Word::Ignored("tools.x.ceiling")),
+        ("", "idempotent: false", Word::Counts),
+        ("", "idempotent: true", Word::Ignored("tools.x.idempotent")),
+        ("", "retries: 0", Word::Counts),
+        ("", "retries: 1", Word::Ignored("tools.x.retries")),
+        ("retries: 3", "retries: 2", Word::Counts),
+        ("", "concurrency: 1", Word::Counts),
+        ("", "concurrency: 64", Word::Ignored("tools.x.concurrency")),
+        ("", "exclusive: true", Word::Counts),
+        ("", "exclusive: false", Word::Ignored("tools.x.exclusive")),
+        ("", "interrupt: block", Word::Ignored("tools.x.interrupt")),
+        ("", "argument_bytes: 1KiB", Word::Counts),
+        ("", "argument_bytes: 5MiB", Word::Ignored("tools.x.argument_bytes")),
+        ("", "sandbox: read-only", Word::Counts),
+        ("", "sandbox: none", Word::Ignored("tools.x.sandbox")),
+        // An agent could hide what it did.
+        ("", "sensitive: [/command]", Word::Ignored("tools.x.sensitive")),
+        ("", "defaults: { force: true }", Word::Ignored("tools.x.defaults")),
+        ("", "arguments: { /command: read_path }", Word::Ignored("tools.x.arguments")),
     ] {
         check(
             &format!("tools: {{ x: {{ {host} }} }}"),
@@ -128,6 +159,126 @@ fn untrusted_tool_settings_may_only_restrict() {
             expected,
         );
     }
+}
+
+#[test]
+fn untrusted_source_settings_may_only_restrict() {
+    for (host, project, expected) in [
+        ("", "trust: none", Word::Counts),
+        ("", "trust: claims", Word::Ignored("sources.x.trust")),
+        ("", "trust: full", Word::Ignored("sources.x.trust")),
+        ("trust: full", "trust: claims", Word::Counts),
+        ("", "hidden: true", Word::Counts),
+        ("hidden: true", "hidden: false", Word::Ignored("sources.x.hidden")),
+        ("", "concurrency: 1", Word::Counts),
+        ("concurrency: 2", "concurrency: 3", Word::Ignored("sources.x.concurrency")),
+        ("", "profile: mcp-git", Word::Ignored("sources.x.profile")),
+    ] {
+        let section = |text: &str| format!("sources: {{ x: {{ {text} }} }}");
+        check(&section(host), &section(project), expected);
+    }
+}
+
+#[test]
+fn a_restriction_bounds_whatever_entry_is_the_more_exact() {
+    let host = trusted(
+        "tools: { a.b: { timeout: 20s, ceiling: 2m, enabled: true, sandbox: network }, c: { timeout: 20s } }",
+    );
+    let project = untrusted(
+        "tools: { '*': { timeout: 40s, approval_required: true, sandbox: read-only }, 'a*': { enabled: false } }",
+    );
+    let (config, _) = resolve(&[host, project]);
+    let of = |id: &str| config.settings_for(&id.parse().unwrap(), "");
+    let seconds = |time| Some(Duration::from_secs(time));
+    let (ab, xc) = (of("a.b"), of("x.c"));
+    assert_eq!((ab.enabled, ab.timeout, ab.ceiling), (Some(false), seconds(20), seconds(40)));
+    assert_eq!((ab.approval_required, ab.sandbox), (Some(true), Some(SandboxProfile::ReadOnly)));
+    // A bound is not a deadline: the tool's own may be shorter, and what the operator set stays.
+    assert_eq!((xc.timeout, xc.ceiling), (seconds(20), seconds(20)));
+    assert_eq!((of("x.y").timeout, of("x.y").ceiling), (None, seconds(40)));
+}
+
+fn layer_of(origin: RuleOrigin, text: &str) -> Layer {
+    Layer::new(ConfigFile::parse(text, origin.as_str()).unwrap(), Standing::Trusted, origin)
+}
+
+#[test]
+fn the_highest_standing_that_says_a_thing_wins() {
+    let user =
+        layer_of(RuleOrigin::User, "mode: bypass\nlimits: { queue: 1, sessions: 1 }\nrules: [allow a]\n");
+    let project = layer_of(RuleOrigin::Project, "mode: edits\nrules: [allow b]\n");
+    let flags = layer_of(RuleOrigin::Cli, "mode: default\nlimits: { queue: 2 }\n");
+    let policy = layer_of(RuleOrigin::Policy, "mode: plan\nlimits: { queue: 3 }\nrules: [deny c]\n");
+    let (config, notices) = resolve(&[policy, flags.clone(), project.clone(), user.clone()]);
+    assert_eq!((config.mode, config.limits.queue, config.limits.sessions), (Mode::Plan, 3, 1));
+    let mut rules: Vec<_> = config.rules.iter().map(|rule| (rule.origin, rule.to_string())).collect();
+    rules.sort();
+    assert_eq!(
+        rules,
+        [(RuleOrigin::Policy, "deny c"), (RuleOrigin::Project, "allow b"), (RuleOrigin::User, "allow a")]
+            .map(|(origin, rule)| (origin, rule.to_owned()))
+    );
+    assert!(notices.is_empty());
+    assert_eq!(resolve(&[flags, project.clone(), user.clone()]).0.mode, Mode::Default);
+    assert_eq!(resolve(&[project, user]).0.mode, Mode::Edits);
+}
+
+#[test]
+fn what_the_policy_sets_for_tools_no_other_file_passes_by_being_more_exact() {
+    let policy = layer_of(RuleOrigin::Policy, "tools: { 'mcp.*': { enabled: false, timeout: 10s } }");
+    let user = layer_of(
+        RuleOrigin::User,
+        "tools: { mcp.a.b: { enabled: true, deferred: true }, x: { enabled: true } }",
+    );
+    let (config, _) = resolve(&[user, policy]);
+    let found = config.settings_for(&"mcp.a.b".parse().unwrap(), "");
+    assert_eq!((found.enabled, found.deferred), (Some(false), Some(true)));
+    assert_eq!(config.settings_for(&"a.x".parse().unwrap(), "").enabled, Some(true));
+}
+
+#[test]
+fn a_forbidden_bypass_is_forbidden_to_everybody() {
+    for origin in [RuleOrigin::Policy, RuleOrigin::User] {
+        let forbids = layer_of(origin, "forbid_bypass: true");
+        let (config, notices) =
+            resolve(&[forbids, layer_of(RuleOrigin::Cli, "mode: bypass\nforbid_bypass: false")]);
+        assert_eq!(config.mode, Mode::Default);
+        assert!(notices[0].message.contains("forbidden"), "{}", notices[0]);
+    }
+    let (config, notices) =
+        resolve(&[layer_of(RuleOrigin::Policy, "forbid_bypass: true"), trusted("mode: edits")]);
+    assert_eq!((config.mode, notices.len()), (Mode::Edits, 0));
+    let (config, _) = resolve(&[untrusted("forbid_bypass: true"), trusted("mode: bypass")]);
+    assert_eq!(config.mode, Mode::Default, "anybody may forbid it");
+}
+
+#[test]
+fn only_a_file_given_by_name_says_where_to_work() {
+    for origin in [RuleOrigin::Policy, RuleOrigin::User, RuleOrigin::Project] {
+        let (config, notices) = resolve(&[layer_of(origin, "workspace: /w\ndata_dir: /d\n")]);
+        assert_eq!((config.workspace, config.data_dir), (None, None));
+        assert_eq!(
+            notices.iter().map(|notice| notice.key.as_str()).collect::<Vec<_>>(),
+            ["workspace", "data_dir"]
+        );
+        assert!(notices[0].message.contains("--config"), "{}", notices[0]);
+    }
+}
+
+#[test]
+fn of_a_file_that_can_no_longer_be_read_what_restricts_stays() {
+    let last = "mode: plan\nrules: [deny x, ask y, allow z]\ntools: { t: { enabled: false, timeout: 1h } }\n\
+                protect: { paths: [deploy] }\nlimits: { deadline_ceiling: 2h }\n";
+    let parsed = ConfigFile::parse(last, "user.yaml").unwrap();
+    let broken = Layer::last_good(parsed, RuleOrigin::User, "`user.yaml` cannot be read");
+    let (config, notices) = resolve(&[broken, trusted("mode: edits")]);
+    let rules: Vec<_> = config.rules.iter().map(|rule| (rule.origin, rule.to_string())).collect();
+    assert_eq!(rules, [(RuleOrigin::User, "deny x".to_owned()), (RuleOrigin::User, "ask y".to_owned())]);
+    assert_eq!((config.mode, config.protect.paths.len()), (Mode::Plan, 1));
+    assert_eq!(config.settings_for(&"a.t".parse().unwrap(), "").enabled, Some(false));
+    assert_eq!(config.limits.deadline_ceiling, Duration::from_secs(600));
+    assert_eq!(config.notes, ["`user.yaml` cannot be read"]);
+    assert!(notices.is_empty(), "its note says it all: {notices:?}");
 }
 
 #[test]

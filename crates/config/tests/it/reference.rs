@@ -29,7 +29,12 @@ fn the_schema_refuses_what_the_parser_refuses() {
         "mod: plan",
         "mode: pln",
         "rules: [alow x]",
-        "rules: [{ tool: x }]",
+        "rules: [{ reason: x }]",
+        "rules: [{ rule: ask x, remember: always }]",
+        "rules: [{ rule: ask x, tests: { matches: [] } }]",
+        "tools: { x: { arguments: { /a: path } } }",
+        "tools: { x: { name: a b } }",
+        "sources: { x: { trust: some } }",
         "limits: { queue: 0 }",
         "limits: { deadline: 30 }",
         "http: { body_limit: 4MB }",
@@ -49,6 +54,10 @@ fn the_schema_refuses_what_the_parser_refuses() {
         "commands: { x: { description: d, argv: ['a', '{p}'], parameters: { p: { type: text } } } }",
         "approvals: { timeout: 10 }",
         "approvals: { timout: 10m }",
+        "hooks: [{ name: x, event: before }]",
+        "hooks: [{ name: x, event: pre, command: [x] }]",
+        "hooks: [{ name: x, event: [], command: [x] }]",
+        "hooks: [{ name: x, event: before, command: [] }]",
         "a2e: { host_id: '' }",
         "a2e: { audit: { backup_count: 1001 } }",
         "a2e: { audit: { max_bytes: 4MB } }",
@@ -103,7 +112,7 @@ fn the_reference_names_everything_the_schema_does() {
     assert!(reference.contains("| `concurrency` | whole number | `64` | Calls that run at the same time. |"));
     assert!(reference.contains("| `deadline_ceiling` | duration | `10m` |"));
     assert!(reference.contains("| `rules` | list of rules | – |"));
-    assert!(reference.contains("| `effect` | effect | required |"));
+    assert!(reference.contains("| `rule` | text | required |"));
     let schema = config_schema();
     for (name, definition) in schema["$defs"].as_object().unwrap() {
         for key in definition["properties"].as_object().into_iter().flat_map(|keys| keys.keys()) {

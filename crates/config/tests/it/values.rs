@@ -11,9 +11,12 @@ use std::{
 use toolpost_config::{
     A2eConfig, ApprovalsConfig, AuditConfig, ByteSize, ChildVariables, CodeConfig, ConfigDuration,
     ConfigFile, Discovery, HostConfig, HttpConfig, Layer, Limits, Located, NetworkConfig, ProtectConfig,
-    SandboxConfig, Standing, TokenConfig, ToolSettings, config_example,
+    SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig, ToolSettings, config_example,
 };
-use toolpost_model::{Behavior, EffectClass, Mode, Requirements, Role, RuleOrigin, SandboxProfile, Selector};
+use toolpost_model::{
+    ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, Remember, Requirements, Role,
+    RuleOrigin, SandboxProfile, Selector,
+};
 
 fn resolved(text: &str) -> HostConfig {
     let parsed = ConfigFile::parse(text, "toolpost.yaml").unwrap();
@@ -74,7 +77,9 @@ fn defaults_are_the_documented_ones() {
     let seconds = Duration::from_secs;
     let expected = HostConfig {
         mode: Mode::Default,
+        forbid_bypass: false,
         rules: Vec::new(),
+        notes: Vec::new(),
         workspace: None,
         data_dir: None,
         roots: Vec::new(),
@@ -93,8 +98,12 @@ fn defaults_are_the_documented_ones() {
         network: NetworkConfig { private: Vec::new(), max_body: 5_242_880, credentials: Vec::new() },
         code: CodeConfig { tools: vec!["*".to_owned()], memory: 268_435_456, calls: 200, python3: true },
         commands: Vec::new(),
+        hooks: Vec::new(),
         environment: ChildVariables { home: None, variables: [].into() },
         tools: [].into(),
+        policy_tools: [].into(),
+        restricted_tools: [].into(),
+        sources: [].into(),
         http: HttpConfig {
             listen: "127.0.0.1:8765".parse().unwrap(),
             allowed_hosts: Vec::new(),
@@ -139,13 +148,24 @@ fn what_is_written_is_what_is_used() {
     let config = resolved(config_example());
     let rules: Vec<_> = config.rules.iter().map(|rule| (rule.to_string(), rule.place.as_str())).collect();
     let expected = [
-        ("allow read_file", "toolpost.yaml:5"),
-        ("ask class:write", "toolpost.yaml:6"),
-        ("deny github.*", "toolpost.yaml:7"),
-        ("deny class:execute", "toolpost.yaml:8"),
+        ("allow read_file", "toolpost.yaml:8"),
+        ("ask class:write", "toolpost.yaml:9"),
+        ("allow shell(cargo {build,test,check} *)", "toolpost.yaml:10"),
+        ("deny fs.read(**/.env*)", "toolpost.yaml:11"),
+        ("deny github.*", "toolpost.yaml:12"),
+        ("ask shell(git push --force *)", "toolpost.yaml:13"),
     ];
     assert_eq!(rules, expected.map(|(rule, place)| (rule.to_owned(), place)));
-    assert_eq!(config.rules[2].reason.as_deref(), Some("not this quarter"));
+    assert_eq!(config.rules[4].reason.as_deref(), Some("not this quarter"));
+    assert_eq!(
+        config.rules[4].expires,
+        Some("2027-01-01T00:00:00Z".parse().unwrap()),
+        "the day counts whole"
+    );
+    let table = &config.rules[5];
+    assert_eq!((table.id.as_deref(), table.principal.as_deref()), (Some("no-force-push"), Some("ci-*")));
+    assert_eq!((table.remember, table.tests.matching.len()), (Remember::Never, 2));
+    assert_eq!(table.tests.not_match, ["echo git push --force"]);
     assert!(config.rules.iter().all(|rule| rule.origin == RuleOrigin::Cli));
     assert_eq!(config.workspace.as_deref(), Some(Path::new("/etc/toolpost/./work")));
     assert_eq!(config.data_dir.as_deref(), Some(Path::new("/var/lib/toolpost")));
@@ -168,10 +188,45 @@ fn what_is_written_is_what_is_used() {
         }),
         ..ToolSettings::default()
     };
-    assert_eq!(config.settings_for(&"files.write_file".parse().unwrap()), write_file);
-    assert!(!config.settings_for(&"http.fetch".parse().unwrap()).enabled);
-    assert_eq!(config.settings_for(&"files.grep".parse().unwrap()).deferred, Some(true));
-    assert_eq!(config.settings_for(&"files.other".parse().unwrap()), ToolSettings::default());
+    let of = |id: &str| config.settings_for(&id.parse().unwrap(), "");
+    assert_eq!(of("files.write_file"), write_file);
+    assert_eq!(of("http.fetch").enabled, Some(false));
+    assert_eq!(of("files.grep").deferred, Some(true));
+    assert_eq!(of("files.other"), ToolSettings::default());
+    let crm = ToolSettings {
+        hidden: Some(true),
+        ceiling: Some(Duration::from_secs(300)),
+        idempotent: Some(false),
+        retries: Some(0),
+        concurrency: Some(2),
+        exclusive: Some(false),
+        interrupt: Some(Interrupt::Cancel),
+        argument_bytes: Some(65_536),
+        sandbox: Some(SandboxProfile::ReadOnly),
+        sensitive: vec!["/customer/mail".to_owned()],
+        ..ToolSettings::default()
+    };
+    assert_eq!(of("mcp.crm.drop"), crm);
+    let meaning = ArgumentMeaning::of;
+    let find = ToolSettings {
+        name: Some("find_customer".to_owned()),
+        defaults: [("region".to_owned(), "eu".into())].into_iter().collect(),
+        arguments: vec![meaning("export_to", ArgumentKind::WritePath), meaning("page", ArgumentKind::Url)],
+        ..crm
+    };
+    assert_eq!(of("mcp.crm.find_customer"), find, "what one entry leaves open, the wider one fills");
+    let expected = SourceConfig {
+        trust: Some(SourceTrust::Claims),
+        concurrency: Some(4),
+        hidden: Some(false),
+        profile: None,
+    };
+    assert_eq!(config.sources["crm"], expected);
+    let read = config.settings_for(&"fs.read_text_file".parse().unwrap(), "files-server");
+    assert_eq!(
+        (read.class, &read.arguments[..]),
+        (Some(EffectClass::Read), &[meaning("path", ArgumentKind::ReadPath)][..])
+    );
 }
 
 #[test]
@@ -204,20 +259,60 @@ fn each_a2e_key_reaches_its_own_setting() {
 }
 
 #[test]
-fn settings_by_name_and_by_id_apply_together() {
+fn of_several_entries_the_most_exact_one_that_says_a_thing_counts() {
     let config = resolved(
-        "tools:\n  grep: { enabled: false, timeout: 5s, approval_required: true }\n  \
-         files.grep: { timeout: 9s, deferred: true, approval_required: false, class: read }\n",
+        "tools:\n  files.grep: { timeout: 9s, approval_required: false }\n  \
+         grep: { timeout: 5s, deferred: true, class: read }\n  \
+         'files.gr*': { deferred: false, max_inline_chars: 7, defaults: { a: 1, b: 1 } }\n  \
+         'files.*': { max_inline_chars: 8, sensitive: [/x], defaults: { b: 2, c: 2 } }\n  \
+         '*': { enabled: false, sensitive: [/y] }\n",
     );
+    let found = config.settings_for(&"files.grep".parse().unwrap(), "");
     let expected = ToolSettings {
-        enabled: false,
+        enabled: Some(false),
         deferred: Some(true),
-        timeout: Some(Duration::from_secs(5)),
+        timeout: Some(Duration::from_secs(9)),
         class: Some(EffectClass::Read),
-        approval_required: Some(true),
+        max_inline_chars: Some(7),
+        approval_required: Some(false),
+        // What must not be written is never less than any entry says; what is filled in counts key by key.
+        sensitive: vec!["/x".to_owned(), "/y".to_owned()],
+        defaults: serde_json::json!({ "a": 1, "b": 1, "c": 2 }).as_object().unwrap().clone(),
         ..ToolSettings::default()
     };
-    assert_eq!(config.settings_for(&"files.grep".parse().unwrap()), expected);
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_profile_counts_for_its_source_only_and_after_everything_else() {
+    let config = resolved(
+        "sources: { fs: { profile: mcp-filesystem }, hub: { profile: mcp-github } }\ntools: { 'x.write*': { class: unknown } }\n",
+    );
+    let class = |id: &str, source: &str| config.settings_for(&id.parse().unwrap(), source).class;
+    assert_eq!(class("x.read_text_file", "fs"), Some(EffectClass::Read));
+    assert_eq!(class("x.read_text_file", "other"), None);
+    assert_eq!(class("x.write_file", "fs"), Some(EffectClass::Unknown));
+    let of = |id: &str| config.settings_for(&id.parse().unwrap(), "hub");
+    assert_eq!((of("h.get_issue").idempotent, of("h.create_issue").idempotent), (Some(true), None));
+    assert_eq!(of("h.delete_file").approval_required, Some(true));
+    let edit = config.settings_for(&"x.edit_file".parse().unwrap(), "fs").arguments;
+    assert_eq!(
+        edit.iter().map(|meaning| meaning.kind).collect::<Vec<_>>(),
+        [ArgumentKind::ReadPath, ArgumentKind::WritePath]
+    );
+}
+
+#[test]
+fn rules_expire_at_a_time_or_after_a_day() {
+    for (written, expected) in [
+        ("2026-12-31", "2027-01-01T00:00:00Z"),
+        ("2028-02-28", "2028-02-29T00:00:00Z"),
+        ("2026-12-31T18:00:00Z", "2026-12-31T18:00:00Z"),
+        ("2026-12-31T18:00:00+02:00", "2026-12-31T16:00:00Z"),
+    ] {
+        let config = resolved(&format!("rules: [{{ rule: deny x, expires: '{written}' }}]"));
+        assert_eq!(config.rules[0].expires, Some(expected.parse().unwrap()), "{written}");
+    }
 }
 
 #[test]

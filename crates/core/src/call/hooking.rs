@@ -11,7 +11,9 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use toolpost_model::{Arguments, EventBody, InvocationId, LogLevel, ObservableInput, ToolResult};
+use toolpost_model::{
+    Arguments, EventBody, HookEvent, HookRun, InvocationId, LogLevel, ObservableInput, ToolResult,
+};
 
 pub(super) use after::post_hooks;
 pub(super) use before::pre_hooks;
@@ -21,7 +23,7 @@ use crate::{
     catalog::Entry,
     flow::{
         execution::panic_text,
-        hooks::{Hook, HookCall, HookError, HookEvent, HookOutput, HookRun},
+        hooks::{Hook, HookCall, HookError, HookOutput},
         invocation::{Call, micros},
     },
     host::Inner,
@@ -135,7 +137,7 @@ fn note_failure(call: &Call, run: &mut HookRun, error: &HookError) {
 
 /// What may come with any output: a line for whoever watches, and words for the model.
 fn take_words(call: &mut Call, run: &mut HookRun, output: &HookOutput) {
-    use crate::flow::hooks::HookDeed::{AddedContext, LeftMessage};
+    use toolpost_model::HookDeed::{AddedContext, LeftMessage};
     if let Some(message) = &output.message {
         let message = told(call, message, TEXT_CHARS);
         let line = format!("{}: {message}", run.name);

@@ -14,8 +14,8 @@ use std::{
 
 use toolpost_model::{
     Access, BoxFuture, CallPort, CallReport, CallableTool, Effects, ErrorClass, EventBody, InvocationId,
-    ModelInput, NestedCall, Principal, ResourceKey, ResourceUse, SessionId, ToolFailure, ToolId, ToolResult,
-    Visibility,
+    ModelInput, NestedCall, Principal, ResourceKey, ResourceUse, SandboxProfile, SessionId, ToolFailure,
+    ToolId, ToolResult, Visibility,
 };
 
 use super::Way;
@@ -46,6 +46,7 @@ pub(super) struct Port {
     engine: Arc<dyn PolicyEngine>,
     /// The resources that the call was decided on.
     decided: Vec<ResourceUse>,
+    profile: Option<SandboxProfile>,
     /// What its nested calls are told of it.
     as_parent: Parent,
     under_way: AtomicUsize,
@@ -68,6 +69,7 @@ impl Port {
             cautioned: effects.caution.is_some(),
             engine: host.engine(&call.session),
             decided: effects.uses.clone(),
+            profile: call.resolved.as_ref().and_then(|resolved| resolved.entry.settings.sandbox),
             as_parent: Parent { id: call.live.id, line, deadline, held },
             under_way: AtomicUsize::new(0),
         }
@@ -173,12 +175,8 @@ impl CallPort for Port {
         self.cautioned
     }
 
-    fn has_path_rules(&self) -> bool {
-        self.engine.has_path_rules(self.session.principal())
-    }
-
-    fn may_use(&self, path: &Path, access: Access) -> bool {
-        self.engine.may_use(path, access, self.session.principal(), crate::port::now())
+    fn profile(&self) -> Option<SandboxProfile> {
+        self.profile
     }
 
     fn callable(&self) -> Vec<CallableTool> {
@@ -224,7 +222,7 @@ impl CallPort for Port {
     }
 
     fn has_path_rules(&self) -> bool {
-        self.host.policy.has_path_rules(self.session.principal())
+        self.engine.has_path_rules(self.session.principal())
     }
 
     fn may_use(&self, path: &Path, access: Access) -> bool {
@@ -232,10 +230,10 @@ impl CallPort for Port {
         let key = path.to_str().map(ResourceKey::path);
         let decided = |one: &ResourceUse| one.access == access && key.as_ref() == Some(&one.key);
         self.decided.iter().any(decided)
-            || self.host.policy.may_use(path, access, self.session.principal(), crate::port::now())
+            || self.engine.may_use(path, access, self.session.principal(), crate::port::now())
     }
 
     fn kept_places(&self) -> Vec<PathBuf> {
-        self.host.policy.kept_places(self.session.principal())
+        self.engine.kept_places(self.session.principal())
     }
 }

@@ -4,8 +4,8 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use tokio::time::Instant;
 use toolpost_model::{
-    ApprovalStatus, Arguments, Behavior, CallHash, CallInput, Decision, DecisionReason, Effects, EventBody,
-    InvocationId, Outcome, PermissionInput, Principal, PrincipalName, ReasonType, Stage,
+    ApprovalStatus, Arguments, Behavior, CallHash, CallInput, Decision, DecisionReason, EffectOrigin,
+    Effects, EventBody, InvocationId, Outcome, PermissionInput, Principal, PrincipalName, ReasonType, Stage,
 };
 
 use super::{
@@ -40,12 +40,23 @@ pub(super) fn effects(call: &Call) -> Option<Effects> {
 pub(crate) fn effects_of(resolved: &Resolved, input: &CallInput) -> Effects {
     let interface = &resolved.entry.declaration().interface;
     let declared = Effects::of(interface.safety.class.worst());
-    let mut effects = resolved.source.effects(resolved.entry.id(), input).unwrap_or_else(|| declared.clone());
-    if resolved.entry.origin == toolpost_model::EffectOrigin::Operator {
-        effects = Effects { uses: effects.uses, caution: effects.caution, ..declared };
+    let (entry, set) = (&resolved.entry, &resolved.entry.settings);
+    let stated = entry.stated_by.and_then(|_| resolved.source.effects(entry.id(), input));
+    let mut effects = stated.unwrap_or_else(|| declared.clone());
+    if entry.origin == EffectOrigin::Operator {
+        let Effects { uses, caution, confined, .. } = effects;
+        // That a process is confined is a fact only where this host's own code says it.
+        let confined = confined.filter(|_| entry.stated_by == Some(EffectOrigin::HostCode));
+        effects = Effects { uses, caution, confined, ..declared };
     }
     effects.idempotent |= interface.execution.idempotent;
-    effects.as_stated_by(resolved.entry.origin)
+    let mut effects = effects.as_stated_by(entry.origin);
+    // The operator's own word counts whoever offers the tool.
+    effects.idempotent = set.idempotent.unwrap_or(effects.idempotent);
+    if let (Some(confined), Some(set)) = (effects.confined, set.sandbox) {
+        effects.confined = Some(confined.stricter(set));
+    }
+    effects
 }
 
 /// What a person would approve.

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use toolpost_model::{
-    CallInput, EffectClass, Effects, HiddenReason, Lifecycle, ModelInput, ObservableInput, Stage, Visibility,
+    Arguments, CallInput, EffectClass, Effects, HiddenReason, Lifecycle, ModelInput, ObservableInput, Stage,
+    Visibility,
 };
 
 use super::{Step, Way, lost_its_way, waiting::patiently};
 use crate::{
+    catalog::Entry,
     flow::{
+        hooks::InputMutation,
         invocation::{Acknowledged, Call, OnRecord, Resolved},
         permission::Facts,
         result::{self, Ending},
@@ -74,18 +77,54 @@ fn denied_outright(host: &Inner, call: &mut Call) -> Ending {
 
 /// Reads the arguments. The model's input stays as it came.
 pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
-    if let ModelInput::Text(text) = &call.inputs.model
-        && text.len() > host.limits.argument_bytes
-    {
-        return Step::End(result::arguments_too_large(text.len(), host.limits.argument_bytes));
+    let Some(entry) = call.resolved.as_ref().map(|resolved| Arc::clone(&resolved.entry)) else {
+        return lost_its_way();
+    };
+    let own_limit = entry.settings.argument_bytes;
+    let size = match &call.inputs.model {
+        ModelInput::Text(text) => text.len(),
+        // A value came from this process, so its size is only counted where somebody cares for this very tool.
+        ModelInput::Value(_) if own_limit.is_some() => call.inputs.model.compact().len(),
+        ModelInput::Value(_) => 0,
+    };
+    if size > own_limit.unwrap_or(host.limits.argument_bytes) {
+        return Step::End(match own_limit {
+            Some(limit) => result::arguments_too_large(
+                size,
+                limit,
+                &format!("tools.{}.argument_bytes", entry.id().name()),
+            ),
+            None => result::arguments_too_large(size, host.limits.argument_bytes, "limits.argument_bytes"),
+        });
     }
     match call.inputs.model.parse() {
         Ok(arguments) => {
-            call.inputs.call = Some(CallInput::new(arguments));
+            call.inputs.call = Some(CallInput::new(filled(&entry, arguments, &mut call.inputs.mutations)));
             Step::Next(Stage::Validate)
         }
         Err(error) => Step::End(result::unreadable(error.to_string())),
     }
+}
+
+/// Adds what the operator wants filled in where the call leaves it out.
+fn filled(entry: &Entry, arguments: Arguments, mutations: &mut Vec<InputMutation>) -> Arguments {
+    let given = arguments.value().as_object();
+    let left_out = |name: &&String| given.is_some_and(|given| !given.contains_key(*name));
+    let missing: Vec<&String> = entry.settings.defaults.keys().filter(left_out).collect();
+    if missing.is_empty() {
+        return arguments;
+    }
+    let mut value = arguments.value().clone();
+    for &name in &missing {
+        value[name.as_str()] = entry.settings.defaults[name].clone();
+    }
+    mutations.push(InputMutation {
+        source_type: "runtime",
+        source: format!("tools.{}.defaults", entry.id().name()),
+        changed_fields: missing.into_iter().cloned().collect(),
+        reason: "the operator's settings fill in what a call leaves out".to_owned(),
+    });
+    Arguments::from_value(value)
 }
 
 /// Checks the values before any I/O.

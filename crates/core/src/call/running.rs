@@ -53,7 +53,7 @@ pub(super) async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
         call: live.id,
         session: session.id(),
         effects: &effects,
-        alone: resolved.entry.exclusive.unwrap_or(!effects.concurrency_safe),
+        alone: resolved.entry.settings.exclusive.unwrap_or(!effects.concurrency_safe),
         parent: parent.as_ref(),
         bounds: bounds(host, &resolved.entry),
     };
@@ -92,8 +92,9 @@ fn take_turn(call: &mut Call, admitted: Result<Permit, QueueFull>) -> Step {
 
 /// The limits that the operator set for the tool and for its source. Of neither can nothing run.
 fn bounds(host: &Inner, entry: &Entry) -> Vec<Bound> {
-    let tool = entry.concurrency.map(|most| (Bounded::Tool(entry.id().clone()), most));
-    let source = host.source_limits.get(entry.source.0).copied().flatten();
+    let tool = entry.settings.concurrency.map(|most| (Bounded::Tool(entry.id().clone()), most));
+    let built_in = || host.source_limits.get(entry.source.0).copied().flatten();
+    let source = entry.source_concurrency.or_else(built_in);
     let source = source.map(|most| (Bounded::Source(entry.source), most));
     tool.into_iter().chain(source).map(|(on, most)| Bound { on, most: most.max(1) }).collect()
 }

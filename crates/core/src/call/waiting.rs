@@ -43,8 +43,9 @@ pub(super) async fn out_of_patience(call: &Call) {
 /// beyond what the operator set for the tool, the host's ceiling, the caller's patience or the calling call's end.
 pub(super) fn time_left(host: &Inner, call: &Call, entry: &Entry) -> Result<Duration, Ending> {
     let own = entry.declaration().interface.execution.timeout_ms.map(Duration::from_millis);
-    let most = entry.timeout.unwrap_or(host.limits.deadline_ceiling).min(host.limits.deadline_ceiling);
-    let mut limit = call.timeout.or(entry.timeout).or(own).unwrap_or(host.limits.deadline).min(most);
+    let (set, ceiling) = (entry.settings.timeout, host.limits.deadline_ceiling);
+    let most = entry.settings.ceiling.or(set).unwrap_or(ceiling).min(ceiling);
+    let mut limit = call.timeout.or(set).or(own).unwrap_or(host.limits.deadline).min(most);
     let until = |end: Instant| end.saturating_duration_since(Instant::now());
     if let Some(parent) = &call.parent {
         limit = limit.min(until(parent.deadline));

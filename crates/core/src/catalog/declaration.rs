@@ -1,12 +1,12 @@
 //! Layer 1: a declaration takes its place in the catalog under names that no other tool has.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use sha2::{Digest, Sha256};
 use toolpost_model::{ClassFact, Declaration, EffectClass, EffectOrigin, Effects, Naming, ToolId};
 
 use super::{
-    interface::{self, OperatorSettings},
+    interface::{self, OperatorSettings, SourceSettings, SourceTrust, ToolSettings},
     schema::Schema,
 };
 use crate::{catalog::SourceTools, port::SourceIndex};
@@ -22,12 +22,12 @@ pub struct Entry {
     pub(crate) source: SourceIndex,
     /// Who vouches for the class and effects of its calls.
     pub(crate) origin: EffectOrigin,
-    /// The operator's deadline for it: nobody gets more.
-    pub(crate) timeout: Option<Duration>,
-    /// How many of its calls the operator lets run at the same time.
-    pub(crate) concurrency: Option<usize>,
-    /// Whether the operator says that its calls run alone in their session, or need not.
-    pub(crate) exclusive: Option<bool>,
+    /// Who states the effects of a single call; `None` where nobody is listened to.
+    pub(crate) stated_by: Option<EffectOrigin>,
+    /// What the operator set for it.
+    pub(crate) settings: ToolSettings,
+    /// How many calls of its source the operator lets run at the same time.
+    pub(crate) source_concurrency: Option<usize>,
     input: Schema,
     output: Option<Schema>,
 }
@@ -59,6 +59,18 @@ pub enum CatalogNotice {
         /// What is wrong with its schema.
         reason: String,
     },
+    /// A name the operator gave is another tool's.
+    #[error(
+        "`{tool}` keeps the name `{kept}`: `{wanted}`, which the settings give it, is taken by another tool"
+    )]
+    RenameTaken {
+        /// The tool.
+        tool: ToolId,
+        /// The name it was to get.
+        wanted: String,
+        /// The name it has.
+        kept: String,
+    },
     /// Settings for a tool nobody offers.
     #[error("the settings under `tools.{name}` fit no tool")]
     UnusedSettings {
@@ -72,6 +84,12 @@ pub enum CatalogNotice {
         rule: String,
         /// File and line, or the flag.
         place: String,
+    },
+    /// Settings for a source that is not there.
+    #[error("the settings under `sources.{name}` fit no source")]
+    UnusedSource {
+        /// The key.
+        name: String,
     },
     /// A source could not list its tools.
     #[error("{0}")]
@@ -128,51 +146,69 @@ pub(super) fn admit(
     mut declaration: Declaration,
     from: &SourceTools,
     settings: &dyn OperatorSettings,
+    of_source: &SourceSettings,
     taken: &HashMap<Box<str>, u32>,
 ) -> Result<(Entry, Vec<CatalogNotice>), CatalogNotice> {
     let id = declaration.tool_id.clone();
-    let wanted = match from.naming {
-        Naming::Bare => legal(id.name()),
-        Naming::Namespaced => legal(&id.wire_form()),
-    };
-    // A bare name that is taken is namespaced before it is refused: nothing is ever overwritten.
-    let name = [wanted.clone(), legal(&id.wire_form())]
-        .into_iter()
-        .find(|name| !taken.contains_key(name.as_str()))
-        .filter(|_| !taken.contains_key(id.as_str()))
-        .ok_or_else(|| CatalogNotice::NameTaken { refused: id.clone(), name: wanted })?;
+    let mut chosen = settings.of(&id, &from.name).unwrap_or_default();
+    chosen.hidden |= of_source.hidden;
+    let name = wire_name(&id, from.naming, taken)
+        .map_err(|name| CatalogNotice::NameTaken { refused: id.clone(), name })?;
 
     let (free, lost): (Vec<_>, Vec<_>) = std::mem::take(&mut declaration.aliases)
         .into_iter()
         .partition(|alias| !taken.contains_key(alias.as_str()));
     declaration.aliases = free;
-    let dropped =
+    let mut notices: Vec<CatalogNotice> =
         lost.into_iter().map(|alias| CatalogNotice::AliasTaken { tool: id.clone(), alias }).collect();
+    let name = match chosen.name.clone() {
+        None => name,
+        Some(wanted) if taken.contains_key(wanted.as_str()) => {
+            notices.push(CatalogNotice::RenameTaken { tool: id.clone(), wanted, kept: name.clone() });
+            name
+        }
+        Some(wanted) => {
+            // Rules know a tool by its id and its aliases, and somebody will write one with the name they see.
+            if wanted != id.name() && !declaration.aliases.contains(&wanted) {
+                declaration.aliases.push(wanted.clone());
+            }
+            wanted
+        }
+    };
 
-    let chosen = settings.of(&id);
-    if let Some(settings) = &chosen {
-        interface::apply(settings, &mut declaration);
-    }
-
+    let stated = interface::heard(of_source.trust, from.origin, &mut declaration);
+    interface::apply(&chosen, &mut declaration);
     let bad_schema = |reason: super::SchemaError| CatalogNotice::BadSchema {
         tool: id.clone(),
         reason: reason.to_string(),
     };
     let input = Schema::new(Arc::clone(&declaration.input.schema)).map_err(bad_schema)?;
+    let input = input.with_sensitive(&chosen.sensitive);
     let output = declaration.output.schema.clone().map(Schema::new).transpose().map_err(bad_schema)?;
-    let chosen = chosen.unwrap_or_default();
     let entry = Entry {
+        origin: if chosen.class.is_some() { EffectOrigin::Operator } else { stated },
+        stated_by: (of_source.trust != Some(SourceTrust::None)).then_some(stated),
         declaration,
         name: name.into(),
         source: from.source,
-        origin: if chosen.class.is_some() { EffectOrigin::Operator } else { from.origin },
-        timeout: chosen.timeout,
-        concurrency: chosen.concurrency,
-        exclusive: chosen.exclusive,
+        settings: chosen,
+        source_concurrency: of_source.concurrency,
         input,
         output,
     };
-    Ok((entry, dropped))
+    Ok((entry, notices))
+}
+
+/// The name a tool gets unless the operator gives it one, or the name that is taken.
+fn wire_name(id: &ToolId, naming: Naming, taken: &HashMap<Box<str>, u32>) -> Result<String, String> {
+    let namespaced = || legal(&id.wire_form());
+    let wanted = match naming {
+        Naming::Bare => legal(id.name()),
+        Naming::Namespaced => namespaced(),
+    };
+    // A bare name that is taken is namespaced before it is refused: nothing is ever overwritten.
+    let free = [wanted.clone(), namespaced()].into_iter().find(|name| !taken.contains_key(name.as_str()));
+    free.filter(|_| !taken.contains_key(id.as_str())).ok_or(wanted)
 }
 
 /// A name every model provider takes: letters, digits, `_` and `-`, at most 64. What does not fit is replaced

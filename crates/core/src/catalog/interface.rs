@@ -1,26 +1,38 @@
 //! Layer 2: the operator's settings on top of what a tool says of itself.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use serde_json::{Map, Value};
 use toolpost_model::{
-    ClassFact, Declaration, EffectClass, Interrupt, Lifecycle, Loading, Requirements, ToolId,
+    ArgumentMeaning, ClassFact, Declaration, EffectClass, EffectOrigin, Interface, Interrupt, Lifecycle,
+    Loading, Requirements, Role, SandboxProfile, ToolId, ToolPattern,
 };
 
-use super::CatalogNotice;
+use super::{CatalogNotice, Entry};
 
 /// What an operator can set for one tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolSettings {
     /// `false` takes it off every surface.
     pub enabled: Option<bool>,
+    /// `true` keeps it from agents: only operators see and call it.
+    pub hidden: bool,
+    /// Its name on the wire.
+    pub name: Option<String>,
     /// Whether it waits to be discovered.
     pub deferred: Option<bool>,
-    /// Its deadline: what it gets, and the most a caller may wish for.
+    /// Its deadline: what it gets, and where no `ceiling` is set, the most a caller may wish for.
     pub timeout: Option<Duration>,
+    /// The most a caller may wish for.
+    pub ceiling: Option<Duration>,
     /// Its class: the operator vouches for it.
     pub class: Option<EffectClass>,
+    /// Whether running it twice equals running it once: the operator vouches for it.
+    pub idempotent: Option<bool>,
     /// The largest text shown whole.
     pub max_inline_chars: Option<usize>,
+    /// The largest arguments of one call.
+    pub argument_bytes: Option<usize>,
     /// Ask even where a mode would allow.
     pub approval_required: Option<bool>,
     /// What a surface must offer before it shows the tool.
@@ -33,25 +45,84 @@ pub struct ToolSettings {
     pub retries: Option<u32>,
     /// What becomes of a running call when others of its batch are canceled.
     pub interrupt: Option<Interrupt>,
+    /// Arguments kept out of every record, as JSON pointers, beside those the schema marks.
+    pub sensitive: Vec<String>,
+    /// What confines its processes, where that is stricter than what confines them anyway.
+    pub sandbox: Option<SandboxProfile>,
+    /// Arguments that are filled in where a call leaves them out.
+    pub defaults: Map<String, Value>,
+    /// What arguments mean to rules.
+    pub arguments: Vec<ArgumentMeaning>,
+}
+
+/// How far the word of a source counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceTrust {
+    /// Nothing that it says of how its tools behave counts.
+    None,
+    /// What it says may make a call look worse, never better.
+    Claims,
+    /// Its word is as good as that of code compiled into the host.
+    Full,
+}
+
+/// What an operator can set for a source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceSettings {
+    /// How far its word counts; without it, as far as the source itself says.
+    pub trust: Option<SourceTrust>,
+    /// `true` keeps its tools from agents.
+    pub hidden: bool,
+    /// How many calls of its tools run at the same time.
+    pub concurrency: Option<usize>,
 }
 
 /// The operator's settings, asked for each tool when the catalog is built.
 pub trait OperatorSettings: Send + Sync + 'static {
-    /// What is set for a tool.
-    fn of(&self, tool: &ToolId) -> Option<ToolSettings>;
+    /// What is set for a tool of the source of that name.
+    fn of(&self, tool: &ToolId, source: &str) -> Option<ToolSettings>;
 
-    /// The names under which something is set, so that one that fits no tool can be pointed out.
+    /// The names and patterns under which something is set, so that one that fits no tool can be pointed out.
     fn names(&self) -> Vec<String>;
+
+    /// What is set for a source.
+    fn source(&self, name: &str) -> SourceSettings {
+        let _ = name;
+        SourceSettings::default()
+    }
+
+    /// The sources for which something is set.
+    fn source_names(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Settings by name or id; the id is looked at first, as it is the more exact of the two.
 impl OperatorSettings for HashMap<String, ToolSettings> {
-    fn of(&self, tool: &ToolId) -> Option<ToolSettings> {
+    fn of(&self, tool: &ToolId, _source: &str) -> Option<ToolSettings> {
         self.get(tool.as_str()).or_else(|| self.get(tool.name())).cloned()
     }
 
     fn names(&self) -> Vec<String> {
         self.keys().cloned().collect()
+    }
+}
+
+/// What remains of a declaration when its source is trusted so far, and who vouches for it then.
+pub(super) fn heard(
+    trust: Option<SourceTrust>,
+    own: EffectOrigin,
+    declaration: &mut Declaration,
+) -> EffectOrigin {
+    match trust {
+        None => own,
+        Some(SourceTrust::Full) => EffectOrigin::HostCode,
+        Some(SourceTrust::Claims) => EffectOrigin::Claimed,
+        Some(SourceTrust::None) => {
+            let rendering = std::mem::take(&mut declaration.interface.rendering);
+            declaration.interface = Interface { rendering, ..Interface::default() };
+            EffectOrigin::Claimed
+        }
     }
 }
 
@@ -62,9 +133,21 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
     if let Some(deferred) = settings.deferred {
         declaration.loading = if deferred { Loading::Deferred } else { Loading::Eager };
     }
+    if let Some(requires) = &settings.requires {
+        declaration.requires = requires.clone();
+    }
+    if settings.hidden {
+        declaration.requires.roles = vec![Role::Operator];
+    }
+    if !settings.defaults.is_empty() {
+        declaration.input.schema = optional(&declaration.input.schema, &settings.defaults);
+    }
     let interface = &mut declaration.interface;
     if let Some(class) = settings.class {
         interface.safety.class = ClassFact::Always(class);
+    }
+    if let Some(idempotent) = settings.idempotent {
+        interface.execution.idempotent = idempotent;
     }
     if settings.max_inline_chars.is_some() {
         interface.persistence.max_inline_chars = settings.max_inline_chars;
@@ -75,15 +158,56 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
     let execution = &mut interface.execution;
     execution.retries = settings.retries.unwrap_or(execution.retries);
     execution.interrupt = settings.interrupt.unwrap_or(execution.interrupt);
-    if let Some(requires) = &settings.requires {
-        declaration.requires = requires.clone();
-    }
+    let (meant, meanings) = (&settings.arguments, &mut interface.permission.arguments);
+    meanings.retain(|own| !meant.iter().any(|meaning| meaning.pointer == own.pointer));
+    meanings.extend(meant.iter().cloned());
 }
 
-/// Settings whose key names no tool: most likely a typing mistake, and silence would hide it.
-pub(super) fn unused(settings: &dyn OperatorSettings, known: impl Fn(&str) -> bool) -> Vec<CatalogNotice> {
+/// The schema as a caller should see it: what is filled in need not be sent. The values themselves are not told, since
+/// they may be nobody's business.
+fn optional(schema: &Arc<Value>, defaults: &Map<String, Value>) -> Arc<Value> {
+    let mut schema = Arc::clone(schema);
+    let required = schema.get("required").and_then(Value::as_array);
+    let filled = |name: &Value| name.as_str().is_some_and(|name| defaults.contains_key(name));
+    if required.is_some_and(|required| required.iter().any(filled))
+        && let Some(required) = Arc::make_mut(&mut schema).get_mut("required").and_then(Value::as_array_mut)
+    {
+        required.retain(|name| !filled(name));
+    }
+    schema
+}
+
+/// Settings whose key fits nothing: most likely a typing mistake, and silence would hide it.
+pub(super) fn unused(
+    settings: &dyn OperatorSettings,
+    entries: &[Arc<Entry>],
+    known: impl Fn(&str) -> bool,
+) -> Vec<CatalogNotice> {
+    let fits = |name: &String| match name.parse::<ToolPattern>() {
+        Ok(pattern) => entries.iter().any(|entry| pattern.matches(entry.id(), &[])),
+        Err(_) => false,
+    };
     let mut names = settings.names();
-    names.retain(|name| !known(name));
+    names.retain(|name| !known(name) && !fits(name));
     names.sort();
     names.into_iter().map(|name| CatalogNotice::UnusedSettings { name }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::optional;
+
+    #[test]
+    fn what_is_filled_in_need_not_be_sent() {
+        let schema = Arc::new(json!({ "type": "object", "required": ["a", "b"] }));
+        let defaults = json!({ "b": 1, "c": 2 });
+        let shown = optional(&schema, defaults.as_object().unwrap());
+        assert_eq!(*shown, json!({ "type": "object", "required": ["a"] }));
+        let untouched = optional(&schema, json!({ "x": 1 }).as_object().unwrap());
+        assert!(Arc::ptr_eq(&schema, &untouched));
+    }
 }

@@ -22,6 +22,8 @@ pub struct Schema {
     /// Compiled at first use, so that ten thousand tools cost nothing at start, and never again after.
     compiled: OnceLock<Result<Validator, SchemaError>>,
     has_marks: bool,
+    /// Pointers that the operator added to what the schema marks.
+    sensitive: Vec<String>,
 }
 
 /// Why a schema cannot be used.
@@ -66,7 +68,13 @@ impl Schema {
         let mut nodes = 0;
         bounded(&value, 0, &mut nodes)?;
         let has_marks = sensitive::has_marks(&value);
-        Ok(Self { value, compiled: OnceLock::new(), has_marks })
+        Ok(Self { value, compiled: OnceLock::new(), has_marks, sensitive: Vec::new() })
+    }
+
+    /// Keeps further values out of every record, wherever the schema stands on them.
+    pub(super) fn with_sensitive(mut self, pointers: &[String]) -> Self {
+        self.sensitive = pointers.to_vec();
+        self
     }
 
     /// The schema itself.
@@ -109,7 +117,14 @@ impl Schema {
 
     /// JSON pointers of the sensitive values that are present in `instance`.
     pub(crate) fn sensitive_pointers(&self, instance: &Value) -> Vec<String> {
-        sensitive::pointers(&self.value, self.has_marks, instance)
+        let mut found = sensitive::pointers(&self.value, self.has_marks, instance);
+        if !self.sensitive.is_empty() {
+            found.extend(self.sensitive.iter().filter(|at| instance.pointer(at).is_some()).cloned());
+            // Outer values first: what lies within one is gone with it.
+            found.sort_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
+            found.dedup();
+        }
+        found
     }
 }
 

@@ -169,7 +169,8 @@ impl HostBuilder {
             redactor: self.redactor,
             limits: self.limits,
             require_shown: self.require_shown,
-            settings: self.settings,
+            settings: ArcSwap::from_pointee(self.settings),
+            refreshing: Default::default(),
             state: State {
                 catalog: ArcSwap::from_pointee(empty),
                 generation: 0.into(),

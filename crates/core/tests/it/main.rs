@@ -3,6 +3,8 @@
 
 mod acknowledging;
 mod approvals;
+mod background;
+mod batches;
 mod discovery;
 mod failing_journal;
 mod hooks;
@@ -11,4 +13,6 @@ mod pipeline;
 mod recovery;
 mod redaction;
 mod repeats;
+mod rules;
+mod settings;
 mod stopping;

@@ -75,7 +75,7 @@ async fn shed_with_secrets() -> Running {
     place
         .config
         .tools
-        .insert("hidden.off".to_owned(), ToolSettings { enabled: false, ..ToolSettings::default() });
+        .insert("hidden.off".to_owned(), ToolSettings { enabled: Some(false), ..ToolSettings::default() });
     place
         .start_with(|builder| {
             let builder = builder.tool(look()).tool(measure());
@@ -196,7 +196,7 @@ async fn what_is_hidden_is_named_with_its_reason_on_request() {
 
 #[tokio::test]
 async fn settings_by_name_and_by_id_count_together() {
-    let off = ToolSettings { enabled: false, ..ToolSettings::default() };
+    let off = ToolSettings { enabled: Some(false), ..ToolSettings::default() };
     let deferred = ToolSettings { deferred: Some(true), ..ToolSettings::default() };
     for (by_id, by_name) in [(off.clone(), deferred.clone()), (deferred, off)] {
         let mut place = Place::without_native_tools();

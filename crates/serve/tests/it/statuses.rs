@@ -77,7 +77,10 @@ async fn the_status_says_whether_the_tool_ran() {
     let mut place = Place::new();
     place.config.mode = Mode::Default;
     place.config.rules = vec![Rule::parse("deny ruled_out", RuleOrigin::Cli, "test").unwrap()];
-    place.config.tools.insert("off".to_owned(), ToolSettings { enabled: false, ..ToolSettings::default() });
+    place
+        .config
+        .tools
+        .insert("off".to_owned(), ToolSettings { enabled: Some(false), ..ToolSettings::default() });
     let server = place
         .start_with(|builder| {
             tools().into_iter().fold(builder.source(Away), |builder, tool| builder.tool(tool))

@@ -7,6 +7,7 @@ mod data_dir;
 mod full;
 mod journal;
 mod killed;
+mod last_good;
 mod readers;
 mod rules;
 mod tampering;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use toolpost_config::Standing;
+use toolpost_config::{HookConfig, Standing};
 use toolpost_model::SandboxTier;
 use toolpost_sandbox::Launcher;
 use toolpost_serve::{HostParts, check_places, open_host};
@@ -12,7 +12,7 @@ use crate::{
     cli::{PlaceArgs, PolicyArgs},
     environment,
     exit::Exit,
-    reach,
+    hooks, reach,
     settings::{self, Settings},
     terminal::{GREEN, RED, YELLOW, say, styled},
 };
@@ -85,22 +85,7 @@ pub(crate) async fn run(arguments: DoctorArgs) -> anyhow::Result<Exit> {
 async fn examine(settings: &Settings) -> Vec<Finding> {
     let place = &settings.place;
     let mut findings = vec![Finding::good("workspace", place.workspace.display().to_string())];
-    findings.push(match &settings.project {
-        None if settings.file.is_some() => Finding::good("configuration", "the file you gave"),
-        None => Finding::good("configuration", "defaults; no `toolpost.yaml` in the workspace"),
-        Some(project) => match project.standing {
-            Standing::Trusted => {
-                Finding::good("configuration", format!("`{}` is trusted", project.path.display()))
-            }
-            Standing::Untrusted => Finding::odd(
-                "configuration",
-                format!(
-                    "`{}` is not trusted, so it may only restrict\nhint: toolpost trust",
-                    project.path.display()
-                ),
-            ),
-        },
-    });
+    findings.extend(configuration(settings));
     findings.extend(settings.notices.iter().map(|notice| Finding::odd("configuration", notice.to_string())));
     findings.push(data_dir(settings));
     let answer = reach::running(&place.data_dir).await;
@@ -115,8 +100,33 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
     });
     findings.push(journal(settings));
     findings.push(sandbox(settings));
+    findings.extend(settings.config.hooks.iter().map(hook));
     if !running {
         findings.push(dry_start(settings).await);
+    }
+    findings
+}
+
+/// Every file that counts, and every one that should and cannot.
+fn configuration(settings: &Settings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in &settings.files {
+        let (path, origin) = (file.path.display(), file.origin.as_str());
+        findings.push(match (file.standing, &file.broken) {
+            (None, _) => continue,
+            (_, Some(broken)) => Finding::bad("configuration", format!("{}\n{}", broken.note, broken.errors)),
+            (Some(Standing::Untrusted), None) => Finding::odd(
+                "configuration",
+                format!("`{path}` is not trusted, so it may only restrict\nhint: toolpost trust"),
+            ),
+            (Some(Standing::Trusted | Standing::LastGood), None) => {
+                Finding::good("configuration", format!("`{path}` is trusted ({origin})"))
+            }
+        });
+    }
+    if findings.is_empty() {
+        let text = "defaults; no `toolpost.yaml` in the workspace, none of yours, and no policy";
+        findings.push(Finding::good("configuration", text));
     }
     findings
 }
@@ -193,6 +203,11 @@ fn sandbox(settings: &Settings) -> Finding {
             Finding::odd("sandbox", format!("{text}\nhint: commands ask, since files are not confined"))
         }
     }
+}
+
+/// A hook of the configuration. Whether its files are there, the dry start tells.
+fn hook(hook: &HookConfig) -> Finding {
+    Finding::good("hook", hooks::described(hook))
 }
 
 /// Opens everything a host opens, on a journal in memory, and counts the tools.

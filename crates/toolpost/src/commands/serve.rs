@@ -9,7 +9,7 @@ use toolpost_config::{
     A2eCapability, A2eFace, A2eHostFile, ApprovalsConfig, ConfigDuration, HostConfig, Standing,
 };
 use toolpost_core::{Host, ToolFilter};
-use toolpost_model::{Behavior, EffectClass, Principal, Visibility};
+use toolpost_model::{Behavior, EffectClass, Principal, RuleOrigin, Visibility};
 use toolpost_serve::{Access, Server, ServerBuilder};
 
 use crate::{
@@ -17,8 +17,9 @@ use crate::{
     cli::{FaceArgs, PlaceArgs, PolicyArgs},
     environment::{self, Tty},
     exit::{Exit, UsageError},
+    hooks,
     settings::{self, Settings},
-    terminal::{self, BOLD, DIM, GREEN, YELLOW, styled},
+    terminal::{self, BOLD, DIM, GREEN, RED, YELLOW, styled},
 };
 
 /// How long running calls get to finish after the first signal.
@@ -50,7 +51,8 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     let (a2e, layer) = a2e.unzip();
     let layers = layer.into_iter().collect();
     let mut settings = settings::resolve_over(layers, &arguments.place, &arguments.policy)?;
-    let notices = a2e.iter().flat_map(|file| &file.notices).chain(&settings.notices);
+    let notices =
+        a2e.iter().flat_map(|file| &file.notices).map(ToString::to_string).chain(settings.warnings());
     let over_pipes = arguments.talks_over_pipes();
     if over_pipes {
         notices.for_each(|notice| tracing::warn!("{notice}"));
@@ -174,14 +176,15 @@ async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) 
             (Some(_), false) => "the one you gave".to_owned(),
         },
     );
-    if let Some(project) = &settings.project {
-        let standing = match project.standing {
-            Standing::Trusted => "trusted".to_owned(),
-            Standing::Untrusted => {
+    for file in settings.files.iter().filter(|file| file.standing.is_some()) {
+        let standing = match (file.standing, &file.broken) {
+            (_, Some(broken)) => styled(RED, &broken.note),
+            (Some(Standing::Untrusted), None) => {
                 styled(YELLOW, "not trusted: it may only restrict; `toolpost trust` changes that")
             }
+            (Some(Standing::Trusted | Standing::LastGood) | None, None) => "trusted".to_owned(),
         };
-        line("project", format!("{} ({standing})", project.path.display()));
+        line(named(file.origin), format!("{} ({standing})", file.path.display()));
     }
     line("mode", mode(&settings.config));
     line("approvals", approvals(&settings.config.approvals, asked));
@@ -191,6 +194,9 @@ async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) 
         "sandbox",
         format!("{}{required}; `toolpost doctor` tells what this machine enforces", sandbox.profile),
     );
+    for hook in &settings.config.hooks {
+        line("hook", hooks::described(hook));
+    }
     line("tools", tools(server.host()).await);
     for notice in server.host().notices() {
         terminal::warn(notice);
@@ -205,6 +211,19 @@ async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) 
     let can_list = surface.find("list_directory").is_some_and(|(_, seen)| seen == Visibility::Loaded);
     let request = if can_list { "tools/list_directory/call --json '{}'" } else { "tools" };
     anstream::eprintln!("\n  try it:\n  curl http://{}/{request}{header}\n", address);
+}
+
+/// The word for a file in the banner.
+fn named(origin: RuleOrigin) -> &'static str {
+    match origin {
+        RuleOrigin::Cli => "config",
+        RuleOrigin::Policy
+        | RuleOrigin::Session
+        | RuleOrigin::Local
+        | RuleOrigin::Project
+        | RuleOrigin::User
+        | RuleOrigin::Builtin => origin.as_str(),
+    }
 }
 
 /// Where somebody is asked first.

@@ -4,11 +4,12 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 use toolpost_config::Standing;
+use toolpost_model::RuleOrigin;
 use toolpost_store::{DataDir, DataDirError, TrustStore};
 
 use crate::{
     cli::{PlaceArgs, PolicyArgs},
-    exit::Exit,
+    exit::{Exit, UsageError},
     settings::{self, PROJECT_FILE, Settings},
     terminal::{DIM, say, styled},
 };
@@ -33,7 +34,7 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<Exit> {
     if arguments.list {
         return list(&settings, arguments.json);
     }
-    let Some(project) = &settings.project else {
+    let Some(project) = settings.file(RuleOrigin::Project) else {
         bail!("there is no `{PROJECT_FILE}` in `{}`", settings.place.workspace.display());
     };
     let store = open_store(&settings)?;
@@ -42,16 +43,19 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<Exit> {
         say!("{}", if known { "forgotten: the file may only restrict again" } else { "it was not trusted" });
         return Ok(Exit::Done);
     }
-    if project.standing == Standing::Trusted {
+    if let Some(broken) = &project.broken {
+        return Err(UsageError(broken.errors.clone()).into());
+    }
+    if project.standing == Some(Standing::Trusted) {
         say!("`{}` is trusted already", project.path.display());
         return Ok(Exit::Done);
     }
     store.trust(&project.path, &project.digest)?;
     say!("`{}` is trusted as it is now; any change to it needs trust again", project.path.display());
-    for notice in &settings.notices {
+    for notice in settings.notices.iter().filter(|notice| notice.place.starts_with(PROJECT_FILE)) {
         say!("{}", styled(DIM, format!("now counts: {} ({})", notice.key, notice.place)));
     }
-    say!("a running host takes this up when it is started again");
+    say!("a running host takes this up by itself");
     Ok(Exit::Done)
 }
 

@@ -20,7 +20,7 @@ pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: Verdict<'_>
         reason.text.push_str("; mode `never-ask` denies what would be asked");
     }
     let deciding = match &verdict.decided.ground {
-        Ground::Rule(rule) => Some(*rule),
+        Ground::Rule(heard) => Some(heard.rule),
         Ground::Opaque { guard, .. } => Some(*guard),
         Ground::Said(_) | Ground::Mode => None,
     };

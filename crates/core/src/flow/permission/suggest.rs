@@ -133,7 +133,10 @@ fn beneath(folder: &PlainPath, subject: &str, places: &Places) -> Option<String>
     }
     // `/**` or `/etc/**` is more than anybody should be offered.
     let deep = folder.components().count() > 1;
-    deep.then(|| format!("allow {subject}({}/**)", escaped(&places.named(folder))))
+    let named = places.named(folder);
+    // The slash behind it says already that it begins in the workspace.
+    let named = named.strip_prefix("ws:").filter(|name| !name.starts_with("ws:")).unwrap_or(&named);
+    deep.then(|| format!("allow {subject}({}/**)", escaped(named)))
 }
 
 fn parent(path: &PlainPath) -> Option<PlainPath> {

@@ -146,10 +146,10 @@ pub(crate) fn unreadable(message: String) -> Ending {
         .ends()
 }
 
-pub(crate) fn arguments_too_large(size: usize, limit: usize) -> Ending {
+pub(crate) fn arguments_too_large(size: usize, limit: usize, setting: &str) -> Ending {
     Failure::new(
         ErrorClass::InvalidArguments,
-        format!("the arguments have {size} bytes; the limit is {limit} (setting `limits.argument_bytes`)"),
+        format!("the arguments have {size} bytes; the limit is {limit} (setting `{setting}`)"),
     )
     .code("too_large")
     .retry(|retry| retry.change_arguments = true)

@@ -1,8 +1,8 @@
 //! Hooks and what they may not see.
 
 use serde_json::{Value, json};
-use toolpost_core::{Concern, Hook, HookCall, HookError, HookEvent, HookOutput, HookStanding, KnownSecrets};
-use toolpost_model::{BoxFuture, ErrorClass, Outcome};
+use toolpost_core::{Concern, Hook, HookCall, HookError, HookOutput, KnownSecrets};
+use toolpost_model::{BoxFuture, ErrorClass, HookEvent, HookStanding, Outcome};
 use toolpost_testkit::{EventRecorder, MockTool, TestHost};
 
 use super::Probe;

@@ -1,0 +1,235 @@
+//! What is set for tools and sources, and which of several entries counts.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+
+use serde_json::{Map, Value};
+use toolpost_model::{
+    ArgumentMeaning, EffectClass, Interrupt, Requirements, SandboxProfile, ToolId, ToolPattern,
+};
+
+use super::HostConfig;
+use crate::{SourceTrust, profiles};
+
+/// Settings of tools by name, id or pattern. Ask [`ToolIndex`], which knows all of them.
+pub type ToolTable = BTreeMap<String, ToolSettings>;
+
+/// Settings of one tool. What is `None` or empty leaves a thing as the tool declares it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolSettings {
+    /// Whether the tool can be used at all.
+    pub enabled: Option<bool>,
+    /// Whether it is kept from agents.
+    pub hidden: Option<bool>,
+    /// Its name on the wire.
+    pub name: Option<String>,
+    /// Whether it stays out of lists until a search shows it.
+    pub deferred: Option<bool>,
+    /// How long one call may run.
+    pub timeout: Option<Duration>,
+    /// The most a caller may ask for.
+    pub ceiling: Option<Duration>,
+    /// What its calls count as.
+    pub class: Option<EffectClass>,
+    /// Whether running it twice equals running it once.
+    pub idempotent: Option<bool>,
+    /// How often a call is tried again.
+    pub retries: Option<u32>,
+    /// How many of its calls run at the same time.
+    pub concurrency: Option<usize>,
+    /// Whether it runs alone in its session.
+    pub exclusive: Option<bool>,
+    /// What becomes of a running call when others of its batch are canceled.
+    pub interrupt: Option<Interrupt>,
+    /// The longest text shown whole, in characters.
+    pub max_inline_chars: Option<usize>,
+    /// The largest arguments of one call, in bytes.
+    pub argument_bytes: Option<usize>,
+    /// Ask a person even where the mode would allow.
+    pub approval_required: Option<bool>,
+    /// What a caller must offer before it sees the tool.
+    pub requires: Option<Requirements>,
+    /// What confines its processes, where that is stricter.
+    pub sandbox: Option<SandboxProfile>,
+    /// Arguments kept out of every record, as JSON pointers.
+    pub sensitive: Vec<String>,
+    /// Arguments that are filled in where a call leaves them out.
+    pub defaults: Map<String, Value>,
+    /// What arguments mean to rules.
+    pub arguments: Vec<ArgumentMeaning>,
+}
+
+impl ToolSettings {
+    /// These, and where they leave a thing open, those of a less exact entry.
+    #[must_use]
+    pub(super) fn or(self, wider: &Self) -> Self {
+        let mut sensitive = self.sensitive;
+        sensitive.extend(wider.sensitive.iter().cloned());
+        sensitive.sort();
+        sensitive.dedup();
+        let mut defaults = wider.defaults.clone();
+        defaults.extend(self.defaults);
+        let mut arguments = self.arguments;
+        let known: Vec<String> = arguments.iter().map(|meaning| meaning.pointer.clone()).collect();
+        let further = wider.arguments.iter().filter(|meaning| !known.contains(&meaning.pointer));
+        arguments.extend(further.cloned());
+        Self {
+            enabled: self.enabled.or(wider.enabled),
+            hidden: self.hidden.or(wider.hidden),
+            name: self.name.or_else(|| wider.name.clone()),
+            deferred: self.deferred.or(wider.deferred),
+            timeout: self.timeout.or(wider.timeout),
+            ceiling: self.ceiling.or(wider.ceiling),
+            class: self.class.or(wider.class),
+            idempotent: self.idempotent.or(wider.idempotent),
+            retries: self.retries.or(wider.retries),
+            concurrency: self.concurrency.or(wider.concurrency),
+            exclusive: self.exclusive.or(wider.exclusive),
+            interrupt: self.interrupt.or(wider.interrupt),
+            max_inline_chars: self.max_inline_chars.or(wider.max_inline_chars),
+            argument_bytes: self.argument_bytes.or(wider.argument_bytes),
+            approval_required: self.approval_required.or(wider.approval_required),
+            requires: self.requires.or_else(|| wider.requires.clone()),
+            sandbox: self.sandbox.or(wider.sandbox),
+            sensitive,
+            defaults,
+            arguments,
+        }
+    }
+
+    /// These within the bounds that files set which may only restrict. They set nothing else.
+    #[must_use]
+    pub(super) fn within(self, bounds: &Self) -> Self {
+        let sandbox = match (self.sandbox, bounds.sandbox) {
+            (Some(own), Some(bound)) => Some(own.stricter(bound)),
+            (own, bound) => own.or(bound),
+        };
+        // What a tool gets without a wish may be less than any of these, so a bound never becomes its deadline.
+        let longest = smaller(bounds.timeout, bounds.ceiling);
+        let clamped =
+            |time: Option<Duration>| time.map(|time| longest.map_or(time, |longest| time.min(longest)));
+        let ceiling =
+            if longest.is_some() { smaller(self.ceiling.or(self.timeout), longest) } else { self.ceiling };
+        Self {
+            enabled: stricter(self.enabled, bounds.enabled, false),
+            hidden: stricter(self.hidden, bounds.hidden, true),
+            deferred: stricter(self.deferred, bounds.deferred, true),
+            timeout: clamped(self.timeout),
+            ceiling,
+            idempotent: stricter(self.idempotent, bounds.idempotent, false),
+            retries: smaller(self.retries, bounds.retries),
+            concurrency: smaller(self.concurrency, bounds.concurrency),
+            exclusive: stricter(self.exclusive, bounds.exclusive, true),
+            max_inline_chars: smaller(self.max_inline_chars, bounds.max_inline_chars),
+            argument_bytes: smaller(self.argument_bytes, bounds.argument_bytes),
+            approval_required: stricter(self.approval_required, bounds.approval_required, true),
+            sandbox,
+            ..self
+        }
+    }
+}
+
+/// The strict answer where either gives it, else the first.
+fn stricter(own: Option<bool>, bound: Option<bool>, strict: bool) -> Option<bool> {
+    if bound == Some(strict) { bound } else { own }
+}
+
+/// The smaller of two limits, where none is no limit. (`Option`'s own order would take none for the smallest.)
+fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Settings of one source of tools.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceConfig {
+    /// How far its word counts.
+    pub trust: Option<SourceTrust>,
+    /// How many calls of its tools run at the same time.
+    pub concurrency: Option<usize>,
+    /// The shipped settings for its tools.
+    pub profile: Option<String>,
+    /// Whether its tools are kept from agents.
+    pub hidden: Option<bool>,
+}
+
+/// The settings of every tool, ready to be asked for one: thousands of tools are looked up when a catalog is built.
+pub struct ToolIndex {
+    policy: Tier,
+    own: Tier,
+    profiles: HashMap<String, Tier>,
+    restrictions: Tier,
+}
+
+impl ToolIndex {
+    /// What counts for a tool of a source: what the policy says, then what other files say, then the source's
+    /// profile; of each, the most exact entry that says a thing. All of it within what untrusted files restrict.
+    pub fn of(&self, tool: &ToolId, source: &str) -> ToolSettings {
+        let mut found = self.policy.of(tool).or(&self.own.of(tool));
+        if let Some(profile) = self.profiles.get(source) {
+            found = found.or(&profile.of(tool));
+        }
+        self.restrictions.all(tool).iter().fold(found, |found, bounds| found.within(bounds))
+    }
+}
+
+impl HostConfig {
+    /// Prepares the settings of tools for being asked.
+    pub fn tool_index(&self) -> ToolIndex {
+        let profiles = self.sources.iter().filter_map(|(source, set)| {
+            let table = profiles::tools(set.profile.as_deref()?)?;
+            Some((source.clone(), Tier::of_table(&table)))
+        });
+        ToolIndex {
+            policy: Tier::of_table(&self.policy_tools),
+            own: Tier::of_table(&self.tools),
+            profiles: profiles.collect(),
+            restrictions: Tier::of_table(&self.restricted_tools),
+        }
+    }
+
+    /// The settings of one tool of a source.
+    pub fn settings_for(&self, tool: &ToolId, source: &str) -> ToolSettings {
+        self.tool_index().of(tool, source)
+    }
+}
+
+/// Entries of one standing.
+#[derive(Default)]
+struct Tier {
+    exact: HashMap<String, ToolSettings>,
+    /// The longest first.
+    patterns: Vec<(ToolPattern, ToolSettings)>,
+}
+
+impl Tier {
+    fn of_table(table: &ToolTable) -> Self {
+        let mut tier = Self::default();
+        for (key, settings) in table {
+            match key.parse::<ToolPattern>() {
+                Ok(pattern) if key.contains('*') => tier.patterns.push((pattern, settings.clone())),
+                _ => {
+                    tier.exact.insert(key.clone(), settings.clone());
+                }
+            }
+        }
+        tier.patterns.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.as_str().len()));
+        tier
+    }
+
+    /// Every entry that speaks of a tool, the most exact first: by id, by name, by longer and shorter patterns.
+    fn all(&self, tool: &ToolId) -> Vec<&ToolSettings> {
+        let by_id = self.exact.get(tool.as_str());
+        let by_name = self.exact.get(tool.name()).filter(|_| tool.name() != tool.as_str());
+        let fitting = self.patterns.iter().filter(|(pattern, _)| pattern.matches(tool, &[]));
+        by_id.into_iter().chain(by_name).chain(fitting.map(|(_, settings)| settings)).collect()
+    }
+
+    fn of(&self, tool: &ToolId) -> ToolSettings {
+        self.all(tool).into_iter().fold(ToolSettings::default(), |found, wider| found.or(wider))
+    }
+}

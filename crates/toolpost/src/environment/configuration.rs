@@ -1,0 +1,93 @@
+//! Where configuration files of the machine and of the user lie, and whether others could have written them.
+
+use std::{
+    io::ErrorKind,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use rustix::process::geteuid;
+
+use crate::exit::UsageError;
+
+/// The file of the machine's owner.
+const POLICY_FILE: &str = "/etc/toolpost/policy.yaml";
+
+/// The user's home, where one is set.
+pub(crate) fn home() -> Option<PathBuf> {
+    absolute("HOME")
+}
+
+/// The user's own configuration, there or not.
+pub(crate) fn user_file() -> Option<PathBuf> {
+    let folder = absolute("XDG_CONFIG_HOME").or_else(|| home().map(|home| home.join(".config")))?;
+    Some(folder.join("toolpost/toolpost.yaml"))
+}
+
+fn absolute(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Who may own a file, and who may write it.
+enum Guarded {
+    /// Only root owns it, and only its owner writes it.
+    ByRoot,
+    /// Root or this user owns it, and only its owner writes it.
+    ByRootOrMe,
+    /// Root or this user owns it. The owner's group may write it: on many systems that is the user alone.
+    ByMyGroup,
+}
+
+/// The policy and whether there is one. One that others could have written is refused, and so is one that cannot be
+/// looked at: what it forbids must not depend on luck.
+pub(crate) fn policy_file(given: Option<&Path>) -> anyhow::Result<(PathBuf, bool)> {
+    let path = given.unwrap_or(Path::new(POLICY_FILE)).to_owned();
+    match std::fs::metadata(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound && given.is_none() => return Ok((path, false)),
+        Err(error) => {
+            let message = format!("the policy `{}` cannot be read: {error}", path.display());
+            return Err(UsageError(message).into());
+        }
+        Ok(_) => {}
+    }
+    match given {
+        Some(_) => check(&path, "the policy", &Guarded::ByRootOrMe)?,
+        None => {
+            check(&path, "the policy", &Guarded::ByRoot)?;
+            // Who can write the folder can put another file there.
+            check(path.parent().unwrap_or(&path), "the folder of the policy", &Guarded::ByRoot)?;
+        }
+    }
+    Ok((path, true))
+}
+
+/// Refuses a file of the user's that somebody else could have written.
+pub(crate) fn check_user_file(path: &Path) -> anyhow::Result<()> {
+    check(path, "your configuration", &Guarded::ByMyGroup)
+}
+
+fn check(path: &Path, what: &str, guarded: &Guarded) -> anyhow::Result<()> {
+    let shown = path.display();
+    let metadata =
+        std::fs::metadata(path).with_context(|| format!("{what} `{shown}` cannot be looked at"))?;
+    let (owner, others) = (metadata.uid(), metadata.mode());
+    let (mine, writers) = match guarded {
+        Guarded::ByRoot => (false, 0o022),
+        Guarded::ByRootOrMe => (true, 0o022),
+        Guarded::ByMyGroup => (true, 0o002),
+    };
+    if owner != 0 && !(mine && owner == geteuid().as_raw()) {
+        let wanted = if mine { "neither root's nor yours" } else { "not root's" };
+        let message = format!("{what} `{shown}` belongs to user {owner}, so it is {wanted}\nhint: chown it");
+        return Err(UsageError(message).into());
+    }
+    if others & writers != 0 {
+        let message = format!(
+            "{what} `{shown}` can be written by others (mode {:03o})\nhint: chmod go-w '{shown}'",
+            others & 0o777
+        );
+        return Err(UsageError(message).into());
+    }
+    Ok(())
+}

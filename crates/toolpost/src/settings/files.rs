@@ -1,0 +1,169 @@
+//! The files of every standing: found, read, trusted or not, and what stands in for one that is broken.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use sha2::{Digest, Sha256};
+use toolpost_config::{ConfigError, ConfigErrors, ConfigFile, Layer, Parsed, Standing, read_config};
+use toolpost_core::{Places, Policy, PolicySpec};
+use toolpost_model::{Rule, RuleOrigin};
+use toolpost_store::{DataDir, DataDirError, LastGood, TrustStore};
+
+use super::{PROJECT_FILE, Place, folder_of};
+use crate::environment;
+
+/// A file that is looked at, and what came of it.
+pub(crate) struct FoundFile {
+    pub(crate) path: PathBuf,
+    pub(crate) origin: RuleOrigin,
+    /// How it counts; `None` where there is no such file.
+    pub(crate) standing: Option<Standing>,
+    pub(crate) broken: Option<Broken>,
+    /// SHA-256 of what it holds now, for trust.
+    pub(crate) digest: [u8; 32],
+    /// The last text of it that could be read, where one is worth keeping.
+    pub(super) good: Option<String>,
+}
+
+/// Why a file cannot be read.
+pub(crate) struct Broken {
+    /// Where and what, as a person wants to see it.
+    pub(crate) errors: String,
+    /// One sentence for every decision.
+    pub(crate) note: String,
+}
+
+impl FoundFile {
+    fn absent(path: &Path, origin: RuleOrigin) -> Self {
+        Self { path: path.to_owned(), origin, standing: None, broken: None, digest: [0; 32], good: None }
+    }
+
+    /// A file that the command line names. It must be there and be good.
+    pub(super) fn given(path: &Path) -> Self {
+        Self { standing: Some(Standing::Trusted), ..Self::absent(path, RuleOrigin::Cli) }
+    }
+}
+
+/// Reads files for one workspace.
+pub(super) struct Reader<'a> {
+    place: &'a Place,
+    places: Places,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(place: &'a Place) -> Self {
+        let places =
+            Places { workspace: Some(place.workspace.clone()), home: environment::home(), roots: Vec::new() };
+        Self { place, places }
+    }
+
+    /// Whether the rules of a file mean something, and what their own tests expect.
+    pub(super) fn sound(&self, parsed: &Parsed) -> Result<(), ConfigErrors> {
+        let rules: Vec<Rule> = parsed.rules().cloned().collect();
+        let spec = PolicySpec { rules, places: self.places.clone(), ..PolicySpec::default() };
+        let Err(problems) = Policy::compile(spec) else { return Ok(()) };
+        let told = problems.iter().map(|problem| {
+            (problem.place.as_str(), format!("the rule `{}`: {}", problem.rule, problem.message))
+        });
+        parsed.rule_errors(told).map_or(Ok(()), Err)
+    }
+
+    fn parsed(&self, text: &str, name: &str) -> Result<Parsed, ConfigErrors> {
+        let parsed = ConfigFile::parse(text, name)?;
+        self.sound(&parsed)?;
+        Ok(parsed)
+    }
+
+    /// The file of the machine's owner. Whatever is wrong with it, nothing starts without it.
+    pub(super) fn policy(&self, given: Option<&Path>) -> anyhow::Result<(FoundFile, Option<Layer>)> {
+        let (path, there) = environment::policy_file(given)?;
+        if !there {
+            return Ok((FoundFile::absent(&path, RuleOrigin::Policy), None));
+        }
+        let parsed = self.parsed(&read_config(&path)?, &path.display().to_string())?;
+        let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Policy).relative_to(folder_of(&path));
+        let file =
+            FoundFile { standing: Some(Standing::Trusted), ..FoundFile::absent(&path, RuleOrigin::Policy) };
+        Ok((file, Some(layer)))
+    }
+
+    /// The user's own file.
+    pub(super) fn user(&self, path: &Path) -> anyhow::Result<(FoundFile, Option<Layer>)> {
+        let name = path.display().to_string();
+        self.kept(path, &name, RuleOrigin::User, |_| {
+            environment::check_user_file(path)?;
+            Ok(Standing::Trusted)
+        })
+    }
+
+    /// The workspace's own file: untrusted, so it may only restrict, until its very bytes were trusted.
+    pub(super) fn project(&self, path: &Path) -> anyhow::Result<(FoundFile, Option<Layer>)> {
+        self.kept(path, PROJECT_FILE, RuleOrigin::Project, |digest| {
+            Ok(if self.is_trusted(path, digest)? { Standing::Trusted } else { Standing::Untrusted })
+        })
+    }
+
+    /// A file whose last good text stands in for it when it is broken.
+    fn kept(
+        &self,
+        path: &Path,
+        name: &str,
+        origin: RuleOrigin,
+        standing: impl FnOnce(&[u8; 32]) -> anyhow::Result<Standing>,
+    ) -> anyhow::Result<(FoundFile, Option<Layer>)> {
+        let file = FoundFile::absent(path, origin);
+        let text = match read_config(path) {
+            Ok(text) => text,
+            Err(error) if ConfigError::is_missing_file(&error) => return Ok((file, None)),
+            Err(error) => return self.instead(file, name, error.into()),
+        };
+        let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+        let file = FoundFile { digest, ..file };
+        let parsed = match self.parsed(&text, name) {
+            Ok(parsed) => parsed,
+            Err(errors) => return self.instead(file, name, errors),
+        };
+        let standing = standing(&digest)?;
+        let layer = Layer::new(parsed, standing, origin).relative_to(folder_of(path));
+        Ok((FoundFile { standing: Some(standing), good: Some(text), ..file }, Some(layer)))
+    }
+
+    /// What a broken file last said, as far as it restricts. Where nobody knows that, nothing can be done but to
+    /// refuse: it may have been there to deny.
+    fn instead(
+        &self,
+        file: FoundFile,
+        name: &str,
+        errors: ConfigErrors,
+    ) -> anyhow::Result<(FoundFile, Option<Layer>)> {
+        let last = match DataDir::at(&self.place.data_dir) {
+            Ok(data_dir) => LastGood::of(&data_dir).text(&file.path)?,
+            Err(DataDirError::Missing { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let parsed = last.as_deref().map(|text| self.parsed(text, name));
+        let (Some(Ok(parsed)), Some(first)) = (parsed, errors.iter().next()) else {
+            return Err(errors.into());
+        };
+        let line = if first.line > 0 { format!("line {}: ", first.line) } else { String::new() };
+        let note = format!(
+            "`{name}` cannot be read ({line}{}); what it denied and restricted before still counts, what it allowed \
+             does not",
+            first.message
+        );
+        let layer = Layer::last_good(parsed, file.origin, note.clone()).relative_to(folder_of(&file.path));
+        let broken = Broken { errors: errors.to_string(), note };
+        let file = FoundFile { standing: Some(Standing::LastGood), broken: Some(broken), good: last, ..file };
+        Ok((file, Some(layer)))
+    }
+
+    fn is_trusted(&self, path: &Path, digest: &[u8; 32]) -> anyhow::Result<bool> {
+        match DataDir::at(&self.place.data_dir) {
+            Ok(data_dir) => {
+                Ok(TrustStore::open(&data_dir).context("the list of trusted files")?.is_trusted(path, digest))
+            }
+            Err(DataDirError::Missing { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

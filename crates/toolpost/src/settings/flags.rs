@@ -1,0 +1,90 @@
+//! The command line as a layer of its own, so that what it says is checked with everything else.
+
+use std::path::PathBuf;
+
+use toolpost_config::{
+    ConfigFile, Layer, NetworkSection, RootAccess, RootEntry, RuleEntry, SandboxSection, Standing,
+};
+use toolpost_model::RuleOrigin;
+
+use crate::cli::{ConfineArgs, PolicyArgs};
+
+/// What the flags say.
+pub(super) fn flags(policy: &PolicyArgs) -> anyhow::Result<Layer> {
+    let rules = [("allow", &policy.allow), ("ask", &policy.ask), ("deny", &policy.deny)];
+    let lines = rules.iter().flat_map(|(word, tools)| tools.iter().map(move |tool| format!("{word} {tool}")));
+    let file = ConfigFile {
+        mode: policy.mode.map(Into::into),
+        rules: lines.map(|line| RuleEntry::Line(line).into()).collect(),
+        ..confines(&policy.confines)
+    };
+    Ok(Layer::new(file.check("command line")?, Standing::Trusted, RuleOrigin::Cli))
+}
+
+fn confines(flags: &ConfineArgs) -> ConfigFile {
+    let root = |path: &PathBuf, access| RootEntry { path: path.clone().into(), access }.into();
+    let read = flags.read_root.iter().map(|path| root(path, RootAccess::Read));
+    let write = flags.root.iter().map(|path| root(path, RootAccess::Write));
+    ConfigFile {
+        roots: read.chain(write).collect(),
+        sandbox: SandboxSection {
+            profile: flags.sandbox.map(Into::into),
+            require: flags.require_sandbox.then(|| true.into()),
+            ..SandboxSection::default()
+        },
+        network: NetworkSection {
+            private: flags.allow_private.iter().cloned().map(Into::into).collect(),
+            ..NetworkSection::default()
+        },
+        ..ConfigFile::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use toolpost_config::{ConfigErrors, HostConfig, RootConfig};
+    use toolpost_model::{Access, SandboxProfile};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        policy: PolicyArgs,
+    }
+
+    fn resolved(words: &[&str]) -> anyhow::Result<HostConfig> {
+        let line = Line::try_parse_from(["x"].iter().chain(words))?;
+        assert_eq!(line.policy.is_empty(), words.is_empty(), "{words:?}");
+        Ok(HostConfig::resolve(&[flags(&line.policy)?])?.0)
+    }
+
+    #[test]
+    fn each_flag_reaches_its_own_setting() {
+        assert_eq!(resolved(&[]).unwrap(), HostConfig::default());
+        let roots = resolved(&["--root", "a", "--read-root", "b", "--root", "c"]).unwrap().roots;
+        let root = |path: &str, access| RootConfig { path: path.into(), access };
+        assert_eq!(roots, [root("b", Access::Read), root("a", Access::Write), root("c", Access::Write)]);
+        assert_eq!(resolved(&["--sandbox", "none"]).unwrap().sandbox.profile, SandboxProfile::None);
+        assert!(resolved(&["--require-sandbox"]).unwrap().sandbox.require);
+        let network =
+            resolved(&["--allow-private", "http://127.0.0.1:1", "--allow-private", "http://a/b"]).unwrap();
+        assert_eq!(network.network.private, ["http://127.0.0.1:1/", "http://a/b"]);
+    }
+
+    #[test]
+    fn rules_are_whole_selectors() {
+        let line =
+            ["--allow", "shell(cargo test *)", "--ask", "fs.write(deploy/**)", "--deny", "mcp.*[/force]"];
+        let rules: Vec<String> = resolved(&line).unwrap().rules.iter().map(ToString::to_string).collect();
+        assert_eq!(rules, ["allow shell(cargo test *)", "ask fs.write(deploy/**)", "deny mcp.*[/force]"]);
+        assert!(resolved(&["--allow", "shell(cargo"]).is_err());
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused_like_in_a_file() {
+        let error = resolved(&["--allow-private", "127.0.0.1:80"]).unwrap_err();
+        assert!(error.is::<ConfigErrors>() && error.to_string().contains("--> command line"), "{error}");
+    }
+}
