@@ -202,7 +202,7 @@ impl Conversation<'_> {
 
     async fn edit(&mut self) -> anyhow::Result<Option<Settled>> {
         match editing::edit(self.desk, Some(self.tty), self.question).await {
-            Ok(Edited::Allowed) => {
+            Ok(Edited::Allowed(_)) => {
                 self.say(&format!("{}\n", styled(GREEN, "allowed once, with the arguments as edited")))
                     .await?;
                 Ok(Some(Settled::Answered))
@@ -230,7 +230,7 @@ impl Conversation<'_> {
 
     async fn decide(&mut self, verdict: Verdict, done: &str) -> anyhow::Result<Option<Settled>> {
         match self.desk.decide(self.question.ask_id, verdict).await {
-            Ok(()) => {
+            Ok(_) => {
                 self.say(&format!("{done}\n")).await?;
                 Ok(Some(Settled::Answered))
             }
