@@ -111,7 +111,12 @@ fn defaults_are_the_documented_ones() {
             body_limit: 4_194_304,
         },
         tokens: Vec::new(),
-        approvals: ApprovalsConfig { timeout: seconds(600), grant_for: seconds(3_600), prompt: true },
+        approvals: ApprovalsConfig {
+            timeout: seconds(600),
+            grant_for: seconds(3_600),
+            waiting: 256,
+            prompt: true,
+        },
         limits: Limits {
             concurrency: 64,
             session_concurrency: 16,
