@@ -1,6 +1,6 @@
 //! Texts that are made to be too much.
 
-use toolpost_command::{Opaque, OpaqueReason, analyze};
+use toolpost_command::{Analysis, Opaque, OpaqueReason, analyze};
 
 fn reasons(text: &str) -> Vec<OpaqueReason> {
     analyze(text).opaque.iter().map(|opaque| opaque.reason).collect()
@@ -87,8 +87,8 @@ fn the_bounds_fit_a_small_stack() {
         format!("x=({})", "a ".repeat(4000)),
     ];
     let worker = std::thread::Builder::new().stack_size(1024 * 1024);
-    let walk = move || texts.iter().map(|text| analyze(text)).count();
-    assert_eq!(worker.spawn(walk).unwrap().join().unwrap(), 22);
+    let walk = move || texts.iter().filter(|text| analyze(text) != Analysis::default()).count();
+    assert_eq!(worker.spawn(walk).unwrap().join().unwrap(), 19);
 }
 
 #[test]
