@@ -205,16 +205,24 @@ pub(crate) async fn host_on(
 
 /// The rules of a configuration, compiled.
 pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
+    let spec = PolicySpec {
+        mode: config.mode,
+        rules: config.rules.clone(),
+        places: places(config),
+        notes: config.notes.clone(),
+    };
+    Policy::compile(spec).map_err(StartError::Rules)
+}
+
+/// Where paths in rules begin.
+fn places(config: &HostConfig) -> Places {
     // Tools tell real paths, so rules must begin in the real folders too.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let places = Places {
+    Places {
         workspace: config.workspace.as_deref().map(real),
         home: config.environment.home.clone(),
         roots: config.roots.iter().map(|root| real(&root.path)).collect(),
-    };
-    let spec =
-        PolicySpec { mode: config.mode, rules: config.rules.clone(), places, notes: config.notes.clone() };
-    Policy::compile(spec).map_err(StartError::Rules)
+    }
 }
 
 fn limits(config: &HostConfig) -> Limits {

@@ -115,22 +115,11 @@ fn tools(key: &str, entry: &HookEntry, complaints: &mut Vec<Complaint>) -> Vec<T
 
 fn when(key: &str, entry: &HookEntry, complaints: &mut Vec<Complaint>) -> Option<Selector> {
     let Located { value: text, at } = entry.when.as_ref()?;
-    let mut complain = |message: String, hint: Option<String>| {
-        complaints.push(Complaint::new(*at, format!("`{key}`: {message}")).hint(hint));
-    };
+    let mut complain = |message: String| complaints.push(Complaint::new(*at, format!("`{key}`: {message}")));
     match text.trim().parse::<Selector>() {
-        Ok(selector @ Selector::Tool { matcher: None, .. }) => return Some(selector),
-        Ok(selector) => {
-            let message = format!(
-                "hooks are chosen by tool and arguments, and `{}` is for rules",
-                shown(&selector.to_string())
-            );
-            let hint = "write a tool with conditions, such as `shell[/command = \"git push*\"]`; the hook itself sees \
-                        the arguments and can look closer";
-            complain(message, Some(hint.to_owned()));
-        }
-        Err(RuleError::Form(_)) => complain(format!("`{}` names no calls", shown(text)), None),
-        Err(error) => complain(error_message(&error), None),
+        Ok(selector) => return Some(selector),
+        Err(RuleError::Form(_)) => complain(format!("`{}` names no calls", shown(text))),
+        Err(error) => complain(error_message(&error)),
     }
     None
 }

@@ -19,7 +19,8 @@ pub struct HookEntry {
     /// About calls of which tools, by name or id, with `*` for any characters. Without it: of every tool.
     #[serde(default)]
     pub tools: Option<Located<Several<String>>>,
-    /// Of those only the calls that this fits, such as `http_request[/method = "POST"]`.
+    /// Of those only the calls that this fits, written as in a rule: `shell(git push *)`, `fs.write(src/**)`,
+    /// `http_request[/method = "POST"]`, `class:network`.
     #[serde(default)]
     pub when: Option<Located<String>>,
     /// The program and its arguments. No shell reads them. What begins with `./` or `../` is a file, relative to this

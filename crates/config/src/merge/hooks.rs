@@ -14,7 +14,7 @@ impl Merge<'_> {
                 Standing::Trusted => hooks.push(self.with_whole_paths(hook)),
                 // It would run a program of the project's choosing, and could change what calls say.
                 Standing::Untrusted | Standing::LastGood => {
-                    self.ignored("hooks", *at, &format!("hooks: {}", hook.name))
+                    self.ignored("hooks", *at, &format!("hooks: {}", hook.name));
                 }
             }
         }

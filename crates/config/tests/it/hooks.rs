@@ -50,7 +50,7 @@ fn each_key_reaches_its_own_setting_and_files_are_found_beside_the_configuration
     assert_eq!((guard.name.as_str(), guard.standing), ("no-live-hosts", HookStanding::Guard));
     assert_eq!(guard.events, [HookEvent::Before]);
     assert_eq!(guard.tools.iter().map(|tool| tool.as_str()).collect::<Vec<_>>(), ["http_request", "mcp.**"]);
-    assert_eq!(guard.when.unwrap().to_string(), "*[/method = \"POST\"]");
+    assert_eq!(guard.when.unwrap().to_string(), "net(POST https://*)");
     assert_eq!(guard.command, ["python3", "/etc/host/hooks/no_live_hosts.py"]);
     assert_eq!((guard.timeout, guard.profile), (Some(Duration::from_secs(2)), SandboxProfile::ReadOnly));
     assert_eq!(guard.environment, ["LIVE_HOSTS"]);
@@ -144,21 +144,23 @@ fn what_cannot_be_meant_is_said_at_its_place() {
 }
 
 #[test]
-fn a_selector_that_only_rules_understand_is_refused() {
-    let hint = "write a tool with conditions, such as `shell[/command = \"git push*\"]`; the hook itself sees the \
-                arguments and can look closer";
-    for selector in ["shell(git push *)", "class:write", "fs.read(**/.env)", "net(https://a.example/*)"] {
-        check(
-            &format!("name: a, event: before, command: [x], when: '{selector}'"),
-            &format!("`hooks.a.when`: hooks are chosen by tool and arguments, and `{selector}` is for rules"),
-            Some(hint),
-        );
+fn a_hook_is_chosen_as_rules_choose_calls() {
+    for selector in
+        ["shell(git push *)", "class:write", "fs.read(**/.env)", "net(https://a.example/*)", "x[/a = 1]"]
+    {
+        let text = format!("hooks: [{{ name: a, event: before, command: [x], when: '{selector}' }}]");
+        let (hooks, _) = resolved(&[layer(&text, Standing::Trusted)]);
+        assert_eq!(hooks[0].when.as_ref().unwrap().to_string(), selector);
     }
-    check(
-        "name: a, event: before, command: [x], when: 'shell(git'",
-        "`hooks.a.when`: `shell(git` has a matcher that is empty or not closed",
-        None,
-    );
+    for (selector, said) in [
+        ("shell(git", "`hooks.a.when`: `shell(git` has a matcher that is empty or not closed"),
+        (
+            "class:wrote",
+            "`hooks.a.when`: `wrote` is not a class; the classes are read, write, network, execute, unknown",
+        ),
+    ] {
+        check(&format!("name: a, event: before, command: [x], when: '{selector}'"), said, None);
+    }
 }
 
 #[test]

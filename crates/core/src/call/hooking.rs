@@ -11,19 +11,16 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use toolpost_model::{
-    Arguments, EventBody, HookEvent, HookRun, InvocationId, LogLevel, ObservableInput, ToolResult,
-};
+use toolpost_model::{EventBody, HookEvent, HookRun, InvocationId, LogLevel, ObservableInput, ToolResult};
 
 pub(super) use after::post_hooks;
 pub(super) use before::pre_hooks;
 
 use super::Way;
 use crate::{
-    catalog::Entry,
     flow::{
         execution::panic_text,
-        hooks::{Hook, HookCall, HookError, HookOutput},
+        hooks::{Hook, HookCall, HookError, HookOutput, Known},
         invocation::{Call, micros},
     },
     host::Inner,
@@ -40,9 +37,8 @@ struct Seen {
     event: HookEvent,
     id: InvocationId,
     session: Arc<Session>,
-    entry: Arc<Entry>,
     input: ObservableInput,
-    real: Arguments,
+    known: Known,
     is_dry_run: bool,
 }
 
@@ -52,9 +48,8 @@ impl Seen {
             event,
             id: call.live.id,
             session: Arc::clone(&call.session),
-            entry: Arc::clone(&call.resolved.as_ref()?.entry),
             input: call.inputs.observable.clone()?,
-            real: call.inputs.call.as_ref()?.arguments().clone(),
+            known: Known { resolved: call.resolved.clone()?, input: call.inputs.call.clone()? },
             is_dry_run: way == Way::Dry,
         })
     }
@@ -64,9 +59,9 @@ impl Seen {
             event: self.event,
             invocation_id: self.id,
             session_id: self.session.id(),
-            declaration: self.entry.declaration(),
+            declaration: self.known.resolved.entry.declaration(),
             input: &self.input,
-            real: &self.real,
+            known: &self.known,
             principal: self.session.principal(),
             is_dry_run: self.is_dry_run,
         }

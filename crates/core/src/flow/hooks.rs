@@ -11,14 +11,16 @@ mod output;
 use std::time::Duration;
 
 use toolpost_model::{
-    Arguments, BoxFuture, Declaration, HookEvent, HookStanding, InvocationId, ObservableInput, Principal,
-    SessionId, ToolResult,
+    BoxFuture, CallInput, Declaration, Effects, HookEvent, HookStanding, InvocationId, ObservableInput,
+    Principal, SessionId, ToolResult,
 };
 
 pub use concern::{Concern, ConcernError};
 pub use mutation::{InputMutation, OutputMutation};
 pub(crate) use mutation::{changed_fields, restored};
 pub use output::{HookError, HookOutput, Opinion};
+
+use crate::{call::permitting::effects_of, flow::invocation::Resolved};
 
 /// What a hook sees.
 pub struct HookCall<'a> {
@@ -36,8 +38,20 @@ pub struct HookCall<'a> {
     pub principal: &'a Principal,
     /// Nothing will run: somebody wants to know what would happen.
     pub is_dry_run: bool,
-    /// The arguments with what hooks are not shown, for [`Concern`] alone.
-    pub(crate) real: &'a Arguments,
+    /// What hooks are not shown, for [`Concern`] alone.
+    pub(crate) known: &'a Known,
+}
+
+/// The call as its tool would get it.
+pub(crate) struct Known {
+    pub(crate) resolved: Resolved,
+    pub(crate) input: CallInput,
+}
+
+impl Known {
+    fn effects(&self) -> Effects {
+        effects_of(&self.resolved, &self.input)
+    }
 }
 
 /// Sees calls go by. Hooks are asked one after another, in the order they were added.

@@ -41,7 +41,7 @@ pub enum HooksError {
         #[source]
         source: std::io::Error,
     },
-    /// A hook is for calls that hooks cannot be chosen by.
+    /// What a hook's `when` says means nothing.
     #[error("{place}: hook `{hook}`: {source}")]
     Concern {
         /// File and line of its entry.
@@ -111,10 +111,8 @@ fn declared(hook: &HookConfig, config: &HostConfig) -> Result<HookDeclaration, H
     let writable = hook.writable.iter().map(|path| path.canonicalize().map_err(|error| missing(path, error)));
     let mut concern = Concern::with_tools(hook.tools.clone());
     if let Some(when) = &hook.when {
-        concern = concern.when(when).map_err(|source| HooksError::Concern {
-            place: hook.place.clone(),
-            hook: hook.name.clone(),
-            source,
+        concern = concern.when(when.clone(), super::places(config)).map_err(|source| {
+            HooksError::Concern { place: hook.place.clone(), hook: hook.name.clone(), source }
         })?;
     }
     // What is missing would be missed at the first call only.

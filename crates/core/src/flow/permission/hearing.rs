@@ -120,11 +120,8 @@ impl<'a> Hearing<'a> {
         let decided = of_parts.iter().map(Judgement::again).chain(self.said_of_the_call());
         // Of equals the first stays.
         let decided = decided.reduce(|best, next| if next.outranks(&best) { next } else { best });
-        let decided = decided.unwrap_or_else(|| Judgement {
-            behavior: Behavior::Deny,
-            ground: Ground::Mode,
-            part: None,
-        });
+        let nothing = Judgement { behavior: Behavior::Deny, ground: Ground::Mode, part: None };
+        let decided = decided.unwrap_or(nothing);
         Verdict { decided, of_parts, matched }
     }
 
@@ -395,7 +392,7 @@ fn first<'a>(heard: impl Iterator<Item = Heard<'a>>) -> Option<Heard<'a>> {
 }
 
 /// Whether an allow is what a person answered when asked: it answers a rule that asks, too.
-fn is_an_answer(rule: &Rule) -> bool {
+pub(super) fn is_an_answer(rule: &Rule) -> bool {
     match rule.origin {
         RuleOrigin::Session | RuleOrigin::Local => true,
         RuleOrigin::Policy

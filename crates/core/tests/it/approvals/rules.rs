@@ -80,8 +80,8 @@ async fn a_remembered_yes_is_for_everybody_until_it_is_forgotten() {
     assert!(runs_elsewhere(&host).await);
     host.host.replace_policy(Arc::new(Engine::default()));
     assert!(runs_elsewhere(&host).await);
-    assert_eq!(host.host.remembered(), [kept.clone()]);
-    assert_eq!(store.load().unwrap(), [kept.clone()]);
+    assert_eq!(host.host.remembered(), std::slice::from_ref(&kept));
+    assert_eq!(store.load().unwrap(), std::slice::from_ref(&kept));
 
     // Another host finds it.
     let next = TestHost::build(|builder| asking(builder, &tool).rule_store(store.clone())).await;
