@@ -136,7 +136,8 @@ impl Policy {
 
 impl PolicyEngine for Policy {
     fn decide(&self, facts: &Facts<'_>) -> Decision {
-        let hearing = Hearing::open(self, facts);
+        let parts = Parts::of(facts, &self.places);
+        let hearing = Hearing::open(self, facts, &parts);
         decision::write(self, &hearing, &hearing.judge())
     }
 
@@ -222,9 +223,9 @@ impl PolicyEngine for Policy {
     }
 
     fn parts(&self, facts: &Facts<'_>) -> Vec<PartDecision> {
-        let hearing = Hearing::open(self, facts);
-        let verdict = hearing.judge();
-        let told = verdict.of_parts.iter().zip(&hearing.parts.all);
+        let parts = Parts::of(facts, &self.places);
+        let verdict = Hearing::open(self, facts, &parts).judge();
+        let told = verdict.of_parts.iter().zip(&parts.all);
         let told = told.map(|(judgement, part)| PartDecision {
             subject: part.text(),
             class: part.class,
