@@ -137,7 +137,8 @@ async fn no_process_reads_what_is_kept() {
             let result = shop.shell(&way.replace("$W", &root)).await;
             let seen = whole(&result);
             assert!(!seen.contains(WORD), "{profile} {way}: {seen}");
-            assert!(!seen.contains("further"), "{profile} {way} tells a name: {seen}");
+            let named = way.contains("further");
+            assert!(named || !seen.contains("further"), "{profile} {way} tells a name: {seen}");
             let applied = result.sandbox.unwrap_or_else(|| panic!("{way} did not run: {:?}", result.error));
             assert!(applied.masked >= 3, "{way}: {applied:?}");
         }
