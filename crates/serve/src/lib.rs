@@ -10,6 +10,7 @@ mod clock;
 mod compose;
 mod http;
 mod listen;
+mod reload;
 mod server;
 
 pub use auth::Access;
@@ -17,4 +18,5 @@ pub use compose::{
     Asked, HostParts, NativeError, NativeHandover, OpenedHost, StartError, check_places, open_host,
 };
 pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
+pub use reload::Reloaded;
 pub use server::{Server, ServerBuilder};

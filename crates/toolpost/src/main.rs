@@ -10,6 +10,7 @@ mod exit;
 mod reach;
 mod settings;
 mod terminal;
+mod watching;
 
 use std::process::ExitCode;
 
