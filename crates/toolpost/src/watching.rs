@@ -24,15 +24,15 @@ impl Watch {
     /// Where the system cannot watch, nothing is ever heard; the operator is told once.
     pub(crate) fn on(files: Vec<PathBuf>) -> Self {
         let (changed, changes) = mpsc::channel(1);
-        let watched = files.clone();
+        let folders = folders(&files);
         let tell = move |event: notify::Result<Event>| {
-            if concerns(&watched, &event) {
+            if concerns(&files, &event) {
                 // One word that waits to be heard is enough.
                 let _ = changed.try_send(());
             }
         };
         let watcher = notify::recommended_watcher(tell).and_then(|mut watcher| {
-            for folder in folders(&files) {
+            for folder in folders {
                 watcher.watch(&folder, RecursiveMode::NonRecursive)?;
             }
             Ok(watcher)
