@@ -164,10 +164,10 @@ impl Inner {
             let (at, given) = (at.to_owned(), given.to_owned());
             ApprovalError::BadArguments(vec![Violation { at, expected, given }])
         };
-        let size = arguments.to_string().len();
-        if size > self.limits.argument_bytes {
-            let limit = format!("at most {} bytes (`limits.argument_bytes`)", self.limits.argument_bytes);
-            return Err(fault("", limit, &format!("{size}")));
+        let (size, own_limit) = (arguments.to_string().len(), resolved.entry.settings.argument_bytes);
+        let limit = own_limit.unwrap_or(self.limits.argument_bytes);
+        if size > limit {
+            return Err(fault("", format!("at most {limit} bytes (`argument_bytes`)"), &format!("{size}")));
         }
         if !arguments.is_object() {
             return Err(fault("", "a JSON object".to_owned(), "something else"));
