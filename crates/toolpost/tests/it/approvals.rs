@@ -75,14 +75,15 @@ pub(super) fn ask(served: &Served, home: &Home, command: &str) -> JoinHandle<Val
 
 /// Asks until the call has ended, and gives its result.
 pub(super) fn ended(http: &mut Http, id: &str) -> Value {
+    let mut told = Value::Null;
     for _ in 0..2_000 {
-        let told = http.get(&format!("/invocations/{id}")).unwrap().json();
+        told = http.get(&format!("/invocations/{id}")).unwrap().json();
         if told["status"] == "ended" {
             return told["result"].clone();
         }
         thread::sleep(Duration::from_millis(10));
     }
-    panic!("{id} never ended");
+    panic!("{id} never ended: {told}");
 }
 
 fn git(folder: &std::path::Path, words: &[&str]) -> String {

@@ -120,11 +120,8 @@ impl<'a> Hearing<'a> {
         let decided = of_parts.iter().map(Judgement::again).chain(self.said_of_the_call());
         // Of equals the first stays.
         let decided = decided.reduce(|best, next| if next.outranks(&best) { next } else { best });
-        let decided = decided.unwrap_or_else(|| Judgement {
-            behavior: Behavior::Deny,
-            ground: Ground::Mode,
-            part: None,
-        });
+        let nothing = Judgement { behavior: Behavior::Deny, ground: Ground::Mode, part: None };
+        let decided = decided.unwrap_or(nothing);
         Verdict { decided, of_parts, matched }
     }
 

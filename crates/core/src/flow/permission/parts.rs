@@ -176,9 +176,9 @@ impl<'a> Gathering<'a> {
     }
 
     fn path(&mut self, path: PlainPath, access: Access, redirect: bool) {
-        let known = |part: &Part| match &part.subject {
-            Subject::Path { path: other, access: how, .. } => *other == path && *how == access,
-            _ => false,
+        let known = |part: &Part| {
+            matches!(&part.subject, Subject::Path { path: other, access: how, .. }
+                if *other == path && *how == access)
         };
         // Few parts are the rule; of many, a second look at the same one costs less than finding it.
         if self.parts.all.len() <= 64 && self.parts.all.iter().any(known) {
@@ -195,8 +195,11 @@ impl<'a> Gathering<'a> {
     /// write there.
     fn class_of_write(&self, inside: bool) -> EffectClass {
         match self.facts.effects.class {
-            class @ (EffectClass::Network | EffectClass::Execute | EffectClass::Unknown) if !inside => class,
-            _ => EffectClass::Write,
+            EffectClass::Read | EffectClass::Write => EffectClass::Write,
+            EffectClass::Network | EffectClass::Execute | EffectClass::Unknown if inside => {
+                EffectClass::Write
+            }
+            class @ (EffectClass::Network | EffectClass::Execute | EffectClass::Unknown) => class,
         }
     }
 
@@ -336,10 +339,9 @@ impl<'a> Gathering<'a> {
     /// A command runs; only where the host confines it to reading is it less.
     fn class_of_commands(&self) -> EffectClass {
         let effects = self.facts.effects;
-        match (effects.class, effects.confined) {
-            (EffectClass::Read, Some(SandboxProfile::ReadOnly)) => EffectClass::Read,
-            _ => EffectClass::Execute,
-        }
+        let only_reads =
+            effects.class == EffectClass::Read && effects.confined == Some(SandboxProfile::ReadOnly);
+        if only_reads { EffectClass::Read } else { EffectClass::Execute }
     }
 
     fn url(&mut self, text: &str) {

@@ -137,7 +137,7 @@ impl Policy {
 impl PolicyEngine for Policy {
     fn decide(&self, facts: &Facts<'_>) -> Decision {
         let hearing = Hearing::open(self, facts);
-        decision::write(self, &hearing, hearing.judge())
+        decision::write(self, &hearing, &hearing.judge())
     }
 
     fn denies_outright(&self, declaration: &Declaration, class: Option<EffectClass>) -> bool {

@@ -110,8 +110,8 @@ fn together(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Ve
     let name = declaration.tool_id.name();
     let paths: Option<Vec<&PlainPath>> = needy(hearing, verdict)
         .map(|part| match &part.subject {
-            Subject::Path { path, redirect: false, .. } => Some(path),
-            _ => None,
+            Subject::Path { path, redirect, .. } => (!redirect).then_some(path),
+            Subject::Command(_) | Subject::Request(_) | Subject::Unread(..) | Subject::Whole => None,
         })
         .collect();
     let shared = paths.filter(|paths| paths.len() > 1).and_then(|paths| shared_folder(&paths));
