@@ -4,6 +4,7 @@ mod answers;
 mod crashes;
 mod kept;
 mod leaving;
+mod nested;
 mod races;
 mod real_rules;
 mod restart;

@@ -15,7 +15,7 @@ use crate::{
     call::permitting::{effects_of, hash_of},
     catalog::Violation,
     flow::{
-        approval::{Approvals, Begun, Closed, Deciding, No, RememberedRule, Word, Yes, place},
+        approval::{Approvals, Begun, Closed, Deciding, LONGEST, No, RememberedRule, Word, Yes, place},
         hooks::changed_fields,
         permission::Facts,
     },
@@ -29,8 +29,6 @@ use crate::{
 
 /// How long a remembered rule speaks where nobody says otherwise.
 const REMEMBERED_FOR: Duration = Duration::from_secs(30 * 24 * 3_600);
-/// And at most.
-const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 
 /// An answer that was found good, and what it brings about.
 struct Weighed {
@@ -144,8 +142,8 @@ impl Inner {
         if waiting > 0 {
             return None;
         }
-        body.kept_until = Some(at + signed(grant_for.min(LONGEST)));
-        Some(Instant::now() + grant_for.min(LONGEST))
+        body.kept_until = Some(at + signed(grant_for));
+        Some(Instant::now() + grant_for)
     }
 
     /// Checks other arguments like the model's own. Returns what would be approved, and the rules that would let
