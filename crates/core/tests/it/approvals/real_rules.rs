@@ -79,11 +79,10 @@ async fn every_suggestion_works_as_an_answer_that_is_remembered() {
         let host = host(&tool, Vec::new()).await;
         let handle = host.host.start(host.request("shell", command("cargo build --release"))).await;
         let asked = question(&host.host).await;
-        let rule = Some(asked.suggestions[place].clone());
-        let scope = ApprovalScope::Remember;
-        let verdict = Verdict::Allow { scope, rule: rule.clone(), valid_for_seconds: None, arguments: None };
+        let (rule, scope) = (Some(asked.suggestions[place].clone()), ApprovalScope::Remember);
+        let verdict = Verdict::Allow { scope, rule, valid_for_seconds: None, arguments: None };
         let decided = decide(&host, asked.ask_id, verdict).await.unwrap();
-        assert_eq!(decided.remembered.unwrap().rule, rule.unwrap());
+        assert_eq!(decided.remembered.unwrap().rule, asked.suggestions[place]);
         assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
         assert!(runs(&host, "cargo build --release").await, "{}", asked.suggestions[place]);
         assert!(!runs(&host, "rm -rf /").await, "{}", asked.suggestions[place]);
