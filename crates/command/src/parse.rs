@@ -2,9 +2,10 @@
 //!
 //! The parser backtracks: every unmatched `(` doubles its time, nested `case`s do worse, and its recursion has
 //! no floor. The bounds are therefore on what makes it slow or deep, counted on its own tokens, so that a long
-//! quoted text with many brackets in it costs nothing.
+//! quoted text with many brackets in it costs nothing. They also keep it to less than a MiB of stack, even
+//! unoptimised, so that it needs no thread of its own.
 
-mod documents;
+mod scan;
 
 use brush_parser::ast::Program;
 use brush_parser::{ParserImpl, ParserOptions, Token, parse_tokens, uncached_tokenize_str};
@@ -14,11 +15,13 @@ use crate::opaque::OpaqueReason;
 /// Longer texts are not read.
 const LONGEST: usize = 64 * 1024;
 /// The tokenizer calls itself for each `$(`, `${` and `$[` that it is inside of.
-const MOST_EXPANSIONS: usize = 200;
+const MOST_EXPANSIONS: usize = 48;
+/// Words and operators, each of which costs the parser about a microsecond.
+const MOST_TOKENS: usize = 4096;
 const MOST_PARENTHESES: usize = 12;
 const MOST_CASES: usize = 4;
 /// Parentheses, braces and words that open a compound command, together.
-const MOST_OPENERS: usize = 64;
+const MOST_OPENERS: usize = 32;
 
 /// Brackets and quotes inside of a subscript.
 const MOST_SUBSCRIPTS: usize = 4;
@@ -36,9 +39,14 @@ pub(crate) const OPTIONS: ParserOptions = ParserOptions {
 /// Parses a script, or says why it is not tried or does not parse.
 pub(crate) fn parse(text: &str) -> Result<Program, OpaqueReason> {
     check_text(text)?;
-    documents::check(text)?;
+    if scan::expansions(text)? > MOST_EXPANSIONS {
+        return Err(OpaqueReason::TooDeep);
+    }
     let tokens =
         uncached_tokenize_str(text, &OPTIONS.tokenizer_options()).map_err(|_| OpaqueReason::NotParsed)?;
+    if tokens.len() > MOST_TOKENS {
+        return Err(OpaqueReason::TooLong);
+    }
     check_tokens(&tokens)?;
     parse_tokens(&tokens, &OPTIONS).map_err(|_| OpaqueReason::NotParsed)
 }
@@ -63,27 +71,10 @@ fn check_text(text: &str) -> Result<(), OpaqueReason> {
     if text.len() > LONGEST {
         return Err(OpaqueReason::TooLong);
     }
-    let bytes = text.as_bytes();
-    let (mut expansions, mut ansi, mut joined) = (0, false, false);
-    let mut before = 0;
-    for &byte in bytes {
-        match (before, byte) {
-            (_, b'\0' | b'\r') => return Err(OpaqueReason::ControlCharacter),
-            (b'$', b'(' | b'{' | b'[') => expansions += 1,
-            (b'$', b'\'') => ansi = true,
-            (b'\\', b'\n') => joined = true,
-            _ => {}
-        }
-        before = byte;
+    if text.contains(['\0', '\r']) {
+        return Err(OpaqueReason::ControlCharacter);
     }
-    if expansions > MOST_EXPANSIONS {
-        return Err(OpaqueReason::TooDeep);
-    }
-    // A joined line after a `$` or inside `$'…'` is joined by the parser and kept by bash.
-    if joined && (ansi || text.contains("$\\\n")) {
-        return Err(OpaqueReason::Ambiguous);
-    }
-    // Descriptors and numbered tildes that do not fit make the parser panic.
+    // Descriptors that do not fit a number make the parser panic.
     if has_huge_number(text, b"", |next| matches!(next, Some(b'<' | b'>'))) {
         return Err(OpaqueReason::NotParsed);
     }

@@ -309,17 +309,18 @@ impl Walker {
     fn variable(&mut self, name: &str) {
         if !crate::variable::is_name(name) {
             self.opaque(name, OpaqueReason::Ambiguous);
+        } else if crate::variable::is_number(name) {
+            self.opaque(name, OpaqueReason::Evaluated);
         } else if crate::variable::changes_the_shell(name) {
             self.scope.changed = true;
             self.opaque(name, OpaqueReason::ChangedShell);
         }
     }
 
+    /// The parser takes `( (a) )` for arithmetic too, so that even a number may be a command.
     fn arithmetic(&mut self, expression: &ast::UnexpandedArithmeticExpr) {
-        if !word::is_plain_arithmetic(&expression.value) {
-            self.opaque(&expression.value, OpaqueReason::Evaluated);
-            self.take_apart(&expression.value);
-        }
+        self.opaque(&expression.value, OpaqueReason::Evaluated);
+        self.take_apart(&expression.value);
     }
 }
 

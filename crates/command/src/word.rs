@@ -37,13 +37,27 @@ pub(crate) fn read_here_document(body: &str) -> Reading {
     }
 }
 
+/// The text behind a double quote, an expansion or a backquote that it begins with, if its end is sure.
+pub(crate) fn pass(text: &str) -> Option<&str> {
+    let mut scanner = Scanner::new(text);
+    match (scanner.next()?, scanner.peek()) {
+        ('"', _) => scanner.double_quoted()?,
+        ('`', _) => scanner.backquoted(true)?,
+        ('$', Some('\'' | '"')) => return None,
+        ('$', next) if begins_expansion(next) => scanner.expansion()?,
+        _ => {}
+    }
+    Some(scanner.rest)
+}
+
 /// Whether an arithmetic expression holds only numbers. Names are looked up and their values evaluated again,
 /// so that `x[$(rm y)]` in a variable would run.
 pub(crate) fn is_plain_arithmetic(expression: &str) -> bool {
     expression.bytes().all(|byte| byte.is_ascii_digit() || b" \t\n+-*/%()<>=!&|^~?:,;".contains(&byte))
 }
 
-const fn is_plain(byte: u8) -> bool {
+/// Characters that mean nothing to the shell in any place.
+pub(crate) const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'_' | b'-' | b'.' | b'/' | b':' | b'=' | b',' | b'@' | b'%' | b'+')
 }
@@ -63,7 +77,7 @@ struct Scanner<'a> {
 /// Each step returns `None` where it is not sure.
 impl<'a> Scanner<'a> {
     fn new(rest: &'a str) -> Self {
-        Self { rest, literal: String::with_capacity(rest.len()), scripts: Vec::new(), expanded: false }
+        Self { rest, literal: String::new(), scripts: Vec::new(), expanded: false }
     }
 
     fn reading(self) -> Reading {

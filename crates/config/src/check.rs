@@ -4,6 +4,7 @@
 pub(crate) mod a2e;
 mod approvals;
 mod commands;
+mod hooks;
 mod http;
 pub(crate) mod limits;
 mod network;
@@ -18,7 +19,7 @@ use std::net::SocketAddr;
 use toolpost_model::Rule;
 
 use crate::{
-    CommandConfig, ConfigFile, Located, TokenConfig,
+    CommandConfig, ConfigFile, HookConfig, Located, TokenConfig,
     error::{Complaint, Source},
     snippet::shown,
 };
@@ -32,6 +33,7 @@ pub(crate) struct Checked {
     pub(crate) tokens: Vec<Located<TokenConfig>>,
     pub(crate) network: network::Network,
     pub(crate) commands: Vec<Located<CommandConfig>>,
+    pub(crate) hooks: Vec<Located<HookConfig>>,
 }
 
 pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Complaint>) {
@@ -42,6 +44,7 @@ pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Comp
         tokens: tokens::check(&file.tokens, &mut complaints),
         network: network::check(&file.network, source, &mut complaints),
         commands: commands::check(&file.commands, source, &mut complaints),
+        hooks: hooks::check(&file.hooks, source, &mut complaints),
     };
     roots::check(&file.roots, &file.protect, &mut complaints);
     sandbox::check(&file.sandbox, &mut complaints);

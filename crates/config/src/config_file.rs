@@ -4,6 +4,7 @@
 mod approvals;
 mod code;
 mod commands;
+mod hooks;
 mod network;
 mod roots;
 mod sandbox;
@@ -20,6 +21,7 @@ use crate::{ByteSize, ConfigDuration, Located, RuleEntry};
 pub use approvals::ApprovalsSection;
 pub use code::CodeSection;
 pub use commands::{CommandEntry, CommandOutput, ParameterEntry, ParameterType};
+pub use hooks::HookEntry;
 pub use network::{CredentialEntry, NetworkSection};
 pub use roots::{ProtectSection, RootAccess, RootEntry};
 pub use sandbox::SandboxSection;
@@ -53,6 +55,8 @@ pub struct ConfigFile {
     pub code: CodeSection,
     /// Tools made of a command line, by their names.
     pub commands: BTreeMap<String, Located<CommandEntry>>,
+    /// Programs that look at calls, in their order.
+    pub hooks: Vec<Located<HookEntry>>,
     /// Settings of tools, by id (`files.write_file`), name (`write_file`) or pattern (`mcp.github.*`). Of several entries
     /// that fit a tool, each setting is taken from the most exact one that has it.
     pub tools: BTreeMap<String, Located<ToolEntry>>,

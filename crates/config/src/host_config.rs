@@ -2,6 +2,7 @@
 
 mod approvals;
 mod commands;
+mod hooks;
 mod native;
 mod tools;
 
@@ -16,6 +17,7 @@ use toolpost_model::{Mode, Role, Rule};
 
 pub use approvals::ApprovalsConfig;
 pub use commands::{CommandConfig, ParameterConfig, ParameterKind, Piece, Template};
+pub use hooks::HookConfig;
 pub use native::{
     ChildVariables, CodeConfig, CredentialConfig, CredentialSource, NetworkConfig, ProtectConfig, RootConfig,
     SandboxConfig,
@@ -50,6 +52,8 @@ pub struct HostConfig {
     pub code: CodeConfig,
     /// Tools made of a command line.
     pub commands: Vec<CommandConfig>,
+    /// Programs that look at calls, in their order.
+    pub hooks: Vec<HookConfig>,
     /// What of the host's environment its children may see.
     pub environment: ChildVariables,
     /// Settings of tools. Ask [`tool_index`](Self::tool_index), which knows all three tables.

@@ -41,6 +41,7 @@ mod resolve;
 mod rule_entry;
 mod scalar;
 mod schema;
+mod several;
 mod size;
 mod snippet;
 mod yaml;
@@ -48,7 +49,7 @@ mod yaml;
 pub use a2e_host::{A2eCapability, A2eFace, A2eHostFile, A2ePlugin};
 pub use config_file::{
     A2eSection, ApprovalsSection, ArgumentKinds, AuditSection, CodeSection, CommandEntry, CommandOutput,
-    ConfigFile, CredentialEntry, DiscoverySection, HttpSection, LimitsSection, NetworkSection,
+    ConfigFile, CredentialEntry, DiscoverySection, HookEntry, HttpSection, LimitsSection, NetworkSection,
     ParameterEntry, ParameterType, ProtectSection, RootAccess, RootEntry, SandboxSection, SourceEntry,
     SourceTrust, TokenEntry, ToolEntry,
 };
@@ -57,7 +58,7 @@ pub use error::{ConfigError, ConfigErrors};
 pub use file::read_config;
 pub use host_config::{
     A2eConfig, ApprovalsConfig, AuditConfig, ChildVariables, CodeConfig, CommandConfig, CredentialConfig,
-    CredentialSource, Discovery, HostConfig, HttpConfig, Limits, NetworkConfig, ParameterConfig,
+    CredentialSource, Discovery, HookConfig, HostConfig, HttpConfig, Limits, NetworkConfig, ParameterConfig,
     ParameterKind, Piece, ProtectConfig, RootConfig, SandboxConfig, SourceConfig, Template, TokenConfig,
     ToolIndex, ToolSettings, ToolTable,
 };
@@ -69,4 +70,5 @@ pub use reference::{config_example, config_reference};
 pub use rule_entry::{RuleEntry, RuleTable};
 pub use scalar::Scalar;
 pub use schema::config_schema;
+pub use several::Several;
 pub use size::{ByteSize, SizeError};

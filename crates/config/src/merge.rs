@@ -1,6 +1,7 @@
 //! Every key once, with the direction in which it is stricter. What a trusted and what an untrusted file may
 //! do both follow from that, so a new key cannot be forgotten for one of them.
 
+mod hooks;
 mod native;
 mod tools;
 
@@ -37,6 +38,7 @@ impl Merge<'_> {
         let data_dir = self.given("data_dir", layer.path(&file.data_dir));
         self.put("data_dir", &mut config.data_dir, data_dir, never);
         self.native(config);
+        self.hooks(&mut config.hooks, &checked.hooks);
         self.put("http.listen", &mut config.http.listen, checked.listen, never);
         self.http(&mut config.http, &file.http);
         self.tokens(&mut config.tokens, &checked.tokens);
@@ -163,6 +165,7 @@ impl Merge<'_> {
     fn approvals(&mut self, approvals: &mut ApprovalsConfig, file: &ApprovalsSection) {
         self.put("approvals.timeout", &mut approvals.timeout, file.timeout, lower);
         self.put("approvals.grant_for", &mut approvals.grant_for, file.grant_for, lower);
+        self.put("approvals.waiting", &mut approvals.waiting, file.waiting, lower);
         // Where the operator is asked is the operator's own business.
         self.put("approvals.prompt", &mut approvals.prompt, file.prompt, never);
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::config_schema;
 
 /// Headings of the tables, with the schema each is made of and where its keys stand.
-const TABLES: [(&str, &str, &str); 21] = [
+const TABLES: [(&str, &str, &str); 22] = [
     ("Top level", "", ""),
     ("`rules`", "RuleTable", "Each entry is a line such as `ask class:write`, or a table of these keys."),
     ("`rules.….tests`", "RuleTests", ""),
@@ -17,6 +17,7 @@ const TABLES: [(&str, &str, &str); 21] = [
     ("`code`", "CodeSection", ""),
     ("`commands`", "CommandEntry", "Under the name that the tool gets."),
     ("`commands.….parameters`", "ParameterEntry", "Under the parameter's name."),
+    ("`hooks`", "HookEntry", "Each entry is a table of these keys."),
     ("`tools`", "ToolEntry", "Under the name or id of a tool, or a pattern with `*`."),
     ("`tools.….requires`", "Requirements", ""),
     ("`sources`", "SourceEntry", "Under the name of a source."),
@@ -30,7 +31,7 @@ const TABLES: [(&str, &str, &str); 21] = [
 ];
 
 /// Headings of the lists of words.
-const WORDS: [(&str, &str); 11] = [
+const WORDS: [(&str, &str); 13] = [
     ("Modes", "Mode"),
     ("Offers to remember", "Remember"),
     ("Classes", "EffectClass"),
@@ -42,6 +43,8 @@ const WORDS: [(&str, &str); 11] = [
     ("Sandbox profiles", "SandboxProfile"),
     ("Types of parameters", "ParameterType"),
     ("Outputs of commands", "CommandOutput"),
+    ("Events of hooks", "HookEvent"),
+    ("Standings of hooks", "HookStanding"),
 ];
 
 /// Headings of the ways to write a value.

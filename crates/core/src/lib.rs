@@ -38,8 +38,7 @@ pub use catalog::{
 pub use flow::{
     approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},
     hooks::{
-        Concern, ConcernError, Hook, HookCall, HookDeed, HookError, HookEvent, HookOutput, HookRun,
-        HookStanding, InputMutation, Opinion, OutputMutation,
+        Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion, OutputMutation,
     },
     invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
     permission::{Facts, PartDecision, Places, Policy, PolicyEngine, PolicySpec, RuleProblem},

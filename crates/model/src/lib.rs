@@ -15,6 +15,7 @@ mod effects;
 mod error;
 mod event;
 mod fn_tool;
+mod hook;
 mod id;
 mod input;
 mod interface;
@@ -38,6 +39,7 @@ pub use effects::{Access, EffectClass, EffectOrigin, Effects, ResourceKey, Resou
 pub use error::{ErrorClass, Recoverability, RetryGuidance, ToolError, ToolFailure};
 pub use event::{Event, EventBody, LogLevel, OutputChunk, OutputStream, Progress};
 pub use fn_tool::{FnTool, FnToolBuilder, schema_of};
+pub use hook::{HookDeed, HookEvent, HookRun, HookStanding};
 pub use id::{InvocationId, PrincipalName, RequestId, SessionId, SurfaceId, ToolId, ToolIdError};
 pub use input::{Arguments, ArgumentsError, CallInput, ModelInput, ObservableInput, PermissionInput};
 pub use interface::{

@@ -2,6 +2,7 @@
 //!
 //! `Server` and the command line's own short-lived host both come through here.
 
+mod hooks;
 mod native;
 
 use std::{
@@ -12,14 +13,16 @@ use std::{
 
 use toolpost_config::{ApprovalsConfig, HostConfig, SourceConfig, ToolIndex};
 use toolpost_core::{
-    Approvals, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
+    Approvals, Hook, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
     RuleProblem, SchedulerLimits, SourceSettings, SourceTrust, ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_store::{
-    AuditLogError, DataDir, DataDirError, JournalOptions, OpenError, SqliteJournal, TokenError, load_token,
+    AuditLogError, DataDir, DataDirError, JournalOptions, OpenError, RulesFile, SqliteJournal, TokenError,
+    load_token,
 };
 
+pub use hooks::HooksError;
 pub use native::{NativeError, NativeHandover};
 
 /// Why a host or server cannot start.
@@ -28,6 +31,9 @@ pub enum StartError {
     /// The native tools cannot be made.
     #[error(transparent)]
     Native(#[from] NativeError),
+    /// The hooks cannot be made.
+    #[error(transparent)]
+    Hooks(#[from] HooksError),
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
@@ -80,7 +86,7 @@ pub enum StartError {
 /// What goes into a host beside its configuration.
 #[derive(Default)]
 pub struct HostParts {
-    /// Sources of the embedder's own.
+    /// Sources and hooks of the embedder's own.
     pub sources: Vec<Box<dyn FnOnce(toolpost_core::HostBuilder) -> toolpost_core::HostBuilder + Send>>,
     /// Values that must never be written or shown, with their kind.
     pub secrets: Vec<(String, String)>,
@@ -104,6 +110,11 @@ impl HostParts {
     /// Adds a source.
     pub fn source(&mut self, source: impl Source) {
         self.sources.push(Box::new(|builder| builder.source(source)));
+    }
+
+    /// Adds a hook. It is asked before those of the configuration.
+    pub fn hook(&mut self, hook: impl Hook) {
+        self.sources.push(Box::new(|builder| builder.hook(hook)));
     }
 }
 
@@ -176,6 +187,7 @@ pub(crate) async fn host_on(
         builder = builder.approvals(Approvals::Ask { timeout, grant_for });
     }
     if let Some(data_dir) = data_dir {
+        builder = builder.rule_store(Arc::new(RulesFile::new(data_dir)));
         let options = JournalOptions { max_bytes: config.limits.journal };
         builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
     }
@@ -183,6 +195,8 @@ pub(crate) async fn host_on(
     for add in parts.sources {
         builder = add(builder);
     }
+    builder = builder.hooks(hooks::hooks(config, data_dir, parts.native.program.as_deref())?);
+    parts.native.own_files.extend(hooks::files(config));
     if let Some(workspace) = &config.workspace {
         builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);
     }
@@ -191,16 +205,24 @@ pub(crate) async fn host_on(
 
 /// The rules of a configuration, compiled.
 pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
+    let spec = PolicySpec {
+        mode: config.mode,
+        rules: config.rules.clone(),
+        places: places(config),
+        notes: config.notes.clone(),
+    };
+    Policy::compile(spec).map_err(StartError::Rules)
+}
+
+/// Where paths in rules begin.
+fn places(config: &HostConfig) -> Places {
     // Tools tell real paths, so rules must begin in the real folders too.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let places = Places {
+    Places {
         workspace: config.workspace.as_deref().map(real),
         home: config.environment.home.clone(),
         roots: config.roots.iter().map(|root| real(&root.path)).collect(),
-    };
-    let spec =
-        PolicySpec { mode: config.mode, rules: config.rules.clone(), places, notes: config.notes.clone() };
-    Policy::compile(spec).map_err(StartError::Rules)
+    }
 }
 
 fn limits(config: &HostConfig) -> Limits {
@@ -213,7 +235,7 @@ fn limits(config: &HostConfig) -> Limits {
         },
         deadline: limits.deadline,
         deadline_ceiling: limits.deadline_ceiling,
-        approvals: Limits::default().approvals,
+        approvals: config.approvals.waiting,
         inline_chars: limits.inline_chars,
         argument_bytes: limits.argument_bytes,
         sessions: limits.sessions,

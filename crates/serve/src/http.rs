@@ -138,6 +138,7 @@ async fn health(State(shared): State<Shared>) -> Json<Value> {
         "tools": health.tools,
         "running": health.running,
         "queued": health.queued,
+        "approvals": health.approvals,
         "sessions": health.sessions,
     }))
 }

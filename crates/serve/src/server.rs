@@ -15,7 +15,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use toolpost_a2e::Link;
 use toolpost_config::{AuditConfig, HostConfig, TokenConfig};
-use toolpost_core::Host;
+use toolpost_core::{Hook, Host};
 use toolpost_model::{Principal, Source, Tool, ToolSet};
 use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token};
 
@@ -77,6 +77,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn source(mut self, source: impl Source) -> Self {
         self.parts.source(source);
+        self
+    }
+
+    /// Adds a hook. It is asked before those of the configuration.
+    #[must_use]
+    pub fn hook(mut self, hook: impl Hook) -> Self {
+        self.parts.hook(hook);
         self
     }
 

@@ -1,11 +1,14 @@
-//! Where tools come from.
+//! Where tools come from, and hooks that are programs.
 //!
 //! For now the native set: tools compiled into the host that work on one [`Workspace`]. The binary opens the
-//! workspace and registers [`native_source`] with the catalog; nothing here knows the catalog.
+//! workspace and registers [`native_source`] with the catalog; nothing here knows the catalog. [`command_hooks`] makes
+//! hooks of an operator's programs.
 #![warn(missing_docs)]
 
+mod hook;
 mod native;
 
+pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
     CommandParameter, CommandProblem, Credential, CredentialHeader, CredentialHeaderError,

@@ -1,5 +1,6 @@
 //! The native tools: code of this host, so what they say of their effects is taken at its word.
 
+mod calls;
 mod children;
 mod code;
 mod command;
@@ -15,6 +16,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use toolpost_model::ToolSet;
 use toolpost_sandbox::Launcher;
 
+pub(crate) use self::children::{Child, Children};
 pub use self::{
     children::ChildSettings,
     code::{CodeSettings, code_worker_if_asked},
@@ -29,7 +31,7 @@ pub use self::{
     },
     shell::SpoolDirectory,
 };
-use self::{children::Children, code::CodeTools, shell::Processes};
+use self::{code::CodeTools, shell::Processes};
 
 /// What the native tools are made of.
 pub struct NativeParts {
@@ -79,6 +81,7 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     let code = program.map(|program| CodeTools::new(code, program, Arc::clone(&children)));
     tools.extend(code.iter().flat_map(CodeTools::tools));
     tools.extend(command::tools(&children, &processes, commands)?);
+    tools.extend(calls::tools());
     tools.push(Arc::new(echo::tool()));
     Ok(ToolSet::new("native", tools).when_session_closes(move |session| {
         processes.close(session);

@@ -195,6 +195,11 @@ impl DataDir {
         self.root.join("trust.json")
     }
 
+    /// The rules remembered from approvals.
+    pub(crate) fn rules_path(&self) -> PathBuf {
+        self.root.join("rules.json")
+    }
+
     /// What configuration files last said.
     pub(crate) fn last_good_path(&self) -> PathBuf {
         self.root.join("last-good.json")

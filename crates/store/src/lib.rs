@@ -1,5 +1,5 @@
-//! Toolpost's state on disk: the journal on SQLite, the data directory with its lock, its token and the list
-//! of trusted files, and an audit log for other programs to read.
+//! Toolpost's state on disk: the journal on SQLite, the data directory with its lock, its token, the list
+//! of trusted files and the remembered rules, and an audit log for other programs to read.
 //!
 //! The binary opens a [`DataDir`], then a [`SqliteJournal`] inside it, and hands the journal to the host as
 //! its port. Commands that only look use [`DataDir::at`] and [`JournalReader`], whether a host runs or not.
@@ -11,6 +11,7 @@ mod disk;
 mod journal;
 mod last_good;
 mod reader;
+mod rules;
 mod token;
 mod trust;
 mod verify;
@@ -20,6 +21,7 @@ pub use data_dir::{DataDir, DataDirError};
 pub use journal::{JournalOptions, OpenError, ReadError, SqliteJournal};
 pub use last_good::{LastGood, LastGoodError};
 pub use reader::JournalReader;
+pub use rules::RulesFile;
 pub use token::{TokenError, load_or_create_token, load_token, new_token};
 pub use trust::{TrustEntry, TrustError, TrustStore};
 pub use verify::{Flaw, Problem, VerifyReport};

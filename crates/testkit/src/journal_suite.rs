@@ -102,6 +102,7 @@ async fn what_is_read_equals_what_was_written<J: Journal>(journal: &J) {
     let bodies = ["{}", "{\"text\":\"żółć \u{1F527} \u{0} \u{202e} '; DROP TABLE record\"}", large.as_str()];
     for (kind, place) in RecordKind::ALL.into_iter().zip(0..) {
         let written = Record {
+            kind,
             at: finer,
             body: bodies[place % bodies.len()].into(),
             ..if place % 2 == 0 { request_record("sitzung ü", "n\u{1F527}", 7) } else { sample_record(kind) }
@@ -118,13 +119,20 @@ async fn what_is_read_equals_what_was_written<J: Journal>(journal: &J) {
 
 async fn records_of_a_call_come_in_order<J: Journal>(journal: &J) {
     let (one, other) = (InvocationId::new(), InvocationId::new());
-    let life = [RecordKind::Accepted, RecordKind::Started, RecordKind::Ended];
+    // An answer may stand behind the end of the call that asked.
+    let life = [
+        RecordKind::Accepted,
+        RecordKind::Asked,
+        RecordKind::Started,
+        RecordKind::Ended,
+        RecordKind::Decided,
+    ];
     for kind in life {
         put(journal, call_record(kind, one)).await;
         put(journal, call_record(kind, other)).await;
     }
     put(journal, sample_record(RecordKind::HostStarted)).await;
-    for (id, seqs) in [(one, [1, 3, 5]), (other, [2, 4, 6])] {
+    for (id, seqs) in [(one, [1, 3, 5, 7, 9]), (other, [2, 4, 6, 8, 10])] {
         let found = journal.records_of(id).await.expect("records");
         assert_eq!(found.iter().map(|row| row.seq).collect::<Vec<_>>(), seqs);
         assert_eq!(found.iter().map(|row| row.record.kind).collect::<Vec<_>>(), life);

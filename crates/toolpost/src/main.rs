@@ -7,6 +7,7 @@ mod client;
 mod commands;
 mod environment;
 mod exit;
+mod hooks;
 mod reach;
 mod settings;
 mod terminal;

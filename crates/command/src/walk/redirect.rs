@@ -40,6 +40,11 @@ impl Walker {
                 self.apart(|walker| walker.list(&subshell.list));
             }
             ast::IoFileRedirectTarget::Duplicate(word) => {
+                // Bash expands what stands here twice, so that `>& '$(rm x)'` runs its command.
+                if !word.value.bytes().all(word::is_plain) {
+                    self.opaque(&word.value, OpaqueReason::Evaluated);
+                    self.take_apart(word.value.trim_matches('\''));
+                }
                 if !is_descriptor(&word.value) {
                     self.open(&word.value, access);
                 }

@@ -25,6 +25,9 @@ pub(super) struct Draft {
 impl Walker {
     /// `in_shell` tells builtins from programs of the same name.
     pub(super) fn run(&mut self, draft: Draft, in_shell: bool) -> Ends {
+        if draft.words.is_empty() && !draft.open {
+            return self.ends();
+        }
         let before = self.scope.directory.clone();
         match wrapper::starts(&draft.words, in_shell) {
             Starts::Nothing => {

@@ -1,9 +1,11 @@
 //! What the crate promises, as tables of commands and what is said about them.
 
+mod bounds;
 mod directories;
 mod found;
 mod hidden;
 mod patterns;
+mod properties;
 mod reads;
 mod suggested;
 mod wrapped;

@@ -22,8 +22,7 @@ pub(super) fn check(limits: &LimitsSection, complaints: &mut Vec<Complaint>) {
     check_chars("limits.inline_chars", limits.inline_chars, complaints);
     check_deadline("limits.deadline", limits.deadline, complaints);
     check_deadline("limits.deadline_ceiling", limits.deadline_ceiling, complaints);
-    let idle = time(Duration::from_secs(1))..=time(365 * DAY);
-    check_range("limits.session_idle", limits.session_idle, idle, complaints);
+    check_lifetime("limits.session_idle", limits.session_idle, complaints);
     check_range("limits.journal", limits.journal, size(1 << 20)..=size(1 << 50), complaints);
     check_range("limits.argument_bytes", limits.argument_bytes, size(1 << 10)..=size(1 << 30), complaints);
 }
@@ -45,6 +44,15 @@ pub(super) fn check_deadline(
     complaints: &mut Vec<Complaint>,
 ) {
     check_range(key, written, time(Duration::from_millis(1))..=time(DAY), complaints);
+}
+
+/// The time that something is kept which nobody waits for.
+pub(super) fn check_lifetime(
+    key: &str,
+    written: Option<Located<ConfigDuration>>,
+    complaints: &mut Vec<Complaint>,
+) {
+    check_range(key, written, time(Duration::from_secs(1))..=time(365 * DAY), complaints);
 }
 
 /// Complains of a value outside of what can be meant.

@@ -101,7 +101,7 @@ fn line_complaint(at: Position, line: &str, error: &RuleError) -> Complaint {
 }
 
 /// The vocabulary's own words, with the quoted text made fit to be shown.
-fn error_message(error: &RuleError) -> String {
+pub(super) fn error_message(error: &RuleError) -> String {
     match error {
         RuleError::Form(text) => RuleError::Form(shown(text)),
         RuleError::Class(text) => RuleError::Class(shown(text)),

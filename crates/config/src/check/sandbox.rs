@@ -5,7 +5,7 @@ use toolpost_model::never_passed;
 use crate::{CodeSection, Located, SandboxSection, error::Complaint, snippet::shown};
 
 use super::{
-    limits::{check_range, size},
+    limits::{check_lifetime, check_range, size},
     path_complaint,
 };
 
@@ -18,6 +18,7 @@ pub(super) fn check(sandbox: &SandboxSection, complaints: &mut Vec<Complaint>) {
     check_range("sandbox.tmp", sandbox.tmp, size(1 << 20)..=size(1 << 40), complaints);
     check_range("sandbox.file_size", sandbox.file_size, size(1 << 10)..=size(1 << 50), complaints);
     check_range("sandbox.open_files", sandbox.open_files, 16..=1_000_000, complaints);
+    check_lifetime("sandbox.lifetime", sandbox.lifetime, complaints);
 }
 
 pub(super) fn check_code(code: &CodeSection, complaints: &mut Vec<Complaint>) {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolpost_model::SandboxProfile;
 
-use crate::{ByteSize, Located};
+use crate::{ByteSize, ConfigDuration, Located};
 
 /// What confines the processes that tools start.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -34,4 +34,6 @@ pub struct SandboxSection {
     /// Files that one process may have open.
     #[schemars(range(min = 16))]
     pub open_files: Option<Located<u64>>,
+    /// How long a process may run in the background. It ends with its session too, but a session need not end.
+    pub lifetime: Option<Located<ConfigDuration>>,
 }

@@ -1,6 +1,6 @@
 //! What the native tools work with: folders, the sandbox, the network, code, and what children inherit.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use toolpost_model::{Access, SandboxProfile};
 
@@ -52,6 +52,8 @@ pub struct SandboxConfig {
     pub file_size: u64,
     /// Files that one process may have open.
     pub open_files: u64,
+    /// How long a process may run in the background.
+    pub lifetime: Duration,
 }
 
 impl Default for SandboxConfig {
@@ -66,6 +68,7 @@ impl Default for SandboxConfig {
             tmp: 512 << 20,
             file_size: 1 << 30,
             open_files: 1024,
+            lifetime: Duration::from_secs(24 * 60 * 60),
         }
     }
 }

@@ -73,6 +73,7 @@ impl Merge<'_> {
         self.put("sandbox.tmp", &mut sandbox.tmp, file.tmp, lower);
         self.put("sandbox.file_size", &mut sandbox.file_size, file.file_size, lower);
         self.put("sandbox.open_files", &mut sandbox.open_files, file.open_files, lower);
+        self.put("sandbox.lifetime", &mut sandbox.lifetime, file.lifetime, lower);
     }
 
     fn network(&mut self, network: &mut NetworkConfig, file: &NetworkSection, private: &[Located<String>]) {

@@ -6,6 +6,7 @@ mod commands;
 mod errors;
 mod file;
 mod hardening;
+mod hooks;
 mod layers;
 mod native;
 mod reference;

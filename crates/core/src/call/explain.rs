@@ -1,11 +1,10 @@
 //! A dry run, told: what would happen to a call, and why.
 
 use serde::Serialize;
-use toolpost_model::{Decision, Effects, Outcome, Stage, ToolError, ToolId, Visibility};
+use toolpost_model::{Decision, Effects, HookRun, Outcome, Stage, ToolError, ToolId, Visibility};
 
 use crate::{
     flow::{
-        hooks::HookRun,
         invocation::Call,
         permission::{Facts, PartDecision},
         result::Ending,

@@ -11,17 +11,16 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use toolpost_model::{Arguments, EventBody, InvocationId, LogLevel, ObservableInput, ToolResult};
+use toolpost_model::{EventBody, HookEvent, HookRun, InvocationId, LogLevel, ObservableInput, ToolResult};
 
 pub(super) use after::post_hooks;
 pub(super) use before::pre_hooks;
 
 use super::Way;
 use crate::{
-    catalog::Entry,
     flow::{
         execution::panic_text,
-        hooks::{Hook, HookCall, HookError, HookEvent, HookOutput, HookRun},
+        hooks::{Hook, HookCall, HookError, HookOutput, Known},
         invocation::{Call, micros},
     },
     host::Inner,
@@ -38,9 +37,8 @@ struct Seen {
     event: HookEvent,
     id: InvocationId,
     session: Arc<Session>,
-    entry: Arc<Entry>,
     input: ObservableInput,
-    real: Arguments,
+    known: Known,
     is_dry_run: bool,
 }
 
@@ -50,9 +48,8 @@ impl Seen {
             event,
             id: call.live.id,
             session: Arc::clone(&call.session),
-            entry: Arc::clone(&call.resolved.as_ref()?.entry),
             input: call.inputs.observable.clone()?,
-            real: call.inputs.call.as_ref()?.arguments().clone(),
+            known: Known { resolved: call.resolved.clone()?, input: call.inputs.call.clone()? },
             is_dry_run: way == Way::Dry,
         })
     }
@@ -62,9 +59,9 @@ impl Seen {
             event: self.event,
             invocation_id: self.id,
             session_id: self.session.id(),
-            declaration: self.entry.declaration(),
+            declaration: self.known.resolved.entry.declaration(),
             input: &self.input,
-            real: &self.real,
+            known: &self.known,
             principal: self.session.principal(),
             is_dry_run: self.is_dry_run,
         }
@@ -135,7 +132,7 @@ fn note_failure(call: &Call, run: &mut HookRun, error: &HookError) {
 
 /// What may come with any output: a line for whoever watches, and words for the model.
 fn take_words(call: &mut Call, run: &mut HookRun, output: &HookOutput) {
-    use crate::flow::hooks::HookDeed::{AddedContext, LeftMessage};
+    use toolpost_model::HookDeed::{AddedContext, LeftMessage};
     if let Some(message) = &output.message {
         let message = told(call, message, TEXT_CHARS);
         let line = format!("{}: {message}", run.name);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use toolpost_model::{
     ApprovalStatus, Arguments, Behavior, CallHash, CallInput, Decision, DecisionReason, EffectOrigin,
-    Effects, EventBody, InvocationId, PermissionInput, Principal, PrincipalName, ReasonType, Stage,
+    Effects, EventBody, InvocationId, Outcome, PermissionInput, Principal, PrincipalName, ReasonType, Stage,
 };
 
 use super::{
@@ -16,8 +16,8 @@ use super::{
 use crate::{
     flow::{
         approval::{
-            self, Approval, Approvals, Asked, Entered, Kept, Late, Left, No, OneUse, Seat, Terms, Why, Word,
-            Yes,
+            self, Approval, Approvals, Asked, Entered, Kept, Key, Late, Left, No, OneUse, Seat, Terms, Why,
+            Word, Yes,
         },
         hooks::{InputMutation, changed_fields},
         invocation::{Call, CancelReason, OnRecord, Resolved},
@@ -392,12 +392,20 @@ pub(super) fn spend(call: &mut Call) {
     }
 }
 
-/// A call that ends before it ran has not used its grant.
+/// A call that ends before it ran has not used its yes. A kept one is kept again, and one that the host could not
+/// make use of in time is kept for when the call comes again: nobody is asked twice because the host was busy.
 pub(super) fn give_back(host: &Inner, call: &mut Call) {
-    if let Some(Approval { grant, spent: false, .. }) = &mut call.asking.approval
-        && let Some(late) = grant.take()
-        && late.until > Instant::now()
-    {
+    let Some(Approval { yes, grant, spent: false, .. }) = &mut call.asking.approval else { return };
+    let not_taken = matches!(&call.ending, Some(Ending::Failure { outcome: Outcome::Rejected, .. }));
+    let late = match (grant.take(), call.asking.asked, host.approvals) {
+        (Some(late), _, _) => late,
+        (None, Some(asked), Approvals::Ask { grant_for, .. }) if not_taken => {
+            let key = Key { principal: call.session.principal().clone(), hash: asked.hash };
+            Late { key, word: Word::Yes(yes.clone()), until: Instant::now() + grant_for }
+        }
+        (None, _, _) => return,
+    };
+    if late.until > Instant::now() {
         host.questions.keep(late);
     }
 }

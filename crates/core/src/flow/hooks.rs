@@ -7,67 +7,20 @@
 mod concern;
 mod mutation;
 mod output;
-mod run;
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use toolpost_model::{
-    Arguments, BoxFuture, Declaration, InvocationId, ObservableInput, Principal, SessionId, ToolResult,
+    BoxFuture, CallInput, Declaration, Effects, HookEvent, HookStanding, InvocationId, ObservableInput,
+    Principal, SessionId, ToolResult,
 };
 
 pub use concern::{Concern, ConcernError};
 pub use mutation::{InputMutation, OutputMutation};
 pub(crate) use mutation::{changed_fields, restored};
 pub use output::{HookError, HookOutput, Opinion};
-pub use run::{HookDeed, HookRun};
 
-/// When a hook is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HookEvent {
-    /// Before the decision.
-    Before,
-    /// After a success, before it is recorded.
-    After,
-    /// After any other end, before it is recorded: also of a call that was denied or never started.
-    Failure,
-}
-
-impl HookEvent {
-    /// The word in configuration and records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Before => "before",
-            Self::After => "after",
-            Self::Failure => "failure",
-        }
-    }
-}
-
-/// What a hook's failure means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HookStanding {
-    /// Nothing passes a guard that fails: the call is not run, or its result is withheld.
-    Guard,
-    /// A call whose hook failed before it asks a person; a failure after it is noted.
-    #[default]
-    Ordinary,
-    /// Looks only. Its failure is noted and changes nothing, and neither does anything it says beyond a message.
-    Observer,
-}
-
-impl HookStanding {
-    /// The word in configuration and records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Guard => "guard",
-            Self::Ordinary => "ordinary",
-            Self::Observer => "observer",
-        }
-    }
-}
+use crate::{call::permitting::effects_of, flow::invocation::Resolved};
 
 /// What a hook sees.
 pub struct HookCall<'a> {
@@ -85,8 +38,20 @@ pub struct HookCall<'a> {
     pub principal: &'a Principal,
     /// Nothing will run: somebody wants to know what would happen.
     pub is_dry_run: bool,
-    /// The arguments with what hooks are not shown, for [`Concern`] alone.
-    pub(crate) real: &'a Arguments,
+    /// What hooks are not shown, for [`Concern`] alone.
+    pub(crate) known: &'a Known,
+}
+
+/// The call as its tool would get it.
+pub(crate) struct Known {
+    pub(crate) resolved: Resolved,
+    pub(crate) input: CallInput,
+}
+
+impl Known {
+    fn effects(&self) -> Effects {
+        effects_of(&self.resolved, &self.input)
+    }
 }
 
 /// Sees calls go by. Hooks are asked one after another, in the order they were added.

@@ -12,9 +12,9 @@ use std::{
 use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    BatchPlace, CallInput, Decision, Effects, Event, EventBody, InvocationId, ModelInput, ObservableInput,
-    PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    Transition, Vote,
+    BatchPlace, CallInput, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
+    ObservableInput, PermissionInput, Principal, RequestId, ResourceUse, SessionId, SourceSession, Stage,
+    SurfaceId, Transition, Vote,
 };
 
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
     flow::{
         approval::Asking,
         execution::Attempt,
-        hooks::{HookRun, InputMutation, OutputMutation},
+        hooks::{InputMutation, OutputMutation},
         result::Ending,
         scheduling::{Permit, batch::Member},
     },

@@ -4,15 +4,15 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolpost_model::{
-    Arguments, BatchPlace, CallHash, Decision, Effects, ErrorClass, InvocationId, ModelInput, Principal,
-    PrincipalName, Role, SurfaceId, SurfaceRequest, ToolId, Transition, Verdict,
+    Arguments, BatchPlace, CallHash, Decision, Effects, ErrorClass, HookRun, InvocationId, ModelInput,
+    Principal, PrincipalName, Role, SurfaceId, SurfaceRequest, ToolId, Transition, Verdict,
 };
 
 use crate::{
     flow::{
         approval::{Approval, Asked, Asking, Kept},
         execution::Attempt,
-        hooks::{HookRun, InputMutation, OutputMutation},
+        hooks::{InputMutation, OutputMutation},
         invocation::{Call, OnRecord},
     },
     record::journal::{Record, RecordKind},

@@ -12,8 +12,8 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use toolpost_core::{Hook, HookCall, HookError, HookEvent, HookOutput, HookStanding};
-use toolpost_model::{BoxFuture, EffectClass, ToolResult};
+use toolpost_core::{Hook, HookCall, HookError, HookOutput};
+use toolpost_model::{BoxFuture, EffectClass, HookEvent, HookStanding, ToolResult};
 use toolpost_testkit::{MockTool, TestHost};
 
 type Answer = Result<HookOutput, HookError>;

@@ -2,6 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod acknowledging;
+mod approvals;
+mod background;
+mod batches;
 mod discovery;
 mod failing_journal;
 mod hooks;
@@ -10,5 +13,6 @@ mod pipeline;
 mod recovery;
 mod redaction;
 mod repeats;
+mod rules;
 mod settings;
 mod stopping;

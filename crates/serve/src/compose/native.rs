@@ -99,7 +99,11 @@ pub(super) fn tools(
     })
 }
 
-fn workspace(config: &HostConfig, root: &Path, own_files: Vec<PathBuf>) -> Result<Workspace, NativeError> {
+pub(super) fn workspace(
+    config: &HostConfig,
+    root: &Path,
+    own_files: Vec<PathBuf>,
+) -> Result<Workspace, NativeError> {
     let mut workspace = Workspace::open(root)?;
     for root in &config.roots {
         workspace = workspace.with_root(&root.path, root.access)?;
@@ -116,7 +120,11 @@ fn workspace(config: &HostConfig, root: &Path, own_files: Vec<PathBuf>) -> Resul
     Ok(workspace.with_protection(protection))
 }
 
-fn children(config: &HostConfig, workspace: &Workspace, data_dir: Option<&DataDir>) -> ChildSettings {
+pub(super) fn children(
+    config: &HostConfig,
+    workspace: &Workspace,
+    data_dir: Option<&DataDir>,
+) -> ChildSettings {
     let sandbox = &config.sandbox;
     let host = HostEnvironment {
         variables: config.environment.variables.clone(),
@@ -138,7 +146,7 @@ fn children(config: &HostConfig, workspace: &Workspace, data_dir: Option<&DataDi
         readable: sandbox.readable.clone(),
         environment: ChildEnvironment::new(&host, &sandbox.environment, &writable),
         masked: data_dir.map(|data| data.path().to_owned()).into_iter().collect(),
-        ..ChildSettings::default()
+        lifetime: sandbox.lifetime,
     }
 }
 

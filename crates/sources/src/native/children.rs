@@ -151,8 +151,17 @@ impl Children {
     ) -> Result<Confines, ToolFailure> {
         let profile = context.profile().map_or(profile, |given| profile.stricter(given));
         let kept = self.kept_paths(profile, context).await?;
+        Ok(self.confines_with(profile, kept))
+    }
+
+    /// What a program of the operator's own may do: rules are for calls.
+    pub(crate) fn operators_confines(&self, profile: SandboxProfile) -> Confines {
+        self.confines_with(profile, KeptPaths::default())
+    }
+
+    fn confines_with(&self, profile: SandboxProfile, kept: KeptPaths) -> Confines {
         let settings = &self.settings;
-        Ok(Confines {
+        Confines {
             profile,
             roots: self.roots(),
             readable: [&settings.readable, settings.environment.toolchains()].concat(),
@@ -162,7 +171,7 @@ impl Children {
             masked: [&settings.masked, settings.environment.credentials(), &kept.masked].concat(),
             limits: settings.limits,
             required: settings.required,
-        })
+        }
     }
 
     /// Nothing where nothing could keep it from the child: whoever let the call pass was told so.

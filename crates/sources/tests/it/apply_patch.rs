@@ -370,11 +370,18 @@ fn effects_name_every_place() {
          File: link",
     );
     let effects = desk.effects("files.apply_patch", json!({ "patch": patch }));
-    let keys: Vec<_> = effects.uses.iter().map(|used| used.key.clone()).collect();
-    let expected = ["a.txt", "x", "old", "moved", "link"]
-        .map(|place| ResourceKey::path(desk.path(place).to_str().unwrap()));
-    assert_eq!(keys, expected);
-    assert!(effects.uses.iter().all(|used| used.access == Access::Write) && !effects.idempotent);
+    let of = |access| {
+        let uses = effects.uses.iter().filter(move |used| used.access == access);
+        uses.map(|used| used.key.clone()).collect::<Vec<_>>()
+    };
+    let keys = |places: &[&str]| {
+        let key = |place: &&str| ResourceKey::path(desk.path(place).to_str().unwrap());
+        places.iter().map(key).collect::<Vec<_>>()
+    };
+    assert_eq!(of(Access::Write), keys(&["a.txt", "x", "x/y/new.txt", "old", "moved", "link"]));
+    // What is changed, moved or deleted is shown.
+    assert_eq!(of(Access::Read), keys(&["a.txt", "old", "link"]));
+    assert!(!effects.idempotent);
     let declared: Value = (*desk.tool("files.apply_patch").declaration().input.schema).clone();
     assert!(declared["properties"]["patch"]["description"].as_str().unwrap().contains("*** Begin Patch"));
 }

@@ -153,9 +153,12 @@ fn effects_come_from_the_class_and_the_paths() {
         let bench = of_class(class);
         let root = bench.folder.path().canonicalize().unwrap();
         let touched = effects(&bench, json!({ "p": "d/../a" }));
-        assert_eq!((touched.class, touched.uses.len()), (class, 1));
-        assert_eq!(touched.uses[0].key.as_str(), format!("path:{}", root.join("a").display()));
+        assert_eq!(touched.class, class);
+        let key = format!("path:{}", root.join("a").display());
+        assert!(touched.uses.iter().all(|used| used.key.as_str() == key), "{touched:?}");
         assert_eq!((touched.uses[0].access, touched.concurrency_safe), (access, true));
+        // A program that is given a file to write can tell what was in it.
+        assert!(touched.uses.iter().any(|used| used.access == Access::Read));
         let nothing = effects(&bench, json!({}));
         assert_eq!((nothing.uses.len(), nothing.concurrency_safe), (0, class == EffectClass::Read));
     }

@@ -35,6 +35,9 @@ fn every_tool_declares_what_it_is() {
     check("files.delete_file", ToolKind::File, EffectClass::Write, Loading::Eager, json!(["path"]));
     check("files.list_directory", ToolKind::File, EffectClass::Read, Loading::Eager, json!([]));
     check("files.file_info", ToolKind::File, EffectClass::Read, Loading::Deferred, json!(["path"]));
+    let id = json!(["invocation_id"]);
+    check("calls.call_result", ToolKind::Result, EffectClass::Read, Loading::Deferred, id.clone());
+    check("calls.call_cancel", ToolKind::Result, EffectClass::Read, Loading::Deferred, id);
     check("host.echo", ToolKind::Function, EffectClass::Read, Loading::Eager, json!(["message"]));
 }
 

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use toolpost_model::{
-    Arguments, BoxFuture, CallContext, CallInput, CallPort, Content, DynTool, Effects, ErrorClass, EventBody,
-    InvocationId, Principal, SessionId, ToolCall, ToolOutput,
+    Access, Arguments, BoxFuture, CallContext, CallInput, CallPort, Content, DynTool, Effects, ErrorClass,
+    EventBody, InvocationId, Principal, SessionId, ToolCall, ToolOutput,
 };
 use toolpost_sources::{NativeParts, Workspace, native_source};
 
@@ -219,6 +219,9 @@ pub(crate) fn structured(output: &ToolOutput) -> &Value {
     output.structured.as_ref().unwrap()
 }
 
+/// Which paths a call may use.
+type PathRules = Box<dyn Fn(&Path, Access) -> bool + Send + Sync>;
+
 /// The host's side of a call.
 pub(crate) struct Port {
     session: SessionId,
@@ -226,6 +229,7 @@ pub(crate) struct Port {
     deadline: Instant,
     looks: AtomicUsize,
     on_look: Box<dyn Fn(usize) -> bool + Send + Sync>,
+    rules: Option<PathRules>,
     events: Mutex<Vec<EventBody>>,
 }
 
@@ -238,8 +242,14 @@ impl Port {
             deadline: Instant::now() + Duration::from_secs(60),
             looks: AtomicUsize::new(0),
             on_look: Box::new(on_look),
+            rules: None,
             events: Mutex::default(),
         }
+    }
+
+    /// A host whose rules say which paths a call may use.
+    pub(crate) fn ruled(rules: impl Fn(&Path, Access) -> bool + Send + Sync + 'static) -> Self {
+        Self { rules: Some(Box::new(rules)), ..Self::new(|_| false) }
     }
 
     /// A host that gives the call until `deadline`.
@@ -272,6 +282,16 @@ impl CallPort for Port {
     /// Nobody decides here, so nothing is refused for what nobody knew.
     fn cautioned(&self) -> bool {
         true
+    }
+
+    fn has_path_rules(&self) -> bool {
+        self.rules.is_some()
+    }
+
+    fn may_use(&self, path: &Path, access: Access) -> bool {
+        let absolute = path.is_absolute() && !path.to_string_lossy().ends_with('/');
+        assert!(absolute, "rules compare absolute paths: {path:?}");
+        self.rules.as_ref().is_none_or(|rules| rules(path, access))
     }
 
     fn is_canceled(&self) -> bool {

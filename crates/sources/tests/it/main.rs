@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up should stop")]
 
 mod apply_patch;
+mod calls;
 mod commands;
 mod declarations;
 mod delete_file;
@@ -13,6 +14,7 @@ mod glob;
 mod grep;
 mod grep_bounds;
 mod http;
+mod kept;
 mod list_directory;
 mod move_file;
 mod patch_garbage;

@@ -121,13 +121,16 @@ fn effects_name_both_places() {
     let desk = Desk::new();
     desk.file("a.txt", "a");
     desk.link("link", "a.txt");
-    let check = |arguments: Value, places: [&str; 2]| {
+    let check = |arguments: Value, from: &str, to: &[&str]| {
         let effects = desk.effects("files.move_file", arguments);
         let keys: Vec<_> = effects.uses.iter().map(|used| (used.key.clone(), used.access)).collect();
-        let expected =
-            places.map(|place| (ResourceKey::path(desk.path(place).to_str().unwrap()), Access::Write));
+        let key = |place: &str| ResourceKey::path(desk.path(place).to_str().unwrap());
+        // Under its new name it can be read.
+        let mut expected = vec![(key(from), Access::Write), (key(from), Access::Read)];
+        expected.extend(to.iter().map(|place| (key(place), Access::Write)));
         assert_eq!(keys, expected);
     };
-    check(json!({ "from": "link", "to": "b.txt" }), ["link", "b.txt"]);
-    check(json!({ "from": "a.txt", "to": "x/y/b.txt", "create_directories": true }), ["a.txt", "x"]);
+    check(json!({ "from": "link", "to": "b.txt" }), "link", &["b.txt"]);
+    let deep = json!({ "from": "a.txt", "to": "x/y/b.txt", "create_directories": true });
+    check(deep, "a.txt", &["x", "x/y/b.txt"]);
 }

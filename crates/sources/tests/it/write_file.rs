@@ -256,19 +256,26 @@ fn effects_name_what_is_written() {
     let desk = Desk::new();
     desk.file("sub/real.txt", "old");
     desk.link("link.txt", "sub/real.txt");
-    let check = |arguments: Value, place: &str, idempotent: bool| {
+    let check = |arguments: Value, uses: &[(&str, Access)], idempotent: bool| {
         let effects = desk.effects("files.write_file", arguments);
         assert_eq!(effects.class, EffectClass::Write);
-        assert_eq!(effects.uses.len(), 1);
-        assert_eq!(effects.uses[0].key, ResourceKey::path(desk.path(place).to_str().unwrap()));
-        assert_eq!(effects.uses[0].access, Access::Write);
+        let found: Vec<_> = effects.uses.iter().map(|used| (used.key.clone(), used.access)).collect();
+        let key = |place: &str| ResourceKey::path(desk.path(place).to_str().unwrap());
+        let expected: Vec<_> = uses.iter().map(|(place, access)| (key(place), *access)).collect();
+        assert_eq!(found, expected);
         assert_eq!(effects.idempotent, idempotent);
     };
-    check(json!({ "path": "new.txt", "content": "" }), "new.txt", true);
-    check(json!({ "path": "link.txt", "content": "" }), "sub/real.txt", true);
-    check(json!({ "path": "link.txt", "content": "", "expected_sha256": OLD }), "sub/real.txt", false);
-    check(json!({ "path": "x/y/z.txt", "content": "" }), "x/y/z.txt", true);
-    check(json!({ "path": "x/y/z.txt", "content": "", "create_directories": true }), "x", true);
-    check(json!({ "path": "sub/y/z.txt", "content": "", "create_directories": true }), "sub/y", true);
-    check(json!({ "path": "sub/z.txt", "content": "", "create_directories": true }), "sub/z.txt", true);
+    let write = |place| (place, Access::Write);
+    let read = |place| (place, Access::Read);
+    check(json!({ "path": "new.txt", "content": "" }), &[write("new.txt")], true);
+    check(json!({ "path": "link.txt", "content": "" }), &[write("sub/real.txt")], true);
+    // To compare digests is to learn what is in the file.
+    let compared = json!({ "path": "link.txt", "content": "", "expected_sha256": OLD });
+    check(compared, &[write("sub/real.txt"), read("sub/real.txt")], false);
+    check(json!({ "path": "x/y/z.txt", "content": "" }), &[write("x/y/z.txt")], true);
+    // The lock is on what is made; a rule may speak of the file.
+    let made = |path: &str| json!({ "path": path, "content": "", "create_directories": true });
+    check(made("x/y/z.txt"), &[write("x"), write("x/y/z.txt")], true);
+    check(made("sub/y/z.txt"), &[write("sub/y"), write("sub/y/z.txt")], true);
+    check(made("sub/z.txt"), &[write("sub/z.txt")], true);
 }

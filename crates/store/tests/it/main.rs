@@ -9,6 +9,7 @@ mod journal;
 mod killed;
 mod last_good;
 mod readers;
+mod rules;
 mod tampering;
 mod token;
 mod trust;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use rusqlite::Connection;
+use toolpost_core::RecordKind;
 use toolpost_store::{Flaw, JournalReader, SqliteJournal, VerifyReport};
 
 use super::{ROOMY, append, call, fill, open, record};
@@ -146,6 +147,23 @@ async fn calls_that_end_twice_or_go_on_after_their_end_are_found() {
     assert_eq!(problems, [(3, Flaw::AfterEnd(id)), (4, Flaw::SecondEnd(id))]);
 }
 
+/// Whoever asked may have been told to come again before a person answered.
+#[tokio::test]
+async fn an_answer_behind_the_end_of_the_call_that_asked_is_no_flaw_and_opens_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let journal = open(&path);
+    let [accepted, _, ended] = call();
+    let of_kind = |kind| toolpost_core::Record { kind, ..ended.clone() };
+    let records = [accepted, of_kind(RecordKind::Asked), ended.clone(), of_kind(RecordKind::Decided)];
+    for record in records {
+        append(&journal, record).await.unwrap();
+    }
+    let report = verify(&path);
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+    assert!(report.open_invocations.is_empty());
+}
+
 /// Past SQLite: each byte of the file itself is changed in turn, at a distance, and every change that can
 /// still be read as a journal of these records must be seen or make no difference to them.
 #[tokio::test]
@@ -194,5 +212,5 @@ async fn a_cut_end_does_not_show_but_changes_the_head() {
     assert_ne!(report.head, before);
     // And the journal goes on from what is there.
     let journal = SqliteJournal::open(&path, ROOMY).unwrap();
-    assert_eq!(append(&journal, record(super::RecordKind::HostStarted, "{}")).await.unwrap(), 7);
+    assert_eq!(append(&journal, record(RecordKind::HostStarted, "{}")).await.unwrap(), 7);
 }

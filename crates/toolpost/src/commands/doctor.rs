@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use toolpost_config::Standing;
+use toolpost_config::{HookConfig, Standing};
 use toolpost_model::SandboxTier;
 use toolpost_sandbox::Launcher;
 use toolpost_serve::{HostParts, check_places, open_host};
@@ -12,7 +12,7 @@ use crate::{
     cli::{PlaceArgs, PolicyArgs},
     environment,
     exit::Exit,
-    reach,
+    hooks, reach,
     settings::{self, Settings},
     terminal::{GREEN, RED, YELLOW, say, styled},
 };
@@ -114,6 +114,7 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
     }
     findings.push(journal(settings));
     findings.push(sandbox(settings));
+    findings.extend(settings.config.hooks.iter().map(hook));
     if !running {
         findings.push(dry_start(settings).await);
     }
@@ -216,6 +217,11 @@ fn sandbox(settings: &Settings) -> Finding {
             Finding::odd("sandbox", format!("{text}\nhint: commands ask, since files are not confined"))
         }
     }
+}
+
+/// A hook of the configuration. Whether its files are there, the dry start tells.
+fn hook(hook: &HookConfig) -> Finding {
+    Finding::good("hook", hooks::described(hook))
 }
 
 /// Opens everything a host opens, on a journal in memory, and counts the tools.

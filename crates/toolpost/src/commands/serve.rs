@@ -21,6 +21,7 @@ use crate::{
     cli::{FaceArgs, PlaceArgs, PolicyArgs},
     environment::{self, Tty},
     exit::{Exit, UsageError},
+    hooks,
     settings::{self, Settings},
     terminal::{self, BOLD, DIM, GREEN, RED, YELLOW, styled},
 };
@@ -210,6 +211,9 @@ async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) 
         "sandbox",
         format!("{}{required}; `toolpost doctor` tells what this machine enforces", sandbox.profile),
     );
+    for hook in &settings.config.hooks {
+        line("hook", hooks::described(hook));
+    }
     line("tools", tools(server.host()).await);
     for notice in server.host().notices() {
         terminal::warn(notice);

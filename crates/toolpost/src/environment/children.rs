@@ -22,7 +22,9 @@ fn shown_to_children(
     environment: impl Iterator<Item = (OsString, OsString)>,
 ) -> ChildVariables {
     let of_commands = config.commands.iter().flat_map(|command| &command.environment);
-    let named: Vec<&str> = config.sandbox.environment.iter().chain(of_commands).map(String::as_str).collect();
+    let of_hooks = config.hooks.iter().flat_map(|hook| &hook.environment);
+    let named = config.sandbox.environment.iter().chain(of_commands).chain(of_hooks);
+    let named: Vec<&str> = named.map(String::as_str).collect();
     let shown = |name: &str| {
         SHOWN.contains(&name)
             || TOOLCHAINS.contains(&name)

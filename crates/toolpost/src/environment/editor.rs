@@ -1,9 +1,9 @@
 //! The user's own editor, on a file that nobody else can read.
 
 use std::{
-    fs::OpenOptions,
+    fs::{OpenOptions, Permissions},
     io::{Read, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     process::{Command, Stdio},
 };
 
@@ -24,7 +24,9 @@ fn edit_now(text: &str) -> anyhow::Result<String> {
     let words = editor()?;
     let Some((program, arguments)) = words.split_first() else { bail!("no editor is set") };
     // A folder of its own, so that the editor's own copies are as private as the file.
-    let folder = tempfile::Builder::new().prefix("toolpost-").tempdir().context("a temporary folder")?;
+    let private = Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new().prefix("toolpost-").permissions(private).tempdir();
+    let folder = folder.context("a temporary folder")?;
     let path = folder.path().join("arguments.json");
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
     file.write_all(text.as_bytes())?;

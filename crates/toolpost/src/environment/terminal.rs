@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, IsTerminal as _, Read, Write},
     os::unix::fs::OpenOptionsExt,
     time::Duration,
 };
@@ -12,17 +12,17 @@ use rustix::{
     process::getpgrp,
     termios::{QueueSelector, tcflush, tcgetpgrp},
 };
-use tokio::io::{Interest, unix::AsyncFd};
 
 /// The longest line that is taken.
 const MAX_LINE: usize = 64 << 10;
-/// How often a program in the background looks whether it was brought to the front.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How often a terminal with a question on it is looked at. Nobody types so fast that this would show.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// The controlling terminal, read without holding up a thread.
+/// The controlling terminal, read and written without ever waiting for it: a terminal that is stopped must not stop
+/// the host.
 pub(crate) struct Tty {
     // Opened anew: switching one's own descriptor does not touch those of whoever else uses the terminal.
-    file: AsyncFd<File>,
+    file: File,
     typed: Vec<u8>,
 }
 
@@ -35,19 +35,25 @@ pub(crate) enum Typed {
 }
 
 impl Tty {
-    /// The terminal, where there is one. Must be called within a runtime.
+    /// The terminal, where there is one and this program's own words are shown on it: what is asked there would
+    /// otherwise land in the middle of another program's screen.
     pub(crate) fn open() -> Option<Self> {
+        if !io::stderr().is_terminal() {
+            return None;
+        }
         let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).ok()?;
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open("/dev/tty").ok()?;
-        Some(Self { file: AsyncFd::new(file).ok()?, typed: Vec::new() })
+        Some(Self { file, typed: Vec::new() })
     }
 
     /// Writes all of a text.
     pub(crate) async fn say(&self, text: &str) -> io::Result<()> {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
-            let written = self.file.async_io(Interest::WRITABLE, |mut file| file.write(rest)).await?;
-            rest = &rest[written..];
+            match (&self.file).write(rest) {
+                Ok(written) => rest = &rest[written..],
+                Err(error) => later(error).await?,
+            }
         }
         Ok(())
     }
@@ -56,7 +62,7 @@ impl Tty {
     pub(crate) fn forget_typed(&mut self) {
         self.typed.clear();
         // One that cannot be flushed gives its error when it is read.
-        let _ = tcflush(self.file.get_ref(), QueueSelector::IFlush);
+        let _ = tcflush(&self.file, QueueSelector::IFlush);
     }
 
     /// The next line. May be dropped and asked again without losing anything.
@@ -66,26 +72,33 @@ impl Tty {
                 let line: Vec<u8> = self.typed.drain(..=end).collect();
                 return Ok(Typed::Line(String::from_utf8_lossy(&line).trim().to_owned()));
             }
-            let mut ready = self.file.readable().await?;
+            if self.typed.len() > MAX_LINE {
+                self.typed.clear();
+            }
             // Reading in the background would stop the whole program.
-            if !is_in_front(self.file.get_ref()) {
-                drop(ready);
+            if !is_in_front(&self.file) {
                 tokio::time::sleep(LOOK_AGAIN).await;
                 continue;
             }
             let mut piece = [0; 4_096];
-            match ready.try_io(|file| file.get_ref().read(&mut piece)) {
-                Ok(Ok(0)) => return Ok(Typed::Nothing),
-                Ok(Ok(length)) => self.typed.extend_from_slice(&piece[..length]),
-                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(Err(error)) => return Err(error),
-                // It was not ready after all.
-                Err(_) => {}
-            }
-            if self.typed.len() > MAX_LINE {
-                self.typed.clear();
+            match (&self.file).read(&mut piece) {
+                Ok(0) => return Ok(Typed::Nothing),
+                Ok(length) => self.typed.extend_from_slice(&piece[..length]),
+                Err(error) => later(error).await?,
             }
         }
+    }
+}
+
+/// Waits a little where the terminal was only not ready.
+async fn later(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::Interrupted => Ok(()),
+        io::ErrorKind::WouldBlock => {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            Ok(())
+        }
+        _ => Err(error),
     }
 }
 

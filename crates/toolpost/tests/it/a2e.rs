@@ -33,6 +33,6 @@ macro_rules! files {
 }
 
 files! {
-    access audit calls errors handshake listing load repeats running sessions
+    access approvals audit calls errors handshake listing load repeats running sessions
     shutdown stdio strangers stream strict
 }

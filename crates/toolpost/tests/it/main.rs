@@ -17,6 +17,7 @@ mod configuration;
 mod confines;
 mod crash_soak;
 mod explaining;
+mod hooks;
 mod journal;
 mod origins;
 mod pages;

@@ -1,7 +1,9 @@
 //! The shell and its processes through a whole host, with real processes in the real sandbox.
 
 mod background;
+mod kept;
 mod output;
+mod reading;
 mod sandbox;
 mod stopping;
 

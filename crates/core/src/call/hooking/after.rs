@@ -2,12 +2,14 @@
 
 use std::time::Instant;
 
-use toolpost_model::{Content, Effects, ErrorClass, ToolOutput, ToolResult};
+use toolpost_model::{
+    Content, Effects, ErrorClass, HookDeed, HookEvent, HookRun, HookStanding, ToolOutput, ToolResult,
+};
 
 use super::{super::Way, Seen, TEXT_CHARS, ask, begun, limit, note_failure, take_words, told};
 use crate::{
     flow::{
-        hooks::{HookDeed, HookError, HookEvent, HookOutput, HookRun, HookStanding, OutputMutation},
+        hooks::{HookError, HookOutput, OutputMutation},
         invocation::Call,
         result,
     },

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Instant};
 
 use serde_json::Value;
 use toolpost_model::{
-    Arguments, Behavior, CallInput, DecisionReason, PermissionInput, ReasonType, Stage, Vote,
+    Arguments, Behavior, CallInput, DecisionReason, HookDeed, HookEvent, HookRun, HookStanding,
+    PermissionInput, ReasonType, Stage, Vote,
 };
 
 use super::{
@@ -17,10 +18,7 @@ use super::{
 };
 use crate::{
     flow::{
-        hooks::{
-            Hook, HookDeed, HookError, HookEvent, HookOutput, HookRun, HookStanding, InputMutation, Opinion,
-            changed_fields, restored,
-        },
+        hooks::{Hook, HookError, HookOutput, InputMutation, Opinion, changed_fields, restored},
         invocation::Call,
         result::{self, Ending},
     },

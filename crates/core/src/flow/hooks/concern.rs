@@ -1,23 +1,31 @@
 //! Which calls a hook is for.
 
-use toolpost_model::{Condition, Selector, ToolPattern};
+use toolpost_model::{
+    Behavior, Effects, Mode, PermissionInput, ReasonType, Rule, RuleOrigin, Selector, ToolPattern,
+};
 
 use super::HookCall;
+use crate::flow::permission::{Facts, Places, Policy, PolicyEngine as _, PolicySpec};
 
-/// Which calls a hook is for: those of any of its tools that meet its conditions. Looked at on the arguments that the
-/// tool would get, which a hook itself is not shown.
+/// Which calls a hook is for: those of any of its tools that a selector fits. The selector is read as in a rule that
+/// denies, on the arguments that the tool would get and not on what hooks are shown of them; and where nobody can tell
+/// whether it fits, such as with a command that is put together at run time, the hook is asked.
 #[derive(Clone, Debug, Default)]
 pub struct Concern {
     tools: Vec<ToolPattern>,
-    when: Option<(ToolPattern, Vec<Condition>)>,
+    /// Everything is allowed but what the selector fits.
+    when: Option<Policy>,
 }
 
-/// A selector that says more than a hook can be chosen by.
+/// A selector that means nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "hooks are chosen by tool and arguments, such as `shell` or `mcp.**[/repo = \"prod-*\"]`; `{0}` is for rules"
-)]
-pub struct ConcernError(pub String);
+#[error("`{selector}`: {message}")]
+pub struct ConcernError {
+    /// As written.
+    pub selector: String,
+    /// What is wrong with it.
+    pub message: String,
+}
 
 impl Concern {
     /// Calls of these tools, and of no others. None: of every tool.
@@ -25,19 +33,17 @@ impl Concern {
         Self { tools, when: None }
     }
 
-    /// Of those only the ones that a selector fits.
-    pub fn when(mut self, selector: &Selector) -> Result<Self, ConcernError> {
-        match selector {
-            Selector::Tool { tools, matcher: None, conditions } => {
-                self.when = Some((tools.clone(), conditions.clone()));
-                Ok(self)
-            }
-            Selector::Tool { matcher: Some(_), .. }
-            | Selector::Class(_)
-            | Selector::Reads(_)
-            | Selector::Writes(_)
-            | Selector::Reaches(_) => Err(ConcernError(selector.to_string())),
-        }
+    /// Of those only the ones that a selector fits. Its paths begin in `places`.
+    pub fn when(mut self, selector: Selector, places: Places) -> Result<Self, ConcernError> {
+        let written = selector.to_string();
+        let rules = vec![Rule::new(Behavior::Deny, selector, RuleOrigin::Cli, "when")];
+        let spec = PolicySpec { mode: Mode::Bypass, rules, places, ..PolicySpec::default() };
+        let policy = Policy::compile(spec).map_err(|problems| ConcernError {
+            selector: written,
+            message: problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>().join("; "),
+        })?;
+        self.when = Some(policy);
+        Ok(self)
     }
 
     /// Whether it is for this call.
@@ -45,9 +51,26 @@ impl Concern {
         let named =
             |pattern: &ToolPattern| pattern.matches(&call.declaration.tool_id, &call.declaration.aliases);
         let of_tools = self.tools.is_empty() || self.tools.iter().any(named);
-        let fits = |(tools, conditions): &(ToolPattern, Vec<Condition>)| {
-            named(tools) && conditions.iter().all(|condition| condition.holds(call.real.value()))
-        };
-        of_tools && self.when.as_ref().is_none_or(fits)
+        of_tools && self.when.as_ref().is_none_or(|policy| is_caught(policy, call))
+    }
+}
+
+fn is_caught(policy: &Policy, call: &HookCall<'_>) -> bool {
+    // That a call deserves caution is said of every call like it, and not by the selector.
+    let effects = Effects { caution: None, ..call.known.effects() };
+    let input = PermissionInput::new(call.known.input.arguments().clone());
+    let decision = policy.decide(&Facts {
+        declaration: call.declaration,
+        input: Some(&input),
+        effects: &effects,
+        principal: call.principal,
+        opinions: &[],
+        at: crate::port::now(),
+    });
+    match decision.reason.kind {
+        ReasonType::Rule | ReasonType::Opaque => true,
+        // The tool asks about every call, which says nothing of this one.
+        ReasonType::SafetyCheck => !decision.opaque.is_empty(),
+        ReasonType::Mode | ReasonType::Caution | ReasonType::Hook | ReasonType::Approval => false,
     }
 }

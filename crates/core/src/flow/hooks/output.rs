@@ -1,9 +1,7 @@
 //! What a hook wants.
 
 use serde_json::Value;
-use toolpost_model::{Behavior, Content};
-
-use super::{HookEvent, HookStanding};
+use toolpost_model::{Behavior, Content, HookEvent, HookStanding};
 
 /// A hook broke, or said something that makes no sense where it said it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,19 +8,19 @@ use super::{
     suggest,
 };
 
-pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: Verdict<'_>) -> Decision {
+pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Decision {
     let facts = hearing.facts;
     let part = verdict.decided.part.map(|place| &hearing.parts.all[place]);
     let class = part.map_or(facts.effects.class, |part| part.class);
     let mut reason = verdict.decided.reason(policy, class);
-    let operator_hint = hint(policy, hearing, &verdict, &reason);
+    let operator_hint = hint(policy, hearing, verdict, &reason);
     let mut behavior = verdict.decided.behavior;
     if policy.mode == Mode::NeverAsk && behavior == Behavior::Ask {
         behavior = Behavior::Deny;
         reason.text.push_str("; mode `never-ask` denies what would be asked");
     }
     let deciding = match &verdict.decided.ground {
-        Ground::Rule(rule) => Some(*rule),
+        Ground::Rule(heard) => Some(heard.rule),
         Ground::Opaque { guard, .. } => Some(*guard),
         Ground::Said(_) | Ground::Mode => None,
     };

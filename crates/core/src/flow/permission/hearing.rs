@@ -34,8 +34,8 @@ struct Layer<'a> {
 
 /// A rule, and its place in the list of all.
 #[derive(Clone, Copy)]
-struct Heard<'a> {
-    rule: &'a Rule,
+pub(super) struct Heard<'a> {
+    pub(super) rule: &'a Rule,
     order: (usize, Place),
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Judgement<'a> {
 
 /// What a judgement stands on. The order is that in which grounds of one strictness are named.
 pub(super) enum Ground<'a> {
-    Rule(&'a Rule),
+    Rule(Heard<'a>),
     /// A hook's opinion or a fact about the tool or the call.
     Said(DecisionReason),
     /// Nobody can tell what it is, and this rule might speak of it.
@@ -120,11 +120,8 @@ impl<'a> Hearing<'a> {
         let decided = of_parts.iter().map(Judgement::again).chain(self.said_of_the_call());
         // Of equals the first stays.
         let decided = decided.reduce(|best, next| if next.outranks(&best) { next } else { best });
-        let decided = decided.unwrap_or_else(|| Judgement {
-            behavior: Behavior::Deny,
-            ground: Ground::Mode,
-            part: None,
-        });
+        let nothing = Judgement { behavior: Behavior::Deny, ground: Ground::Mode, part: None };
+        let decided = decided.unwrap_or(nothing);
         Verdict { decided, of_parts, matched }
     }
 
@@ -221,20 +218,17 @@ impl<'a> Hearing<'a> {
             return self.guard(kind).map(|guard| (why.clone(), guard));
         }
         let alone = matches!((&part.subject, self.parts.all.as_slice()), (Subject::Whole, [_]));
-        if !alone || self.facts.input.is_none() || part.class == EffectClass::Read {
+        let declares_some = !self.facts.declaration.interface.permission.arguments.is_empty();
+        if !alone || declares_some || self.facts.input.is_none() || part.class == EffectClass::Read {
             return None;
         }
         let means_it = |rule: &&'a Rule| match &rule.selector {
             Selector::Tool { tools, .. } => !tools.as_str().trim_matches('*').is_empty(),
             Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => false,
         };
-        let guard = self.tool_guards().find(means_it)?;
-        Some(("the tool says of none of its arguments that a rule could look at it".to_owned(), guard))
-    }
-
-    fn tool_guards(&self) -> impl Iterator<Item = &'a Rule> + use<'a, '_> {
         let guards = self.layers.iter().flat_map(|layer| layer.heard(&layer.tool.guards));
-        guards.map(|heard| heard.rule).filter(|rule| self.concerns(rule))
+        let guard = guards.map(|heard| heard.rule).filter(|rule| self.concerns(rule)).find(means_it)?;
+        Some(("the tool says of none of its arguments that a rule could look at it".to_owned(), guard))
     }
 
     /// A rule with a pattern that denies or asks and could speak of an argument of that kind.
@@ -249,16 +243,25 @@ impl<'a> Hearing<'a> {
                 (unconfined, unconfined, false)
             }
         };
-        self.tool_guards().next().or_else(|| {
-            self.layers.iter().find_map(|layer| {
-                let snapshot = layer.snapshot;
-                let lists =
-                    [(reads, &snapshot.reads), (writes, &snapshot.writes), (reaches, &snapshot.reaches)];
-                let places =
-                    lists.into_iter().filter(|(wanted, _)| *wanted).flat_map(|(_, list)| &list.guards);
-                places.map(|&place| layer.rule(place)).find(|rule| self.concerns(rule))
-            })
-        })
+        let tool = self.layers.iter().map(|layer| (layer, layer.tool.guards.as_slice()));
+        let paths = self.layers.iter().flat_map(|layer| {
+            let snapshot = layer.snapshot;
+            let lists = [(reads, &snapshot.reads), (writes, &snapshot.writes), (reaches, &snapshot.reaches)];
+            let wanted = lists.into_iter().filter(|(wanted, _)| *wanted);
+            wanted.map(move |(_, list)| (layer, list.guards.as_slice()))
+        });
+        self.earliest(tool.chain(paths))
+    }
+
+    /// The earliest rule of several lists that concerns this call. Only the first of each is looked for: there may be
+    /// thousands.
+    fn earliest<'l>(&self, lists: impl Iterator<Item = (&'l Layer<'a>, &'l [Place])>) -> Option<&'a Rule>
+    where
+        'a: 'l,
+    {
+        let firsts =
+            lists.filter_map(|(layer, places)| layer.heard(places).find(|heard| self.concerns(heard.rule)));
+        firsts.min_by_key(|heard| heard.order).map(|heard| heard.rule)
     }
 
     /// What hooks, the tool and the host say of the call, whatever its parts are.
@@ -289,10 +292,17 @@ impl<'a> Hearing<'a> {
     }
 
     fn path_guard(&self) -> Option<&'a Rule> {
-        self.layers.iter().find_map(|layer| {
-            let places = layer.snapshot.reads.guards.iter().chain(&layer.snapshot.writes.guards);
-            places.map(|&place| layer.rule(place)).find(|rule| self.concerns(rule))
-        })
+        let lists = self.layers.iter().flat_map(|layer| {
+            let snapshot = layer.snapshot;
+            [(layer, snapshot.reads.guards.as_slice()), (layer, snapshot.writes.guards.as_slice())]
+        });
+        self.earliest(lists)
+    }
+}
+
+impl Heard<'_> {
+    fn standing(&self) -> (RuleOrigin, (usize, Place)) {
+        (self.rule.origin, self.order)
     }
 }
 
@@ -329,7 +339,7 @@ impl<'a> Votes<'a> {
 impl<'a> Judgement<'a> {
     fn outranks(&self, other: &Self) -> bool {
         let standing = |one: &Self| match &one.ground {
-            Ground::Rule(rule) => (0, Some(rule.origin)),
+            Ground::Rule(heard) => (0, Some(heard.standing())),
             Ground::Said(_) => (1, None),
             Ground::Opaque { .. } => (2, None),
             Ground::Mode => (3, None),
@@ -340,7 +350,7 @@ impl<'a> Judgement<'a> {
 
     fn again(&self) -> Self {
         let ground = match &self.ground {
-            Ground::Rule(rule) => Ground::Rule(rule),
+            Ground::Rule(heard) => Ground::Rule(*heard),
             Ground::Said(reason) => Ground::Said(reason.clone()),
             Ground::Opaque { why, guard } => Ground::Opaque { why: why.clone(), guard },
             Ground::Mode => Ground::Mode,
@@ -352,7 +362,7 @@ impl<'a> Judgement<'a> {
     pub(super) fn reason(&self, policy: &Policy, class: EffectClass) -> DecisionReason {
         let told = |rule: &Rule| format!("the rule `{rule}` ({})", rule.place);
         match &self.ground {
-            Ground::Rule(rule) => DecisionReason {
+            Ground::Rule(Heard { rule, .. }) => DecisionReason {
                 kind: ReasonType::Rule,
                 text: rule.reason.clone().unwrap_or_else(|| told(rule)),
                 rule: Some(RuleRef::from(*rule)),
@@ -377,12 +387,12 @@ impl<'a> Judgement<'a> {
 }
 
 /// The one of the highest standing, of equals the earliest.
-fn first<'a>(heard: impl Iterator<Item = Heard<'a>>) -> Option<&'a Rule> {
-    heard.min_by_key(|heard| (heard.rule.origin, heard.order)).map(|heard| heard.rule)
+fn first<'a>(heard: impl Iterator<Item = Heard<'a>>) -> Option<Heard<'a>> {
+    heard.min_by_key(Heard::standing)
 }
 
 /// Whether an allow is what a person answered when asked: it answers a rule that asks, too.
-fn is_an_answer(rule: &Rule) -> bool {
+pub(super) fn is_an_answer(rule: &Rule) -> bool {
     match rule.origin {
         RuleOrigin::Session | RuleOrigin::Local => true,
         RuleOrigin::Policy

@@ -78,9 +78,8 @@ impl MatcherIndex {
     pub(super) fn for_command(&self, command: &SimpleCommand) -> Vec<Place> {
         let mut found = self.any_command.clone();
         // One program with many names hides the other one in its first argument.
-        let mut words = command.words.iter().map(|word| base_name(word));
         let mut look_up = |name: &str| found.extend(self.programs.get(name).into_iter().flatten());
-        while let Some(name) = words.next() {
+        for name in command.words.iter().map(|word| base_name(word)) {
             look_up(name);
             if !matches!(name, "busybox" | "toybox") {
                 break;
@@ -132,4 +131,80 @@ fn program_of(pattern: &str) -> Option<&str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+');
     let name = base_name(word);
     (word.chars().all(plain) && !name.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*, sample::select};
+    use toolpost_model::{Access, Behavior};
+
+    use super::{Matcher, MatcherIndex, PlainPath, Request};
+    use crate::flow::permission::places::Places;
+
+    fn places() -> Places {
+        Places { workspace: Some("/w".into()), home: Some("/h".into()), roots: Vec::new() }
+    }
+
+    /// Words that patterns and paths are put together from, so that they meet often.
+    fn piece() -> impl Strategy<Value = &'static str> {
+        select(vec!["a", "b", "w", "h", "*", "**", "a*", "?", "[ab]", "{a,b}", ".env", "ws:", "~"])
+    }
+
+    fn path() -> impl Strategy<Value = String> {
+        vec(select(vec!["a", "b", "w", "h", "ab", ".env"]), 0..5)
+            .prop_map(|parts| format!("/{}", parts.join("/")))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_index_finds_every_path_rule_that_fits(
+            pieces in vec(piece(), 1..5), rooted in any::<bool>(), path in path(),
+        ) {
+            let text = format!("{}{}", if rooted { "/" } else { "" }, pieces.join("/"));
+            let Ok(matcher) = Matcher::of_paths(&text, &places()) else { return Ok(()) };
+            let mut index = MatcherIndex::default();
+            index.add(7, &matcher);
+            let path = PlainPath::of(&path).unwrap();
+            for effect in [Behavior::Allow, Behavior::Deny] {
+                for access in [Access::Read, Access::Write] {
+                    if matcher.takes_path(effect, &path, access) {
+                        prop_assert_eq!(index.for_path(&path), vec![7], "{} on {:?}", text, path);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn the_index_finds_every_command_rule_that_fits(
+            words in vec(select(vec!["rm", "/bin/rm", "git", "*", "r*", "{rm,git}", "sudo", "busybox", "X=1", "'rm'"]), 1..4),
+            command in vec(select(vec!["rm", "/bin/rm", "git", "sudo", "busybox", "X=1", "sh -c 'rm x'", "$y", "; "]), 1..5),
+        ) {
+            let Ok(matcher) = Matcher::parse(&words.join(" "), &places()) else { return Ok(()) };
+            let mut index = MatcherIndex::default();
+            index.add(7, &matcher);
+            for found in toolpost_command::analyze(&command.join(" ")).commands {
+                for effect in [Behavior::Allow, Behavior::Deny] {
+                    if matcher.takes_command(effect, &found) {
+                        prop_assert_eq!(index.for_command(&found), vec![7], "{:?} on {:?}", words, found);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn the_index_finds_every_request_rule_that_fits(
+            host in select(vec!["a.b.example", "b.example", "example", "*.example", "*.b.example", "*", "127.0.0.1"]),
+            request in select(vec!["a.b.example", "b.example", "example", "x.a.b.example", "127.1", "[::ffff:7f00:1]"]),
+        ) {
+            let matcher = Matcher::of_requests(&format!("https://{host}/*")).unwrap();
+            let mut index = MatcherIndex::default();
+            index.add(7, &matcher);
+            let request = Request::parse(&format!("https://{request}/x"), None).unwrap();
+            if matcher.takes_request(Behavior::Deny, &request) {
+                prop_assert_eq!(index.for_request(&request), vec![7], "{} on {:?}", host, request);
+            }
+        }
+    }
 }

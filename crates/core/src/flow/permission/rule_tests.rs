@@ -64,11 +64,15 @@ impl Tried<'_> {
         }
     }
 
-    /// The rule does not say what its matcher means, so neither need its tests.
+    /// The rule does not say what its matcher means, so neither need its tests. Several words are no path, or else
+    /// `git log > x` would be one.
     fn fits_anyhow(&self, text: &str) -> bool {
+        let one_word = !matches!(&self.rule.selector, Selector::Tool { matcher: Some(written), .. }
+            if written.contains(char::is_whitespace));
+        let fits_path = |access| one_word && self.fits_path(text, access);
         self.fits_command(text)
-            || self.fits_path(text, Access::Read)
-            || self.fits_path(text, Access::Write)
+            || fits_path(Access::Read)
+            || fits_path(Access::Write)
             || self.fits_request(text)
     }
 

@@ -110,8 +110,8 @@ fn together(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Ve
     let name = declaration.tool_id.name();
     let paths: Option<Vec<&PlainPath>> = needy(hearing, verdict)
         .map(|part| match &part.subject {
-            Subject::Path { path, redirect: false, .. } => Some(path),
-            _ => None,
+            Subject::Path { path, redirect, .. } => (!redirect).then_some(path),
+            Subject::Command(_) | Subject::Request(_) | Subject::Unread(..) | Subject::Whole => None,
         })
         .collect();
     let shared = paths.filter(|paths| paths.len() > 1).and_then(|paths| shared_folder(&paths));
@@ -133,7 +133,10 @@ fn beneath(folder: &PlainPath, subject: &str, places: &Places) -> Option<String>
     }
     // `/**` or `/etc/**` is more than anybody should be offered.
     let deep = folder.components().count() > 1;
-    deep.then(|| format!("allow {subject}({}/**)", escaped(&places.named(folder))))
+    let named = places.named(folder);
+    // The slash behind it says already that it begins in the workspace.
+    let named = named.strip_prefix("ws:").filter(|name| !name.starts_with("ws:")).unwrap_or(&named);
+    deep.then(|| format!("allow {subject}({}/**)", escaped(named)))
 }
 
 fn parent(path: &PlainPath) -> Option<PlainPath> {

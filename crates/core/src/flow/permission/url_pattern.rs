@@ -4,6 +4,8 @@
 //! international names do not matter. An allow is exact: what a server might read in another way is not covered. A
 //! deny or ask is generous: it looks at every reading.
 
+use std::net::Ipv6Addr;
+
 use percent_encoding::percent_decode_str;
 use toolpost_model::matches_any;
 use url::{Host, Url};
@@ -114,7 +116,9 @@ impl UrlPattern {
             (Some(Host::Ipv4(_) | Host::Ipv6(_)), true) => {
                 return Err(UrlPatternError::Host(text.to_owned()));
             }
-            (Some(host), false) => HostPattern::Exactly(plain_host(&host.to_string())),
+            (Some(Host::Domain(domain)), false) => HostPattern::Exactly(plain_host(domain)),
+            (Some(Host::Ipv4(address)), false) => HostPattern::Exactly(address.to_string()),
+            (Some(Host::Ipv6(address)), false) => HostPattern::Exactly(plain_address(address)),
         };
         let has_port = plain.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
         let port = if has_port { url.port_or_known_default() } else { None };
@@ -213,14 +217,18 @@ impl HostPattern {
 impl Request {
     /// Reads an argument. A text without a scheme is taken for `https`.
     pub(super) fn parse(given: &str, method: Option<String>) -> Option<Self> {
-        let given = given.trim();
-        let url = match given.contains("://") {
-            true => Url::parse(given).ok()?,
-            false => Url::parse(&format!("https://{given}")).ok()?,
+        let url = match Url::parse(given) {
+            Ok(url) if url.is_special() || given.contains("://") => url,
+            // `host/path`, or `host:port`, which reads as a scheme.
+            Ok(_) | Err(_) if !given.contains("://") => {
+                Url::parse(&format!("https://{}", given.trim())).ok()?
+            }
+            Ok(_) | Err(_) => return None,
         };
         let (host, is_name) = match url.host() {
             Some(Host::Domain(domain)) => (plain_host(domain), true),
-            Some(address @ (Host::Ipv4(_) | Host::Ipv6(_))) => (address.to_string(), false),
+            Some(Host::Ipv4(address)) => (address.to_string(), false),
+            Some(Host::Ipv6(address)) => (plain_address(address), false),
             None => (String::new(), false),
         };
         let mut readings = vec![unreserved(url.path())];
@@ -296,6 +304,11 @@ fn methods_of(text: &str) -> (Vec<String>, &str) {
 /// The dot at the end of a name changes nothing.
 fn plain_host(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+}
+
+/// An address of the older kind in the clothes of the newer one is where the older one is.
+fn plain_address(address: Ipv6Addr) -> String {
+    address.to_ipv4_mapped().map_or_else(|| address.to_string(), |mapped| mapped.to_string())
 }
 
 fn decoded(text: &str) -> String {

@@ -1,11 +1,12 @@
 mod interleavings;
 
-use std::sync::Arc;
+use std::{pin::Pin, sync::Arc};
 
 use futures_util::FutureExt as _;
 use toolpost_model::{Access, EffectClass, Effects, InvocationId, ResourceKey, SessionId};
 
-use super::{Permit, QueueFull, Scheduler, SchedulerLimits, Wanted};
+use super::{Bound, Bounded, Permit, QueueFull, Scheduler, SchedulerLimits, Wanted};
+use crate::flow::invocation::Parent;
 
 fn session(name: &str) -> SessionId {
     SessionId::new(name)
@@ -136,4 +137,166 @@ fn one_session_cannot_keep_the_others_out_of_the_queue() {
     let refused = try_admit(&scheduler, "a", &read("/1")).unwrap();
     assert_eq!(refused.err(), Some(QueueFull::Session { share: 2 }));
     waits(&scheduler, "b", &read("/2"));
+}
+
+type Admission = Pin<Box<dyn Future<Output = Result<Permit, QueueFull>>>>;
+
+/// Calls in the queue, each polled when asked for.
+struct Queue {
+    scheduler: Arc<Scheduler>,
+    waiting: Vec<(String, Admission)>,
+}
+
+impl Queue {
+    fn add(&mut self, who: &str, effects: &Effects, bounds: Vec<Bound>) {
+        let (scheduler, session, effects) = (Arc::clone(&self.scheduler), session(who), effects.clone());
+        let mut one: Pin<Box<dyn Future<Output = _>>> =
+            Box::pin(
+                async move { scheduler.admit(Wanted { bounds, ..wanted(&session, &effects) }, || ()).await },
+            );
+        assert!(one.as_mut().now_or_never().is_none(), "{who} must wait");
+        self.waiting.push((who.to_owned(), one));
+    }
+
+    /// Those who were admitted meanwhile, with what they hold.
+    fn admitted(&mut self) -> Vec<(String, Permit)> {
+        let mut admitted = Vec::new();
+        self.waiting.retain_mut(|(who, one)| match one.as_mut().now_or_never() {
+            Some(permit) => {
+                admitted.push((who.clone(), permit.unwrap()));
+                false
+            }
+            None => true,
+        });
+        admitted
+    }
+}
+
+#[test]
+fn a_free_slot_goes_to_the_session_with_the_fewest_running_calls_and_then_to_who_waits_longest() {
+    let scheduler = scheduler(4, 4, 64);
+    let mut running = ["a", "a", "a", "b"].map(|who| runs(&scheduler, who, &read("/x"))).into_iter();
+    let mut queue = Queue { scheduler: Arc::clone(&scheduler), waiting: Vec::new() };
+    // One session floods the queue before the others come.
+    for who in ["a", "a", "a", "a", "b", "d", "c"] {
+        queue.add(who, &read("/x"), Vec::new());
+    }
+    let mut kept = Vec::new();
+    for expected in ["d", "c", "a", "b"] {
+        // Two of the flooding session end, then its last one, then that of `b`.
+        drop(running.next());
+        let admitted = queue.admitted();
+        assert_eq!(admitted.iter().map(|(who, _)| who.as_str()).collect::<Vec<_>>(), [expected]);
+        kept.extend(admitted);
+    }
+}
+
+/// Somebody with a long call would never have the fewest running ones while others keep coming.
+#[test]
+fn a_session_that_is_passed_over_goes_first_in_the_end() {
+    let scheduler = scheduler(2, 2, 512);
+    let _long = runs(&scheduler, "long", &read("/x"));
+    let mut running = vec![("first".to_owned(), runs(&scheduler, "first", &read("/x")))];
+    let mut queue = Queue { scheduler: Arc::clone(&scheduler), waiting: Vec::new() };
+    queue.add("long", &read("/x"), Vec::new());
+    let mut passed = 0;
+    loop {
+        queue.add(&format!("fresh {passed}"), &read("/x"), Vec::new());
+        running.clear();
+        running = queue.admitted();
+        assert_eq!(running.len(), 1);
+        if running[0].0 == "long" {
+            break;
+        }
+        passed += 1;
+        assert!(passed <= super::turns::PATIENCE, "passed over {passed} times");
+    }
+    assert!(passed > 1, "others were served before");
+}
+
+/// The session is never short of slots for its other calls, and the tool is never free for long.
+#[test]
+fn a_call_of_a_limited_tool_gets_its_turn_in_a_busy_session() {
+    let scheduler = scheduler(8, 2, 512);
+    let one = || vec![Bound { on: Bounded::Tool("t.one".parse().unwrap()), most: 1 }];
+    let limited = |who: &str| {
+        let (session, effects) = (session(who), read("/x"));
+        let wanted = Wanted { bounds: one(), ..wanted(&session, &effects) };
+        scheduler.admit(wanted, || ()).now_or_never().unwrap().unwrap()
+    };
+    let mut tool = vec![("other".to_owned(), limited("other"))];
+    let mut busy = vec![runs(&scheduler, "busy", &read("/x")), runs(&scheduler, "busy", &read("/x"))];
+    let mut queue = Queue { scheduler: Arc::clone(&scheduler), waiting: Vec::new() };
+    queue.add("busy", &read("/x"), one());
+    for round in 0.. {
+        assert!(round < 4 * super::turns::PATIENCE, "it never came");
+        queue.add(&format!("fresh {round}"), &read("/x"), one());
+        queue.add("busy", &read("/x"), Vec::new());
+        // A slot of the session comes free while the tool is taken, and the other way round.
+        busy.remove(0);
+        for (who, permit) in queue.admitted() {
+            assert_eq!(who, "busy");
+            busy.push(permit);
+        }
+        tool.clear();
+        tool = queue.admitted();
+        assert_eq!(tool.len(), 1);
+        if tool[0].0 == "busy" {
+            break;
+        }
+        if busy.len() < 2 {
+            busy.extend(try_admit(&scheduler, "busy", &read("/y")).and_then(Result::ok));
+        }
+    }
+}
+
+#[test]
+fn two_nested_calls_that_would_wait_for_each_other_do_not() {
+    let scheduler = scheduler(4, 4, 16);
+    let (one, two) = (InvocationId::new(), InvocationId::new());
+    let (left, right) = (write("/left"), write("/right"));
+    let admit = |call, effects: &Effects, parent: Option<&Parent>| {
+        let session = session("a");
+        scheduler.admit(Wanted { call, parent, ..wanted(&session, effects) }, || ()).now_or_never()
+    };
+    let _one = admit(one, &left, None).unwrap().unwrap();
+    let _two = admit(two, &right, None).unwrap().unwrap();
+    let parent = |id, effects: &Effects| Parent {
+        id,
+        line: vec![id],
+        deadline: std::time::Instant::now(),
+        held: effects.uses.clone(),
+    };
+    let (of_one, of_two) = (parent(one, &left), parent(two, &right));
+    let session = session("a");
+    let nested = Wanted { parent: Some(&of_one), ..wanted(&session, &right) };
+    let mut first = Box::pin(scheduler.admit(nested, || ()));
+    assert!(first.as_mut().now_or_never().is_none(), "it waits for the other call to end");
+    let second = admit(InvocationId::new(), &left, Some(&of_two)).unwrap();
+    assert_eq!(second.err(), Some(QueueFull::Circle), "and the other would wait for it");
+    drop(_two);
+    assert!(first.as_mut().now_or_never().is_some());
+}
+
+/// What one release costs must not grow with the square of what waits.
+#[test]
+fn a_thousand_waiting_calls_are_admitted_in_order_one_by_one() {
+    let scheduler = scheduler(8, 8, 4_096);
+    let holder = runs(&scheduler, "a", &write("/w"));
+    let mut queue = Queue { scheduler: Arc::clone(&scheduler), waiting: Vec::new() };
+    for number in 0..1_024 {
+        queue.add(&format!("s{}", number % 32), &write("/w/file"), Vec::new());
+    }
+    let mut order = Vec::new();
+    drop(holder);
+    loop {
+        let mut admitted = queue.admitted();
+        let Some((who, permit)) = admitted.pop() else { break };
+        assert!(admitted.is_empty(), "writers of one file run alone");
+        order.push(who);
+        drop(permit);
+    }
+    let expected: Vec<String> = (0..1_024).map(|number| format!("s{}", number % 32)).collect();
+    assert_eq!(order, expected);
+    assert!(scheduler.table().is_empty());
 }

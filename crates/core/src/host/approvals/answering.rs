@@ -273,7 +273,7 @@ impl Inner {
         let rows = self.journal.records_of(id).await?;
         let has_started = rows.iter().any(|row| row.record.kind == RecordKind::Started);
         let ways = rows.iter().filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
-        let asked = ways.filter_map(|way| way.ask).last().filter(|_| !has_started);
+        let asked = ways.filter_map(|way| way.ask).next_back().filter(|_| !has_started);
         Ok(asked.map(|asked| asked.ask_id))
     }
 

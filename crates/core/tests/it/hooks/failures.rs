@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolpost_core::{HookError, HookEvent, HookOutput, HookStanding, Limits};
-use toolpost_model::{Behavior, Content, ErrorClass, Outcome, ToolFailure};
+use toolpost_core::{HookError, HookOutput, Limits};
+use toolpost_model::{Behavior, Content, ErrorClass, HookEvent, HookStanding, Outcome, ToolFailure};
 use toolpost_testkit::{MockTool, TestHost};
 
 use super::{Probe, act, host, last, run, runs};

@@ -1,10 +1,10 @@
 //! A hook's opinion is a vote: the strictest wins, and none loosens what a rule or the mode says.
 
 use serde_json::json;
-use toolpost_core::{HookError, HookEvent, HookOutput};
+use toolpost_core::{HookError, HookOutput};
 use toolpost_model::{
     Behavior::{self, Allow, Ask, Deny},
-    EffectClass, ErrorClass, Mode, Outcome,
+    EffectClass, ErrorClass, HookEvent, Mode, Outcome,
 };
 use toolpost_testkit::{MockTool, TestHost};
 

@@ -1,9 +1,10 @@
 //! Every output at every event.
 
 use serde_json::json;
-use toolpost_core::{HookEvent, HookOutput, HookStanding};
+use toolpost_core::HookOutput;
 use toolpost_model::{
-    Content, Disposition, ErrorClass, EventBody, LogLevel, Outcome, ToolFailure, ToolOutput,
+    Content, Disposition, ErrorClass, EventBody, HookEvent, HookStanding, LogLevel, Outcome, ToolFailure,
+    ToolOutput,
 };
 use toolpost_testkit::{EventRecorder, MockTool, TestHost};
 

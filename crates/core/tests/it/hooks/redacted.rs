@@ -1,8 +1,10 @@
 //! Hooks and what they may not see.
 
 use serde_json::{Value, json};
-use toolpost_core::{Concern, Hook, HookCall, HookError, HookEvent, HookOutput, HookStanding, KnownSecrets};
-use toolpost_model::{BoxFuture, ErrorClass, Outcome};
+use toolpost_core::{Concern, Hook, HookCall, HookError, HookOutput, KnownSecrets, Places};
+use toolpost_model::{
+    ArgumentKind, ArgumentMeaning, BoxFuture, EffectClass, ErrorClass, HookEvent, HookStanding, Outcome,
+};
 use toolpost_testkit::{EventRecorder, MockTool, TestHost};
 
 use super::Probe;
@@ -124,14 +126,39 @@ async fn a_hook_is_chosen_by_tool_and_by_what_the_tool_would_really_get() {
         let patterns = tools.iter().map(|tool| tool.parse().unwrap()).collect();
         let mut concern = Concern::with_tools(patterns);
         if let Some(when) = when {
-            concern = concern.when(&when.parse().unwrap()).unwrap();
+            concern = concern.when(when.parse().unwrap(), Places::default()).unwrap();
         }
         let host = TestHost::build(|b| b.tool(login()).hook(OnPin(concern))).await;
         let result = host.call("login", json!({ "pin": PIN, "n": 1 })).await;
         assert_eq!(result.error_class().is_some(), concerned, "{tools:?} {when:?}");
     }
-    for selector in ["shell(git push *)", "class:write", "fs.read(**/.env)", "net(*)"] {
-        let error = Concern::default().when(&selector.parse().unwrap()).unwrap_err();
-        assert!(error.to_string().contains(selector), "{error}");
+    let error = Concern::default().when("net(ftp://)".parse().unwrap(), Places::default()).unwrap_err();
+    assert!(error.to_string().contains("net(ftp://)"), "{error}");
+}
+
+#[tokio::test]
+async fn a_selector_is_read_as_in_a_rule_that_denies() {
+    let shell = MockTool::named("demo.shell").class(EffectClass::Execute).declare(|d| {
+        d.interface.permission.arguments = vec![ArgumentMeaning::of("command", ArgumentKind::Command)];
+        d.interface.permission.approval_required = true;
+    });
+    let places = Places { workspace: Some("/w".into()), ..Places::default() };
+    for (when, command, concerned) in [
+        ("shell(git push *)", "git push origin main", true),
+        ("shell(git push *)", "cd x && git -C y push --force", true),
+        ("shell(git push *)", "git pull", false),
+        ("shell(git push *)", "echo git push", false),
+        ("shell(git push *)", "$(printf 'git push')", true),
+        ("fs.write(src/**)", "echo x > src/a.rs", true),
+        ("fs.write(src/**)", "echo x > docs/a.md", false),
+        ("class:execute", "true", true),
+        ("class:network", "true", false),
+    ] {
+        let concern = Concern::default().when(when.parse().unwrap(), places.clone()).unwrap();
+        let hook = OnPin(concern);
+        let host = TestHost::build(|b| b.tool(shell.clone()).hook(hook)).await;
+        let result = host.call("shell", json!({ "command": command })).await;
+        let asked = result.error_class() == Some(ErrorClass::HookBlocked);
+        assert_eq!(asked, concerned, "{when} on {command}: {:?}", result.error);
     }
 }

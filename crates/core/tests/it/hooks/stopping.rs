@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use toolpost_core::{HookEvent, HookOutput, HookStanding};
+use toolpost_core::HookOutput;
 use toolpost_model::{
-    Content, Declaration, EffectClass, ErrorClass, FnTool, NestedCall, Outcome, Principal, Tool, ToolCall,
-    ToolFailure, ToolOutput,
+    Content, Declaration, EffectClass, ErrorClass, FnTool, HookEvent, HookStanding, NestedCall, Outcome,
+    Principal, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 use toolpost_testkit::TestHost;
 

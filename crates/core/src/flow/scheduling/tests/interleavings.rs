@@ -1,7 +1,7 @@
 //! Thousands of random interleavings of calls that come, go on, end and give up, each step checked against the plain
 //! rules: what may not overlap does not, nobody passes an earlier rival, nobody waits who could go, everybody gets a turn.
 
-use std::{collections::HashMap, pin::Pin, sync::Arc, time::Instant};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use futures_util::FutureExt as _;
 use toolpost_model::{Access, EffectClass, Effects, InvocationId, ResourceKey, ResourceUse, SessionId};
@@ -10,6 +10,7 @@ use super::super::{
     Bound, Bounded, Permit, QueueFull, Scheduler, SchedulerLimits, Wanted,
     locks::{conflict, covers},
 };
+use super::Admission;
 use crate::{flow::invocation::Parent, port::SourceIndex};
 
 /// A small generator with a seed, so that a failure can be run again.
@@ -28,8 +29,6 @@ impl Random {
         from[self.below(from.len())]
     }
 }
-
-type Admission = Pin<Box<dyn Future<Output = Result<Permit, QueueFull>>>>;
 
 enum State {
     Waiting(Admission),

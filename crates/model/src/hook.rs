@@ -1,9 +1,56 @@
-//! What is left on record of a hook's work.
+//! Hooks as records and configuration name them: when they are asked, what their failure means, what they did.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolpost_model::Behavior;
 
-use super::{HookEvent, HookStanding};
+use crate::Behavior;
+
+/// When a hook is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HookEvent {
+    /// Before the decision.
+    Before,
+    /// After a success, before it is recorded.
+    After,
+    /// After any other end, before it is recorded: also of a call that was denied or never started.
+    Failure,
+}
+
+impl HookEvent {
+    /// The word in configuration and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::After => "after",
+            Self::Failure => "failure",
+        }
+    }
+}
+
+/// What a hook's failure means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HookStanding {
+    /// Nothing passes a guard that fails: the call is not run, or its result is withheld.
+    Guard,
+    /// A call whose hook failed before it asks a person; a failure after it is noted.
+    #[default]
+    Ordinary,
+    /// Looks only. Its failure is noted and changes nothing, and neither does anything it says beyond a message.
+    Observer,
+}
+
+impl HookStanding {
+    /// The word in configuration and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Guard => "guard",
+            Self::Ordinary => "ordinary",
+            Self::Observer => "observer",
+        }
+    }
+}
 
 /// One hook asked about one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

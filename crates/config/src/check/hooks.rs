@@ -1,0 +1,125 @@
+//! `hooks`: from entries to [`HookConfig`]s that a hook can be made of.
+
+use std::time::Duration;
+
+use toolpost_model::{RuleError, Selector, ToolPattern};
+
+use crate::{
+    ConfigDuration, HookConfig, HookEntry, Located,
+    error::{Complaint, Source},
+    located::Position,
+    snippet::shown,
+};
+
+use super::{limits::check_range, path_complaint, rules::error_message, sandbox::check_variables};
+
+/// Longer than this no call should wait for a hook; it is also as long as the host waits for anything before a call.
+const LONGEST: Duration = Duration::from_secs(60);
+
+pub(super) fn check(
+    hooks: &[Located<HookEntry>],
+    source: Source<'_>,
+    complaints: &mut Vec<Complaint>,
+) -> Vec<Located<HookConfig>> {
+    let mut checked: Vec<Located<HookConfig>> = Vec::with_capacity(hooks.len());
+    for Located { value: entry, at } in hooks {
+        let name = &entry.name;
+        if !is_name(&name.value) {
+            let message = format!("`{}` is not a name for a hook", shown(&name.value));
+            let hint = "use up to 64 letters, digits, `_` and `-`, beginning with a letter".to_owned();
+            complaints.push(Complaint::new(name.at, message).hint(Some(hint)));
+        } else if checked.iter().any(|earlier| earlier.value.name == name.value) {
+            let message = format!("there are two hooks called `{}`", name.value);
+            complaints.push(Complaint::new(name.at, message));
+        }
+        let key = |part: &str| format!("hooks.{}.{part}", shown(&name.value));
+        let events = entry.event.value.values();
+        if events.is_empty() {
+            let message = format!("`{}` is empty, so the hook would never be asked", key("event"));
+            complaints.push(Complaint::new(entry.event.at, message));
+        }
+        let range = ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(LONGEST);
+        check_range(&key("timeout"), entry.timeout, range, complaints);
+        let writable = entry.writable.iter();
+        complaints.extend(writable.filter_map(|path| path_complaint(&key("writable"), path)));
+        check_variables(&key("environment"), &entry.environment, complaints);
+        check_command(&key("command"), &entry.command, complaints);
+        let hook = HookConfig {
+            name: name.value.clone(),
+            events: events.iter().map(|event| event.value).collect(),
+            tools: tools(&key("tools"), entry, complaints),
+            when: when(&key("when"), entry, complaints),
+            command: entry.command.value.iter().map(|word| word.value.clone()).collect(),
+            files: Vec::new(),
+            standing: entry.standing.map(|standing| standing.value).unwrap_or_default(),
+            timeout: entry.timeout.map(|timeout| timeout.value.into()),
+            profile: entry.profile.map_or(HookConfig::PROFILE, |profile| profile.value),
+            writable: entry.writable.iter().map(|path| path.value.clone()).collect(),
+            environment: entry.environment.iter().map(|name| name.value.clone()).collect(),
+            place: source.place(*at),
+        };
+        checked.push(Located { value: hook, at: *at });
+    }
+    checked
+}
+
+fn is_name(text: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    text.len() <= 64 && text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(legal)
+}
+
+fn check_command(key: &str, command: &Located<Vec<Located<String>>>, complaints: &mut Vec<Complaint>) {
+    let Some(program) = command.value.first() else {
+        let hint = "write the program and its arguments, such as `[python3, ./guard.py]`".to_owned();
+        complaints.push(Complaint::new(command.at, format!("`{key}` is empty")).hint(Some(hint)));
+        return;
+    };
+    for word in command.value.iter().filter(|word| word.value.contains('\0')) {
+        complaints.push(Complaint::new(word.at, format!("`{key}` holds a NUL character")));
+    }
+    let text = &program.value;
+    let is_file = ["/", "./", "../"].iter().any(|begin| text.starts_with(begin));
+    if text.trim().is_empty() {
+        complaints.push(Complaint::new(program.at, format!("`{key}` names no program")));
+    } else if !is_file && text.contains('/') {
+        // It would depend on the folder the program starts in, where agents can write.
+        let message = format!("the program `{}` is neither a name nor a path that is clear", shown(text));
+        let hint = "write a name that is found in PATH, `./FILE` for one beside this file, or a whole path";
+        complaints.push(Complaint::new(program.at, message).hint(Some(hint.to_owned())));
+    }
+}
+
+/// The place of a word that may have none of its own.
+fn place(own: Position, outer: Position) -> Position {
+    if own == Position::default() { outer } else { own }
+}
+
+fn tools(key: &str, entry: &HookEntry, complaints: &mut Vec<Complaint>) -> Vec<ToolPattern> {
+    let Some(tools) = &entry.tools else { return Vec::new() };
+    if tools.value.values().is_empty() {
+        let hint = "leave the key out for every tool".to_owned();
+        complaints.push(Complaint::new(tools.at, format!("`{key}` is empty")).hint(Some(hint)));
+    }
+    let mut patterns = Vec::new();
+    for pattern in tools.value.values() {
+        match pattern.value.parse::<ToolPattern>() {
+            Ok(parsed) => patterns.push(parsed),
+            Err(error) => {
+                let at = place(pattern.at, tools.at);
+                complaints.push(Complaint::new(at, format!("`{key}`: {}", error_message(&error))));
+            }
+        }
+    }
+    patterns
+}
+
+fn when(key: &str, entry: &HookEntry, complaints: &mut Vec<Complaint>) -> Option<Selector> {
+    let Located { value: text, at } = entry.when.as_ref()?;
+    let mut complain = |message: String| complaints.push(Complaint::new(*at, format!("`{key}`: {message}")));
+    match text.trim().parse::<Selector>() {
+        Ok(selector) => return Some(selector),
+        Err(RuleError::Form(_)) => complain(format!("`{}` names no calls", shown(text))),
+        Err(error) => complain(error_message(&error)),
+    }
+    None
+}

@@ -1,0 +1,36 @@
+//! `hooks` of all layers add up. No file can take away or replace another's: a guard that one file sets up stands
+//! whatever the others say.
+
+use std::path::PathBuf;
+
+use crate::{HookConfig, Located, Standing};
+
+use super::Merge;
+
+impl Merge<'_> {
+    pub(super) fn hooks(&mut self, hooks: &mut Vec<HookConfig>, written: &[Located<HookConfig>]) {
+        for Located { value: hook, at } in written {
+            match self.layer.standing {
+                Standing::Trusted => hooks.push(self.with_whole_paths(hook)),
+                // It would run a program of the project's choosing, and could change what calls say.
+                Standing::Untrusted | Standing::LastGood => {
+                    self.ignored("hooks", *at, &format!("hooks: {}", hook.name));
+                }
+            }
+        }
+    }
+
+    /// A word of a command that begins as a relative path is a file beside the configuration.
+    fn with_whole_paths(&self, hook: &HookConfig) -> HookConfig {
+        let mut whole = hook.clone();
+        for word in &mut whole.command {
+            let above = word.starts_with("../").then(|| PathBuf::from(&*word));
+            let Some(file) = word.strip_prefix("./").map(PathBuf::from).or(above) else { continue };
+            let file = self.layer.beneath(&file);
+            *word = file.to_string_lossy().into_owned();
+            whole.files.push(file);
+        }
+        whole.writable = whole.writable.iter().map(|path| self.layer.beneath(path)).collect();
+        whole
+    }
+}

@@ -1,0 +1,135 @@
+//! The hooks of a configuration: the file's words in the hooks' own types.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use toolpost_config::{HookConfig, HostConfig};
+use toolpost_core::{Concern, ConcernError, Hook};
+use toolpost_sandbox::Launcher;
+use toolpost_sources::{HookDeclaration, HookDeclarationError, HookParts, command_hooks};
+use toolpost_store::DataDir;
+
+use super::native::{self, NativeError};
+
+/// Why the hooks of a configuration cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum HooksError {
+    /// There is no folder to start them in.
+    #[error("the configuration names hooks, which start in the workspace, and there is none")]
+    NoWorkspace,
+    /// Nothing can start them.
+    #[error(
+        "the configuration names hooks, and this host cannot start processes: whoever made it handed over no \
+         program that is a launcher"
+    )]
+    NoLauncher,
+    /// The workspace cannot be opened for them.
+    #[error(transparent)]
+    Native(#[from] NativeError),
+    /// A file or folder of a hook is missing.
+    #[error("{place}: hook `{hook}`: `{}` is not there: {source}", path.display())]
+    Missing {
+        /// File and line of its entry.
+        place: String,
+        /// Which hook.
+        hook: String,
+        /// What is missing.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// What a hook's `when` says means nothing.
+    #[error("{place}: hook `{hook}`: {source}")]
+    Concern {
+        /// File and line of its entry.
+        place: String,
+        /// Which hook.
+        hook: String,
+        /// What is wrong.
+        #[source]
+        source: ConcernError,
+    },
+    /// A hook cannot work.
+    #[error("{place}: {source}")]
+    Declaration {
+        /// File and line of its entry.
+        place: String,
+        /// What is wrong with it.
+        #[source]
+        source: HookDeclarationError,
+    },
+}
+
+/// The files that hooks are made of: whoever can write one of them says what the hook says, so tools ask before they
+/// change one.
+pub(super) fn files(config: &HostConfig) -> Vec<PathBuf> {
+    config.hooks.iter().flat_map(own_files).collect()
+}
+
+/// The files among the words of a hook's command.
+fn own_files(hook: &HookConfig) -> impl Iterator<Item = PathBuf> + '_ {
+    let whole = hook.command.iter().map(Path::new).filter(|path| path.is_absolute() && path.is_file());
+    whole.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()))
+}
+
+/// The hooks, in the order of the configuration.
+pub(super) fn hooks(
+    config: &HostConfig,
+    data_dir: Option<&DataDir>,
+    program: Option<&Path>,
+) -> Result<Vec<Arc<dyn Hook>>, HooksError> {
+    if config.hooks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let root = config.workspace.as_ref().ok_or(HooksError::NoWorkspace)?;
+    let program = program.ok_or(HooksError::NoLauncher)?;
+    let workspace = Arc::new(native::workspace(config, root, files(config))?);
+    let parts = HookParts {
+        children: native::children(config, &workspace, data_dir),
+        launcher: Launcher::new(program.to_owned()),
+        hooks: config.hooks.iter().map(|hook| declared(hook, config)).collect::<Result<_, _>>()?,
+        workspace,
+    };
+    command_hooks(parts).map_err(|source| {
+        let of = config.hooks.iter().find(|hook| hook.name == source.hook);
+        HooksError::Declaration { place: of.map(|hook| hook.place.clone()).unwrap_or_default(), source }
+    })
+}
+
+fn declared(hook: &HookConfig, config: &HostConfig) -> Result<HookDeclaration, HooksError> {
+    let named = &config.environment.variables;
+    let variables = hook.environment.iter().filter_map(|name| named.get_key_value(name));
+    let missing = |path: &Path, source| HooksError::Missing {
+        place: hook.place.clone(),
+        hook: hook.name.clone(),
+        path: path.to_owned(),
+        source,
+    };
+    let writable = hook.writable.iter().map(|path| path.canonicalize().map_err(|error| missing(path, error)));
+    let mut concern = Concern::with_tools(hook.tools.clone());
+    if let Some(when) = &hook.when {
+        concern = concern.when(when.clone(), super::places(config)).map_err(|source| {
+            HooksError::Concern { place: hook.place.clone(), hook: hook.name.clone(), source }
+        })?;
+    }
+    // What is missing would be missed at the first call only.
+    let program = hook.command.first().map(Path::new).filter(|program| program.is_absolute());
+    for file in hook.files.iter().map(PathBuf::as_path).chain(program) {
+        file.canonicalize().map_err(|error| missing(file, error))?;
+    }
+    Ok(HookDeclaration {
+        name: hook.name.clone(),
+        events: hook.events.clone(),
+        concern,
+        argv: hook.command.clone(),
+        standing: hook.standing,
+        time_limit: hook.timeout,
+        profile: hook.profile,
+        writable: writable.collect::<Result<_, _>>()?,
+        readable: own_files(hook).collect(),
+        environment: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
+    })
+}

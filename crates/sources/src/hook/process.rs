@@ -1,0 +1,98 @@
+//! A hook's process from its start to its end.
+
+use std::{
+    pin::pin,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::unix::pipe::{Receiver, Sender},
+    time::timeout,
+};
+use toolpost_core::HookError;
+use toolpost_sandbox::{Ended, Process};
+
+/// The most a hook may write to either stream. It is to answer, not to talk.
+pub(super) const MOST: usize = 64 * 1024;
+/// How long output is awaited after the program itself is done: a child of it may hold the pipe open for ever.
+const DRAIN: Duration = Duration::from_millis(250);
+
+/// What a program left behind.
+pub(super) struct Ran {
+    pub(super) ended: Ended,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+}
+
+/// Runs to the end. Nothing of the process is left afterwards; if this future is dropped, nothing is left either, which
+/// is how a time limit ends it.
+pub(super) async fn run(process: &mut Process, input: Vec<u8>) -> Result<Ran, HookError> {
+    let (stdout, stderr) = (Stream::default(), Stream::default());
+    let work = {
+        let (stdin, out, err) = (process.take_stdin(), process.take_stdout(), process.take_stderr());
+        async {
+            // Feeding may never end, since a program need not read; what counts is what it says.
+            tokio::join!(feed(stdin, &input), stdout.read(out), stderr.read(err));
+        }
+    };
+    let mut work = pin!(work);
+    let mut is_over = false;
+    let ended = loop {
+        tokio::select! {
+            biased;
+            ended = process.wait() => break ended,
+            () = stdout.overflow.notified() => break process.kill().await,
+            () = stderr.overflow.notified() => break process.kill().await,
+            () = &mut work, if !is_over => is_over = true,
+        }
+    };
+    if !is_over {
+        is_over = timeout(DRAIN, &mut work).await.is_ok();
+    }
+    process.kill().await;
+    if !is_over {
+        // Nobody holds the pipes any more, so what is left in them is there now.
+        let _ = timeout(DRAIN, work).await;
+    }
+    Ok(Ran { ended, stdout: stdout.taken("standard output")?, stderr: stderr.taken("standard error")? })
+}
+
+async fn feed(stdin: Option<Sender>, input: &[u8]) {
+    if let Some(mut pipe) = stdin {
+        // A program that has heard enough closes it.
+        let _ = pipe.write_all(input).await;
+    }
+}
+
+/// What came out of one stream so far.
+#[derive(Default)]
+struct Stream {
+    bytes: Mutex<Vec<u8>>,
+    overflow: tokio::sync::Notify,
+}
+
+impl Stream {
+    async fn read(&self, pipe: Option<Receiver>) {
+        let Some(mut pipe) = pipe else { return };
+        let mut buffer = vec![0; 16 * 1024];
+        loop {
+            let Some(length) = pipe.read(&mut buffer).await.ok().filter(|length| *length > 0) else { return };
+            let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            bytes.extend_from_slice(&buffer[..length]);
+            if bytes.len() > MOST {
+                self.overflow.notify_one();
+                return;
+            }
+        }
+    }
+
+    fn taken(&self, name: &str) -> Result<Vec<u8>, HookError> {
+        let bytes = std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner));
+        if bytes.len() > MOST {
+            return Err(HookError(format!("it wrote more than {} KiB to {name}", MOST / 1024)));
+        }
+        Ok(bytes)
+    }
+}

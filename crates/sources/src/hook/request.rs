@@ -1,0 +1,43 @@
+//! What a hook's program reads from standard input: one JSON object, and then the end.
+
+use serde::Serialize;
+use toolpost_core::HookCall;
+use toolpost_model::{HookEvent, InvocationId, ObservableInput, Principal, SessionId, ToolResult};
+
+#[derive(Serialize)]
+struct Request<'a> {
+    event: HookEvent,
+    invocation_id: InvocationId,
+    session_id: &'a SessionId,
+    principal: &'a Principal,
+    tool: Tool<'a>,
+    arguments: &'a ObservableInput,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a ToolResult>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    id: &'a str,
+    name: &'a str,
+}
+
+pub(super) fn written(call: &HookCall<'_>, result: Option<&ToolResult>) -> Vec<u8> {
+    let id = &call.declaration.tool_id;
+    let request = Request {
+        event: call.event,
+        invocation_id: call.invocation_id,
+        session_id: call.session_id,
+        principal: call.principal,
+        tool: Tool { id: id.as_str(), name: id.name() },
+        arguments: call.input,
+        result,
+        dry_run: call.is_dry_run,
+    };
+    // Plain data cannot fail to be written; a program that got nothing would still have to say something.
+    let mut text = serde_json::to_vec(&request).unwrap_or_default();
+    text.push(b'\n');
+    text
+}

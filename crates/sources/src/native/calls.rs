@@ -1,0 +1,138 @@
+//! Tools on other calls of the same caller: for calls that were started in the background, on any face.
+//!
+//! They need no turn of their own: a call that may only run alone in its session can be looked at and stopped while it
+//! runs.
+
+mod call_cancel;
+mod call_result;
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolpost_model::{
+    CallInput, CallReport, ClassFact, Content, Declaration, DynTool, EffectClass, Effects, InvocationId,
+    Loading, Refusal, RiskLevel, ToolError, ToolFailure, ToolId, ToolKind, ToolOutput, schema_of,
+};
+
+use self::{call_cancel::CallCancel, call_result::CallResult};
+use super::literal;
+
+/// The tools.
+pub(super) fn tools() -> Vec<Arc<dyn DynTool>> {
+    vec![Arc::new(CallResult), Arc::new(CallCancel)]
+}
+
+/// What both have in common. Deferred: only who starts calls in the background needs them.
+fn declare<In: JsonSchema>(name: &str, description: &str) -> Declaration {
+    let mut declaration = Declaration::new(literal(ToolId::new("calls", name)), description);
+    declaration.kind = ToolKind::Result;
+    declaration.toolkit = "calls".to_owned();
+    declaration.loading = Loading::Deferred;
+    declaration.input.schema = Arc::new(schema_of::<In>());
+    declaration.output.schema = Some(Arc::new(schema_of::<Standing>()));
+    declaration.tags = vec!["calls".to_owned(), "background".to_owned()];
+    let interface = &mut declaration.interface;
+    interface.safety.class = ClassFact::Always(EffectClass::Read);
+    interface.permission.risk = RiskLevel::Low;
+    interface.execution.idempotent = true;
+    interface.rendering.subject_argument = Some("invocation_id".to_owned());
+    declaration
+}
+
+/// They touch nothing but calls that are their caller's own.
+fn effects() -> Effects {
+    Effects { unscheduled: true, ..Effects::of(EffectClass::Read) }
+}
+
+fn call_named(text: &str) -> Result<InvocationId, String> {
+    text.parse().map_err(|_| format!("`{}` is not the id of a call", text.escape_debug()))
+}
+
+fn check_id(input: &CallInput) -> Result<(), Refusal> {
+    match input.arguments().str("invocation_id").map(call_named) {
+        Some(Err(message)) => Err(Refusal::invalid("/invocation_id", message)),
+        Some(Ok(_)) | None => Ok(()),
+    }
+}
+
+fn id_of(text: &str) -> Result<InvocationId, ToolFailure> {
+    call_named(text).map_err(ToolFailure::invalid)
+}
+
+/// Where a call stands.
+#[derive(Serialize, JsonSchema)]
+struct Standing {
+    /// The call.
+    invocation_id: String,
+    /// Its tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    /// Whether it has ended.
+    status: Status,
+    /// How far it is, while it is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stage: Option<&'static str>,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
+    /// Why it did not succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ToolError>,
+    /// Its structured content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<serde_json::Value>,
+    /// The exit code of the process it ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+}
+
+/// Whether a call has ended.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    /// It is under way.
+    Running,
+    /// It is over.
+    Ended,
+    /// It began, and its end could not be recorded.
+    Unknown,
+}
+
+/// A report as an answer: where the call stands, and then what it said itself.
+fn told(report: CallReport) -> Result<ToolOutput, ToolFailure> {
+    let CallReport { invocation_id, tool, stage, result } = report;
+    let name = tool.as_deref().unwrap_or("the call").to_owned();
+    let mut standing = Standing {
+        invocation_id: invocation_id.to_string(),
+        tool,
+        status: if stage.is_some() { Status::Running } else { Status::Unknown },
+        stage: stage.map(|stage| stage.as_str()),
+        outcome: None,
+        error: None,
+        structured_content: None,
+        exit_code: None,
+    };
+    let (line, content) = match (result, stage) {
+        (Some(mut result), _) => {
+            standing.status = Status::Ended;
+            standing.outcome = Some(result.outcome.as_str());
+            let mut line = format!("`{name}` has ended: {}", result.outcome.as_str());
+            if let Some(error) = &result.error {
+                line = format!("{line}: {}", error.message);
+            }
+            standing.error = result.error.take();
+            standing.structured_content = result.structured_content.take();
+            standing.exit_code = result.exit_code;
+            (line, result.content)
+        }
+        (None, Some(stage)) => (format!("`{name}` has not ended; it is at stage {stage}"), Vec::new()),
+        (None, None) => (
+            format!("`{name}` began, and its end could not be recorded; it may have taken effect"),
+            Vec::new(),
+        ),
+    };
+    let mut output = ToolOutput::structured(serde_json::to_value(&standing)?).with_summary(line.clone());
+    output.content = std::iter::once(Content::text(line)).chain(content).collect();
+    Ok(output)
+}

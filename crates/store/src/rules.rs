@@ -1,0 +1,112 @@
+//! The rules that people who approved calls wanted to be remembered, as `rules.json` in the data directory.
+//!
+//! Every rule in it allows something, so a file that is damaged, or that others could have written, counts for
+//! nothing and is left as it is: the host says so, and a person decides what to do with it.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use toolpost_core::{RememberedRule, RuleStore, RuleStoreError};
+
+use crate::{
+    data_dir::DataDir,
+    disk::{self, Lock, Privacy},
+};
+
+/// More than anybody says yes to, and well within what a small file may hold.
+const MAX_RULES: usize = 4_096;
+
+/// The file as it is written.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listing {
+    rules: Vec<RememberedRule>,
+}
+
+/// The remembered rules of one data directory.
+pub struct RulesFile {
+    path: PathBuf,
+    /// A host and a command beside it take turns.
+    lock: PathBuf,
+}
+
+impl RulesFile {
+    /// The rules of this data directory. Nothing is read yet.
+    pub fn new(data_dir: &DataDir) -> Self {
+        let path = data_dir.rules_path();
+        Self { lock: path.with_extension("lock"), path }
+    }
+
+    /// Where they lie.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn read(&self) -> Result<Listing, RuleStoreError> {
+        match disk::read_small(&self.path).map_err(|source| self.failed("read", source))? {
+            None => Ok(Listing::default()),
+            Some((bytes, Privacy::Private)) => serde_json::from_slice(&bytes).map_err(|source| {
+                let reason = format!("`{}` is damaged: {source}; mend it or delete it", self.path.display());
+                RuleStoreError { reason, source: Some(source.into()) }
+            }),
+            Some((_, Privacy::OwnedBy(_) | Privacy::OpenToOthers(_))) => {
+                let reason = format!(
+                    "`{}` can be reached by other users; look at it, then `chmod 600` or delete it",
+                    self.path.display()
+                );
+                Err(RuleStoreError { reason, source: None })
+            }
+        }
+    }
+
+    fn change(
+        &self,
+        edit: impl FnOnce(&mut Vec<RememberedRule>) -> Result<bool, RuleStoreError>,
+    ) -> Result<bool, RuleStoreError> {
+        let _turn = Lock::exclusive(&self.lock).map_err(|source| self.failed("lock", source))?;
+        let mut listing = self.read()?;
+        let changed = edit(&mut listing.rules)?;
+        if changed {
+            let text = serde_json::to_vec_pretty(&listing)
+                .map_err(|source| self.failed("write", io::Error::other(source)))?;
+            disk::replace(&self.path, &text).map_err(|source| self.failed("write", source))?;
+        }
+        Ok(changed)
+    }
+
+    fn failed(&self, doing: &str, source: io::Error) -> RuleStoreError {
+        let reason = format!("cannot {doing} `{}`: {source}", self.path.display());
+        RuleStoreError { reason, source: Some(source.into()) }
+    }
+}
+
+impl RuleStore for RulesFile {
+    fn load(&self) -> Result<Vec<RememberedRule>, RuleStoreError> {
+        Ok(self.read()?.rules)
+    }
+
+    fn remember(&self, rule: &RememberedRule) -> Result<(), RuleStoreError> {
+        self.change(|rules| {
+            // What ran out before this one was said only makes the file longer.
+            rules.retain(|kept| kept.id != rule.id && kept.expires > rule.at);
+            if rules.len() >= MAX_RULES {
+                let reason = format!("there are {MAX_RULES} of them; forget some that are no longer needed");
+                return Err(RuleStoreError { reason, source: None });
+            }
+            rules.push(rule.clone());
+            Ok(true)
+        })?;
+        Ok(())
+    }
+
+    fn forget(&self, id: &str) -> Result<bool, RuleStoreError> {
+        self.change(|rules| {
+            let before = rules.len();
+            rules.retain(|kept| kept.id != id);
+            Ok(rules.len() < before)
+        })
+    }
+}
