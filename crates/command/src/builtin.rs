@@ -31,7 +31,9 @@ pub(crate) fn effect(words: &[String], open: bool) -> Effect {
         "set" if open || changes_all_commands(arguments) => Effect::ChangesNames,
         "let" => evaluated(arguments.iter().filter(|word| !crate::word::is_plain_arithmetic(word))),
         "compgen" => evaluated(
-            arguments.iter().filter(|word| is_cluster_with(word, 'C') || is_cluster_with(word, 'F')),
+            arguments
+                .iter()
+                .filter(|word| ['C', 'F', 'W'].iter().any(|letter| is_cluster_with(word, *letter))),
         ),
         "jobs" => evaluated(arguments.iter().filter(|word| is_cluster_with(word, 'x'))),
         "mapfile" | "readarray" if arguments.iter().any(|word| is_cluster_with(word, 'C')) => {
@@ -69,22 +71,43 @@ fn changes_all_commands(arguments: &[String]) -> bool {
 
 /// A builtin that sets the variables it is given, or only looks at them; both evaluate subscripts.
 fn names_variables(program: &str, arguments: &[String], open: bool) -> Effect {
-    let texts: Vec<String> = arguments.iter().filter(|word| has_script_in_subscript(word)).cloned().collect();
-    if !texts.is_empty() {
-        return Effect::Evaluates(texts);
+    let has_v = arguments.iter().any(|word| word == "-v");
+    let sets = match program {
+        "test" | "[" | "wait" => false,
+        "printf" => has_v,
+        _ => true,
+    };
+    let texts = arguments.iter().filter(|word| {
+        let is_number = sets && name(word).is_some_and(variable::is_number);
+        is_number || has_script_in_subscript(word) || ((sets || has_v) && has_evaluated_subscript(word))
+    });
+    let effect = evaluated(texts);
+    if effect != Effect::Nothing || !sets {
+        return effect;
     }
-    if matches!(program, "test" | "[" | "wait")
-        || (program == "printf" && !arguments.iter().any(|word| word == "-v"))
-    {
-        return Effect::Nothing;
-    }
-    let name = |word: &str| word.split(['=', '+', '[']).next().is_some_and(variable::changes_the_shell);
+    let changes = |word: &String| name(word).is_some_and(variable::changes_the_shell);
     // What is not literal could be any name; `export $X` is opaque, and so is everything after it.
-    if open || arguments.iter().any(|word| name(word)) { Effect::ChangesNames } else { Effect::Nothing }
+    if open || arguments.iter().any(changes) { Effect::ChangesNames } else { Effect::Nothing }
+}
+
+/// The variable that a word names, with or without a subscript or a value.
+fn name(word: &str) -> Option<&str> {
+    word.split(['=', '+', '[']).next()
 }
 
 fn has_script_in_subscript(word: &str) -> bool {
     word.split_once('[').is_some_and(|(_, subscript)| subscript.contains(['$', '`']))
+}
+
+/// Names in a subscript are looked up, and what they hold is evaluated in turn.
+fn has_evaluated_subscript(word: &str) -> bool {
+    let subscript = |(name, rest): (&str, &str)| {
+        let subscript = rest.split(']').next().unwrap_or(rest);
+        variable::is_name(name)
+            && !matches!(subscript, "@" | "*")
+            && !crate::word::is_plain_arithmetic(subscript)
+    };
+    word.split_once('[').is_some_and(subscript)
 }
 
 /// Integers and references are evaluated when they are set.

@@ -83,7 +83,6 @@ pub(crate) fn always_only_reads(name: &str) -> bool {
             | "numfmt"
             | "expand"
             | "unexpand"
-            | "printenv"
     )
 }
 
@@ -93,7 +92,7 @@ fn program_only_reads(name: &str, arguments: &Arguments<'_>) -> bool {
         // `-v` sets a variable.
         "printf" => !arguments.has_short('v'),
         "command" => arguments.0.iter().any(|word| word == "-v" || word == "-V"),
-        "file" => !arguments.has_short('C') && !arguments.has_long("compile"),
+        "file" => !arguments.has_any_short("Cz") && !arguments.has_long("compile"),
         "rg" => !arguments.has_any_long(&["pre", "hostname-bin", "search-zip"]) && !arguments.has_short('z'),
         "sort" => {
             !arguments.has_any_short("oT")
@@ -103,7 +102,7 @@ fn program_only_reads(name: &str, arguments: &Arguments<'_>) -> bool {
         "diff" => {
             !arguments.has_long("output") && !arguments.has_short('l') && !arguments.has_long("paginate")
         }
-        "date" => !arguments.has_short('s') && !arguments.has_long("set") && arguments.only_formats(),
+        "date" => !arguments.has_long("set") && arguments.only_formats(),
         "hostname" => {
             arguments.0.iter().all(|word| matches!(word.as_str(), "-f" | "-s" | "-i" | "-I" | "-d"))
         }
@@ -159,14 +158,17 @@ impl Arguments<'_> {
         count
     }
 
-    /// `date 0102030405` sets the clock; an operand that only reads begins with a `+`.
+    /// `date 0102030405` sets the clock, and so does `-s`; an operand that only reads begins with a `+`.
     fn only_formats(&self) -> bool {
         let mut words = self.0.iter();
         while let Some(word) = words.next() {
-            if matches!(word.as_str(), "-d" | "--date" | "-r" | "--reference" | "-f" | "--file") {
-                words.next();
-            } else if !word.starts_with(['+', '-']) {
-                return false;
+            match word.as_str() {
+                "-d" | "--date" | "-r" | "--reference" | "-f" | "--file" => {
+                    words.next();
+                }
+                word if word.starts_with("--") || word.starts_with("-I") || word.starts_with('+') => {}
+                word if word.starts_with('-') && !word.contains('s') => {}
+                _ => return false,
             }
         }
         true

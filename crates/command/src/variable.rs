@@ -28,6 +28,24 @@ pub(crate) fn changes_the_shell(name: &str) -> bool {
     }
 }
 
+/// Whether it is a number to the shell: whatever it is set to is evaluated, so that `RANDOM='x[$(rm y)]'` runs
+/// a command.
+pub(crate) fn is_number(name: &str) -> bool {
+    matches!(
+        name,
+        "BASHPID"
+            | "EUID"
+            | "HISTCMD"
+            | "LINENO"
+            | "OPTIND"
+            | "PPID"
+            | "RANDOM"
+            | "SECONDS"
+            | "SRANDOM"
+            | "UID"
+    )
+}
+
 /// Whether a word could be a variable's name.
 pub(crate) fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

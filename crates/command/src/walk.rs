@@ -309,6 +309,8 @@ impl Walker {
     fn variable(&mut self, name: &str) {
         if !crate::variable::is_name(name) {
             self.opaque(name, OpaqueReason::Ambiguous);
+        } else if crate::variable::is_number(name) {
+            self.opaque(name, OpaqueReason::Evaluated);
         } else if crate::variable::changes_the_shell(name) {
             self.scope.changed = true;
             self.opaque(name, OpaqueReason::ChangedShell);

@@ -165,6 +165,7 @@ impl Merge<'_> {
     fn approvals(&mut self, approvals: &mut ApprovalsConfig, file: &ApprovalsSection) {
         self.put("approvals.timeout", &mut approvals.timeout, file.timeout, lower);
         self.put("approvals.grant_for", &mut approvals.grant_for, file.grant_for, lower);
+        self.put("approvals.waiting", &mut approvals.waiting, file.waiting, lower);
         // Where the operator is asked is the operator's own business.
         self.put("approvals.prompt", &mut approvals.prompt, file.prompt, never);
     }

@@ -44,6 +44,7 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("HttpSection", "body_limit", size(http.body_limit)),
         ("ApprovalsSection", "timeout", time(approvals.timeout)),
         ("ApprovalsSection", "grant_for", time(approvals.grant_for)),
+        ("ApprovalsSection", "waiting", json!(approvals.waiting)),
         ("ApprovalsSection", "prompt", json!(approvals.prompt)),
         ("LimitsSection", "concurrency", json!(limits.concurrency)),
         ("LimitsSection", "session_concurrency", json!(limits.session_concurrency)),

@@ -18,7 +18,8 @@ use toolpost_core::{
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_store::{
-    AuditLogError, DataDir, DataDirError, JournalOptions, OpenError, SqliteJournal, TokenError, load_token,
+    AuditLogError, DataDir, DataDirError, JournalOptions, OpenError, RulesFile, SqliteJournal, TokenError,
+    load_token,
 };
 
 pub use hooks::HooksError;
@@ -186,6 +187,7 @@ pub(crate) async fn host_on(
         builder = builder.approvals(Approvals::Ask { timeout, grant_for });
     }
     if let Some(data_dir) = data_dir {
+        builder = builder.rule_store(Arc::new(RulesFile::new(data_dir)));
         let options = JournalOptions { max_bytes: config.limits.journal };
         builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
     }
@@ -233,7 +235,7 @@ fn limits(config: &HostConfig) -> Limits {
         },
         deadline: limits.deadline,
         deadline_ceiling: limits.deadline_ceiling,
-        approvals: Limits::default().approvals,
+        approvals: config.approvals.waiting,
         inline_chars: limits.inline_chars,
         argument_bytes: limits.argument_bytes,
         sessions: limits.sessions,

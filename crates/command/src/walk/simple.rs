@@ -78,6 +78,9 @@ impl Walker {
             self.array_elements(assignment);
             return None;
         };
+        if variable::is_number(name) {
+            self.opaque(&assignment.to_string(), OpaqueReason::Evaluated);
+        }
         if variable::is_free(name) {
             self.bystander(&value.value);
             return None;

@@ -1,14 +1,15 @@
-//! `approvals`: no question that nobody has the time to read, none that waits for ever.
+//! `approvals`: nothing that waits for ever.
 
 use std::time::Duration;
 
-use super::limits::check_range;
+use super::limits::{check_count, check_range};
 use crate::{ApprovalsSection, ConfigDuration, error::Complaint};
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 pub(super) fn check(approvals: &ApprovalsSection, complaints: &mut Vec<Complaint>) {
-    let range = || ConfigDuration::new(Duration::from_secs(1))..=ConfigDuration::new(WEEK);
+    let range = || ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(WEEK);
     check_range("approvals.timeout", approvals.timeout, range(), complaints);
+    check_count("approvals.waiting", approvals.waiting, complaints);
     check_range("approvals.grant_for", approvals.grant_for, range(), complaints);
 }

@@ -13,6 +13,9 @@ pub struct ApprovalsSection {
     pub timeout: Option<Located<ConfigDuration>>,
     /// How long a yes stays good for a call whose caller had stopped waiting: it may send the same call once more.
     pub grant_for: Option<Located<ConfigDuration>>,
+    /// Calls that wait for an answer at the same time; further ones are refused. One caller may take half of it.
+    #[schemars(range(min = 1))]
+    pub waiting: Option<Located<usize>>,
     /// Whether `toolpost serve` asks on the terminal it was started from. `toolpost approvals` and HTTP always work.
     pub prompt: Option<Located<bool>>,
 }

@@ -297,6 +297,8 @@ fn untrusted_files_say_nothing_of_the_outside() {
     check("", "approvals: { timeout: 11m }", Word::Ignored("approvals.timeout"));
     check("", "approvals: { grant_for: 1m }", Word::Counts);
     check("", "approvals: { grant_for: 2h }", Word::Ignored("approvals.grant_for"));
+    check("", "approvals: { waiting: 5 }", Word::Counts);
+    check("", "approvals: { waiting: 257 }", Word::Ignored("approvals.waiting"));
     check("", "approvals: { prompt: false }", Word::Ignored("approvals.prompt"));
     check("", "a2e: { require_negotiated: true }", Word::Counts);
     check("a2e: { require_negotiated: true }", "a2e: { require_negotiated: true }", Word::Same);

@@ -13,7 +13,7 @@ use toolpost_model::{BatchPlace, InvocationId, ModelInput, Ordering, RequestId, 
 use super::{Way, drive, permitting, rehearse};
 use crate::{
     flow::{
-        approval::{Approvals, Earlier, Key, Late, OneUse, Word},
+        approval::{Approvals, Earlier, Key, LONGEST, Late, OneUse, Word},
         invocation::{Acknowledged, Call, CallRequest, LiveCall, OnRecord},
         result::{self, Ending},
     },
@@ -39,7 +39,7 @@ const UNHEARD_PAGE: usize = 256;
 enum Plan {
     RunAgain,
     /// It was asked about: it goes on once there is a yes, or with the one there is.
-    Resume(Earlier),
+    Resume(Box<Earlier>),
     /// It was asked about, and this host has nobody to ask. It stays open for one that has.
     Leave,
     End(Ending),
@@ -74,7 +74,7 @@ impl LeftBehind {
             return match approvals {
                 _ if asked.expires_at <= now => Plan::End(result::approval_expired(tool, asked.ask_id)),
                 Approvals::Nobody => Plan::Leave,
-                Approvals::Ask { .. } => Plan::Resume(Earlier { asked, decision, answer: None }),
+                Approvals::Ask { .. } => Plan::Resume(Box::new(Earlier { asked, decision, answer: None })),
             };
         };
         // An answer that nobody waited for is for one call.
@@ -85,7 +85,8 @@ impl LeftBehind {
         answer.is_taken = one_use;
         match answer.word() {
             Some(Word::Yes(yes)) => {
-                Plan::Resume(Earlier { asked, decision, answer: Some((yes, OneUse(one_use))) })
+                let answer = Some((yes, OneUse(one_use)));
+                Plan::Resume(Box::new(Earlier { asked, decision, answer }))
             }
             Some(Word::No(no)) => Plan::End(result::approval_refused(tool, &no)),
             Some(Word::Expired) | None => Plan::End(result::restarted(
@@ -207,7 +208,7 @@ pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
             }
             Plan::Resume(earlier) => {
                 goes_on.carry(&left, call.id, earlier.asked.ask_id);
-                goes_on.calls.push((call, Way::Resumed, Some(earlier)));
+                goes_on.calls.push((call, Way::Resumed, Some(*earlier)));
             }
             Plan::Leave => {
                 let ask_id = call.asks.as_ref().map_or(call.id, |asks| asks.asked.ask_id);
@@ -259,7 +260,12 @@ async fn mark_start(host: &Inner, carried: BTreeSet<InvocationId>) -> Result<(),
 async fn take_back(host: &Arc<Inner>, mut question: LeftQuestion, now: Timestamp) {
     if let Some((answer, until)) = question.kept_answer(now) {
         let Some(word) = answer.word() else { return };
-        let left = until.duration_since(now).unsigned_abs();
+        // The clock may have been set back while no host ran.
+        let most = match host.approvals {
+            Approvals::Ask { grant_for, .. } => grant_for,
+            Approvals::Nobody => LONGEST,
+        };
+        let left = until.duration_since(now).unsigned_abs().min(most);
         let key = Key { principal: answer.principal(), hash: answer.hash };
         host.questions.keep(Late { key, word, until: tokio::time::Instant::now() + left });
         return;

@@ -112,7 +112,7 @@ fn check(theme: &str, table: &str) {
             });
             continue;
         }
-        let section = section.as_mut().expect("a table begins with a section");
+        let section = section.as_mut().unwrap();
         if section.set(line) {
             continue;
         }

@@ -146,7 +146,11 @@ pub(super) fn seconds(name: &str, given: f64) -> Result<Duration, Problem> {
         .ok()
         .filter(|time| !time.is_zero() && *time <= LONGEST_TIMEOUT)
         .ok_or_else(|| {
-            let code = if name == "timeout" { "bad_timeout" } else { "bad_patience" };
+            let code = match name {
+                "timeout" => "bad_timeout",
+                "patience" => "bad_patience",
+                _ => "bad_wait",
+            };
             Problem::bad_request(code, format!("`{name}` must be seconds over 0 and at most a day"))
         })
 }

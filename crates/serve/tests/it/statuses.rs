@@ -1,6 +1,6 @@
 //! One status for each way a call can end: 200 where the tool ran, another where the host did not let it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_config::ToolSettings;
@@ -76,6 +76,7 @@ fn tools() -> Vec<MockTool> {
 async fn the_status_says_whether_the_tool_ran() {
     let mut place = Place::new();
     place.config.mode = Mode::Default;
+    place.config.approvals.timeout = Duration::from_millis(10);
     place.config.rules = vec![Rule::parse("deny ruled_out", RuleOrigin::Cli, "test").unwrap()];
     place
         .config
@@ -97,8 +98,8 @@ async fn the_status_says_whether_the_tool_ran() {
         ("strict", json!({ "count": "two" }), (422, "failed", "invalid_arguments", "invalid_arguments")),
         ("read_file", json!({ "path": "../x" }), (422, "failed", "sandbox_violation", "sandbox_violation")),
         ("read_file", json!({ "path": "missing" }), (200, "failed", "execution_failed", "not_found")),
-        ("writes", empty.clone(), (403, "denied", "permission_denied", "no_approver")),
-        ("runs", empty.clone(), (403, "denied", "permission_denied", "no_approver")),
+        ("writes", empty.clone(), (403, "denied", "approval_rejected", "approval_expired")),
+        ("runs", empty.clone(), (403, "denied", "approval_rejected", "approval_expired")),
         ("ruled_out", empty.clone(), (403, "denied", "policy_blocked", "policy")),
         ("off", empty.clone(), (403, "denied", "policy_blocked", "disabled")),
         ("nothing", empty.clone(), (404, "failed", "unknown_tool", "unknown_tool")),
@@ -114,7 +115,7 @@ async fn the_status_says_whether_the_tool_ran() {
 #[tokio::test]
 async fn a_denial_tells_the_operator_what_to_change() {
     let mut place = Place::new();
-    place.config.mode = Mode::Default;
+    place.config.mode = Mode::NeverAsk;
     let server = place.start().await;
     let denied = server.call("write_file", json!({ "path": "a", "content": "" })).await.json();
     assert_eq!(denied["error"]["recoverability"], "operator");

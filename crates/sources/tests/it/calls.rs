@@ -115,10 +115,12 @@ fn call(
 }
 
 fn lines(output: &ToolOutput) -> Vec<&str> {
-    let text = |piece| match piece {
-        &Content::Text { ref text } => text.as_str(),
-        other => panic!("{other:?}"),
-    };
+    fn text(piece: &Content) -> &str {
+        match piece {
+            Content::Text { text } => text,
+            other => panic!("{other:?}"),
+        }
+    }
     output.content.iter().map(text).collect()
 }
 

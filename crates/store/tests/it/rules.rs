@@ -34,7 +34,7 @@ fn what_is_remembered_is_there_for_the_next_host_until_it_is_forgotten() {
     store.remember(&one).unwrap();
     store.remember(&two).unwrap();
     assert_eq!(fs::metadata(store.path()).unwrap().mode() & 0o7777, 0o600);
-    let mut longer = one.clone();
+    let mut longer = one;
     longer.expires += SignedDuration::from_hours(1);
     store.remember(&longer).unwrap();
     assert_eq!(RulesFile::new(&data_dir).load().unwrap(), [two.clone(), longer.clone()]);
@@ -82,7 +82,7 @@ fn a_file_that_cannot_be_relied_on_counts_for_nothing_and_is_kept() {
         assert_eq!(fs::read_to_string(store.path()).unwrap(), bad, "a person must see what happened");
     }
     fs::write(store.path(), &good).unwrap();
-    assert_eq!(store.load().unwrap(), [kept.clone()]);
+    assert_eq!(store.load().unwrap(), std::slice::from_ref(&kept));
     for mode in [0o644, 0o660, 0o602] {
         fs::set_permissions(store.path(), fs::Permissions::from_mode(mode)).unwrap();
         assert!(store.load().unwrap_err().to_string().contains("other users"), "{mode:o}");

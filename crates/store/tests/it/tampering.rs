@@ -212,5 +212,5 @@ async fn a_cut_end_does_not_show_but_changes_the_head() {
     assert_ne!(report.head, before);
     // And the journal goes on from what is there.
     let journal = SqliteJournal::open(&path, ROOMY).unwrap();
-    assert_eq!(append(&journal, record(super::RecordKind::HostStarted, "{}")).await.unwrap(), 7);
+    assert_eq!(append(&journal, record(RecordKind::HostStarted, "{}")).await.unwrap(), 7);
 }

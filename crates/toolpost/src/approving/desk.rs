@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::Context;
 use hyper::Method;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use toolpost_core::{ApprovalError, Host};
 use toolpost_model::{InvocationId, PermissionRequest, Principal, Verdict};
@@ -133,14 +133,14 @@ impl Desk {
         pending
     }
 
-    /// Answers.
-    pub(crate) async fn decide(&mut self, id: InvocationId, verdict: Verdict) -> anyhow::Result<()> {
+    /// Answers; gives what became of the question, as a running host tells it.
+    pub(crate) async fn decide(&mut self, id: InvocationId, verdict: Verdict) -> anyhow::Result<Value> {
         match self {
             Self::Own(own) => {
-                own.host.decide(id, verdict, &own.by).await.map_err(Refusal::from)?;
-                Ok(())
+                let decided = own.host.decide(id, verdict, &own.by).await.map_err(Refusal::from)?;
+                Ok(json!({ "decided": decided }))
             }
-            Self::Running(running) => decide(&mut running.client, id, &verdict).await.map(|_| ()),
+            Self::Running(running) => decide(&mut running.client, id, &verdict).await,
         }
     }
 

@@ -10,10 +10,10 @@ use crate::{
 };
 
 /// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Edited {
-    /// The call was allowed with other arguments.
-    Allowed,
+    /// The call was allowed with other arguments; what became of the question.
+    Allowed(Value),
     /// Nothing was decided; the question still waits.
     Kept,
 }
@@ -42,7 +42,7 @@ pub(crate) async fn edit(
                     arguments: Some(arguments),
                 };
                 match desk.decide(question.ask_id, verdict).await {
-                    Ok(()) => return Ok(Edited::Allowed),
+                    Ok(decided) => return Ok(Edited::Allowed(decided)),
                     Err(error) if is_about_arguments(&error) => error,
                     Err(error) => return Err(error),
                 }

@@ -1,10 +1,7 @@
 //! Asking on the terminal, one question at a time. A question that is answered elsewhere disappears; nothing here
 //! holds up the host.
 
-use std::{
-    collections::HashSet,
-    io::{self, IsTerminal as _},
-};
+use std::{collections::HashSet, io};
 
 use anyhow::Context;
 use tokio::task::JoinHandle;
@@ -45,10 +42,9 @@ pub(crate) enum Asking {
     Ends,
 }
 
-/// The terminal to ask on, where there is one and somebody looks at it: what is shown there would otherwise land in
-/// the middle of another program's screen.
+/// The terminal to ask on, where there is one and it may be used.
 pub(crate) fn terminal(config: &ApprovalsConfig) -> Option<Tty> {
-    if config.prompt && io::stderr().is_terminal() { Tty::open() } else { None }
+    if config.prompt { Tty::open() } else { None }
 }
 
 /// Asks on the terminal of a host that serves, until told to stop.
@@ -206,7 +202,7 @@ impl Conversation<'_> {
 
     async fn edit(&mut self) -> anyhow::Result<Option<Settled>> {
         match editing::edit(self.desk, Some(self.tty), self.question).await {
-            Ok(Edited::Allowed) => {
+            Ok(Edited::Allowed(_)) => {
                 self.say(&format!("{}\n", styled(GREEN, "allowed once, with the arguments as edited")))
                     .await?;
                 Ok(Some(Settled::Answered))
@@ -234,7 +230,7 @@ impl Conversation<'_> {
 
     async fn decide(&mut self, verdict: Verdict, done: &str) -> anyhow::Result<Option<Settled>> {
         match self.desk.decide(self.question.ask_id, verdict).await {
-            Ok(()) => {
+            Ok(_) => {
                 self.say(&format!("{done}\n")).await?;
                 Ok(Some(Settled::Answered))
             }

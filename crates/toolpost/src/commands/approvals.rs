@@ -1,4 +1,4 @@
-//! `toolpost approvals`: what waits for a person's answer, and the answer. All of it goes through the running host.
+//! `toolpost approvals`: what waits for a person's answer, and the answer, which goes through the running host.
 
 mod answer;
 mod rules;

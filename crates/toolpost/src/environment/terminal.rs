@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, IsTerminal as _, Read, Write},
     os::unix::fs::OpenOptionsExt,
     time::Duration,
 };
@@ -35,8 +35,12 @@ pub(crate) enum Typed {
 }
 
 impl Tty {
-    /// The terminal, where there is one.
+    /// The terminal, where there is one and this program's own words are shown on it: what is asked there would
+    /// otherwise land in the middle of another program's screen.
     pub(crate) fn open() -> Option<Self> {
+        if !io::stderr().is_terminal() {
+            return None;
+        }
         let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).ok()?;
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open("/dev/tty").ok()?;
         Some(Self { file, typed: Vec::new() })

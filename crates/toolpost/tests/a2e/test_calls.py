@@ -65,10 +65,11 @@ class Results(HostCase):
                 self.assertTrue(result["error"])
 
     def test_what_is_not_allowed_is_denied_with_a_way_out(self):
-        result = self.client.call("write_file", {"path": "a.txt", "content": "x"})
+        host = self.new_host("--mode", "never-ask")
+        result = self.new_client(host).call("write_file", {"path": "a.txt", "content": "x"})
         self.assert_failed(result, "tool_denied")
-        self.assertTrue(result["error"])
-        self.assertFalse((self.place.workspace / "a.txt").exists())
+        self.assertIn("hint: ", result["error"])
+        self.assertFalse((host.place.workspace / "a.txt").exists())
 
     def test_arguments_that_do_not_fit(self):
         for arguments in ({}, {"message": 5}, {"message": None}, {"message": "x", "extra": 1}, {"msg": "x"}):

@@ -51,7 +51,7 @@ class Talking(ProcessCase):
     def test_files_and_denials(self):
         place = self.new_place()
         place.write("notes.txt", "hello\n")
-        client = self.new_stdio_client(place=place)
+        client = self.new_stdio_client("--mode", "never-ask", place=place)
         self.assertIn("hello", client.call("read_file", {"path": "notes.txt"})["data"]["text"])
         self.assert_failed(client.call("write_file", {"path": "a", "content": "b"}), "tool_denied")
 

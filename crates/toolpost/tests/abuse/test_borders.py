@@ -25,7 +25,7 @@ PROTECTED = (
     ".ssh/authorized_keys",
     "deploy/run.sh",
 )
-ASKED = {"permission_denied", "policy_blocked", "sandbox_violation"}
+ASKED = {"approval_rejected", "permission_denied", "policy_blocked", "sandbox_violation"}
 
 
 class Protected(AbuseCase):

@@ -75,14 +75,15 @@ pub(super) fn ask(served: &Served, home: &Home, command: &str) -> JoinHandle<Val
 
 /// Asks until the call has ended, and gives its result.
 pub(super) fn ended(http: &mut Http, id: &str) -> Value {
+    let mut told = Value::Null;
     for _ in 0..2_000 {
-        let told = http.get(&format!("/invocations/{id}")).unwrap().json();
+        told = http.get(&format!("/invocations/{id}")).unwrap().json();
         if told["status"] == "ended" {
             return told["result"].clone();
         }
         thread::sleep(Duration::from_millis(10));
     }
-    panic!("{id} never ended");
+    panic!("{id} never ended: {told}");
 }
 
 fn git(folder: &std::path::Path, words: &[&str]) -> String {
@@ -199,7 +200,7 @@ fn other_arguments_are_checked_and_ids_may_be_short() {
     bench.run(&["approvals", "allow", short, "--for", "30d"]).expect(2);
     let unchanged =
         bench.command(&["approvals", "allow", short, "--edit"]).env("EDITOR", "true").output().unwrap();
-    assert!(Ran::from(unchanged).expect(1).stdout.contains("still waits"));
+    assert!(Ran::from(unchanged).expect(1).stderr.contains("still waits"));
     let broken =
         bench.command(&["approvals", "allow", short, "--edit"]).env("VISUAL", "false").output().unwrap();
     assert!(Ran::from(broken).expect(1).stderr.contains("nothing was decided"));
@@ -215,7 +216,8 @@ fn other_arguments_are_checked_and_ids_may_be_short() {
 #[test]
 fn without_a_host_there_is_nothing_to_answer_and_it_says_so() {
     let bench = Bench::new("mode: default\n");
-    for words in [&["approvals"][..], &["approvals", "show", "01234567"], &["approvals", "rules"]] {
+    for words in [&["approvals"][..], &["approvals", "show", "01234567"], &["approvals", "deny", "01234567"]]
+    {
         let ran = bench.run(words).expect(1);
         assert!(
             ran.stderr.contains("no host runs") && ran.stderr.contains("toolpost serve"),
@@ -223,6 +225,7 @@ fn without_a_host_there_is_nothing_to_answer_and_it_says_so() {
             ran.stderr
         );
     }
+    assert_eq!(bench.run(&["approvals", "rules", "--json"]).expect(0).json(), json!({ "rules": [] }));
     let served = bench.serve();
     let empty = bench.run(&["approvals"]).expect(0);
     assert_eq!((empty.stdout.as_str(), empty.stderr.contains("nothing waits")), ("", true));

@@ -34,7 +34,7 @@ fn a_host_says_where_it_listens_and_answers_there() {
 #[test]
 fn a_call_beside_a_running_host_goes_through_it() {
     let home = Home::new();
-    let served = Served::start(&home, &[]);
+    let served = Served::start(&home, &["--mode", "never-ask"]);
     home.check("call_beside_host", &["call", "echo", "message=through the host"]).expect(0);
     home.check(
         "call_beside_host_with_flags",

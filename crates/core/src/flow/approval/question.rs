@@ -45,6 +45,7 @@ pub(crate) struct About {
 }
 
 /// The question's own facts.
+#[derive(Clone, Copy)]
 pub(crate) struct Terms {
     pub(crate) ask_id: InvocationId,
     pub(crate) hash: CallHash,

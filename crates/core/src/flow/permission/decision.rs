@@ -8,12 +8,12 @@ use super::{
     suggest,
 };
 
-pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: Verdict<'_>) -> Decision {
+pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Decision {
     let facts = hearing.facts;
     let part = verdict.decided.part.map(|place| &hearing.parts.all[place]);
     let class = part.map_or(facts.effects.class, |part| part.class);
     let mut reason = verdict.decided.reason(policy, class);
-    let operator_hint = hint(policy, hearing, &verdict, &reason);
+    let operator_hint = hint(policy, hearing, verdict, &reason);
     let mut behavior = verdict.decided.behavior;
     if policy.mode == Mode::NeverAsk && behavior == Behavior::Ask {
         behavior = Behavior::Deny;

@@ -78,9 +78,8 @@ impl MatcherIndex {
     pub(super) fn for_command(&self, command: &SimpleCommand) -> Vec<Place> {
         let mut found = self.any_command.clone();
         // One program with many names hides the other one in its first argument.
-        let mut words = command.words.iter().map(|word| base_name(word));
         let mut look_up = |name: &str| found.extend(self.programs.get(name).into_iter().flatten());
-        while let Some(name) = words.next() {
+        for name in command.words.iter().map(|word| base_name(word)) {
             look_up(name);
             if !matches!(name, "busybox" | "toybox") {
                 break;

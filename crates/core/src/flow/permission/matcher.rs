@@ -88,6 +88,18 @@ impl Matcher {
         }
     }
 
+    /// The folders that every path it means lies in; the root where a pattern begins anywhere.
+    pub(super) fn beginnings(&self) -> Vec<String> {
+        let anywhere = || "/".to_owned();
+        match self.readings().and_then(|readings| readings.path.as_ref()) {
+            Some(pattern) => {
+                let all = pattern.alternatives.iter();
+                all.map(|one| one.beginning().unwrap_or_else(anywhere)).collect()
+            }
+            None => vec![anywhere()],
+        }
+    }
+
     pub(super) fn readings(&self) -> Option<&Readings> {
         match self {
             Self::Anything => None,

@@ -2,6 +2,8 @@
 //!
 //! Each part is decided by itself, and the call is as forbidden as its strictest part.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 use toolpost_command::{Analysis, Directory, RedirectAccess, SimpleCommand, analyze};
 use toolpost_model::{Access, ArgumentKind, ArgumentMeaning, EffectClass, ExecutionKind, SandboxProfile};
@@ -16,6 +18,8 @@ use super::{
 const MAX_PARTS: usize = 4096;
 /// Longer URLs are opaque.
 const URL_BYTES: usize = 64 * 1024;
+/// More reasons than this nobody reads.
+const TOLD_REASONS: usize = 16;
 /// How much of an argument is shown.
 const SHOWN_CHARS: usize = 200;
 
@@ -134,6 +138,7 @@ impl<'a> Gathering<'a> {
 
     fn push(&mut self, class: EffectClass, subject: Subject, opaque: Option<String>) {
         if let Some(why) = &opaque
+            && self.parts.opaque.len() < TOLD_REASONS
             && !self.parts.opaque.contains(why)
         {
             self.parts.opaque.push(why.clone());
@@ -145,22 +150,35 @@ impl<'a> Gathering<'a> {
     fn used_paths(&mut self) {
         let uses = &self.facts.effects.uses;
         let paths = uses.iter().filter_map(|one| Some((one.key.as_str().strip_prefix("path:")?, one.access)));
+        let (mut read, mut above) = (Vec::new(), HashSet::new());
         for (seen, (path, access)) in paths.enumerate() {
             if seen >= MAX_PARTS {
                 self.too_many(kind_of(access));
-                return;
+                break;
             }
             match PlainPath::of(if path.is_empty() { "/" } else { path }) {
-                Some(path) => self.path(path, access, false),
+                Some(path) => {
+                    if access == Access::Write {
+                        above.extend(path.and_above().skip(1).map(str::to_owned));
+                    }
+                    read.push((path, access));
+                }
                 None => self.unread(kind_of(access), path, "is not absolute"),
+            }
+        }
+        for (path, access) in read {
+            // A folder that is made on the way to a file: whatever denies the folder denies the file, and whatever
+            // allows the file allows its folders.
+            if access == Access::Read || !above.contains(path.as_str()) {
+                self.path(path, access, false);
             }
         }
     }
 
     fn path(&mut self, path: PlainPath, access: Access, redirect: bool) {
-        let known = |part: &Part| match &part.subject {
-            Subject::Path { path: other, access: how, .. } => *other == path && *how == access,
-            _ => false,
+        let known = |part: &Part| {
+            matches!(&part.subject, Subject::Path { path: other, access: how, .. }
+                if *other == path && *how == access)
         };
         // Few parts are the rule; of many, a second look at the same one costs less than finding it.
         if self.parts.all.len() <= 64 && self.parts.all.iter().any(known) {
@@ -177,8 +195,11 @@ impl<'a> Gathering<'a> {
     /// write there.
     fn class_of_write(&self, inside: bool) -> EffectClass {
         match self.facts.effects.class {
-            class @ (EffectClass::Network | EffectClass::Execute | EffectClass::Unknown) if !inside => class,
-            _ => EffectClass::Write,
+            EffectClass::Read | EffectClass::Write => EffectClass::Write,
+            EffectClass::Network | EffectClass::Execute | EffectClass::Unknown if inside => {
+                EffectClass::Write
+            }
+            class @ (EffectClass::Network | EffectClass::Execute | EffectClass::Unknown) => class,
         }
     }
 
@@ -318,10 +339,9 @@ impl<'a> Gathering<'a> {
     /// A command runs; only where the host confines it to reading is it less.
     fn class_of_commands(&self) -> EffectClass {
         let effects = self.facts.effects;
-        match (effects.class, effects.confined) {
-            (EffectClass::Read, Some(SandboxProfile::ReadOnly)) => EffectClass::Read,
-            _ => EffectClass::Execute,
-        }
+        let only_reads =
+            effects.class == EffectClass::Read && effects.confined == Some(SandboxProfile::ReadOnly);
+        if only_reads { EffectClass::Read } else { EffectClass::Execute }
     }
 
     fn url(&mut self, text: &str) {

@@ -1,16 +1,21 @@
 //! The host's own engine: a mode and compiled rules. Deny over ask over allow, and where no rule speaks, the mode.
 
-use std::{collections::HashSet, fmt, path::Path, sync::Arc};
+use std::{
+    collections::HashSet,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use toolpost_model::{
-    Access, Behavior, Decision, Declaration, EffectClass, Mode, Principal, Rule, RuleOrigin, RuleRef,
-    Selector,
+    Access, Behavior, Decision, Declaration, EffectClass, Mode, Principal, Remember, Rule, RuleOrigin,
+    RuleRef, Selector,
 };
 
 use super::{
     Facts, PartDecision, PolicyEngine, decision,
-    hearing::Hearing,
+    hearing::{Hearing, is_an_answer},
     parts::Parts,
     places::{Places, PlainPath},
     snapshot::{CompiledRule, Snapshot},
@@ -83,6 +88,11 @@ impl Policy {
         Ok(Self { mode, places: Arc::new(places), notes: notes.into(), layers: vec![Arc::new(snapshot)] })
     }
 
+    /// A mode alone.
+    pub fn in_mode(mode: Mode) -> Self {
+        Self { mode, ..Self::default() }
+    }
+
     /// A policy from rule lines, without a workspace: for embedders whose rules name tools and classes, and tests.
     pub fn of(mode: Mode, lines: &[&str]) -> Result<Self, Vec<RuleProblem>> {
         let (mut rules, mut problems) = (Vec::new(), Vec::new());
@@ -131,8 +141,9 @@ impl Policy {
 
 impl PolicyEngine for Policy {
     fn decide(&self, facts: &Facts<'_>) -> Decision {
-        let hearing = Hearing::open(self, facts);
-        decision::write(self, &hearing, hearing.judge())
+        let parts = Parts::of(facts, &self.places);
+        let hearing = Hearing::open(self, facts, &parts);
+        decision::write(self, &hearing, &hearing.judge())
     }
 
     fn denies_outright(&self, declaration: &Declaration, class: Option<EffectClass>) -> bool {
@@ -175,18 +186,41 @@ impl PolicyEngine for Policy {
     fn may_use(&self, path: &Path, access: Access, principal: &Principal, at: Timestamp) -> bool {
         // What is not absolute, no rule can speak of; and nobody should ask.
         let Some(plain) = PlainPath::of_path(path) else { return false };
-        self.layers.iter().all(|layer| {
-            let found = layer.of_access(access).index.for_path(&plain);
-            let keeps = |compiled: &CompiledRule| {
-                compiled.rule.effect > Behavior::Allow
-                    && compiled.rule.speaks_of(principal, at)
-                    && compiled
-                        .matcher
-                        .as_ref()
-                        .is_some_and(|matcher| matcher.takes_path(compiled.rule.effect, &plain, access))
-            };
-            !found.into_iter().any(|place| keeps(layer.get(place)))
+        let found = self.layers.iter().flat_map(|layer| {
+            let places = layer.of_access(access).index.for_path(&plain);
+            places.into_iter().map(|place| layer.get(place))
+        });
+        let speaks = |compiled: &&CompiledRule| {
+            let CompiledRule { rule, matcher } = compiled;
+            rule.speaks_of(principal, at)
+                && matcher.as_ref().is_some_and(|matcher| matcher.takes_path(rule.effect, &plain, access))
+        };
+        let rules: Vec<&Rule> = found.filter(speaks).map(|compiled| &compiled.rule).collect();
+        let answered = rules.iter().any(|rule| rule.effect == Behavior::Allow && is_an_answer(rule));
+        rules.iter().all(|rule| match rule.effect {
+            Behavior::Allow => true,
+            Behavior::Ask => answered && rule.remember == Remember::Offer,
+            Behavior::Deny => false,
         })
+    }
+
+    fn kept_places(&self, principal: &Principal) -> Vec<PathBuf> {
+        let guards = self.path_guards(Access::Read).chain(self.path_guards(Access::Write));
+        let guards = guards.filter(|compiled| compiled.rule.speaks_of(principal, Timestamp::MIN));
+        let beginnings = guards.flat_map(|compiled| match &compiled.matcher {
+            Some(matcher) => matcher.beginnings(),
+            None => Vec::new(),
+        });
+        let mut places: Vec<PathBuf> = beginnings.map(PathBuf::from).collect();
+        // What lies beneath another place comes behind it.
+        places.sort_unstable();
+        let mut kept: Vec<PathBuf> = Vec::new();
+        for place in places {
+            if !kept.last().is_some_and(|above| place.starts_with(above)) {
+                kept.push(place);
+            }
+        }
+        kept
     }
 
     fn commands(&self, facts: &Facts<'_>) -> Vec<String> {
@@ -194,9 +228,9 @@ impl PolicyEngine for Policy {
     }
 
     fn parts(&self, facts: &Facts<'_>) -> Vec<PartDecision> {
-        let hearing = Hearing::open(self, facts);
-        let verdict = hearing.judge();
-        let told = verdict.of_parts.iter().zip(&hearing.parts.all);
+        let parts = Parts::of(facts, &self.places);
+        let verdict = Hearing::open(self, facts, &parts).judge();
+        let told = verdict.of_parts.iter().zip(&parts.all);
         let told = told.map(|(judgement, part)| PartDecision {
             subject: part.text(),
             class: part.class,

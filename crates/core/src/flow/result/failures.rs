@@ -272,7 +272,7 @@ pub(crate) fn approval_expired(name: &str, ask_id: InvocationId) -> Ending {
 }
 
 pub(crate) fn too_many_questions(full: &TableFull) -> Ending {
-    let message = format!("the call needs approval, and {full} already (setting `limits.approvals`)");
+    let message = format!("the call needs approval, and {full} already (setting `approvals.waiting`)");
     Failure::new(ErrorClass::RateLimited, message)
         .outcome(Outcome::Rejected)
         .code("too_many_approvals")

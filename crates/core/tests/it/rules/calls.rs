@@ -47,6 +47,11 @@ impl MadeCall {
             ["edit"] => {
                 files("edit_file", EffectClass::Write, &[(rest, Access::Read), (rest, Access::Write)])
             }
+            // Into folders that do not exist yet: the topmost is touched too.
+            ["create"] => {
+                let top = rest.split('/').next().unwrap();
+                files("write_file", EffectClass::Write, &[(top, Access::Write), (rest, Access::Write)])
+            }
             ["protected"] => {
                 let mut call = files("write_file", EffectClass::Write, &[(rest, Access::Write)]);
                 call.effects = call.effects.with_caution("it is protected");

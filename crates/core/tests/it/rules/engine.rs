@@ -244,6 +244,42 @@ async fn a_running_call_is_told_which_paths_are_kept_from_it() {
     }
 }
 
+#[test]
+fn a_path_that_rules_ask_about_is_kept_until_a_person_answered_for_it() {
+    let policy = compile(
+        Mode::Default,
+        &["ask fs.read(notes/**)", "deny fs.read(secret/**)", "allow fs.read(notes/a)"],
+    );
+    let answer = |line| Rule::parse(line, RuleOrigin::Session, "approval").unwrap();
+    let answered =
+        policy.with(&[answer("allow fs.read(notes/**)"), answer("allow fs.read(secret/**)")]).unwrap();
+    let may = |policy: &Policy, path: &str| {
+        policy.may_use(Path::new(path), Access::Read, &Principal::agent("a"), jiff::Timestamp::UNIX_EPOCH)
+    };
+    for (path, before, after) in
+        [("/w/notes/a", false, true), ("/w/secret/a", false, false), ("/w/other", true, true)]
+    {
+        assert_eq!((may(&policy, path), may(&answered, path)), (before, after), "{path}");
+    }
+}
+
+#[test]
+fn places_that_are_kept_are_the_fixed_beginnings_of_patterns() {
+    for (lines, expected) in [
+        (
+            &["deny fs.read(secret/**)", "ask fs.write(/etc/*.conf)", "allow fs.read(x/**)"][..],
+            &["/etc", "/w/secret"][..],
+        ),
+        (&["deny fs.read(secret/**)", "deny fs.write(secret/deep/x)"], &["/w/secret"]),
+        (&["deny fs.read(secret/**)", "deny fs.read(.env)"], &["/"]),
+        (&["deny fs.read({a,b}/x)", "deny fs.read(~/.ssh/**)"], &["/home/me/.ssh", "/w/a/x", "/w/b/x"]),
+        (&["deny shell(rm *)"], &[]),
+    ] {
+        let kept = compile(Mode::Default, lines).kept_places(&Principal::agent("a"));
+        assert_eq!(kept, expected.iter().map(std::path::PathBuf::from).collect::<Vec<_>>(), "{lines:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_rule_that_fits_no_tool_is_noticed() {
     let lines = [

@@ -79,12 +79,11 @@ pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<Exit> {
         let mut desk = Desk::beside(client, listening).await?;
         let mut tty = Tty::open();
         return match editing::edit(&mut desk, tty.as_mut(), question).await? {
-            Edited::Allowed => {
-                say!("allowed {} once, with the arguments as edited", ids::short(question.ask_id));
-                Ok(Exit::Done)
+            Edited::Allowed(decided) => {
+                tell(&decided, question, "with the arguments as edited", arguments.json)
             }
             Edited::Kept => {
-                say!("nothing was changed; {} still waits", ids::short(question.ask_id));
+                anstream::eprintln!("nothing was changed; {} still waits", ids::short(question.ask_id));
                 Ok(Exit::Failed)
             }
         };
@@ -101,7 +100,7 @@ pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<Exit> {
         arguments: arguments.arguments.as_deref().map(given).transpose()?,
     };
     let decided = desk::decide(&mut client, question.ask_id, &verdict).await?;
-    tell(&decided, question, arguments.json)
+    tell(&decided, question, "", arguments.json)
 }
 
 pub(super) async fn deny(arguments: DenyArgs) -> anyhow::Result<Exit> {
@@ -110,7 +109,7 @@ pub(super) async fn deny(arguments: DenyArgs) -> anyhow::Result<Exit> {
     let question = ids::find(&questions, &arguments.id)?;
     let verdict = Verdict::Deny { feedback: arguments.feedback };
     let decided = desk::decide(&mut client, question.ask_id, &verdict).await?;
-    tell(&decided, question, arguments.json)
+    tell(&decided, question, "", arguments.json)
 }
 
 /// A suggested rule by its number, from 1, or as it is written.
@@ -136,12 +135,13 @@ fn given(text: &str) -> anyhow::Result<Value> {
         .map_err(|error| UsageError(format!("the arguments are not JSON: {error}")).into())
 }
 
-fn tell(decided: &Value, question: &PermissionRequest, as_json: bool) -> anyhow::Result<Exit> {
+fn tell(decided: &Value, question: &PermissionRequest, how: &str, as_json: bool) -> anyhow::Result<Exit> {
     if as_json {
         say!("{}", serde_json::to_string_pretty(decided)?);
         return Ok(Exit::Done);
     }
-    say!("{} ({}): {}", ids::short(question.ask_id), spelled_out(&question.summary), told(decided));
+    let how = if how.is_empty() { String::new() } else { format!(", {how}") };
+    say!("{} ({}): {}{how}", ids::short(question.ask_id), spelled_out(&question.summary), told(decided));
     Ok(Exit::Done)
 }
 

@@ -1,16 +1,19 @@
-//! `toolpost approvals rules` and `forget`: what a yes left behind.
+//! `toolpost approvals rules` and `forget`: what a yes left behind. They work without a host too, which would read
+//! the same file.
 
 use clap::Args;
 use hyper::Method;
-use serde_json::{Value, json};
-use toolpost_core::RememberedRule;
+use serde_json::json;
+use toolpost_core::{RememberedRule, RuleStore as _};
+use toolpost_store::{DataDir, DataDirError, RulesFile};
 
-use super::host;
 use crate::{
     approving::desk::Refusal,
     cli::PlaceArgs,
     client::Client,
+    environment,
     exit::{Exit, UsageError},
+    reach, settings,
     terminal::{BOLD, DIM, say, spelled_out, styled},
 };
 
@@ -37,6 +40,52 @@ pub(crate) struct ForgetArgs {
 /// The digits by which a rule is shown.
 const SHORT: usize = 8;
 
+/// Who keeps the rules: the host that runs, or the file that it would read.
+enum Keeper {
+    Host(Client),
+    File(RulesFile),
+}
+
+impl Keeper {
+    async fn find(place: &PlaceArgs) -> anyhow::Result<Option<Self>> {
+        let place = settings::locate(place)?;
+        if let Some((client, _)) = reach::running(&place.data_dir).await? {
+            return Ok(Some(Self::Host(client)));
+        }
+        match DataDir::at(&place.data_dir) {
+            Ok(data_dir) => Ok(Some(Self::File(RulesFile::new(&data_dir)))),
+            Err(DataDirError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Those that still count.
+    async fn rules(&mut self) -> anyhow::Result<Vec<RememberedRule>> {
+        match self {
+            Self::Host(client) => remembered(client).await,
+            Self::File(file) => {
+                let mut rules = file.load()?;
+                rules.retain(|rule| rule.expires > environment::now());
+                Ok(rules)
+            }
+        }
+    }
+
+    async fn forget(&mut self, rule: &RememberedRule) -> anyhow::Result<()> {
+        match self {
+            Self::Host(client) => {
+                let path = format!("/rules/{}", rule.id);
+                let (status, body) = client.json(Method::DELETE, &path, String::new()).await?;
+                if status.is_success() { Ok(()) } else { Err(Refusal::told(&body).into()) }
+            }
+            Self::File(file) => {
+                file.forget(&rule.id)?;
+                Ok(())
+            }
+        }
+    }
+}
+
 async fn remembered(client: &mut Client) -> anyhow::Result<Vec<RememberedRule>> {
     let (status, mut body) = client.json(Method::GET, "/rules", String::new()).await?;
     if !status.is_success() {
@@ -46,8 +95,10 @@ async fn remembered(client: &mut Client) -> anyhow::Result<Vec<RememberedRule>> 
 }
 
 pub(super) async fn list(arguments: &RulesArgs) -> anyhow::Result<Exit> {
-    let (mut client, _) = host(&arguments.place).await?;
-    let rules = remembered(&mut client).await?;
+    let rules = match Keeper::find(&arguments.place).await? {
+        Some(mut keeper) => keeper.rules().await?,
+        None => Vec::new(),
+    };
     if arguments.json {
         say!("{}", serde_json::to_string_pretty(&json!({ "rules": rules }))?);
         return Ok(Exit::Done);
@@ -70,15 +121,17 @@ pub(super) async fn list(arguments: &RulesArgs) -> anyhow::Result<Exit> {
 }
 
 pub(super) async fn forget(arguments: &ForgetArgs) -> anyhow::Result<Exit> {
-    let (mut client, _) = host(&arguments.place).await?;
-    let rules = remembered(&mut client).await?;
+    let mut keeper = Keeper::find(&arguments.place).await?;
+    let rules = match &mut keeper {
+        Some(keeper) => keeper.rules().await?,
+        None => Vec::new(),
+    };
     let rule = find(&rules, &arguments.id)?;
-    let (status, body) = client.json(Method::DELETE, &format!("/rules/{}", rule.id), String::new()).await?;
-    if !status.is_success() {
-        return Err(Refusal::told(&body).into());
+    if let Some(keeper) = &mut keeper {
+        keeper.forget(rule).await?;
     }
     if arguments.json {
-        say!("{}", serde_json::to_string_pretty::<Value>(&body)?);
+        say!("{}", serde_json::to_string_pretty(&json!({ "forgotten": rule.id }))?);
     } else {
         say!("forgot `{}`", spelled_out(&rule.rule));
     }
