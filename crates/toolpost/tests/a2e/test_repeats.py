@@ -31,7 +31,7 @@ class AfterTheAnswer(HostCase):
             ("echo", {"message": "x\u2028"}),
             ("echo", {}),
             ("read_file", {"path": "missing"}),
-            ("write_file", {"path": "a", "content": "denied"}),
+            ("write_file", {"path": "../a", "content": "refused"}),
             ("no_such_tool", {}),
         ):
             with self.subTest(tool=tool):

@@ -18,11 +18,15 @@ struct Bench {
 
 impl Bench {
     fn new(mode: &str) -> Self {
+        Self::with(&["--mode", mode])
+    }
+
+    fn with(flags: &[&str]) -> Self {
         let home = Home::new();
         for (name, text) in [("a.txt", "first\n"), ("b.txt", "second\nline\n")] {
             home.write(name, text);
         }
-        let served = Served::start(&home, &["--mode", mode]);
+        let served = Served::start(&home, flags);
         let http = served.connect(&home);
         Self { home, served, http }
     }
