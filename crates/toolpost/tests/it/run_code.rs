@@ -22,6 +22,8 @@ impl Bench {
         for (name, text) in [("a.txt", "first\n"), ("b.txt", "second\nline\n")] {
             home.write(name, text);
         }
+        // Nobody is there to answer.
+        home.write("toolpost.yaml", "approvals: { timeout: 20ms }\n");
         let served = Served::start(&home, &["--mode", mode]);
         let http = served.connect(&home);
         Self { home, served, http }
