@@ -13,6 +13,8 @@ def texts(client, request_id):
 
 
 class AfterTheAnswer(HostCase):
+    arguments = ("--mode", "never-ask")
+
     def setUp(self):
         super().setUp()
         self.client = self.connected()

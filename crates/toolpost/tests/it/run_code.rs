@@ -26,6 +26,8 @@ impl Bench {
         for (name, text) in [("a.txt", "first\n"), ("b.txt", "second\nline\n")] {
             home.write(name, text);
         }
+        // Nobody is there to answer.
+        home.write("toolpost.yaml", "approvals: { timeout: 20ms }\n");
         let served = Served::start(&home, flags);
         let http = served.connect(&home);
         Self { home, served, http }
