@@ -16,38 +16,55 @@ const AT_LATEST: Duration = Duration::from_secs(2);
 
 /// Watches files, there or not, until it is dropped.
 pub(crate) struct Watch {
+    files: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+    changed: mpsc::Sender<()>,
     changes: mpsc::Receiver<()>,
-    _watcher: Option<RecommendedWatcher>,
+    watcher: Option<RecommendedWatcher>,
 }
 
 impl Watch {
-    /// Where the system cannot watch, nothing is ever heard; the operator is told once.
+    /// Where the system cannot watch, nothing is ever heard; the operator is told.
     pub(crate) fn on(files: Vec<PathBuf>) -> Self {
         let (changed, changes) = mpsc::channel(1);
-        let watched = files.clone();
+        let mut watch = Self { files, folders: Vec::new(), changed, changes, watcher: None };
+        watch.follow();
+        watch
+    }
+
+    /// Looks anew where the files lie: a folder may be there that was not. To be called before they are read, so that
+    /// no change falls between the two.
+    pub(crate) fn follow(&mut self) {
+        let folders = folders(&self.files);
+        if folders == self.folders {
+            return;
+        }
+        let (changed, files) = (self.changed.clone(), self.files.clone());
         let tell = move |event: notify::Result<Event>| {
-            if concerns(&watched, &event) {
+            if concerns(&files, &event) {
                 // One word that waits to be heard is enough.
                 let _ = changed.try_send(());
             }
         };
         let watcher = notify::recommended_watcher(tell).and_then(|mut watcher| {
-            for folder in folders(&files) {
-                watcher.watch(&folder, RecursiveMode::NonRecursive)?;
+            for folder in &folders {
+                watcher.watch(folder, RecursiveMode::NonRecursive)?;
             }
             Ok(watcher)
         });
-        let watcher = watcher.map_err(|error| {
-            tracing::warn!("configuration files cannot be watched ({error}); SIGHUP has them read again");
-        });
-        Self { changes, _watcher: watcher.ok() }
+        self.folders = folders;
+        self.watcher = match watcher {
+            Ok(watcher) => Some(watcher),
+            Err(error) => {
+                tracing::warn!("configuration files cannot be watched ({error}); SIGHUP has them read again");
+                None
+            }
+        };
     }
 
     /// Waits for a change, and then for quiet.
     pub(crate) async fn changed(&mut self) {
-        if self.changes.recv().await.is_none() {
-            std::future::pending::<()>().await;
-        }
+        self.changes.recv().await;
         let quiet = async { while tokio::time::timeout(QUIET, self.changes.recv()).await.is_ok() {} };
         let _ = tokio::time::timeout(AT_LATEST, quiet).await;
     }

@@ -21,7 +21,7 @@ fn what_is_too_much_is_opaque() {
         ("case a in a) ".repeat(5), OpaqueReason::TooDeep),
         ("if a; then ".repeat(33), OpaqueReason::TooDeep),
         ("! ".repeat(1000) + "a", OpaqueReason::TooDeep),
-        ("coproc ".repeat(1000) + "a", OpaqueReason::TooDeep),
+        ("coproc ".repeat(5) + "a", OpaqueReason::TooDeep),
         ("a[".repeat(30), OpaqueReason::TooDeep),
         ("case[\\function".repeat(30), OpaqueReason::TooDeep),
         // The tokenizer does not come back from these.

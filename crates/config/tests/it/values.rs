@@ -94,6 +94,7 @@ fn defaults_are_the_documented_ones() {
             tmp: 536_870_912,
             file_size: 1_073_741_824,
             open_files: 1024,
+            lifetime: Duration::from_secs(24 * 3600),
         },
         network: NetworkConfig { private: Vec::new(), max_body: 5_242_880, credentials: Vec::new() },
         code: CodeConfig { tools: vec!["*".to_owned()], memory: 268_435_456, calls: 200, python3: true },

@@ -13,7 +13,7 @@ use toolpost_model::{BatchPlace, InvocationId, ModelInput, Ordering, RequestId, 
 use super::{Way, drive, permitting, rehearse};
 use crate::{
     flow::{
-        approval::{Approvals, Earlier, Key, Late, OneUse, Word},
+        approval::{Approvals, Earlier, Key, LONGEST, Late, OneUse, Word},
         invocation::{Acknowledged, Call, CallRequest, LiveCall, OnRecord},
         result::{self, Ending},
     },
@@ -260,7 +260,12 @@ async fn mark_start(host: &Inner, carried: BTreeSet<InvocationId>) -> Result<(),
 async fn take_back(host: &Arc<Inner>, mut question: LeftQuestion, now: Timestamp) {
     if let Some((answer, until)) = question.kept_answer(now) {
         let Some(word) = answer.word() else { return };
-        let left = until.duration_since(now).unsigned_abs();
+        // The clock may have been set back while no host ran.
+        let most = match host.approvals {
+            Approvals::Ask { grant_for, .. } => grant_for,
+            Approvals::Nobody => LONGEST,
+        };
+        let left = until.duration_since(now).unsigned_abs().min(most);
         let key = Key { principal: answer.principal(), hash: answer.hash };
         host.questions.keep(Late { key, word, until: tokio::time::Instant::now() + left });
         return;

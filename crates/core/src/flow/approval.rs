@@ -43,7 +43,20 @@ impl Approvals {
     /// an hour for a caller to come back for it.
     pub const ASK: Self =
         Self::Ask { timeout: Duration::from_secs(600), grant_for: Duration::from_secs(3_600) };
+
+    /// Times that clocks can reckon with.
+    pub(crate) fn bounded(self) -> Self {
+        match self {
+            Self::Nobody => Self::Nobody,
+            Self::Ask { timeout, grant_for } => {
+                Self::Ask { timeout: timeout.min(LONGEST), grant_for: grant_for.min(LONGEST) }
+            }
+        }
+    }
 }
+
+/// The longest time that a question, an answer or a remembered rule is good for: ten years.
+pub(crate) const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 
 /// What a call hears of its question.
 #[derive(Clone, Debug)]

@@ -167,8 +167,10 @@ impl Host {
         }
         let (inner, by) = (Arc::clone(&self.inner), by.clone());
         let answering = self.inner.state.tasks.spawn(async move { inner.answer(id, verdict, by).await });
-        // It does not panic; a runtime that is torn down takes the answer with it.
-        answering.await.unwrap_or(Err(ApprovalError::Journal(JournalError::Closed)))
+        // A runtime that is torn down takes the answer with it, and so would an engine that panics.
+        answering.await.unwrap_or_else(|broken| {
+            Err(ApprovalError::Journal(JournalError::Broken(format!("the answer broke off: {broken}"))))
+        })
     }
 
     /// The rules that approvals left behind.

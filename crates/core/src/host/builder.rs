@@ -140,7 +140,7 @@ impl HostBuilder {
     /// Whether a person can be asked.
     #[must_use]
     pub fn approvals(mut self, approvals: Approvals) -> Self {
-        self.approvals = approvals;
+        self.approvals = approvals.bounded();
         self
     }
 

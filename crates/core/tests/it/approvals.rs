@@ -4,7 +4,9 @@ mod answers;
 mod crashes;
 mod kept;
 mod leaving;
+mod nested;
 mod races;
+mod real_rules;
 mod restart;
 mod rules;
 
@@ -12,12 +14,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    ApprovalError, Approvals, CallHandle, Decided, Facts, Host, HostBuilder, Journal as _, MemoryJournal,
-    PolicyEngine, RecordKind, StoredRecord,
+    ApprovalError, Approvals, CallHandle, CallRequest, Decided, Facts, Host, HostBuilder, Journal as _,
+    MemoryJournal, PolicyEngine, RecordKind, StatusWord, StoredRecord,
 };
 use toolpost_model::{
-    ApprovalScope, Behavior, Decision, DecisionReason, Declaration, EffectClass, InvocationId, Mode,
-    PermissionRequest, Principal, ReasonType, Rule, RuleOrigin, RuleRef, Selector, Verdict,
+    ApprovalScope, Behavior, Decision, DecisionReason, Declaration, EffectClass, InvocationId, Mode, Outcome,
+    PermissionRequest, Principal, ReasonType, Rule, RuleOrigin, RuleRef, Selector, Stage, Verdict,
 };
 use toolpost_testkit::{MockTool, TestHost};
 
@@ -145,6 +147,30 @@ async fn waiting(host: &Host, count: usize) -> PermissionRequest {
         }
         changes.changed().await.unwrap();
     }
+}
+
+/// Whether a call runs without anybody being asked. One that asks is given up.
+async fn runs_unasked(host: &Host, request: CallRequest) -> bool {
+    let handle = host.start(request).await;
+    let id = handle.invocation_id();
+    loop {
+        let view = host.invocation(id, &operator()).await.unwrap();
+        if view.is_some_and(|view| view.stage == Some(Stage::AwaitApproval)) {
+            host.cancel(id, &operator());
+            assert_eq!(handle.answer().await.result().outcome, Outcome::Canceled);
+            return false;
+        }
+        if ended(host, id).await {
+            assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
+            return true;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn ended(host: &Host, id: InvocationId) -> bool {
+    let view = host.invocation(id, &operator()).await.unwrap();
+    view.is_some_and(|view| view.status == StatusWord::Ended)
 }
 
 fn operator() -> Principal {

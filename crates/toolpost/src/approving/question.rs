@@ -104,7 +104,7 @@ impl Page {
             let name = spelled_out(name);
             match value {
                 Value::String(text) if !text.contains('\n') => {
-                    self.block("argument", &format!("{name} = {text}"))
+                    self.block("argument", &format!("{name} = {text}"));
                 }
                 Value::String(text) => self.block("argument", &format!("{name} =\n{text}")),
                 Value::Array(_) | Value::Object(_) => {

@@ -115,11 +115,14 @@ fn trust_and_a_signal_are_taken_up_too() {
     let home = Home::new();
     let (served, mut operator) = serve(&home, "rules: [allow write_file]\n");
     let mut agent = served.connect(&home);
-    let x = json!({ "path": "x", "content": "y" });
-    assert_ne!(outcome(&mut agent, "write_file", &x), "succeeded");
+    let mut would_run = || {
+        let told = agent.post("/tools/write_file/explain", r#"{"path":"x","content":"y"}"#).unwrap().json();
+        told["decision"]["behavior"].as_str().unwrap_or_else(|| panic!("{told:#}")).to_owned()
+    };
+    assert_eq!(would_run(), "ask");
     home.run(&["trust", "--config", "token.yaml"]).expect(0);
     let after = until_reloaded(&mut operator, 0);
-    assert_eq!(outcome(&mut agent, "write_file", &x), "succeeded");
+    assert_eq!(would_run(), "allow");
     served.signal(Signal::HUP);
     until_reloaded(&mut operator, after["configuration"]["reloads"].as_u64().unwrap());
     assert_eq!(served.stop().0.code(), Some(0), "the signal did not end it");

@@ -185,7 +185,9 @@ impl<'a> Hearing<'a> {
         let allows: Vec<Heard<'a>> = allows.collect();
         let answered = allows.iter().any(|heard| is_an_answer(heard.rule));
         let unanswered = |heard: &Heard<'a>| {
-            heard.rule.effect == Behavior::Ask && (heard.rule.remember == Remember::Never || !answered)
+            // Whoever answers on this machine does not answer for the machine's owner.
+            let stands = heard.rule.remember == Remember::Never || heard.rule.origin == RuleOrigin::Policy;
+            heard.rule.effect == Behavior::Ask && (stands || !answered)
         };
         if let Some(rule) = first(votes.all().filter(unanswered)) {
             return (Behavior::Ask, Ground::Rule(rule));

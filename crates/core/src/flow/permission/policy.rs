@@ -88,6 +88,11 @@ impl Policy {
         Ok(Self { mode, places: Arc::new(places), notes: notes.into(), layers: vec![Arc::new(snapshot)] })
     }
 
+    /// A mode alone.
+    pub fn in_mode(mode: Mode) -> Self {
+        Self { mode, ..Self::default() }
+    }
+
     /// A policy from rule lines, without a workspace: for embedders whose rules name tools and classes, and tests.
     pub fn of(mode: Mode, lines: &[&str]) -> Result<Self, Vec<RuleProblem>> {
         let (mut rules, mut problems) = (Vec::new(), Vec::new());

@@ -15,7 +15,7 @@ use crate::{
     call::permitting::{effects_of, hash_of},
     catalog::Violation,
     flow::{
-        approval::{Approvals, Begun, Closed, Deciding, No, RememberedRule, Word, Yes, place},
+        approval::{Approvals, Begun, Closed, Deciding, LONGEST, No, RememberedRule, Word, Yes, place},
         hooks::changed_fields,
         permission::Facts,
     },
@@ -29,8 +29,6 @@ use crate::{
 
 /// How long a remembered rule speaks where nobody says otherwise.
 const REMEMBERED_FOR: Duration = Duration::from_secs(30 * 24 * 3_600);
-/// And at most.
-const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 
 /// An answer that was found good, and what it brings about.
 struct Weighed {
@@ -144,8 +142,8 @@ impl Inner {
         if waiting > 0 {
             return None;
         }
-        body.kept_until = Some(at + signed(grant_for.min(LONGEST)));
-        Some(Instant::now() + grant_for.min(LONGEST))
+        body.kept_until = Some(at + signed(grant_for));
+        Some(Instant::now() + grant_for)
     }
 
     /// Checks other arguments like the model's own. Returns what would be approved, and the rules that would let
@@ -164,10 +162,10 @@ impl Inner {
             let (at, given) = (at.to_owned(), given.to_owned());
             ApprovalError::BadArguments(vec![Violation { at, expected, given }])
         };
-        let size = arguments.to_string().len();
-        if size > self.limits.argument_bytes {
-            let limit = format!("at most {} bytes (`limits.argument_bytes`)", self.limits.argument_bytes);
-            return Err(fault("", limit, &format!("{size}")));
+        let (size, own_limit) = (arguments.to_string().len(), resolved.entry.settings.argument_bytes);
+        let limit = own_limit.unwrap_or(self.limits.argument_bytes);
+        if size > limit {
+            return Err(fault("", format!("at most {limit} bytes (`argument_bytes`)"), &format!("{size}")));
         }
         if !arguments.is_object() {
             return Err(fault("", "a JSON object".to_owned(), "something else"));

@@ -90,7 +90,7 @@ async fn too_many_questions_are_refused_and_one_caller_gets_half_of_the_room() {
     for arguments in [target("a"), target("b")] {
         let refused = host.call("act", arguments).await.error.unwrap();
         assert_eq!((refused.class, refused.code.as_ref()), (ErrorClass::RateLimited, "too_many_approvals"));
-        assert!(refused.message.contains("`limits.approvals`"), "{}", refused.message);
+        assert!(refused.message.contains("`approvals.waiting`"), "{}", refused.message);
     }
     for name in ["x", "y"] {
         let mut request = host.request("act", target(name));

@@ -9,7 +9,9 @@ use toolpost_core::{ApprovalError, CatalogNotice, MemoryRules, RememberedRule, R
 use toolpost_model::{ApprovalScope, ErrorClass, Mode, Outcome, Principal, SurfaceRequest, Verdict};
 use toolpost_testkit::{MockTool, TestHost};
 
-use super::{Engine, act, asking, body, decide, host, question, records_of, scoped, start, target, yes};
+use super::{
+    Engine, act, asking, body, decide, host, question, records_of, runs_unasked, scoped, start, target, yes,
+};
 
 async fn answered(host: &TestHost, verdict: Verdict) -> toolpost_core::Decided {
     let handle = start(host, target("main")).await;
@@ -23,15 +25,7 @@ async fn runs_elsewhere(host: &TestHost) -> bool {
     let other = host.host.open_session(Principal::agent("other"), SurfaceRequest::default()).await.unwrap();
     let mut request = host.request("act", target("elsewhere"));
     request.session = other;
-    request.patience = Some(std::time::Duration::from_millis(1));
-    let answer = host.host.call(request).await;
-    match answer.result().outcome {
-        Outcome::Succeeded => true,
-        _ => {
-            assert_eq!(answer.result().error_class(), Some(ErrorClass::ApprovalPending));
-            false
-        }
-    }
+    runs_unasked(&host.host, request).await
 }
 
 #[tokio::test]

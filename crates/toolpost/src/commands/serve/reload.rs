@@ -45,6 +45,7 @@ impl<'a> Reloads<'a> {
 
     /// Reads the files and puts them in force, or says why they are not.
     pub(super) async fn take_up(&mut self, server: &Server) {
+        self.watch.follow();
         let settings = match self.read() {
             Ok(settings) => settings,
             Err(error) => return self.refuse(server, &format!("{error:#}")),
@@ -61,7 +62,6 @@ impl<'a> Reloads<'a> {
         };
         settings.keep_last_good();
         self.broken = broken(&settings);
-        self.watch = Watch::on(watched(self.arguments, &settings));
         if reloaded.changed.is_empty() && reloaded.after_restart.is_empty() {
             return;
         }
