@@ -98,9 +98,12 @@ class Kept(AbuseCase):
     @classmethod
     def prepare(cls):
         cls.hidden = "n-" + secrets.token_hex(8)
-        cls.server = Web()
-        cls.addClassCleanup(cls.server.close)
-        cls.config = {**cls.config, "network": {"private": [cls.server.url + "/"]}}
+        cls.server, cls.forbidden, cls.asked = Web(), Web(), Web()
+        for server in (cls.server, cls.forbidden, cls.asked):
+            cls.addClassCleanup(server.close)
+        private = [server.url + "/" for server in (cls.server, cls.forbidden, cls.asked)]
+        rules = [f"deny net({cls.forbidden.url}/*)", f"ask net({cls.asked.url}/*)"]
+        cls.config = {**cls.config, "rules": RULES + rules, "network": {"private": private}}
         for path in ("vault/plan.txt", f"vault/{cls.hidden}.txt", f"vault/deep/{cls.hidden}", "top.key", "app/api.key"):
             (cls.workspace / path).parent.mkdir(parents=True, exist_ok=True)
             (cls.workspace / path).write_text(cls.loot.word + "\n")
@@ -266,6 +269,19 @@ class Kept(AbuseCase):
         for path in ("frozen/saved", "x.lock", "a/b/c.lock", "frozen/a/b"):
             self.refuse("http_request", {"url": self.server.url + "/", "save_to": path}, classes={"permission_denied"})
         self.frozen_is_as_it_was()
+
+    def test_no_answer_leads_around_a_rule(self):
+        for server in (self.forbidden, self.asked):
+            for url in (f"{server.url}/hello", f"{self.server.url}/to?url={server.url}/hello"):
+                for tool in ("http_request", "fetch_page"):
+                    self.refuse(tool, {"url": url}, classes={"permission_denied"})
+            self.refuse(
+                "http_request",
+                {"url": f"{self.server.url}/to?url={server.url}/hello", "save_to": "led.txt"},
+                classes={"permission_denied"},
+            )
+            self.assertEqual(server.seen, [])
+        self.succeed("http_request", {"url": f"{self.server.url}/to?url={self.server.url}/hello"})
 
     def test_nothing_is_written_where_writes_are_kept_out(self):
         for tool, arguments in (
