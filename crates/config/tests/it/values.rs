@@ -177,6 +177,11 @@ fn what_is_written_is_what_is_used() {
     let audit = AuditConfig { path: Some("/etc/toolpost/./audit.jsonl".into()), ..AuditConfig::default() };
     let host_id = Some("workshop".to_owned());
     assert_eq!(config.a2e, A2eConfig { host_id, require_negotiated: false, audit });
+}
+
+#[test]
+fn what_is_written_of_tools_and_sources_is_what_is_used() {
+    let config = resolved(config_example());
     let write_file = ToolSettings {
         timeout: Some(Duration::from_secs(30)),
         class: Some(EffectClass::Write),
