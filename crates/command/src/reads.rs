@@ -22,6 +22,21 @@ pub(crate) fn only_reads(command: &SimpleCommand) -> bool {
     program_only_reads(name, &Arguments(arguments))
 }
 
+/// What a shell does by itself, without a program, and that touches nothing but the shell and what it prints.
+const ONLY_THE_SHELL: [&str; 14] = [
+    ":", "true", "false", "cd", "pwd", "exit", "return", "break", "continue", "wait", "test", "[", "echo",
+    "printf",
+];
+
+impl SimpleCommand {
+    /// Whether it does nothing but steer the shell or print: `cd x`, `true`, `echo done`. Such a command needs no
+    /// sandbox to be harmless, so that a rule for `cargo test` need not speak of the `cd` before it.
+    pub fn only_steers(&self) -> bool {
+        let by_the_shell = self.words.first().is_some_and(|word| ONLY_THE_SHELL.contains(&word.as_str()));
+        by_the_shell && self.within.is_empty() && only_reads(self)
+    }
+}
+
 /// Whether the program only reads with any arguments at all.
 pub(crate) fn always_only_reads(name: &str) -> bool {
     matches!(

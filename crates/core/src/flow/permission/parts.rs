@@ -283,6 +283,7 @@ impl<'a> Gathering<'a> {
         let class = self.class_of_commands();
         self.parts.commands.extend(commands.iter().map(|command| command.text.clone()));
         for command in commands {
+            let class = if command.only_steers() { EffectClass::Read } else { class };
             let why = format!("`{}` is known only when it runs", shown(&command.text));
             let why = command.opaque.then_some(why);
             // The pieces below say more exactly what is not known of it.
