@@ -272,15 +272,12 @@ class Kept(AbuseCase):
 
     def test_no_answer_leads_around_a_rule(self):
         for server in (self.forbidden, self.asked):
-            for url in (f"{server.url}/hello", f"{self.server.url}/to?url={server.url}/hello"):
-                for tool in ("http_request", "fetch_page"):
-                    self.refuse(tool, {"url": url}, classes={"permission_denied"})
-            self.refuse(
-                "http_request",
-                {"url": f"{self.server.url}/to?url={server.url}/hello", "save_to": "led.txt"},
-                classes={"permission_denied"},
-            )
+            around = f"{self.server.url}/to?url={server.url}/hello"
+            for arguments in ({"url": around}, {"url": around, "save_to": "led.txt"}):
+                self.refuse("http_request", arguments, classes={"permission_denied"})
+            self.refuse("fetch_page", {"url": around}, classes={"permission_denied"})
             self.assertEqual(server.seen, [])
+        self.refuse("fetch_page", {"url": f"{self.forbidden.url}/hello"}, classes={"permission_denied"})
         self.succeed("http_request", {"url": f"{self.server.url}/to?url={self.server.url}/hello"})
 
     def test_nothing_is_written_where_writes_are_kept_out(self):
