@@ -51,7 +51,7 @@ async fn host(journal: Arc<dyn Journal>) -> anyhow::Result<Host> {
         scheduler: SchedulerLimits { concurrency: 256, session_concurrency: 256, queue: 1024 },
         ..Limits::default()
     };
-    let policy = Policy { mode: Mode::Bypass, rules: Vec::new() };
+    let policy = Policy::in_mode(Mode::Bypass);
     let builder = Host::builder().journal(journal).limits(limits).policy(policy);
     Ok(builder.source(echoes(1)).tool(store).build().await?)
 }

@@ -27,7 +27,7 @@ pub(crate) async fn host(folder: &Path) -> anyhow::Result<Host> {
         children: ChildSettings { environment, ..ChildSettings::default() },
         ..NativeParts::on(workspace)
     };
-    let policy = Policy { mode: Mode::Bypass, rules: Vec::new() };
+    let policy = Policy::in_mode(Mode::Bypass);
     Ok(Host::builder().policy(policy).source(native_source(parts)?).build().await?)
 }
 

@@ -44,7 +44,7 @@ async fn host(folder: &std::path::Path) -> anyhow::Result<Host> {
     let workspace = Arc::new(Workspace::open(folder)?);
     let parts = NativeParts { program: Some(std::env::current_exe()?), ..NativeParts::on(workspace) };
     let source = native_source(parts)?;
-    let policy = Policy { mode: Mode::Bypass, rules: Vec::new() };
+    let policy = Policy::in_mode(Mode::Bypass);
     Ok(Host::builder().policy(policy).source(source).build().await?)
 }
 

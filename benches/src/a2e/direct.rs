@@ -55,7 +55,7 @@ fn forgotten() -> Arc<dyn Journal> {
 async fn host(journal: Arc<dyn Journal>) -> anyhow::Result<Host> {
     let scheduler = SchedulerLimits { concurrency: 256, session_concurrency: 256, queue: 1024 };
     let limits = Limits { scheduler, ..Limits::default() };
-    let policy = Policy { mode: Mode::Bypass, rules: Vec::new() };
+    let policy = Policy::in_mode(Mode::Bypass);
     let builder = Host::builder().journal(journal).limits(limits).policy(policy);
     Ok(builder.source(echoes(1)).build().await?)
 }

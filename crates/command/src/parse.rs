@@ -19,6 +19,7 @@ const MOST_EXPANSIONS: usize = 48;
 /// Words and operators, each of which costs the parser about a microsecond.
 const MOST_TOKENS: usize = 4096;
 const MOST_PARENTHESES: usize = 12;
+/// `case` and `coproc`, each of which is tried in two ways whatever is inside of it.
 const MOST_CASES: usize = 4;
 /// Parentheses, braces and words that open a compound command, together.
 const MOST_OPENERS: usize = 32;
@@ -121,11 +122,11 @@ fn check_tokens(tokens: &[Token]) -> Result<(), OpaqueReason> {
             },
             Token::Word(word, _) if is_deep_subscript(word) => return Err(OpaqueReason::TooDeep),
             Token::Word(word, _) => match word.as_str() {
-                "case" => {
+                "case" | "coproc" => {
                     cases += 1;
                     openers += 1;
                 }
-                "{" | "if" | "for" | "while" | "until" | "function" | "coproc" | "!" => openers += 1,
+                "{" | "if" | "for" | "while" | "until" | "function" | "!" => openers += 1,
                 _ => {}
             },
         }

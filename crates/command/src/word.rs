@@ -43,7 +43,8 @@ pub(crate) fn pass(text: &str) -> Option<&str> {
     match (scanner.next()?, scanner.peek()) {
         ('"', _) => scanner.double_quoted()?,
         ('`', _) => scanner.backquoted(true)?,
-        ('$', Some('\'' | '"')) => return None,
+        // What is quoted behind it, or after the line is joined, is read by other rules.
+        ('$', Some('\'' | '"' | '\\')) => return None,
         ('$', next) if begins_expansion(next) => scanner.expansion()?,
         _ => {}
     }

@@ -8,6 +8,7 @@ mod answer;
 pub(crate) mod explain;
 mod hooking;
 mod nested;
+mod onward;
 pub(crate) mod permitting;
 mod prepare;
 pub(crate) mod recovery;

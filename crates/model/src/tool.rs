@@ -132,6 +132,12 @@ pub trait CallPort: Send + Sync {
         vec![PathBuf::from("/")]
     }
 
+    /// Whether rules let this call go on to another URL, where an answer leads it there.
+    fn may_request(&self, method: &str, url: &str) -> bool {
+        let _ = (method, url);
+        true
+    }
+
     /// The profile that the operator gives this tool's processes. A tool that starts some runs them under the stricter
     /// of this and its own.
     fn profile(&self) -> Option<SandboxProfile> {
@@ -261,6 +267,11 @@ impl CallContext {
     /// Where paths that rules keep from this call can lie, each meant with all beneath it.
     pub fn kept_places(&self) -> Vec<PathBuf> {
         self.0.kept_places()
+    }
+
+    /// Whether rules let this call go on to another URL, where an answer leads it there.
+    pub fn may_request(&self, method: &str, url: &str) -> bool {
+        self.0.may_request(method, url)
     }
 
     /// The profile that the operator gives this tool's processes.

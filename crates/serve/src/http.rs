@@ -25,9 +25,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolpost_core::{Host, Session};
-use toolpost_model::{Mode, Principal, Role, SessionId};
+use toolpost_model::{Principal, Role, SessionId};
 
-use crate::a2e;
+use crate::{a2e, reload::Loaded};
 
 pub(crate) use gate::Gate;
 pub(crate) use problem::Problem;
@@ -47,7 +47,7 @@ pub(crate) struct Shared {
 /// What an operator beside the host may want to make sure of.
 pub(crate) struct About {
     pub(crate) workspace: Option<PathBuf>,
-    pub(crate) mode: Mode,
+    pub(crate) loaded: Loaded,
 }
 
 /// How long a request's body may take to arrive.
@@ -149,11 +149,17 @@ async fn host(
     Extension(principal): Extension<Principal>,
 ) -> Result<Json<Value>, Problem> {
     operators_only(&principal)?;
+    let loaded = shared.about.loaded.told();
     Ok(Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "process": std::process::id(),
         "workspace": shared.about.workspace,
-        "mode": shared.about.mode,
+        "mode": loaded.mode,
+        "configuration": {
+            "reloads": loaded.reloads,
+            "after_restart": loaded.after_restart,
+            "problem": loaded.problem,
+        },
     })))
 }
 

@@ -10,6 +10,7 @@ mod clock;
 mod compose;
 mod http;
 mod listen;
+mod reload;
 mod server;
 
 pub use auth::Access;
@@ -18,4 +19,5 @@ pub use compose::{
     open_host,
 };
 pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
+pub use reload::Reloaded;
 pub use server::{Server, ServerBuilder};

@@ -25,6 +25,7 @@ use crate::{
     compose::{Asked, HostParts, NativeHandover, StartError, host_on, open_data_dir},
     http::{About, Gate, Shared},
     listen::{self, Listener},
+    reload::Loaded,
 };
 
 /// A running server.
@@ -188,7 +189,10 @@ impl ServerBuilder {
             data_dir,
             tokens: config.tokens.clone(),
             body_limit: config.http.body_limit,
-            about: Arc::new(About { workspace: config.workspace.clone(), mode: config.mode }),
+            about: Arc::new(About {
+                workspace: config.workspace.clone(),
+                loaded: Loaded::of(config.clone()),
+            }),
         })
     }
 
@@ -269,6 +273,10 @@ impl Server {
         self.open_face(Listener::Unix(listener), Door::Socket);
         self.socket = Some(path);
         Ok(())
+    }
+
+    pub(crate) fn loaded(&self) -> &Loaded {
+        &self.about.loaded
     }
 
     /// The host behind the faces.

@@ -64,6 +64,17 @@ pub(crate) struct Sent {
 #[derive(Deserialize)]
 pub(crate) struct HostFacts {
     pub(crate) workspace: Option<PathBuf>,
+    /// How the last try to take up a changed configuration went.
+    #[serde(default)]
+    pub(crate) configuration: ConfigurationFacts,
+}
+
+/// What a running host says of its configuration.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ConfigurationFacts {
+    pub(crate) problem: Option<String>,
+    pub(crate) after_restart: Vec<String>,
 }
 
 /// How long a host that is well may take to say who it is.

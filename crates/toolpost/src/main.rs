@@ -11,6 +11,7 @@ mod hooks;
 mod reach;
 mod settings;
 mod terminal;
+mod watching;
 
 use std::process::ExitCode;
 

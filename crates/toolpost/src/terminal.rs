@@ -94,7 +94,10 @@ impl Write for Aside {
 
 fn log_to<W: for<'a> MakeWriter<'a> + Send + Sync + 'static>(writer: W) {
     let filter = environment::log_filter().unwrap_or_else(|| "warn".to_owned());
-    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("warn"));
+    // The shell's parser tells its log every word of a command, secrets among them.
+    let without_commands = |filter: &str| format!("{filter},tokenize=off,parse=off,expansion=off");
+    let filter = EnvFilter::try_new(without_commands(&filter))
+        .unwrap_or_else(|_| EnvFilter::new(without_commands("warn")));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(writer)

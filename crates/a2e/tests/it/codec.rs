@@ -10,7 +10,9 @@ use toolpost_a2e::{
     ToolCancelResponse, ToolDefinition, ToolListRequest, ToolListResponse, ToolParameter, ToolResult,
     codec::{self, Framing},
 };
-use toolpost_model::{ErrorClass, InvocationId, ModelInput, Outcome, SurfaceRequest};
+use toolpost_model::{
+    BatchPlace, ErrorClass, InvocationId, ModelInput, OnFailure, Ordering, Outcome, SurfaceRequest,
+};
 
 /// Text with everything that readers have stumbled over.
 fn text() -> impl Strategy<Value = String> {

@@ -91,6 +91,8 @@ fn quoting_that_readers_disagree_on() {
         ("echo \"${x:-'}\" ; rm x ; echo \"'}\"", "echo …; !DynamicWord"),
         ("echo $$'a\\'; rm x; echo 'b #'", "echo …; !DynamicWord"),
         ("echo $'a\\\nb'", "!Ambiguous"),
+        ("echo $\\\n'a\\'; rm x; echo 'b #'", "!Ambiguous"),
+        ("echo \"a\\\nb\" 'c\\\nd' $x", "echo ab c\\\nd …; !DynamicWord"),
         ("a\r\nb", "!ControlCharacter"),
         ("a\0b", "!ControlCharacter"),
         ("echo 'a", "!NotParsed"),

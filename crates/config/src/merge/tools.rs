@@ -72,6 +72,26 @@ impl Merge<'_> {
             file.idempotent,
             |_, new| !new,
         );
+        let asks = file.approval_required;
+        self.bind(
+            &key("approval_required"),
+            &mut tool.approval_required,
+            set.approval_required.as_ref(),
+            asks,
+            |_, new| *new,
+        );
+        let tighter = |now: Option<&SandboxProfile>, new: &SandboxProfile| {
+            let now = *now.unwrap_or(profile);
+            now != *new && now.stricter(*new) == *new
+        };
+        self.bind(&key("sandbox"), &mut tool.sandbox, set.sandbox.as_ref(), file.sandbox, tighter);
+        self.counted(name, tool, before, file);
+    }
+
+    /// How many, how often and how large: less is stricter.
+    fn counted(&mut self, name: &str, tool: &mut ToolSettings, before: &Before, file: &ToolEntry) {
+        let key = |setting: &str| format!("tools.{name}.{setting}");
+        let Before { set, limits, .. } = before;
         // How often the tool itself wants to be tried again is not known here.
         let fewer = |now: Option<&u32>, new: &u32| *new < now.copied().unwrap_or(1);
         self.bind(&key("retries"), &mut tool.retries, set.retries.as_ref(), file.retries, fewer);
@@ -108,19 +128,6 @@ impl Merge<'_> {
             bytes,
             fewer,
         );
-        let asks = file.approval_required;
-        self.bind(
-            &key("approval_required"),
-            &mut tool.approval_required,
-            set.approval_required.as_ref(),
-            asks,
-            |_, new| *new,
-        );
-        let tighter = |now: Option<&SandboxProfile>, new: &SandboxProfile| {
-            let now = *now.unwrap_or(profile);
-            now != *new && now.stricter(*new) == *new
-        };
-        self.bind(&key("sandbox"), &mut tool.sandbox, set.sandbox.as_ref(), file.sandbox, tighter);
     }
 
     /// What only a trusted file may say.

@@ -1,6 +1,8 @@
 //! Folders, protected paths, the sandbox, the network and code: what is written, and what people see when it is
 //! wrong.
 
+use std::time::Duration;
+
 use insta::assert_snapshot;
 use toolpost_config::{
     CodeConfig, ConfigFile, CredentialConfig, CredentialSource, HostConfig, Layer, ProtectConfig, RootConfig,
@@ -26,7 +28,7 @@ fn check(text: &str, place: &str, message: &str, hint: Option<&str>) {
 fn each_key_reaches_its_own_setting() {
     let config = resolved(
         "sandbox: { profile: network, require: true, readable: [sdk, /opt/x], environment: [JAVA_HOME], \
-         memory: 17MiB, processes: 2, tmp: 3MiB, file_size: 4KiB, open_files: 50 }\n\
+         memory: 17MiB, processes: 2, tmp: 3MiB, file_size: 4KiB, open_files: 50, lifetime: 3h }\n\
          protect: { defaults: false, git: false, paths: ['deploy/**', '**/*.pem'] }\n\
          code: { tools: [read_file], memory: 18MiB, calls: 7, python3: false }\n",
     );
@@ -40,6 +42,7 @@ fn each_key_reaches_its_own_setting() {
         tmp: 3 << 20,
         file_size: 4 << 10,
         open_files: 50,
+        lifetime: Duration::from_secs(3 * 3600),
     };
     assert_eq!(config.sandbox, sandbox);
     let paths = vec!["deploy/**".to_owned(), "**/*.pem".to_owned()];

@@ -94,6 +94,7 @@ fn defaults_are_the_documented_ones() {
             tmp: 536_870_912,
             file_size: 1_073_741_824,
             open_files: 1024,
+            lifetime: Duration::from_secs(24 * 3600),
         },
         network: NetworkConfig { private: Vec::new(), max_body: 5_242_880, credentials: Vec::new() },
         code: CodeConfig { tools: vec!["*".to_owned()], memory: 268_435_456, calls: 200, python3: true },
@@ -176,6 +177,11 @@ fn what_is_written_is_what_is_used() {
     let audit = AuditConfig { path: Some("/etc/toolpost/./audit.jsonl".into()), ..AuditConfig::default() };
     let host_id = Some("workshop".to_owned());
     assert_eq!(config.a2e, A2eConfig { host_id, require_negotiated: false, audit });
+}
+
+#[test]
+fn what_is_written_of_tools_and_sources_is_what_is_used() {
+    let config = resolved(config_example());
     let write_file = ToolSettings {
         timeout: Some(Duration::from_secs(30)),
         class: Some(EffectClass::Write),

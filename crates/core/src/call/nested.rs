@@ -18,7 +18,7 @@ use toolpost_model::{
     ToolId, ToolResult, Visibility,
 };
 
-use super::Way;
+use super::{Way, onward::Onward};
 use crate::{
     flow::{
         invocation::{Acknowledged, Call, CallRequest, LiveCall, Parent},
@@ -47,6 +47,7 @@ pub(super) struct Port {
     /// The resources that the call was decided on.
     decided: Vec<ResourceUse>,
     profile: Option<SandboxProfile>,
+    onward: Option<Onward>,
     /// What its nested calls are told of it.
     as_parent: Parent,
     under_way: AtomicUsize,
@@ -70,6 +71,7 @@ impl Port {
             engine: host.engine(&call.session),
             decided: effects.uses.clone(),
             profile: call.resolved.as_ref().and_then(|resolved| resolved.entry.settings.sandbox),
+            onward: Onward::of(call, effects),
             as_parent: Parent { id: call.live.id, line, deadline, held },
             under_way: AtomicUsize::new(0),
         }
@@ -177,6 +179,11 @@ impl CallPort for Port {
 
     fn profile(&self) -> Option<SandboxProfile> {
         self.profile
+    }
+
+    fn may_request(&self, method: &str, url: &str) -> bool {
+        let allows = |onward: &Onward| onward.allows(&*self.engine, self.session.principal(), (method, url));
+        self.onward.as_ref().is_none_or(allows)
     }
 
     fn callable(&self) -> Vec<CallableTool> {

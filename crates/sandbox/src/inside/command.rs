@@ -196,7 +196,7 @@ fn allow_named(
     path: &Path,
     access: BitFlags<AccessFs>,
 ) -> Result<Fence, RulesetError> {
-    match room::open_beneath_writable(order, path) {
+    match room::open_beneath_root(order, path) {
         Ok(Some(opened)) => fence.allow_opened(opened, access),
         Ok(None) => fence.allow(path, access),
         // A link, or gone.

@@ -106,8 +106,9 @@ impl Fence {
     }
 }
 
-/// What of a tree may be read if `hidden` may not: Landlock has no exceptions, so the siblings are named instead.
-/// None if that would take too many rules.
+/// What of a tree may be read if `hidden` may not: Landlock has no exceptions, so the siblings are named instead. Links
+/// among them are left out: a rule would be about what they lead to, which has its own, or is hidden. None if that
+/// would take too many rules.
 pub(crate) fn around(tree: &Path, hidden: &[PathBuf], bound: usize) -> Option<Vec<PathBuf>> {
     if hidden.iter().any(|one| tree.starts_with(one)) {
         return Some(Vec::new());
@@ -117,7 +118,10 @@ pub(crate) fn around(tree: &Path, hidden: &[PathBuf], bound: usize) -> Option<Ve
     }
     let mut found = Vec::new();
     for name in super::names_in(tree).unwrap_or_default() {
-        found.extend(around(&tree.join(name), hidden, bound.checked_sub(found.len())?)?);
+        let path = tree.join(name);
+        if !super::room::is_link(&path) {
+            found.extend(around(&path, hidden, bound.checked_sub(found.len())?)?);
+        }
     }
     (found.len() <= bound).then_some(found)
 }
@@ -133,6 +137,7 @@ mod tests {
         for name in ["a", "a/secret", "a/plain", "b"] {
             rustix::fs::mkdir(at(name), rustix::fs::Mode::RWXU).unwrap();
         }
+        rustix::fs::symlink("secret", at("a/way")).unwrap();
         let sorted = |mut paths: Vec<PathBuf>| {
             paths.sort();
             paths

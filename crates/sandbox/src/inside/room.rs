@@ -162,14 +162,14 @@ fn pieces(order: &Order) -> Result<(Vec<Piece>, Vec<String>), Failure> {
     let mut pieces = Vec::with_capacity(wanted.len());
     let mut passed_over = Vec::new();
     for (path, attributes, absence) in wanted {
-        let taken = open_beneath_writable(order, &path)
+        let taken = open_beneath_root(order, &path)
             .and_then(|place| Piece::from_tree(open_tree_of(&path, place.as_ref())?, &path, attributes));
         match taken {
             Ok(piece) => pieces.push(piece),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if absence == Absence::Fine => {}
             // Else one command could keep all that follow from being started.
             Err(Errno::LOOP) if absence == Absence::Fine => {
-                passed_over.push(format!("`{}` leads through a link in a writable root", path.display()));
+                passed_over.push(format!("`{}` leads through a link in a root", path.display()));
             }
             Err(errno) => return Err(Failure::sandbox(format!("take `{}` along", path.display()), errno)),
         }
@@ -311,11 +311,12 @@ fn new_file_system(
     make().map_err(|errno| Failure::sandbox(format!("make a file system of type {kind}"), errno))
 }
 
-/// What lies in a writable root may have been replaced by an earlier command with a link to anywhere, so it is opened
-/// without following any. None: it lies in no such root, and nobody but the operator can have changed the way there.
-pub(super) fn open_beneath_writable(order: &Order, path: &Path) -> Result<Option<OwnedFd>, Errno> {
-    let writable = order.roots.iter().filter(|root| root.writable).map(|root| root.path.path());
-    let above = writable.filter(|root| *root != path && path.starts_with(root));
+/// What lies in a root may have been replaced by another command with a link to anywhere, whether this one may write
+/// there or not, so it is opened without following any. None: it lies in no root, and nobody but the operator can have
+/// changed the way there.
+pub(super) fn open_beneath_root(order: &Order, path: &Path) -> Result<Option<OwnedFd>, Errno> {
+    let roots = order.roots.iter().map(|root| root.path.path());
+    let above = roots.filter(|root| *root != path && path.starts_with(root));
     // The outermost: everything beneath it is in the commands' hands.
     let Some(root) = above.min_by_key(|root| root.components().count()) else { return Ok(None) };
     let inner = path.strip_prefix(root).map_err(|_| Errno::INVAL)?;
@@ -368,7 +369,7 @@ fn make_directories(path: &Path) -> Result<(), Errno> {
     Ok(())
 }
 
-fn is_link(path: &Path) -> bool {
+pub(super) fn is_link(path: &Path) -> bool {
     rustix::fs::lstat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn list(
     if !accepts_events(&headers) {
         return Ok(Json(json!({ "approvals": shared.host.approvals() })).into_response());
     }
-    let feed = Feed::open(shared.host.clone(), shared.closing.clone());
+    let feed = Feed::open(shared.host.clone(), shared.closing);
     let mut response = Response::new(Body::from_stream(feed.frames()));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -99,7 +99,7 @@ fn arguments() -> Value {
 }
 
 /// What a question may have become.
-fn approval_responses(found: Value) -> Value {
+fn approval_responses(found: &Value) -> Value {
     json!({
         "200": found,
         "404": answer("No such question.", "Problem"),
@@ -135,13 +135,13 @@ fn operators_paths() -> Value {
             "get": {
                 "summary": "One question. For operators",
                 "parameters": [parameter("Id")],
-                "responses": with_problems(approval_responses(any.clone()))
+                "responses": with_problems(approval_responses(&any))
             },
             "post": {
                 "summary": "Answer a question. For operators",
                 "parameters": [parameter("Id")],
                 "requestBody": { "required": true, "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Verdict" } } } },
-                "responses": with_problems(approval_responses(any.clone()))
+                "responses": with_problems(approval_responses(&any))
             }
         },
         "/rules": { "get": {

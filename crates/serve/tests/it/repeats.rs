@@ -43,7 +43,7 @@ async fn a_repeat_gets_the_same_bytes() {
 #[tokio::test]
 async fn failures_of_every_kind_are_kept_too() {
     let mut place = Place::without_native_tools();
-    place.config.mode = toolpost_model::Mode::Default;
+    place.config.mode = toolpost_model::Mode::NeverAsk;
     let broken = MockTool::named("demo.broken").failing(ToolFailure::new("it broke"));
     let server = place
         .start_with(|builder| {

@@ -97,7 +97,12 @@ async fn a_call_that_never_runs_ends_its_stream_with_a_result_too() {
         let result = check_whole(&server, &frames).await;
         assert_eq!(result["error"]["class"], class, "{tool}");
         let stages = kinds(&frames);
-        let reached = stages.iter().take_while(|stage| *stage != "map").last().unwrap();
+        let reached = stages
+            .iter()
+            .take_while(|stage| *stage != "map")
+            .filter(|stage| !stage.starts_with('<'))
+            .last()
+            .unwrap();
         assert_eq!(reached, last, "{tool}: {stages:?}");
     }
 }

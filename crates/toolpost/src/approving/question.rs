@@ -104,7 +104,7 @@ impl Page {
             let name = spelled_out(name);
             match value {
                 Value::String(text) if !text.contains('\n') => {
-                    self.block("argument", &format!("{name} = {text}"))
+                    self.block("argument", &format!("{name} = {text}"));
                 }
                 Value::String(text) => self.block("argument", &format!("{name} =\n{text}")),
                 Value::Array(_) | Value::Object(_) => {
@@ -223,7 +223,22 @@ mod tests {
 
     #[test]
     fn a_card_holds_what_a_person_needs() {
-        insta::assert_snapshot!(told(&question(|_| {}), Shown::Whole), @"");
+        insta::assert_snapshot!(told(&question(|_| {}), Shown::Whole), @r"
+        question   90cac3fc 01a1e16e-9fc2-777b-a5e6-92c590cac3fc
+        from       agent (agent), session s-1
+        tool       shell (shell.shell)
+        wants      git push origin mian
+        runs       git push origin mian
+        argument   background = false
+        argument   command = git push origin mian
+        class      execute, and may reach what nobody can list beforehand
+        touches    path:/w (changes)
+        sandbox    workspace-write
+        asked by   pushes are looked at `ask shell(git push *)` (toolpost.yaml:3)
+        rules      1  allow shell(git push origin mian)
+                   2  allow shell(git push *)
+        expires    in 9 min; no answer is a no
+        ");
     }
 
     #[test]

@@ -98,6 +98,20 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
         }
         (false, None) => Finding::good("host", "not running; `toolpost serve` starts it"),
     });
+    if let Ok(Some((_, facts))) = &answer {
+        let loaded = &facts.configuration;
+        findings.extend(loaded.problem.as_ref().map(|problem| {
+            Finding::bad(
+                "host",
+                format!("it cannot take up the configuration and keeps the one before\n{problem}"),
+            )
+        }));
+        if !loaded.after_restart.is_empty() {
+            let waiting = loaded.after_restart.join(", ");
+            findings
+                .push(Finding::odd("host", format!("changed since it started, and not taken up: {waiting}")));
+        }
+    }
     findings.push(journal(settings));
     findings.push(sandbox(settings));
     findings.extend(settings.config.hooks.iter().map(hook));

@@ -48,6 +48,19 @@ pub(crate) async fn run(explain: ExplainArgs) -> anyhow::Result<Exit> {
     Ok(if explanation["would_run"] == true { Exit::Done } else { Exit::Denied })
 }
 
+/// What each of several parts comes to: every command of a line, every path.
+fn parts(explanation: &Value, line: story::Line<'_>) {
+    let parts = explanation["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if parts.len() < 2 {
+        return;
+    }
+    for part in parts {
+        let text = |value: &Value| printable(value.as_str().unwrap_or_default());
+        let because = text(&part["reason"]["text"]);
+        line("of it", format!("{}: {} ({because})", text(&part["behavior"]), text(&part["subject"])));
+    }
+}
+
 fn tell(explanation: &Value) {
     let text = |pointer: &str| explanation.pointer(pointer).and_then(Value::as_str).map(printable);
     let line = |name: &str, text: String| say!("{}  {text}", styled(BOLD, format!("{name:<9}")));
@@ -83,6 +96,7 @@ fn tell(explanation: &Value) {
     if let Some(decision) = explanation.get("decision") {
         story::grounds(decision, &line);
     }
+    parts(explanation, &line);
     if let Some(message) = text("/error/message") {
         line("because", message);
     }

@@ -1,5 +1,7 @@
 //! `toolpost serve`: start the host, say what it allows, run until told to stop.
 
+mod reload;
+
 use std::time::Duration;
 
 use anyhow::Context;
@@ -11,6 +13,8 @@ use toolpost_config::{
 use toolpost_core::{Host, ToolFilter};
 use toolpost_model::{Behavior, EffectClass, Principal, RuleOrigin, Visibility};
 use toolpost_serve::{Access, Server, ServerBuilder};
+
+use reload::Reloads;
 
 use crate::{
     approving::prompt,
@@ -79,7 +83,7 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     let builder = builder.access(access.clone());
     if over_pipes {
         let tty = if arguments.no_prompt { None } else { prompt::terminal(&settings.config.approvals) };
-        return talk(builder, tty, &mut interrupt, &mut terminate).await;
+        return talk(builder, tty, (&arguments, &settings), [&mut interrupt, &mut terminate]).await;
     }
     if a2e.as_ref().is_some_and(|file| file.face == A2eFace::Stdio) {
         return Err(UsageError(
@@ -92,13 +96,18 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     let kept = matches!(access, Access::KeptToken);
     environment::raise_file_limit();
     let server = builder.start().await?;
+    settings.keep_last_good();
+    let mut reloads = Reloads::begin(&arguments, &settings);
     let tty = if arguments.no_prompt { None } else { prompt::terminal(&settings.config.approvals) };
     let asked = if tty.is_some() { Asked::Here } else { Asked::Elsewhere };
     banner(&server, &settings, kept, asked).await;
     let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => break,
+            _ = terminate.recv() => break,
+            () = reloads.due() => reloads.take_up(&server).await,
+        }
     }
     if let Some(asking) = asking {
         asking.abort();
@@ -118,16 +127,24 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
 async fn talk(
     builder: ServerBuilder,
     tty: Option<Tty>,
-    interrupt: &mut Signal,
-    terminate: &mut Signal,
+    (arguments, settings): (&ServeArgs, &Settings),
+    [interrupt, terminate]: [&mut Signal; 2],
 ) -> anyhow::Result<Exit> {
     let server = builder.start_offline().await?;
+    settings.keep_last_good();
+    let mut reloads = Reloads::begin(arguments, settings);
     server.host().notices().iter().for_each(|notice| tracing::warn!("{notice}"));
     let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
-    tokio::select! {
-        () = server.converse(std::io::stdin(), std::io::stdout()) => {}
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+    {
+        let mut conversation = std::pin::pin!(server.converse(std::io::stdin(), std::io::stdout()));
+        loop {
+            tokio::select! {
+                () = &mut conversation => break,
+                _ = interrupt.recv() => break,
+                _ = terminate.recv() => break,
+                () = reloads.due() => reloads.take_up(&server).await,
+            }
+        }
     }
     if let Some(asking) = asking {
         asking.abort();

@@ -32,11 +32,11 @@ fn absolute(name: &str) -> Option<PathBuf> {
 /// Who may own a file, and who may write it.
 enum Guarded {
     /// Only root owns it, and only its owner writes it.
-    ByRoot,
+    Root,
     /// Root or this user owns it, and only its owner writes it.
-    ByRootOrMe,
+    RootOrMe,
     /// Root or this user owns it. The owner's group may write it: on many systems that is the user alone.
-    ByMyGroup,
+    MyGroup,
 }
 
 /// The policy and whether there is one. One that others could have written is refused, and so is one that cannot be
@@ -52,11 +52,11 @@ pub(crate) fn policy_file(given: Option<&Path>) -> anyhow::Result<(PathBuf, bool
         Ok(_) => {}
     }
     match given {
-        Some(_) => check(&path, "the policy", &Guarded::ByRootOrMe)?,
+        Some(_) => check(&path, "the policy", &Guarded::RootOrMe)?,
         None => {
-            check(&path, "the policy", &Guarded::ByRoot)?;
+            check(&path, "the policy", &Guarded::Root)?;
             // Who can write the folder can put another file there.
-            check(path.parent().unwrap_or(&path), "the folder of the policy", &Guarded::ByRoot)?;
+            check(path.parent().unwrap_or(&path), "the folder of the policy", &Guarded::Root)?;
         }
     }
     Ok((path, true))
@@ -64,7 +64,7 @@ pub(crate) fn policy_file(given: Option<&Path>) -> anyhow::Result<(PathBuf, bool
 
 /// Refuses a file of the user's that somebody else could have written.
 pub(crate) fn check_user_file(path: &Path) -> anyhow::Result<()> {
-    check(path, "your configuration", &Guarded::ByMyGroup)
+    check(path, "your configuration", &Guarded::MyGroup)
 }
 
 fn check(path: &Path, what: &str, guarded: &Guarded) -> anyhow::Result<()> {
@@ -73,9 +73,9 @@ fn check(path: &Path, what: &str, guarded: &Guarded) -> anyhow::Result<()> {
         std::fs::metadata(path).with_context(|| format!("{what} `{shown}` cannot be looked at"))?;
     let (owner, others) = (metadata.uid(), metadata.mode());
     let (mine, writers) = match guarded {
-        Guarded::ByRoot => (false, 0o022),
-        Guarded::ByRootOrMe => (true, 0o022),
-        Guarded::ByMyGroup => (true, 0o002),
+        Guarded::Root => (false, 0o022),
+        Guarded::RootOrMe => (true, 0o022),
+        Guarded::MyGroup => (true, 0o002),
     };
     if owner != 0 && !(mine && owner == geteuid().as_raw()) {
         let wanted = if mine { "neither root's nor yours" } else { "not root's" };

@@ -13,6 +13,8 @@ def texts(client, request_id):
 
 
 class AfterTheAnswer(HostCase):
+    arguments = ("--mode", "never-ask")
+
     def setUp(self):
         super().setUp()
         self.client = self.connected()
@@ -31,7 +33,7 @@ class AfterTheAnswer(HostCase):
             ("echo", {"message": "x\u2028"}),
             ("echo", {}),
             ("read_file", {"path": "missing"}),
-            ("write_file", {"path": "a", "content": "denied"}),
+            ("write_file", {"path": "../a", "content": "refused"}),
             ("no_such_tool", {}),
         ):
             with self.subTest(tool=tool):

@@ -39,7 +39,8 @@ class Crash(AbuseCase):
         self.meanwhile.end()
         for life in range(2):
             agent = A2eCaller(self.host)
-            over_a2e = agent.begin("shell", {"command": "sleep 300"}, 300)
+            # Not one that only reads: that one would be run again.
+            over_a2e = agent.begin("shell", {"command": "sleep 300; touch never"}, 300)
             begun = self.busy(f"life{life}")
             left = census.processes_of(self.place.folder, self.host.pid)
             self.assertGreater(len(left), 6)

@@ -38,6 +38,16 @@ impl Home {
         std::fs::write(self.workspace().join(name), text).unwrap();
     }
 
+    /// The user's own configuration.
+    pub(crate) fn user_file(&self) -> PathBuf {
+        self.folder.path().join("home/.config/toolpost/toolpost.yaml")
+    }
+
+    pub(crate) fn write_user(&self, text: &str) {
+        std::fs::create_dir_all(self.user_file().parent().unwrap()).unwrap();
+        std::fs::write(self.user_file(), text).unwrap();
+    }
+
     pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.workspace().join(name)).unwrap()
     }

@@ -19,7 +19,7 @@ use super::{
 pub(super) struct Hearing<'a> {
     policy: &'a Policy,
     pub(super) facts: &'a Facts<'a>,
-    pub(super) parts: Parts,
+    pub(super) parts: &'a Parts,
     layers: Vec<Layer<'a>>,
     /// The rules that speak of the call as a whole, and so of every part of it.
     whole: Vec<Heard<'a>>,
@@ -71,7 +71,7 @@ pub(super) struct Verdict<'a> {
 }
 
 impl<'a> Hearing<'a> {
-    pub(super) fn open(policy: &'a Policy, facts: &'a Facts<'a>) -> Self {
+    pub(super) fn open(policy: &'a Policy, facts: &'a Facts<'a>, parts: &'a Parts) -> Self {
         let layer = |(number, snapshot): (usize, &'a Arc<Snapshot>)| Layer {
             number,
             snapshot: snapshot.as_ref(),
@@ -80,7 +80,7 @@ impl<'a> Hearing<'a> {
         let mut hearing = Self {
             policy,
             facts,
-            parts: Parts::of(facts, &policy.places),
+            parts,
             layers: policy.layers.iter().enumerate().map(layer).collect(),
             whole: Vec::new(),
         };
@@ -185,7 +185,9 @@ impl<'a> Hearing<'a> {
         let allows: Vec<Heard<'a>> = allows.collect();
         let answered = allows.iter().any(|heard| is_an_answer(heard.rule));
         let unanswered = |heard: &Heard<'a>| {
-            heard.rule.effect == Behavior::Ask && (heard.rule.remember == Remember::Never || !answered)
+            // Whoever answers on this machine does not answer for the machine's owner.
+            let stands = heard.rule.remember == Remember::Never || heard.rule.origin == RuleOrigin::Policy;
+            heard.rule.effect == Behavior::Ask && (stands || !answered)
         };
         if let Some(rule) = first(votes.all().filter(unanswered)) {
             return (Behavior::Ask, Ground::Rule(rule));

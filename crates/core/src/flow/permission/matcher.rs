@@ -1,14 +1,25 @@
 //! What stands between the brackets of a rule. The rule does not say whether it means commands, paths or requests:
 //! the argument it meets does, so it is read in every way at once.
 
-use toolpost_command::{CommandPattern, SimpleCommand};
+use toolpost_command::{CommandPattern, PatternError, SimpleCommand};
 use toolpost_model::{Access, Behavior};
 
 use super::{
-    path_pattern::PathPattern,
+    path_pattern::{PathPattern, PathPatternError},
     places::{Places, PlainPath},
-    url_pattern::{Request, UrlPattern},
+    url_pattern::{Request, UrlPattern, UrlPatternError},
 };
+
+/// Why a text means nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MatcherError {
+    #[error(transparent)]
+    Command(#[from] PatternError),
+    #[error(transparent)]
+    Path(#[from] PathPatternError),
+    #[error(transparent)]
+    Url(#[from] UrlPatternError),
+}
 
 /// What a rule is about.
 #[derive(Clone, Debug)]
@@ -29,27 +40,29 @@ pub(super) struct Readings {
 
 impl Matcher {
     /// Reads a tool's matcher; it must mean something in one of its readings.
-    pub(super) fn parse(text: &str, places: &Places) -> Result<Self, String> {
+    pub(super) fn parse(text: &str, places: &Places) -> Result<Self, MatcherError> {
         if matches!(text.trim(), "*" | "**") {
             return Ok(Self::Anything);
         }
         let (command, path) = (text.parse::<CommandPattern>(), PathPattern::parse(text, places));
         let url = UrlPattern::parse(text).ok();
-        match (&command, &path, &url) {
-            (Err(error), Err(_), None) => Err(error.to_string()),
-            _ => Ok(Self::Text(Box::new(Readings { command: command.ok(), path: path.ok(), url }))),
+        match (command, path, url) {
+            (Err(error), Err(_), None) => Err(error.into()),
+            (command, path, url) => {
+                Ok(Self::Text(Box::new(Readings { command: command.ok(), path: path.ok(), url })))
+            }
         }
     }
 
     /// The matcher of `fs.read` and `fs.write`.
-    pub(super) fn of_paths(text: &str, places: &Places) -> Result<Self, String> {
-        let path = PathPattern::parse(text, places).map_err(|error| error.to_string())?;
+    pub(super) fn of_paths(text: &str, places: &Places) -> Result<Self, MatcherError> {
+        let path = PathPattern::parse(text, places)?;
         Ok(Self::Text(Box::new(Readings { command: None, path: Some(path), url: None })))
     }
 
     /// The matcher of `net`.
-    pub(super) fn of_requests(text: &str) -> Result<Self, String> {
-        let url = UrlPattern::parse(text).map_err(|error| error.to_string())?;
+    pub(super) fn of_requests(text: &str) -> Result<Self, MatcherError> {
+        let url = UrlPattern::parse(text)?;
         Ok(Self::Text(Box::new(Readings { command: None, path: None, url: Some(url) })))
     }
 

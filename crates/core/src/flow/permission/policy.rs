@@ -88,6 +88,11 @@ impl Policy {
         Ok(Self { mode, places: Arc::new(places), notes: notes.into(), layers: vec![Arc::new(snapshot)] })
     }
 
+    /// A mode alone.
+    pub fn in_mode(mode: Mode) -> Self {
+        Self { mode, ..Self::default() }
+    }
+
     /// A policy from rule lines, without a workspace: for embedders whose rules name tools and classes, and tests.
     pub fn of(mode: Mode, lines: &[&str]) -> Result<Self, Vec<RuleProblem>> {
         let (mut rules, mut problems) = (Vec::new(), Vec::new());
@@ -136,7 +141,8 @@ impl Policy {
 
 impl PolicyEngine for Policy {
     fn decide(&self, facts: &Facts<'_>) -> Decision {
-        let hearing = Hearing::open(self, facts);
+        let parts = Parts::of(facts, &self.places);
+        let hearing = Hearing::open(self, facts, &parts);
         decision::write(self, &hearing, &hearing.judge())
     }
 
@@ -222,9 +228,9 @@ impl PolicyEngine for Policy {
     }
 
     fn parts(&self, facts: &Facts<'_>) -> Vec<PartDecision> {
-        let hearing = Hearing::open(self, facts);
-        let verdict = hearing.judge();
-        let told = verdict.of_parts.iter().zip(&hearing.parts.all);
+        let parts = Parts::of(facts, &self.places);
+        let verdict = Hearing::open(self, facts, &parts).judge();
+        let told = verdict.of_parts.iter().zip(&parts.all);
         let told = told.map(|(judgement, part)| PartDecision {
             subject: part.text(),
             class: part.class,

@@ -185,6 +185,6 @@ fn compiled(rule: Rule, places: &Places) -> Result<CompiledRule, RuleProblem> {
     };
     match matcher {
         Ok(matcher) => Ok(CompiledRule { rule, matcher }),
-        Err(message) => Err(RuleProblem::of(&rule, message)),
+        Err(error) => Err(RuleProblem::of(&rule, error.to_string())),
     }
 }

@@ -5,7 +5,7 @@ use toolpost_model::{Access, ArgumentKind, Behavior, Remember, Rule, RuleOrigin}
 use super::{
     Facts,
     hearing::{Ground, Hearing, Verdict},
-    parts::{Part, Subject},
+    parts::{Part, Parts, Subject},
     places::{Places, PlainPath},
     policy::Policy,
     url_pattern::Request,
@@ -16,7 +16,8 @@ const MAX_NEEDY: usize = 8;
 
 /// Rules, from narrow to wide, each of which would let this call pass without a question.
 pub(super) fn rules(policy: &Policy, facts: &Facts<'_>) -> Vec<Rule> {
-    let hearing = Hearing::open(policy, facts);
+    let parts = Parts::of(facts, &policy.places);
+    let hearing = Hearing::open(policy, facts, &parts);
     let verdict = hearing.judge();
     let never = |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == Remember::Never;
     let about_the_call = matches!(verdict.decided.ground, Ground::Said(_) | Ground::Opaque { .. });
@@ -32,7 +33,7 @@ pub(super) fn rules(policy: &Policy, facts: &Facts<'_>) -> Vec<Rule> {
     for line in candidates.iter().flatten().chain(&together(policy, &hearing, &verdict)) {
         if let Some(rule) = read_back(line)
             && !offered.contains(&rule)
-            && lets_through(policy, facts, std::slice::from_ref(&rule))
+            && lets_through(policy, &hearing, std::slice::from_ref(&rule))
         {
             offered.push(rule);
         }
@@ -56,7 +57,7 @@ pub(super) fn flags(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_
     lines.dedup();
     let flags = |lines: &[String]| {
         let rules: Option<Vec<Rule>> = lines.iter().map(|line| read_back(line)).collect();
-        let rules = rules.filter(|rules| lets_through(policy, hearing.facts, rules))?;
+        let rules = rules.filter(|rules| lets_through(policy, hearing, rules))?;
         let flag = |rule: &Rule| format!("--allow {}", quoted(&rule.selector.to_string()));
         Some(rules.iter().map(flag).collect::<Vec<_>>().join(" "))
     };
@@ -169,10 +170,11 @@ fn read_back(line: &str) -> Option<Rule> {
     (rule.to_string() == line && !line.contains(char::is_control)).then_some(rule)
 }
 
-fn lets_through(policy: &Policy, facts: &Facts<'_>, rules: &[Rule]) -> bool {
-    policy
-        .with(rules)
-        .is_ok_and(|policy| Hearing::open(&policy, facts).judge().decided.behavior == Behavior::Allow)
+fn lets_through(policy: &Policy, hearing: &Hearing<'_>, rules: &[Rule]) -> bool {
+    policy.with(rules).is_ok_and(|policy| {
+        let again = Hearing::open(&policy, hearing.facts, hearing.parts);
+        again.judge().decided.behavior == Behavior::Allow
+    })
 }
 
 /// As a shell takes it.

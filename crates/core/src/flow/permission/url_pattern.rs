@@ -4,8 +4,6 @@
 //! international names do not matter. An allow is exact: what a server might read in another way is not covered. A
 //! deny or ask is generous: it looks at every reading.
 
-use std::net::Ipv6Addr;
-
 use percent_encoding::percent_decode_str;
 use toolpost_model::matches_any;
 use url::{Host, Url};
@@ -116,9 +114,7 @@ impl UrlPattern {
             (Some(Host::Ipv4(_) | Host::Ipv6(_)), true) => {
                 return Err(UrlPatternError::Host(text.to_owned()));
             }
-            (Some(Host::Domain(domain)), false) => HostPattern::Exactly(plain_host(domain)),
-            (Some(Host::Ipv4(address)), false) => HostPattern::Exactly(address.to_string()),
-            (Some(Host::Ipv6(address)), false) => HostPattern::Exactly(plain_address(address)),
+            (Some(host), false) => HostPattern::Exactly(in_one_spelling(&host)),
         };
         let has_port = plain.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
         let port = if has_port { url.port_or_known_default() } else { None };
@@ -226,9 +222,7 @@ impl Request {
             Ok(_) | Err(_) => return None,
         };
         let (host, is_name) = match url.host() {
-            Some(Host::Domain(domain)) => (plain_host(domain), true),
-            Some(Host::Ipv4(address)) => (address.to_string(), false),
-            Some(Host::Ipv6(address)) => (plain_address(address), false),
+            Some(host) => (in_one_spelling(&host), matches!(host, Host::Domain(_))),
             None => (String::new(), false),
         };
         let mut readings = vec![unreserved(url.path())];
@@ -306,9 +300,15 @@ fn plain_host(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-/// An address of the older kind in the clothes of the newer one is where the older one is.
-fn plain_address(address: Ipv6Addr) -> String {
-    address.to_ipv4_mapped().map_or_else(|| address.to_string(), |mapped| mapped.to_string())
+/// A host in one spelling. An address of the older kind in the clothes of the newer one is where the older one is.
+fn in_one_spelling(host: &Host<&str>) -> String {
+    match host {
+        Host::Ipv6(address) => {
+            address.to_ipv4_mapped().map_or_else(|| address.to_string(), |mapped| mapped.to_string())
+        }
+        Host::Ipv4(address) => address.to_string(),
+        Host::Domain(name) => plain_host(name),
+    }
 }
 
 fn decoded(text: &str) -> String {

@@ -29,6 +29,8 @@ pub(super) enum HttpError {
     RedirectLoop { to: String },
     #[error("`{from}` redirects to `{to}`, which is not encrypted")]
     Downgrade { from: String, to: String },
+    #[error("`{from}` redirects to `{to}`, which rules keep from this call")]
+    Kept { from: String, to: String },
     #[error("the redirect of `{from}` leads nowhere: its `Location` is no URL")]
     BadLocation { from: String },
     #[error("the body is larger than {limit} bytes; nothing was saved")]
@@ -90,6 +92,9 @@ impl HttpError {
             Self::Downgrade { .. } => {
                 failure.code("downgrade").hint("request the unencrypted URL itself if that is meant")
             }
+            Self::Kept { .. } => {
+                failure.code("kept_by_rule").hint("request that URL itself: then it is decided on as it is")
+            }
             Self::BadLocation { .. } => failure.code("bad_redirect"),
             Self::TooLarge { .. } => {
                 failure.code("too_large").hint("`max_bytes` can be raised up to the operator's limit")
@@ -110,6 +115,7 @@ impl HttpError {
             | Self::RedirectLoop { .. }
             | Self::Downgrade { .. }
             | Self::BadLocation { .. } => ErrorClass::ExecutionFailed,
+            Self::Kept { .. } => ErrorClass::PermissionDenied,
             Self::TooLarge { .. } => ErrorClass::ResultTooLarge,
         }
     }

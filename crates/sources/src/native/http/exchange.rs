@@ -10,6 +10,7 @@ use reqwest::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::time::Instant;
+use toolpost_model::CallContext;
 
 use super::{
     client::Clients,
@@ -87,6 +88,7 @@ pub(super) async fn run(
     settings: &NetworkSettings,
     mut outgoing: Outgoing<'_>,
     deadline: Deadline,
+    context: &CallContext,
 ) -> Result<Arrived, HttpError> {
     let mut hops: Vec<Hop> = Vec::new();
     let mut seen: HashSet<(Method, Url)> = HashSet::new();
@@ -110,7 +112,11 @@ pub(super) async fn run(
             return Err(HttpError::TooManyRedirects { limit: MAX_REDIRECTS, to });
         }
         hops.push(Hop { status: response.status().as_u16(), to: to.clone() });
+        let from = outgoing.target.url.to_string();
         outgoing.turn_to(target, keep_body);
+        if !context.may_request(outgoing.method.as_str(), &to) {
+            return Err(HttpError::Kept { from, to });
+        }
         if seen.contains(&(outgoing.method.clone(), outgoing.target.url.clone())) {
             return Err(HttpError::RedirectLoop { to });
         }

@@ -144,7 +144,7 @@ impl FetchPage {
             redirects: Redirects::Follow,
         };
         let Network { settings, clients } = &*self.network;
-        let arrived = exchange::run(clients, settings, outgoing, deadline).await;
+        let arrived = exchange::run(clients, settings, outgoing, deadline, &context).await;
         let Arrived { response, target, .. } = arrived.map_err(HttpError::into_failure)?;
         let status = response.status();
         let (said, label) = media_type(response.headers());

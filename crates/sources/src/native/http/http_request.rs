@@ -74,7 +74,7 @@ impl HttpRequest {
             }
             None => None,
         };
-        let arrived = exchange::run(clients, settings, outgoing, deadline).await;
+        let arrived = exchange::run(clients, settings, outgoing, deadline, &context).await;
         let Arrived { response, target, hops, stopped_because } = arrived.map_err(HttpError::into_failure)?;
         let mut answer = Answer::new(&response, &target, hops, stopped_because, credential);
         match saving {

@@ -29,7 +29,7 @@ fn tools_are_functions_with_calls_of_their_own() {
 
 #[test]
 fn a_call_that_fails_raises_what_the_code_can_catch() {
-    let mut bench = Bench::new("default");
+    let mut bench = Bench::with(&["--deny", "write_file(c.txt)"]);
     let caught = |call: &str| {
         format!(
             "try:\n    {call}\nexcept Exception as error:\n    told = (type(error).__name__, str(error))\ntold"
@@ -43,7 +43,7 @@ fn a_call_that_fails_raises_what_the_code_can_catch() {
         ),
         ("read_file(path=3)", "ValueError", "read_file: invalid_arguments"),
         ("read_file(path='../x')", "PermissionError", "read_file: sandbox_violation"),
-        ("write_file('c.txt', 'x')", "PermissionError", "write_file: permission_denied"),
+        ("write_file('c.txt', 'x')", "PermissionError", "write_file: approval_rejected"),
         ("read_file(1, 2, 3, 4, 5)", "TypeError", "takes at most 4 positional arguments but 5 were given"),
         ("read_file('a.txt', path='b.txt')", "TypeError", "multiple values for argument 'path'"),
         ("read_file(path=float('inf'))", "ValueError", "`inf`, which has no JSON form"),

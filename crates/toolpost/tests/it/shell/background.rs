@@ -1,7 +1,7 @@
 //! Processes that outlive their call, and their tools.
 
 use serde_json::{Value, json};
-use toolpost_model::{ErrorClass, ToolResult};
+use toolpost_model::{ErrorClass, Principal, SurfaceRequest, ToolResult};
 
 use crate::workshop::{Tripwire, Workshop, facts, text};
 
@@ -133,6 +133,45 @@ async fn a_session_may_have_so_many_and_no_more() {
     assert!(error.message.contains("16"), "{}", error.message);
     shop.call("process_kill", json!({ "process_id": ids[0], "force": true })).await;
     start(&shop, "sleep 1000").await;
+}
+
+#[tokio::test]
+async fn one_caller_leaves_half_of_the_places_to_others() {
+    let shop = Workshop::new().await;
+    let sessions = [shop.session().await, shop.session().await, shop.session().await];
+    let background = json!({ "command": "sleep 1000", "background": true });
+    for session in &sessions[..2] {
+        for _ in 0..16 {
+            let result = shop.call_in(session, "shell", background.clone()).await;
+            assert_eq!(facts(&result)["state"], "running", "{result:#?}");
+        }
+    }
+    let refused = shop.call_in(&sessions[2], "shell", background.clone()).await;
+    let error = refused.error.unwrap();
+    assert_eq!((error.class, error.code.as_ref()), (ErrorClass::RateLimited, "too_many_processes"));
+    assert!(error.message.contains("32 processes of this caller in all its sessions"), "{}", error.message);
+    let other = Principal::agent("somebody else");
+    let other = shop.host.host.open_session(other, SurfaceRequest::default()).await.unwrap();
+    let result = shop.call_in(&other, "shell", background).await;
+    assert_eq!(facts(&result)["state"], "running", "{result:#?}");
+}
+
+#[tokio::test]
+async fn a_process_that_nobody_ends_ends_with_its_lifetime() {
+    let shop = Workshop::planned(|plan| plan.children.lifetime = std::time::Duration::from_secs(1)).await;
+    let wire = Tripwire::lay(&shop, "wire");
+    let stubborn = "exec 9>wire; trap 'echo asked >&9' TERM; setsid sleep 1000 & while :; do sleep 0.1; done";
+    let id = start(&shop, stubborn).await;
+    assert_eq!(wire.sprung().await, "asked\n");
+    let mut at = 0;
+    loop {
+        let part = read(&shop, &id, at).await;
+        at = next(&part);
+        if facts(&part)["at_end"] == true {
+            assert_eq!(facts(&part)["signal"], 9, "{part:#?}");
+            break;
+        }
+    }
 }
 
 #[tokio::test]

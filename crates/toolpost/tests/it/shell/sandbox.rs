@@ -1,11 +1,14 @@
 //! What the sandbox refuses, and what happens where there is none.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
+use toolpost_core::ToolSettings;
 use toolpost_model::{ErrorClass, Mode, Outcome, SandboxProfile, SandboxTier};
 use toolpost_sandbox::Launcher;
 use toolpost_testkit::TestHost;
 
-use crate::workshop::{Workshop, facts, program, text};
+use crate::workshop::{Plan, Workshop, facts, program, text};
 
 #[tokio::test]
 async fn a_refusal_of_the_sandbox_is_guessed_with_its_path() {
@@ -39,6 +42,30 @@ async fn the_profile_is_the_operator_s() {
     assert_eq!(result.sandbox.unwrap().requested, SandboxProfile::ReadOnly);
     assert!(!shop.path("x").exists());
     assert_eq!(text(&shop.shell("echo x > /tmp/x && cat /tmp/x").await), "x\n[exit code 0]");
+}
+
+#[tokio::test]
+async fn a_tool_can_be_given_a_stricter_profile_and_no_wider_one() {
+    let set = |profile| {
+        let settings = ToolSettings { sandbox: Some(profile), ..ToolSettings::default() };
+        HashMap::from([("shell".to_owned(), settings)])
+    };
+    for (usual, given, expected) in [
+        (SandboxProfile::WorkspaceWrite, SandboxProfile::ReadOnly, SandboxProfile::ReadOnly),
+        (SandboxProfile::WorkspaceWrite, SandboxProfile::Network, SandboxProfile::WorkspaceWrite),
+        (SandboxProfile::ReadOnly, SandboxProfile::None, SandboxProfile::ReadOnly),
+        (SandboxProfile::None, SandboxProfile::ReadOnly, SandboxProfile::ReadOnly),
+    ] {
+        let change = |plan: &mut Plan| plan.children.profile = usual;
+        let shop = Workshop::governed(change, |builder| builder.settings(set(given))).await;
+        let result = shop.shell("touch x").await;
+        let applied = result.sandbox.unwrap_or_else(|| panic!("{:?}", result.error));
+        assert_eq!(applied.requested, expected, "{usual} {given}");
+        assert_eq!(shop.path("x").exists(), expected != SandboxProfile::ReadOnly);
+        let background = json!({ "command": "touch y", "background": true });
+        let result = shop.call("shell", background).await;
+        assert_eq!(result.sandbox.unwrap().requested, expected, "{usual} {given} in the background");
+    }
 }
 
 fn unconfined() -> Option<Launcher> {

@@ -1,0 +1,129 @@
+//! What a face hands to the host, and how it hears of what becomes of it.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::mpsc;
+use toolpost_model::{BatchPlace, Event, ModelInput, RequestId};
+
+use crate::{
+    call::{Answer, OnDrop},
+    session::Session,
+};
+
+/// What a face hands to the host.
+pub struct CallRequest {
+    /// The session the call belongs to.
+    pub session: Arc<Session>,
+    /// The tool, by wire name, alias or id.
+    pub tool: String,
+    /// The arguments as they came.
+    pub input: ModelInput,
+    /// Where the call came in, for the record.
+    pub face: &'static str,
+    /// The caller's own id: a repeat gets the first answer.
+    pub request_id: Option<RequestId>,
+    /// The caller's word for what belongs together.
+    pub correlation_id: Option<String>,
+    /// The deadline the caller wishes for.
+    pub timeout: Option<Duration>,
+    /// How long the caller waits, from the request on. A call still in the queue by then ends `queued`; one that
+    /// runs has no later deadline than this.
+    pub patience: Option<Duration>,
+    /// Who hears of what happens on the way, and of the end.
+    pub listener: Option<Arc<dyn Listener>>,
+    /// Whether the caller hears of the call before its end, so that accepting it must be on record first.
+    pub acknowledged: Acknowledged,
+    /// Its place among the calls of one turn: what it waits for, and what its failure means for the others.
+    pub batch: Option<BatchPlace>,
+    /// The caller does not wait for it: it outlives its handle and its caller's patience, and its end is asked for by
+    /// its id. What ends it early is a cancellation, its deadline or the end of its session.
+    pub background: bool,
+}
+
+impl CallRequest {
+    /// A plain call: answered at its end, no events, the tool's deadline.
+    pub fn new(session: Arc<Session>, tool: impl Into<String>, input: ModelInput) -> Self {
+        Self {
+            session,
+            tool: tool.into(),
+            input,
+            face: "embedded",
+            request_id: None,
+            correlation_id: None,
+            timeout: None,
+            patience: None,
+            listener: None,
+            acknowledged: Acknowledged::AtTheEnd,
+            batch: None,
+            background: false,
+        }
+    }
+
+    /// When its caller hears of it. That a call goes on in the background is something to hear before its end.
+    pub(crate) fn told(&self) -> Acknowledged {
+        match self.acknowledged {
+            Acknowledged::AtTheEnd if self.background => Acknowledged::OnceOnRecord,
+            told => told,
+        }
+    }
+
+    pub(crate) fn on_drop(&self) -> OnDrop {
+        if self.background { OnDrop::LetGoOn } else { OnDrop::Cancel }
+    }
+}
+
+/// Hears what happens to a call. Called from the call's own task, so it never waits: what it cannot take is lost
+/// and counted.
+pub trait Listener: Send + Sync + 'static {
+    /// Which events it wants.
+    fn wants(&self) -> Wants {
+        Wants::Everything
+    }
+
+    /// Takes an event, or gives it up.
+    fn hear(&self, event: Event) -> Heard;
+
+    /// The call is over and on record. Told once, after the last event, to the listener of a call that was
+    /// under way; a repeat or a refusal is in the handle at once.
+    fn ended(&self, answer: &Arc<Answer>) {
+        let _ = answer;
+    }
+}
+
+/// Which events a listener wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// None, only the end.
+    Nothing,
+    /// What the tool reports.
+    ToolEvents,
+    /// Stages too.
+    Everything,
+}
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It was taken.
+    Taken,
+    /// The listener is gone or behind.
+    Lost,
+}
+
+/// A full channel loses events, never time.
+impl Listener for mpsc::Sender<Event> {
+    fn hear(&self, event: Event) -> Heard {
+        if self.try_send(event).is_ok() { Heard::Taken } else { Heard::Lost }
+    }
+}
+
+/// When the caller first hears that its call was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledged {
+    /// With the answer.
+    AtTheEnd,
+    /// Before it.
+    Early,
+    /// As soon as anything of it is on record: its end, where that comes at once, which spares a record.
+    OnceOnRecord,
+}
