@@ -167,3 +167,32 @@ async fn a_call_that_left_its_question_to_another_is_not_brought_back_with_it() 
     assert_eq!(result_of(&next, gone).await["outcome"], "canceled");
     assert_eq!(tool.call_count(), 1);
 }
+
+#[tokio::test]
+async fn an_answer_is_found_beyond_any_number_of_starts_though_who_raised_the_question_has_gone() {
+    let host = host(&act()).await;
+    let one = start(&host, target("main")).await;
+    question(&host.host).await;
+    let two = start(&host, target("main")).await;
+    let asked = waiting(&host.host, 2).await;
+    let (gone, stays) = (one.invocation_id(), two.invocation_id());
+    drop(one);
+    host.host.wait(gone, &operator(), Duration::from_secs(60)).await.unwrap();
+    decide(&host, asked.ask_id, yes()).await.unwrap();
+    let position = |rows: &[toolpost_core::StoredRecord], kind: &str| {
+        kinds(rows).iter().rposition(|found| *found == kind).unwrap() + 1
+    };
+    let mut journal = host.journal.clone();
+    let mut cut = position(&journal.read(0, usize::MAX).await.unwrap(), "decided");
+    // Each next host dies right after its start is marked.
+    for _ in 0..3 {
+        let next = next_life(&crashed_after(&journal, cut).await, &act()).await;
+        journal = next.journal.clone();
+        cut = position(&journal.read(0, usize::MAX).await.unwrap(), "host_started");
+    }
+    let tool = act();
+    let last = next_life(&crashed_after(&journal, cut).await, &tool).await;
+    assert_eq!(result_of(&last, stays).await["outcome"], "succeeded");
+    assert!(last.host.approvals().is_empty());
+    assert_eq!(tool.call_count(), 1);
+}

@@ -37,6 +37,9 @@ async fn a_late_yes_is_good_for_one_call_of_the_same_caller() {
     let decided = decide(&host, asked.ask_id, yes()).await.unwrap();
     assert!(decided.waiting == 0 && decided.kept_until.is_some());
     assert_eq!(tool.call_count(), 0, "nobody waits, so nothing runs");
+    let view = host.host.invocation(asked.ask_id, &super::operator()).await.unwrap().unwrap();
+    assert_eq!(view.status, toolpost_core::StatusWord::Ended, "the answer is not its end");
+    assert!(view.result.unwrap().get().contains("approval_pending"));
 
     let mut stranger = host.request("act", target("main"));
     stranger.session = host.host.default_session(&Principal::agent("other"));
