@@ -11,7 +11,7 @@ use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use crate::{approving::ids, environment};
 
-pub(crate) use text::{printable, spelled_out};
+pub(crate) use text::{moment, printable, spelled_out};
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();

@@ -55,7 +55,7 @@ pub(crate) fn card(question: &PermissionRequest, now: Timestamp, shown: Shown) -
     }
     page.arguments(&question.arguments, question.redacted);
     page.effects(&question.effects);
-    page.decision(&question.decision);
+    page.decision(&question.decision, &question.commands);
     for (place, rule) in question.suggestions.iter().enumerate() {
         page.line(if place == 0 { "rules" } else { "" }, &format!("{}  {}", place + 1, spelled_out(rule)));
     }
@@ -144,12 +144,13 @@ impl Page {
         }
     }
 
-    fn decision(&mut self, decision: &Decision) {
+    fn decision(&mut self, decision: &Decision, commands: &[String]) {
         let place = decision.reason.rule.as_ref().map(|rule| format!(" {}", styled(DIM, placed(rule))));
         let reason = spelled_out(&decision.reason.text);
         self.line("asked by", &format!("{reason}{}", place.unwrap_or_default()));
-        if let Some(subject) = &decision.subject {
-            self.block("because of", subject);
+        // Of one command alone it goes without saying.
+        if let Some(subject) = decision.subject.as_ref().filter(|subject| commands != [(*subject).clone()]) {
+            self.block("part", subject);
         }
         for opaque in &decision.opaque {
             self.line("unclear", &styled(YELLOW, spelled_out(opaque)));

@@ -14,6 +14,14 @@ pub(crate) fn spelled_out(text: &str) -> String {
     })
 }
 
+/// A time of a record or an answer, to the second.
+pub(crate) fn moment(text: &str) -> String {
+    match text.split_once('.') {
+        Some((seconds, _)) => format!("{}Z", spelled_out(seconds)),
+        None => spelled_out(text),
+    }
+}
+
 fn spelled(text: &str, hides: impl Fn(char) -> bool) -> String {
     if !text.contains(&hides) {
         return text.to_owned();

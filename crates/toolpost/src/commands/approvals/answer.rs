@@ -17,7 +17,7 @@ use crate::{
     cli::PlaceArgs,
     environment::{self, Tty},
     exit::{Exit, UsageError},
-    terminal::{say, spelled_out},
+    terminal::{moment, say, spelled_out},
 };
 
 #[derive(Args)]
@@ -150,7 +150,9 @@ fn told(decided: &Value) -> String {
     let decided = &decided["decided"];
     let text = |name: &str| decided[name].as_str().map(spelled_out);
     let kept = match text("kept_until") {
-        Some(until) => format!("; nobody waits now, so the same call gets this answer once until {until}"),
+        Some(until) => {
+            format!("; nobody waits now, so the same call gets this answer once until {}", moment(&until))
+        }
         None => String::new(),
     };
     let what = match (&decided["allowed"], text("rule"), &decided["remembered"]) {
@@ -158,7 +160,7 @@ fn told(decided: &Value) -> String {
         (_, None, _) => "allowed once".to_owned(),
         (_, Some(rule), Value::Null) => format!("allowed, and for the session by `{rule}`"),
         (_, Some(rule), remembered) => {
-            let until = spelled_out(remembered["expires"].as_str().unwrap_or_default());
+            let until = moment(remembered["expires"].as_str().unwrap_or_default());
             format!("allowed, and remembered as `{rule}` until {until}")
         }
     };

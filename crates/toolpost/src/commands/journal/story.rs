@@ -76,6 +76,7 @@ fn tell(reader: &JournalReader, id: InvocationId, rows: &[StoredRecord]) -> anyh
         grounds::batch(place, &line);
     }
     let each = |pointer: &str| part(pointer).and_then(Value::as_array).into_iter().flatten();
+    answers::tell(reader, id, rows, &line)?;
     each("/hooks").for_each(|run| grounds::hook(run, &line));
     each("/mutations").for_each(|mutation| grounds::mutation("arguments", mutation, &line));
     each("/output_mutations").for_each(|mutation| grounds::mutation("result", mutation, &line));
@@ -90,7 +91,6 @@ fn tell(reader: &JournalReader, id: InvocationId, rows: &[StoredRecord]) -> anyh
     if let Some(decision) = part("/decision") {
         grounds(decision, &line);
     }
-    answers::tell(reader, id, rows, &line)?;
     each("/attempts").enumerate().for_each(|(place, one)| grounds::attempt(place + 1, one, &line));
     stages(part("/transitions"));
     records(rows);

@@ -13,7 +13,7 @@ use crate::{
     cli::PlaceArgs,
     exit::Exit,
     settings,
-    terminal::{DIM, GREEN, RED, YELLOW, printable, say, styled},
+    terminal::{DIM, GREEN, RED, YELLOW, moment, printable, say, styled},
 };
 
 /// How often a followed journal is looked at.
@@ -99,7 +99,12 @@ fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
         RecordKind::Accepted | RecordKind::Started => named(&body),
         RecordKind::Asked => {
             let why = printable(text("/decision/reason/text"));
-            format!("{} {} until {}: {why}", named(&body), styled(YELLOW, "asked"), text("/ask/expires_at"))
+            format!(
+                "{} {} until {}: {why}",
+                named(&body),
+                styled(YELLOW, "asked"),
+                moment(text("/ask/expires_at"))
+            )
         }
         RecordKind::Decided => {
             let allowed = text("/verdict/decision") == "allow";

@@ -6,7 +6,10 @@ use toolpost_model::InvocationId;
 use toolpost_store::JournalReader;
 
 use super::{Line, shortened};
-use crate::{approving::ids, terminal::printable};
+use crate::{
+    approving::ids,
+    terminal::{moment, printable},
+};
 
 /// Tells the questions and answers of a call in their order. The answer to a question that another call raised stands
 /// among that one's records.
@@ -67,7 +70,7 @@ fn asked(row: &StoredRecord, body: &Value) -> String {
     format!(
         "{} as question {question}, until {}: {} (call hash {})",
         time(row),
-        text("/ask/expires_at"),
+        moment(&text("/ask/expires_at")),
         text("/decision/reason/text"),
         hash.get(..12).unwrap_or(&hash)
     )
@@ -102,10 +105,10 @@ fn decided(row: &StoredRecord, body: &Value, line: Line<'_>) {
         line("", format!("run with {}", shortened(&printable(&arguments.to_string()))));
     }
     if let Some(until) = text("/kept_until") {
-        line("", format!("nobody waited any more; kept for one such call until {until}"));
+        line("", format!("nobody waited any more; kept for one such call until {}", moment(&until)));
     }
 }
 
 fn time(row: &StoredRecord) -> String {
-    row.record.at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
+    row.record.at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
