@@ -18,17 +18,13 @@ struct Bench {
 
 impl Bench {
     fn new(mode: &str) -> Self {
-        Self::with(&["--mode", mode])
-    }
-
-    fn with(flags: &[&str]) -> Self {
         let home = Home::new();
         for (name, text) in [("a.txt", "first\n"), ("b.txt", "second\nline\n")] {
             home.write(name, text);
         }
         // Nobody is there to answer.
         home.write("toolpost.yaml", "approvals: { timeout: 20ms }\n");
-        let served = Served::start(&home, flags);
+        let served = Served::start(&home, &["--mode", mode]);
         let http = served.connect(&home);
         Self { home, served, http }
     }

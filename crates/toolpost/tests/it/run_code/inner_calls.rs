@@ -29,7 +29,7 @@ fn tools_are_functions_with_calls_of_their_own() {
 
 #[test]
 fn a_call_that_fails_raises_what_the_code_can_catch() {
-    let mut bench = Bench::with(&["--deny", "write_file(c.txt)"]);
+    let mut bench = Bench::new("default");
     let caught = |call: &str| {
         format!(
             "try:\n    {call}\nexcept Exception as error:\n    told = (type(error).__name__, str(error))\ntold"

@@ -62,7 +62,7 @@ fn a_run_is_stopped_with_all_it_started() {
 
 #[test]
 fn it_is_execution_to_whoever_decides() {
-    let mut bench = Bench::new("plan");
+    let mut bench = Bench::new("default");
     let result = run(&mut bench, "1", 10);
     assert_eq!(result["error"]["class"], "approval_rejected", "{result:#}");
 }
