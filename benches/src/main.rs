@@ -15,6 +15,7 @@ mod machine;
 mod native;
 mod over_http;
 mod rounds;
+mod rules;
 mod run_code;
 mod schedule;
 mod search;
@@ -25,7 +26,7 @@ mod start;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|schedule|search|files|grep|shell|shells|code|a2e …]
+usage: cargo xtask bench [http|in-process|start|growth|rules|schedule|search|files|grep|shell|shells|code|a2e …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench a2e-http (or -stdio, -direct, -sessions, -list, -events: a part of a2e)
@@ -45,6 +46,7 @@ fn main() -> anyhow::Result<()> {
         "in-process",
         "start",
         "growth",
+        "rules",
         "schedule",
         "search",
         "files",
@@ -67,6 +69,7 @@ fn main() -> anyhow::Result<()> {
             "in-process" => runtime.block_on(in_process::run())?,
             "start" => runtime.block_on(start::run())?,
             "growth" => runtime.block_on(growth::run())?,
+            "rules" => runtime.block_on(rules::run())?,
             "schedule" => runtime.block_on(schedule::run())?,
             "search" => runtime.block_on(search::run())?,
             "grep" => runtime.block_on(grep::run(None))?,
