@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::EffectClass;
+use crate::{EffectClass, PersistStrategy};
 
 /// How a tool behaves, apart from what it is called.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -231,4 +231,7 @@ pub struct Persistence {
     /// The largest text shown whole, in characters; the host's limit applies where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_inline_chars: Option<usize>,
+    /// What becomes of a larger one. A tool that reads what can be read again, such as a file or a kept result, says
+    /// [`PersistStrategy::NeverPersist`]: its output would only be a copy that could be read by the same tool.
+    pub strategy: PersistStrategy,
 }

@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 mod approval;
+mod artifact;
 mod batch;
 mod declaration;
 mod effects;
@@ -31,6 +32,10 @@ mod tool_set;
 mod variable;
 
 pub use approval::{ApprovalScope, ApprovalStatus, CallHash, PermissionRequest, Verdict};
+pub use artifact::{
+    ArtifactError, ArtifactId, ArtifactIdError, ArtifactRef, ArtifactSink, ContentDigest, ContentDigestError,
+    NewArtifact, PersistStrategy, Redactions, ResultPersistence, StoredArtifact,
+};
 pub use batch::{BatchPlace, OnFailure, Ordering};
 pub use declaration::{
     Declaration, ExternalMapping, InputContract, Lifecycle, Loading, OutputContract, Requirements, ToolKind,

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AppliedSandbox, ErrorClass, InvocationId, ToolError, ToolId};
+use crate::{
+    AppliedSandbox, ArtifactId, ArtifactRef, ErrorClass, InvocationId, Redactions, ResultPersistence,
+    ToolError, ToolId,
+};
 
 /// How the call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +60,12 @@ pub enum Disposition {
     Inline,
     /// Here in part; the rest was cut.
     Preview,
+    /// Kept, and only named here.
+    RefOnly,
+    /// Taken out by the operator's wish: neither here nor kept.
+    Redacted,
+    /// Here in part, and what was cut could not be kept; the reason is told.
+    Dropped,
     /// The tool succeeded and had nothing to say. Not the same as a missing result.
     Empty,
     /// Made by the host, not by the tool: an error, a denial, an end after a restart.
@@ -118,6 +127,9 @@ pub struct Truncation {
     /// How to get at the rest.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hint: Option<String>,
+    /// Where the whole is kept.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub artifact: Option<ArtifactId>,
 }
 
 /// What a tool returns when it has done its work.
@@ -235,6 +247,15 @@ pub struct ToolResult {
     /// What was cut.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub truncated: Option<Truncation>,
+    /// What is kept of it, in the order it was handed over.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub artifacts: Vec<ArtifactRef>,
+    /// What was done about its size, where anything was.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub persistence: Option<Box<ResultPersistence>>,
+    /// Secrets that were taken out of it, by kind.
+    #[serde(skip_serializing_if = "Redactions::is_empty", default)]
+    pub redactions: Redactions,
     /// Why it did not succeed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<ToolError>,

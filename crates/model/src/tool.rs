@@ -10,9 +10,9 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    Access, BoxFuture, CallInput, Content, Declaration, Effects, ErrorClass, EventBody, InvocationId,
-    LogLevel, OutputChunk, Principal, Progress, Refusal, SandboxProfile, SessionId, Stage, ToolFailure,
-    ToolId, ToolOutput, ToolResult,
+    Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallInput, Content, Declaration, Effects,
+    ErrorClass, EventBody, InvocationId, LogLevel, NewArtifact, OutputChunk, Principal, Progress, Refusal,
+    SandboxProfile, SessionId, Stage, StoredArtifact, ToolFailure, ToolId, ToolOutput, ToolResult,
 };
 
 /// One tool.
@@ -154,6 +154,20 @@ pub trait CallPort: Send + Sync {
         let message =
             format!("`{}` cannot be called from here: there is no host around this call", call.tool);
         Box::pin(std::future::ready(Err(ToolFailure::of(ErrorClass::UnknownTool, message).untouched())))
+    }
+
+    /// Begins a kept piece of the result. Without a host around the call there is nowhere to keep one.
+    fn create_artifact(
+        &self,
+        artifact: NewArtifact,
+    ) -> BoxFuture<'_, Result<Box<dyn ArtifactSink>, ArtifactError>> {
+        let message = format!("there is no host around this call to keep `{}`", artifact.name);
+        Box::pin(std::future::ready(Err(ArtifactError::Storage(message))))
+    }
+
+    /// Opens a kept piece that a call of the same principal made.
+    fn open_artifact(&self, id: ArtifactId) -> BoxFuture<'_, Result<Arc<dyn StoredArtifact>, ArtifactError>> {
+        Box::pin(std::future::ready(Err(ArtifactError::Unknown(id))))
     }
 
     /// Where another call of the same principal stands, once it has ended or `wait` is over.
@@ -298,6 +312,22 @@ impl CallContext {
     /// Tells another call of the same principal to stop, and where it stood.
     pub async fn cancel_call(&self, id: InvocationId) -> Result<CallReport, ToolFailure> {
         self.0.cancel_call(id).await
+    }
+
+    /// Begins a kept piece of the result, written as it comes: nothing of it need be held in memory. Secrets are taken
+    /// out on the way. Once finished it is named in the call's result, also where the call fails afterwards.
+    pub async fn create_artifact(
+        &self,
+        name: impl Into<String>,
+        media_type: impl Into<String>,
+    ) -> Result<Box<dyn ArtifactSink>, ArtifactError> {
+        let artifact = NewArtifact { name: name.into(), media_type: media_type.into() };
+        self.0.create_artifact(artifact).await
+    }
+
+    /// Opens a kept piece that a call of the same principal made.
+    pub async fn open_artifact(&self, id: ArtifactId) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
+        self.0.open_artifact(id).await
     }
 
     /// Says how far the work got.

@@ -68,6 +68,9 @@ pub(crate) fn map(call: &mut Call, default_inline_chars: usize) -> ToolResult {
         summary: None,
         exit_code: None,
         truncated: None,
+        artifacts: Vec::new(),
+        persistence: None,
+        redactions: toolpost_model::Redactions::default(),
         error: None,
         sandbox: None,
         timings,
@@ -207,6 +210,7 @@ fn cut(output: &mut ToolOutput, limit: usize) {
             hint: Some(format!(
                 "the host shows at most {limit} characters of a result; ask for a smaller part"
             )),
+            artifact: None,
         });
     }
 }

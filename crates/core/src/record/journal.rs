@@ -31,11 +31,17 @@ pub enum RecordKind {
     Started,
     /// A call ended.
     Ended,
+    /// What can be called, where it changed: declarations that are new or no longer what they were.
+    Catalog,
+    /// Which tools a kind of session sees, before the first call that was decided by it.
+    Surface,
+    /// Older records were removed; names the last of them, so that the chain still holds.
+    Pruned,
 }
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::HostStarted,
         Self::SessionOpened,
         Self::SessionClosed,
@@ -44,6 +50,9 @@ impl RecordKind {
         Self::Decided,
         Self::Started,
         Self::Ended,
+        Self::Catalog,
+        Self::Surface,
+        Self::Pruned,
     ];
 
     /// The word in the database and on the screen.
@@ -57,6 +66,9 @@ impl RecordKind {
             Self::Decided => "decided",
             Self::Started => "started",
             Self::Ended => "ended",
+            Self::Catalog => "catalog",
+            Self::Surface => "surface",
+            Self::Pruned => "pruned",
         }
     }
 

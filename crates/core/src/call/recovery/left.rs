@@ -136,7 +136,12 @@ impl LeftBehind {
                     question.answer = Some(body);
                 }
             }
-            RecordKind::HostStarted | RecordKind::SessionOpened | RecordKind::SessionClosed => {}
+            RecordKind::HostStarted
+            | RecordKind::SessionOpened
+            | RecordKind::SessionClosed
+            | RecordKind::Catalog
+            | RecordKind::Surface
+            | RecordKind::Pruned => {}
         }
     }
 

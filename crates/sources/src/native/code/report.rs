@@ -67,6 +67,7 @@ pub(super) fn ended(ending: Ending, talk: Talk, seconds: f64) -> Result<ToolOutp
         total: Some(talk.printed.len() as u64 + talk.unprinted),
         unit: "bytes".to_owned(),
         hint: Some("print less, or give back a value".to_owned()),
+        artifact: None,
     });
     let calls = talk.calls.records().to_vec();
     let summary = match calls.len() {

@@ -131,6 +131,7 @@ fn output(listing: Listing) -> Result<ToolOutput, serde_json::Error> {
         total: listing.total,
         unit: "entries".to_owned(),
         hint: Some("list a directory further down, or raise `limit`".to_owned()),
+        artifact: None,
     });
     let mut text: String = listing.entries.iter().map(line).collect();
     if listing.kept > 0 {

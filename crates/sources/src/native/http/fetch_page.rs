@@ -292,6 +292,7 @@ fn report(read: Read, status: StatusCode, arguments: &Arguments<'_>) -> Result<T
                     .to_owned()
             }
         }),
+        artifact: None,
     });
     let mut text = String::new();
     if arguments.offset == 0 {

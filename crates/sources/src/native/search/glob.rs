@@ -295,7 +295,13 @@ fn truncation(result: &GlobResult, shown: u64, late: bool) -> Option<Truncation>
         (false, Some(next)) => format!("go on with `offset={next}`"),
         (false, None) => return None,
     };
-    Some(Truncation { shown, total: result.total, unit: "entries".to_owned(), hint: Some(hint) })
+    Some(Truncation {
+        shown,
+        total: result.total,
+        unit: "entries".to_owned(),
+        hint: Some(hint),
+        artifact: None,
+    })
 }
 
 fn summary(arguments: &Arguments<'_>, result: &GlobResult) -> String {

@@ -163,6 +163,7 @@ impl Ran<'_> {
             total: Some(report.output_bytes),
             unit: "bytes".to_owned(),
             hint: Some(format!("`process_read` with `process_id` `{id}` reads any part of the output")),
+            artifact: None,
         });
         Ok(ToolOutput {
             content: vec![Content::text(text)],

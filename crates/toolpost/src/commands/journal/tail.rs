@@ -96,6 +96,9 @@ fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
         RecordKind::HostStarted => format!("version {}", text("/version")),
         RecordKind::SessionOpened => format!("for {}", text("/principal")),
         RecordKind::SessionClosed => String::new(),
+        RecordKind::Catalog => format!("{} tools", body["declared"].as_array().map_or(0, Vec::len)),
+        RecordKind::Surface => text("/surface_id").to_owned(),
+        RecordKind::Pruned => format!("up to record {}", body["up_to"]),
         RecordKind::Accepted | RecordKind::Started => named(&body),
         RecordKind::Asked => {
             let why = printable(text("/decision/reason/text"));

@@ -82,6 +82,7 @@ pub(super) fn read(
         total: Some(size),
         unit: "bytes".to_owned(),
         hint: Some("only the first bytes of a binary file are shown".to_owned()),
+        artifact: None,
     });
     Ok(BinaryFile { content, media_type, size, truncated, sha256 })
 }

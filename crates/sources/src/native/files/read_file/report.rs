@@ -129,6 +129,7 @@ fn text_truncation(result: &ReadResult) -> Option<Truncation> {
         total: result.total_lines,
         unit: "lines".to_owned(),
         hint: Some(hint),
+        artifact: None,
     })
 }
 

@@ -165,6 +165,7 @@ impl<'c> Answer<'c> {
                         format!("give `max_bytes` up to {most}, or `save_to` for the whole body in a file")
                     }
                 }),
+                artifact: None,
             })
         };
         if charset::is_text(said.as_deref(), self.label.as_deref(), &bytes) {

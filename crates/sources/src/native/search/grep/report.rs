@@ -117,6 +117,7 @@ impl Searched<'_> {
             total,
             unit: unit.to_owned(),
             hint: Some(hint),
+            artifact: None,
         });
         let summary = self.summary(&result, shown_units, total);
         let mut text = text(&result);

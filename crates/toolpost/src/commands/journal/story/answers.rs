@@ -36,7 +36,10 @@ pub(super) fn tell(
             | RecordKind::SessionClosed
             | RecordKind::Accepted
             | RecordKind::Started
-            | RecordKind::Ended => {
+            | RecordKind::Ended
+            | RecordKind::Catalog
+            | RecordKind::Surface
+            | RecordKind::Pruned => {
                 // A yes that had been kept for this call: its question was another call's.
                 let kept = body.pointer("/approval/spent").is_some_and(|spent| spent == true);
                 elsewhere.extend(id(&body, "/approval/ask_id").filter(|ask_id| kept && *ask_id != call));
