@@ -79,7 +79,7 @@ impl Default for Limits {
             deadline: Duration::from_secs(60),
             hook: Duration::from_secs(5),
             deadline_ceiling: Duration::from_secs(600),
-            inline_chars: 400_000,
+            inline_chars: 50_000,
             argument_bytes: 4 << 20,
             approvals: 256,
             sessions: 1024,

@@ -27,7 +27,7 @@ use crate::{
         approval::Asking,
         execution::Attempt,
         hooks::{InputMutation, OutputMutation},
-        result::Ending,
+        result::{Ending, Unkept},
         scheduling::{Permit, batch::Member},
     },
     record::{
@@ -347,6 +347,8 @@ pub(crate) struct Call {
     pub(crate) hooks: Hooked,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
+    /// What its result is too large to show.
+    pub(crate) unkept: Vec<Unkept>,
     pub(crate) on_record: OnRecord,
     /// Its place in a batch, as its caller gave it.
     pub(crate) place: Option<BatchPlace>,
@@ -387,6 +389,7 @@ impl Call {
             hooks: Hooked::default(),
             permit: None,
             ending: None,
+            unkept: Vec::new(),
             on_record: OnRecord::Nothing,
             place: request.batch,
             member: None,

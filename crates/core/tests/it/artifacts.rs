@@ -1,5 +1,7 @@
 //! Kept pieces of results: made by running calls, read by other calls and by whoever may see the call.
 
+mod strategies;
+
 use std::sync::Arc;
 
 use serde_json::json;
