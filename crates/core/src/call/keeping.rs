@@ -34,8 +34,7 @@ fn readers(host: &Inner, session: &Session) -> Readers {
 /// Keeps what waits to be kept. Where that fails the call has still succeeded: the result says what is lost and why.
 pub(super) async fn keep(host: &Inner, call: &mut Call, result: &mut ToolResult) {
     for part in std::mem::take(&mut call.unkept) {
-        let kept = artifacts::keep(&*host.blobs, part.id, part.name, &part.media_type, &part.bytes).await;
-        match kept {
+        match artifacts::keep(&*host.blobs, &part).await {
             Ok(piece) => {
                 call.live.artifacts.add(piece.clone());
                 result.artifacts.push(piece);

@@ -82,16 +82,17 @@ pub(crate) fn map(call: &mut Call, room: Room) -> ToolResult {
     };
     match ending {
         Ending::Output(mut output) => {
-            call.live.redactor().output(&mut output);
+            call.live.redactor().output(&mut output, &mut result.redactions);
             check_promise(call, &output);
             let fitted = fitting::fit(&call.live, room, &mut output);
             fill(&mut result, output);
             take_fitted(call, &mut result, fitted);
         }
         Ending::Failure { outcome, mut error, shown, by } => {
-            call.live.redactor().error(&mut error);
+            let redactor = call.live.redactor();
+            redactor.error(&mut error, &mut result.redactions);
             let mut output = ToolOutput { content: shown.content, ..ToolOutput::default() };
-            call.live.redactor().output(&mut output);
+            redactor.output(&mut output, &mut result.redactions);
             let fitted = fitting::fit(&call.live, room, &mut output);
             if fitted.is_redacted {
                 error.details = None;
@@ -147,7 +148,7 @@ pub(crate) fn replace_output(call: &mut Call, result: &mut ToolResult, replaceme
             (ToolOutput { content, structured, summary, truncated, ..ToolOutput::default() }, false)
         }
     };
-    call.live.redactor().output(&mut output);
+    call.live.redactor().output(&mut output, &mut result.redactions);
     if !result.is_error {
         check_promise(call, &output);
     }

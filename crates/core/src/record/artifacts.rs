@@ -3,21 +3,20 @@
 //! There is no second index. What a call kept is listed in the record of its end; while it runs the list is here.
 
 mod labels;
-mod redacting;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolpost_model::{
-    ArtifactError, ArtifactId, ArtifactRef, ArtifactSink, BoxFuture, EventBody, NewArtifact, Redactions,
-    StoredArtifact,
+    ArtifactError, ArtifactId, ArtifactRef, ArtifactSink, BoxFuture, EventBody, NewArtifact, StoredArtifact,
 };
 
 use crate::{
-    flow::invocation::LiveCall,
-    record::blobs::{Blob, BlobError, BlobStore, BlobWriter},
+    flow::{invocation::LiveCall, result::Unkept},
+    record::{
+        blobs::{Blob, BlobError, BlobStore, BlobWriter},
+        redaction::StreamRedactor,
+    },
 };
-
-pub(crate) use redacting::StreamRedactor;
 
 /// The end of a call lists what it kept, and a record has to stay small.
 const MOST_PIECES: usize = 256;
@@ -123,7 +122,7 @@ impl Sink {
             let redactor = live.redactor();
             (labels::name(&redactor.text(&artifact.name)), labels::media_type(&artifact.media_type))
         };
-        let redactor = live.stream_redactor();
+        let redactor = live.redactor().stream();
         Ok(Self { id, name, media_type, live, writer, redactor, clean: Vec::new(), state: SinkState::Sound })
     }
 
@@ -184,24 +183,18 @@ impl ArtifactSink for Sink {
     }
 }
 
-/// Keeps bytes of the host's own making, redacted already.
-pub(crate) async fn keep(
-    blobs: &dyn BlobStore,
-    id: ArtifactId,
-    name: &str,
-    media_type: &str,
-    bytes: &[u8],
-) -> Result<ArtifactRef, ArtifactError> {
+/// Keeps a part of a result, redacted already.
+pub(crate) async fn keep(blobs: &dyn BlobStore, part: &Unkept) -> Result<ArtifactRef, ArtifactError> {
     let mut writer = blobs.create().await.map_err(not_kept)?;
-    writer.write(bytes).await.map_err(not_kept)?;
+    writer.write(&part.bytes).await.map_err(not_kept)?;
     let kept = writer.finish().await.map_err(not_kept)?;
     Ok(ArtifactRef {
-        id,
-        name: name.to_owned(),
-        media_type: labels::media_type(media_type),
+        id: part.id,
+        name: part.name.to_owned(),
+        media_type: labels::media_type(&part.media_type),
         size: kept.size,
         digest: kept.digest,
-        redactions: Redactions::default(),
+        redactions: part.redactions.clone(),
     })
 }
 

@@ -5,8 +5,8 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use toolpost_model::{
-    ArtifactId, Content, Disposition, EffectOrigin, PersistStrategy, ResultPersistence, ToolOutput,
-    Truncation,
+    ArtifactId, Content, Disposition, EffectOrigin, PersistStrategy, Redactions, ResultPersistence,
+    ToolOutput, Truncation,
 };
 
 use super::preview;
@@ -94,6 +94,8 @@ pub(crate) struct Unkept {
     pub(crate) name: &'static str,
     pub(crate) media_type: String,
     pub(crate) bytes: Vec<u8>,
+    /// What was taken out of it alone, beside what was taken out of the result.
+    pub(crate) redactions: Redactions,
     /// What the content says of it; stands there once.
     pub(crate) note: String,
     /// What it says where it could not be kept, up to the reason.
@@ -156,6 +158,8 @@ struct Part {
     bytes: Vec<u8>,
     /// What is said of it before where it is.
     said: String,
+    /// What was taken out of it alone.
+    redactions: Redactions,
 }
 
 /// How large a part is, and how much of it is shown.
@@ -185,12 +189,11 @@ impl Fitter<'_> {
             Some(_) => format!("{total} characters of JSON, cut to their shape"),
             None => format!("result: {total} characters"),
         };
-        let bytes = whole.into_bytes();
-        let note = self.put_away(
-            Part { name: "result", media_type, bytes, said },
-            Extent { shown, total, unit: "characters" },
-        );
-        self.truncate(output, Extent { shown, total, unit: "characters" });
+        let extent = Extent { shown, total, unit: "characters" };
+        let redactions = Redactions::default();
+        let part = Part { name: "result", media_type, bytes: whole.into_bytes(), said, redactions };
+        let note = self.put_away(part, extent);
+        self.truncate(output, extent);
         let pieces = match preview {
             Some(preview) => preview.with_note(&note),
             None => vec![format!("[{note}]")],
@@ -228,6 +231,7 @@ impl Fitter<'_> {
             media_type: "application/json".to_owned(),
             bytes: json.into_bytes(),
             said: format!("structured content: {total} characters of JSON"),
+            redactions: Redactions::default(),
         };
         let note = self.put_away(part, extent);
         output.structured = None;
@@ -259,14 +263,24 @@ impl Fitter<'_> {
             }
             let data = std::mem::take(data);
             let bytes = STANDARD.decode(&data).unwrap_or_else(|_| data.into_bytes());
+            // Its letters were looked at; a secret may show only in what they stand for.
+            let (bytes, redactions) = self.without_secrets(&bytes);
             let extent = Extent { shown: 0, total: bytes.len(), unit: "bytes" };
             let said = format!("{name}: {media_type}, {} bytes, not shown", bytes.len());
-            let note = self.put_away(Part { name, media_type, bytes, said }, extent);
+            let note = self.put_away(Part { name, media_type, bytes, said, redactions }, extent);
             if output.truncated.is_none() {
                 self.truncate(output, extent);
             }
             output.content[place] = Content::text(format!("[{note}]"));
         }
+    }
+
+    fn without_secrets(&self, bytes: &[u8]) -> (Vec<u8>, Redactions) {
+        let mut clean = Vec::with_capacity(bytes.len());
+        let mut stream = self.live.redactor().stream();
+        stream.push(bytes, &mut clean);
+        let redactions = stream.finish(&mut clean);
+        (clean, redactions)
     }
 
     /// What becomes of a part; gives back what the content is to say of it.
@@ -300,6 +314,7 @@ impl Fitter<'_> {
                     name: part.name,
                     media_type: part.media_type,
                     bytes: part.bytes,
+                    redactions: part.redactions,
                     note: note.clone(),
                     lost: part.said,
                 });
