@@ -6,6 +6,7 @@ mod code;
 mod commands;
 mod hooks;
 mod network;
+mod retention;
 mod roots;
 mod sandbox;
 mod tools;
@@ -23,6 +24,7 @@ pub use code::CodeSection;
 pub use commands::{CommandEntry, CommandOutput, ParameterEntry, ParameterType};
 pub use hooks::HookEntry;
 pub use network::{CredentialEntry, NetworkSection};
+pub use retention::{JournalRetentionSection, RetentionSection};
 pub use roots::{ProtectSection, RootAccess, RootEntry};
 pub use sandbox::SandboxSection;
 pub use tools::{ArgumentKinds, SourceEntry, SourceTrust, ToolEntry};
@@ -70,6 +72,8 @@ pub struct ConfigFile {
     pub approvals: ApprovalsSection,
     /// How much at once, how long and how large.
     pub limits: LimitsSection,
+    /// How long what was recorded and kept stays.
+    pub retention: RetentionSection,
     /// How tools are found.
     pub discovery: DiscoverySection,
     /// Agents that speak A2E.

@@ -4,6 +4,7 @@ mod approvals;
 mod commands;
 mod hooks;
 mod native;
+mod retention;
 mod tools;
 
 use std::{
@@ -22,7 +23,7 @@ pub use native::{
     ChildVariables, CodeConfig, CredentialConfig, CredentialSource, NetworkConfig, ProtectConfig, RootConfig,
     SandboxConfig,
 };
-
+pub use retention::{JournalRetention, RetentionConfig};
 pub use tools::{SourceConfig, ToolIndex, ToolSettings, ToolTable};
 
 /// What a host runs with. `Default` holds the documented defaults.
@@ -72,6 +73,8 @@ pub struct HostConfig {
     pub approvals: ApprovalsConfig,
     /// How much at once, how long and how large.
     pub limits: Limits,
+    /// How long what was recorded and kept stays.
+    pub retention: RetentionConfig,
     /// How tools are found.
     pub discovery: Discovery,
     /// Agents that speak A2E.

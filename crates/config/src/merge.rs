@@ -3,6 +3,7 @@
 
 mod hooks;
 mod native;
+mod retention;
 mod tools;
 
 pub(crate) use native::power;
@@ -44,6 +45,7 @@ impl Merge<'_> {
         self.tokens(&mut config.tokens, &checked.tokens);
         self.approvals(&mut config.approvals, &file.approvals);
         self.limits(&mut config.limits, &file.limits);
+        self.retention(&mut config.retention, &file.retention);
         self.discovery(&mut config.discovery, &file.discovery);
         self.a2e(&mut config.a2e, &file.a2e);
         self.tools(config);

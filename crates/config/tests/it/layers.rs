@@ -302,6 +302,10 @@ fn untrusted_files_say_nothing_of_the_outside() {
     check("", "approvals: { waiting: 5 }", Word::Counts);
     check("", "approvals: { waiting: 257 }", Word::Ignored("approvals.waiting"));
     check("", "approvals: { prompt: false }", Word::Ignored("approvals.prompt"));
+    check("", "retention: { artifacts: 1h }", Word::Ignored("retention.artifacts"));
+    check("", "retention: { artifacts: 60d }", Word::Ignored("retention.artifacts"));
+    check("", "retention: { journal: { age: 1h } }", Word::Ignored("retention.journal.age"));
+    check("", "retention: { journal: { size: 1MiB } }", Word::Ignored("retention.journal.size"));
     check("", "a2e: { require_negotiated: true }", Word::Counts);
     check("a2e: { require_negotiated: true }", "a2e: { require_negotiated: true }", Word::Same);
     let loosened = Word::Ignored("a2e.require_negotiated");

@@ -54,6 +54,8 @@ fn the_schema_refuses_what_the_parser_refuses() {
         "commands: { x: { description: d, argv: ['a', '{p}'], parameters: { p: { type: text } } } }",
         "approvals: { timeout: 10 }",
         "approvals: { timout: 10m }",
+        "retention: { journal: 30d }",
+        "retention: { journal: { age: 30 } }",
         "hooks: [{ name: x, event: before }]",
         "hooks: [{ name: x, event: pre, command: [x] }]",
         "hooks: [{ name: x, event: [], command: [x] }]",

@@ -10,8 +10,9 @@ use std::{
 
 use toolpost_config::{
     A2eConfig, ApprovalsConfig, AuditConfig, ByteSize, ChildVariables, CodeConfig, ConfigDuration,
-    ConfigFile, Discovery, HostConfig, HttpConfig, Layer, Limits, Located, NetworkConfig, ProtectConfig,
-    SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig, ToolSettings, config_example,
+    ConfigFile, Discovery, HostConfig, HttpConfig, JournalRetention, Layer, Limits, Located, NetworkConfig,
+    ProtectConfig, RetentionConfig, SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig,
+    ToolSettings, config_example,
 };
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, Remember, Requirements, Role,
@@ -49,9 +50,12 @@ fn durations() {
     check("90s", Ok(Duration::from_secs(90)));
     check("5m", Ok(Duration::from_secs(300)));
     check("24h", Ok(Duration::from_secs(86_400)));
+    check("1d", Ok(Duration::from_secs(86_400)));
+    check("30d", Ok(Duration::from_secs(2_592_000)));
+    check("49h", Ok(Duration::from_secs(176_400)));
     check("0s", Ok(Duration::ZERO));
     check("30", Err("`30` has no unit"));
-    for text in ["", "s", "1.5s", "-1s", "30 s", "30S", "7d", "1h30m", "٣s"] {
+    for text in ["", "s", "1.5s", "-1s", "30 s", "30S", "7w", "1h30m", "٣s"] {
         check(text, Err("is not a duration"));
     }
     check("99999999999999999h", Err("longer than any duration"));
@@ -130,6 +134,10 @@ fn defaults_are_the_documented_ones() {
             journal: 10_737_418_240,
             argument_bytes: 4_194_304,
         },
+        retention: RetentionConfig {
+            artifacts: seconds(30 * 86_400),
+            journal: JournalRetention { age: None, size: None },
+        },
         discovery: Discovery { require_shown: true },
         a2e: A2eConfig {
             host_id: None,
@@ -174,6 +182,8 @@ fn what_is_written_is_what_is_used() {
     assert_eq!(config.http.allowed_hosts, ["tools.example.org"]);
     assert_eq!(config.http.allowed_origins, ["https://app.example.org"]);
     assert_eq!(config.limits, Limits::default());
+    let journal = JournalRetention { age: Some(Duration::from_secs(365 * 86_400)), size: Some(8 << 30) };
+    assert_eq!(config.retention, RetentionConfig { journal, ..RetentionConfig::default() });
     let audit = AuditConfig { path: Some("/etc/toolpost/./audit.jsonl".into()), ..AuditConfig::default() };
     let host_id = Some("workshop".to_owned());
     assert_eq!(config.a2e, A2eConfig { host_id, require_negotiated: false, audit });
