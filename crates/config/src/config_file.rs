@@ -27,7 +27,7 @@ pub use network::{CredentialEntry, NetworkSection};
 pub use retention::{JournalRetentionSection, RetentionSection};
 pub use roots::{ProtectSection, RootAccess, RootEntry};
 pub use sandbox::SandboxSection;
-pub use tools::{ArgumentKinds, SourceEntry, SourceTrust, ToolEntry};
+pub use tools::{ArgumentKinds, Keep, SourceEntry, SourceTrust, ToolEntry};
 
 /// `toolpost.yaml`. Every key may be left out.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -127,7 +127,7 @@ pub struct LimitsSection {
     pub deadline: Option<Located<ConfigDuration>>,
     /// The longest deadline anybody may ask for.
     pub deadline_ceiling: Option<Located<ConfigDuration>>,
-    /// The longest text of a result shown whole, in characters.
+    /// The longest text of a result shown whole, in characters. Of a longer one a part is shown and the whole is kept.
     #[schemars(range(min = 1))]
     pub inline_chars: Option<Located<usize>>,
     /// Sessions open at the same time.
@@ -137,6 +137,10 @@ pub struct LimitsSection {
     pub session_idle: Option<Located<ConfigDuration>>,
     /// The room the journal may take on disk.
     pub journal: Option<Located<ByteSize>>,
+    /// The room that all kept results together may take on disk.
+    pub artifacts: Option<Located<ByteSize>>,
+    /// The largest single result that is kept.
+    pub artifact: Option<Located<ByteSize>>,
     /// The largest arguments of one call.
     pub argument_bytes: Option<Located<ByteSize>>,
 }

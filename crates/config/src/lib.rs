@@ -49,7 +49,7 @@ mod yaml;
 pub use a2e_host::{A2eCapability, A2eFace, A2eHostFile, A2ePlugin};
 pub use config_file::{
     A2eSection, ApprovalsSection, ArgumentKinds, AuditSection, CodeSection, CommandEntry, CommandOutput,
-    ConfigFile, CredentialEntry, DiscoverySection, HookEntry, HttpSection, JournalRetentionSection,
+    ConfigFile, CredentialEntry, DiscoverySection, HookEntry, HttpSection, JournalRetentionSection, Keep,
     LimitsSection, NetworkSection, ParameterEntry, ParameterType, ProtectSection, RetentionSection,
     RootAccess, RootEntry, SandboxSection, SourceEntry, SourceTrust, TokenEntry, ToolEntry,
 };

@@ -55,6 +55,8 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("LimitsSection", "sessions", json!(limits.sessions)),
         ("LimitsSection", "session_idle", time(limits.session_idle)),
         ("LimitsSection", "journal", json!(ByteSize::new(limits.journal).to_string())),
+        ("LimitsSection", "artifacts", json!(ByteSize::new(limits.artifacts).to_string())),
+        ("LimitsSection", "artifact", json!(ByteSize::new(limits.artifact).to_string())),
         ("LimitsSection", "argument_bytes", size(limits.argument_bytes)),
         ("RetentionSection", "artifacts", time(retention.artifacts)),
         ("DiscoverySection", "require_shown", json!(discovery.require_shown)),

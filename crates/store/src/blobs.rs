@@ -10,7 +10,7 @@ mod writing;
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
@@ -43,9 +43,19 @@ pub struct BlobsError {
     source: io::Error,
 }
 
-/// Kept contents on disk.
+/// Kept contents on disk. Cheap to clone; all clones are one store.
 #[derive(Clone)]
 pub struct DiskBlobs(Arc<Shared>);
+
+/// A [`DiskBlobs`] that does not keep it open.
+pub struct WeakBlobs(Weak<Shared>);
+
+impl WeakBlobs {
+    /// The store, while somebody uses it.
+    pub fn upgrade(&self) -> Option<DiskBlobs> {
+        self.0.upgrade().map(DiskBlobs)
+    }
+}
 
 struct Shared {
     files: BlobFiles,
@@ -80,6 +90,11 @@ impl DiskBlobs {
         let used = prepare().map_err(|source| BlobsError { path, source })?;
         let quota = Quota::new(options.total, used);
         Ok(Self(Arc::new(Shared { files, options, quota, naming: Mutex::default() })))
+    }
+
+    /// For whoever only looks after it.
+    pub fn downgrade(&self) -> WeakBlobs {
+        WeakBlobs(Arc::downgrade(&self.0))
     }
 
     /// Bytes in use, those being written included.

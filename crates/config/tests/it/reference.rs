@@ -35,6 +35,8 @@ fn the_schema_refuses_what_the_parser_refuses() {
         "tools: { x: { arguments: { /a: path } } }",
         "tools: { x: { name: a b } }",
         "sources: { x: { trust: some } }",
+        "tools: { x: { keep: preview_and_persist } }",
+        "limits: { artifacts: 4GB }",
         "limits: { queue: 0 }",
         "limits: { deadline: 30 }",
         "http: { body_limit: 4MB }",

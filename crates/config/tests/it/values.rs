@@ -15,8 +15,8 @@ use toolpost_config::{
     ToolSettings, config_example,
 };
 use toolpost_model::{
-    ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, Remember, Requirements, Role,
-    RuleOrigin, SandboxProfile, Selector,
+    ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, PersistStrategy, Remember,
+    Requirements, Role, RuleOrigin, SandboxProfile, Selector,
 };
 
 fn resolved(text: &str) -> HostConfig {
@@ -128,10 +128,12 @@ fn defaults_are_the_documented_ones() {
             queue: 1024,
             deadline: seconds(60),
             deadline_ceiling: seconds(600),
-            inline_chars: 400_000,
+            inline_chars: 50_000,
             sessions: 1024,
             session_idle: seconds(86_400),
             journal: 10_737_418_240,
+            artifacts: 4_294_967_296,
+            artifact: 2_147_483_648,
             argument_bytes: 4_194_304,
         },
         retention: RetentionConfig {
@@ -196,6 +198,7 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
         timeout: Some(Duration::from_secs(30)),
         class: Some(EffectClass::Write),
         max_inline_chars: Some(20_000),
+        keep: Some(PersistStrategy::PreviewAndPersist),
         approval_required: Some(true),
         requires: Some(Requirements {
             model_capabilities: vec!["vision".to_owned()],
@@ -248,7 +251,8 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
 #[test]
 fn each_limit_reaches_its_own_setting() {
     let text = "limits: { concurrency: 1, session_concurrency: 2, queue: 3, deadline: 4s, deadline_ceiling: 5s, \
-                inline_chars: 6, sessions: 7, session_idle: 8s, journal: 9MiB, argument_bytes: 10KiB }";
+                inline_chars: 6, sessions: 7, session_idle: 8s, journal: 9MiB, \
+                artifacts: 11MiB, artifact: 12KiB, argument_bytes: 10KiB }";
     let seconds = Duration::from_secs;
     let expected = Limits {
         concurrency: 1,
@@ -260,6 +264,8 @@ fn each_limit_reaches_its_own_setting() {
         sessions: 7,
         session_idle: seconds(8),
         journal: 9 << 20,
+        artifacts: 11 << 20,
+        artifact: 12 << 10,
         argument_bytes: 10 << 10,
     };
     assert_eq!(resolved(text).limits, expected);
