@@ -68,6 +68,7 @@ pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<A
         call.stage = Stage::Map;
     }
     permitting::give_back(host, call);
+    call.live.flush_output();
     call.enter();
     let mut result = result::map(call, host.limits.inline_chars);
     if call.asking.left_open {

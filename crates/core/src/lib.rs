@@ -53,6 +53,6 @@ pub use record::{
         GENESIS, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, StoredRecord,
         Strength, chain,
     },
-    redaction::{KnownSecrets, Redactor},
+    redaction::{Finding, KnownSecrets, Redactor, StreamRedactor, Window},
 };
 pub use session::{Session, Stay};

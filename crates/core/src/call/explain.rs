@@ -54,7 +54,7 @@ pub(crate) fn explain(host: &Inner, call: Call, visibility: Option<Visibility>) 
     let parts = parts(host, &call);
     let (outcome, error) = match call.ending {
         Some(Ending::Failure { outcome, mut error, .. }) => {
-            call.live.redactor().error(&mut error);
+            call.live.redactor().error(&mut error, &mut toolpost_model::Redactions::default());
             (Some(outcome), Some(*error))
         }
         Some(Ending::Output(_)) | None => (None, None),

@@ -1,5 +1,6 @@
 //! Layer 4: what the agent asked for, and everything known of it on its way.
 
+mod output;
 mod request;
 
 use std::{
@@ -19,6 +20,7 @@ use toolpost_model::{
     Transition, Vote,
 };
 
+use output::Outputs;
 pub use request::{Acknowledged, CallRequest, Heard, Listener, Wants};
 
 use crate::{
@@ -32,7 +34,7 @@ use crate::{
     },
     record::{
         journal::RequestKey,
-        redaction::{CallRedactor, Redactor},
+        redaction::{CallRedactor, KnownSecrets, Redactor},
     },
     session::Session,
 };
@@ -91,11 +93,33 @@ pub(crate) struct LiveCall {
     stage: AtomicU64,
     redactor: Arc<dyn Redactor>,
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
-    secrets: Mutex<Vec<String>>,
+    secrets: Mutex<OwnSecrets>,
+    outputs: Mutex<Outputs>,
     accepted: SetOnce<()>,
     /// How many wait for its answer.
     awaited: AtomicU64,
     over: SetOnce<()>,
+}
+
+/// The sensitive texts of one call, and what finds them.
+#[derive(Default)]
+struct OwnSecrets {
+    texts: Vec<String>,
+    finder: Option<Arc<KnownSecrets>>,
+}
+
+impl OwnSecrets {
+    fn add(&mut self, secrets: Vec<String>) {
+        let before = self.texts.len();
+        for secret in secrets {
+            if !self.texts.contains(&secret) {
+                self.texts.push(secret);
+            }
+        }
+        if self.texts.len() > before {
+            self.finder = Some(Arc::new(KnownSecrets::arguments(&self.texts)));
+        }
+    }
 }
 
 impl LiveCall {
@@ -116,6 +140,7 @@ impl LiveCall {
             stage: AtomicU64::new(0),
             redactor,
             secrets: Mutex::default(),
+            outputs: Mutex::default(),
             accepted: SetOnce::new(),
             awaited: AtomicU64::new(0),
             over: SetOnce::new(),
@@ -177,8 +202,8 @@ impl LiveCall {
         self.emit(EventBody::Status { message: message.into() });
     }
 
-    pub(crate) fn host_redactor(&self) -> &dyn Redactor {
-        &*self.redactor
+    pub(crate) fn host_redactor(&self) -> &Arc<dyn Redactor> {
+        &self.redactor
     }
 
     pub(crate) fn cancel(&self, reason: CancelReason) {
@@ -197,12 +222,13 @@ impl LiveCall {
     }
 
     pub(crate) fn add_secrets(&self, secrets: Vec<String>) {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).extend(secrets);
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).add(secrets);
     }
 
-    pub(crate) fn redactor(&self) -> CallRedactor<'_> {
-        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        CallRedactor { host: &*self.redactor, secrets }
+    /// What the call may not tell, as far as that is known now.
+    pub(crate) fn redactor(&self) -> CallRedactor {
+        let own = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).finder.clone();
+        CallRedactor { host: Arc::clone(&self.redactor), own }
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -254,7 +280,26 @@ impl LiveCall {
             self.seq.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        self.redactor().event(&mut body);
+        let redactor = self.redactor();
+        if let EventBody::Output(chunk) = body {
+            // Held until it is told, so that two threads of one tool do not tell pieces of one stream in another order.
+            let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(chunk) = outputs.pass(chunk, &redactor) {
+                self.tell(EventBody::Output(chunk));
+            }
+            return;
+        }
+        redactor.event(&mut body);
+        self.tell(body);
+    }
+
+    /// Tells what was held back of a process's output: no more of it comes.
+    pub(crate) fn flush_output(&self) {
+        let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        outputs.finish().into_iter().for_each(|chunk| self.tell(EventBody::Output(chunk)));
+    }
+
+    fn tell(&self, body: EventBody) {
         // Numbered under the lock, so that two threads of one tool are heard in the order of their numbers.
         let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;

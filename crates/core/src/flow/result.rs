@@ -79,15 +79,16 @@ pub(crate) fn map(call: &mut Call, default_inline_chars: usize) -> ToolResult {
     let inline_chars = limit.unwrap_or(default_inline_chars);
     match ending {
         Ending::Output(mut output) => {
-            call.live.redactor().output(&mut output);
+            call.live.redactor().output(&mut output, &mut result.redactions);
             cut(&mut output, inline_chars);
             check_promise(call, &output);
             fill(&mut result, *output);
         }
         Ending::Failure { outcome, mut error, shown, by } => {
-            call.live.redactor().error(&mut error);
+            let redactor = call.live.redactor();
+            redactor.error(&mut error, &mut result.redactions);
             let mut output = ToolOutput { content: shown.content, ..ToolOutput::default() };
-            call.live.redactor().output(&mut output);
+            redactor.output(&mut output, &mut result.redactions);
             cut(&mut output, inline_chars);
             result.outcome = outcome;
             result.content = output.content;
@@ -114,7 +115,7 @@ pub(crate) fn replace_output(
     let declared = call.resolved.as_ref().map(|resolved| &resolved.entry.declaration().interface.persistence);
     let inline_chars =
         declared.and_then(|declared| declared.max_inline_chars).unwrap_or(default_inline_chars);
-    call.live.redactor().output(&mut output);
+    call.live.redactor().output(&mut output, &mut result.redactions);
     cut(&mut output, inline_chars);
     // What the tool left out is still left out.
     output.truncated = output.truncated.or_else(|| result.truncated.take());
