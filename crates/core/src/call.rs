@@ -7,6 +7,7 @@
 mod answer;
 pub(crate) mod explain;
 mod hooking;
+mod keeping;
 mod nested;
 mod onward;
 pub(crate) mod permitting;
@@ -70,7 +71,7 @@ pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<A
     permitting::give_back(host, call);
     call.live.flush_output();
     call.enter();
-    let mut result = result::map(call, host.limits.inline_chars);
+    let mut result = result::map(call, keeping::room(host, call));
     if call.asking.left_open {
         // Nobody hears this, and the record says that the call still waits. The next host goes on with it.
         return Answer::of(result);
@@ -122,9 +123,10 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
     }
 }
 
-/// Commits the end, then makes the answer. A record never contradicts an answer: where the end cannot be
+/// Keeps what is too large to show and commits the end, then makes the answer. A record never contradicts an answer: where the end cannot be
 /// written, the answer says so instead of what the tool said.
-async fn persist(host: &Inner, call: &mut Call, result: ToolResult) -> Arc<Answer> {
+async fn persist(host: &Inner, call: &mut Call, mut result: ToolResult) -> Arc<Answer> {
+    keeping::keep(host, call, &mut result).await;
     let answer = Answer::of(result);
     let record = rendering::record(call, RecordKind::Ended, Some(answer.json()));
     match host.append(record, Strength::Committed).await {
@@ -134,7 +136,9 @@ async fn persist(host: &Inner, call: &mut Call, result: ToolResult) -> Arc<Answe
         Err(error) => {
             let safe = call.effects.as_ref().is_none_or(Effects::may_run_again);
             call.ending = Some(result::end_not_recorded(&error, safe));
-            Answer::of(result::map(call, host.limits.inline_chars))
+            // Without a record nothing tells who may read it.
+            call.live.artifacts.withhold();
+            Answer::of(result::map(call, keeping::room(host, call)))
         }
     }
 }

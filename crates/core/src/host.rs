@@ -1,6 +1,7 @@
 //! The host: what faces and embedders talk to.
 
 mod approvals;
+mod artifacts;
 mod builder;
 mod calls;
 mod invocations;
@@ -41,6 +42,7 @@ use crate::{
     },
     port::SourceIndex,
     record::{
+        blobs::BlobStore,
         journal::{Journal, JournalError, Record, Strength},
         redaction::Redactor,
     },
@@ -77,7 +79,7 @@ impl Default for Limits {
             deadline: Duration::from_secs(60),
             hook: Duration::from_secs(5),
             deadline_ceiling: Duration::from_secs(600),
-            inline_chars: 400_000,
+            inline_chars: 50_000,
             argument_bytes: 4 << 20,
             approvals: 256,
             sessions: 1024,
@@ -121,6 +123,7 @@ pub(crate) struct Inner {
     pub(crate) rules: Arc<dyn RuleStore>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) blobs: Arc<dyn BlobStore>,
     pub(crate) redactor: Arc<dyn Redactor>,
     pub(crate) limits: Limits,
     pub(crate) require_shown: bool,

@@ -29,10 +29,11 @@ use crate::{
         approval::Asking,
         execution::Attempt,
         hooks::{InputMutation, OutputMutation},
-        result::Ending,
+        result::{Ending, Unkept},
         scheduling::{Permit, batch::Member},
     },
     record::{
+        artifacts::CallArtifacts,
         journal::RequestKey,
         redaction::{CallRedactor, KnownSecrets, Redactor},
     },
@@ -95,6 +96,8 @@ pub(crate) struct LiveCall {
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<OwnSecrets>,
     outputs: Mutex<Outputs>,
+    /// What it kept so far.
+    pub(crate) artifacts: CallArtifacts,
     accepted: SetOnce<()>,
     /// How many wait for its answer.
     awaited: AtomicU64,
@@ -140,6 +143,7 @@ impl LiveCall {
             stage: AtomicU64::new(0),
             redactor,
             secrets: Mutex::default(),
+            artifacts: CallArtifacts::default(),
             outputs: Mutex::default(),
             accepted: SetOnce::new(),
             awaited: AtomicU64::new(0),
@@ -382,6 +386,8 @@ pub(crate) struct Call {
     pub(crate) hooks: Hooked,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
+    /// What its result is too large to show.
+    pub(crate) unkept: Vec<Unkept>,
     pub(crate) on_record: OnRecord,
     /// Its place in a batch, as its caller gave it.
     pub(crate) place: Option<BatchPlace>,
@@ -422,6 +428,7 @@ impl Call {
             hooks: Hooked::default(),
             permit: None,
             ending: None,
+            unkept: Vec::new(),
             on_record: OnRecord::Nothing,
             place: request.batch,
             member: None,
