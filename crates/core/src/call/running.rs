@@ -154,7 +154,7 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
     let safe = effects.may_run_again();
     let reason = call.live.cancel_reason().unwrap_or(CancelReason::Requested);
     Step::End(match finished {
-        Finished::Returned(Ok(output)) => Ending::Output(output),
+        Finished::Returned(Ok(output)) => Ending::Output(Box::new(output)),
         Finished::Returned(Err(failure)) => result::tool_failed(failure, &effects),
         Finished::Panicked(message) => result::panicked(&message, safe),
         Finished::DeadlinePassed { said } => {

@@ -14,7 +14,7 @@ use crate::flow::invocation::{Call, micros};
 /// How a call ended, before it is made into a result.
 pub(crate) enum Ending {
     /// The tool did its work.
-    Output(ToolOutput),
+    Output(Box<ToolOutput>),
     /// Anything else. Normal failures are endings, never lost errors.
     Failure { outcome: Outcome, error: Box<ToolError>, shown: Shown, by: EndedBy },
 }
@@ -82,7 +82,7 @@ pub(crate) fn map(call: &mut Call, default_inline_chars: usize) -> ToolResult {
             call.live.redactor().output(&mut output);
             cut(&mut output, inline_chars);
             check_promise(call, &output);
-            fill(&mut result, output);
+            fill(&mut result, *output);
         }
         Ending::Failure { outcome, mut error, shown, by } => {
             call.live.redactor().error(&mut error);
