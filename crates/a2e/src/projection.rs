@@ -333,6 +333,19 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
             };
             ("artifact", object(json!({ "name": name, "mime": mime, "chunk": chunk, "final": true })))
         }
+        // Its bytes do not come with the event: clients that add chunks up add nothing, the others ask for the reference.
+        EventBody::Kept(piece) => (
+            "artifact",
+            object(json!({
+                "name": piece.name,
+                "mime": piece.media_type,
+                "chunk": "",
+                "ref": piece.id,
+                "size": piece.size,
+                "digest": piece.digest,
+                "final": true,
+            })),
+        ),
         // The protocol's clients know no kind of its own for output; a log line they show. The counters are extra.
         EventBody::Output(chunk) => (
             "log",

@@ -1,6 +1,7 @@
 //! The host: what faces and embedders talk to.
 
 mod approvals;
+mod artifacts;
 mod builder;
 mod calls;
 mod invocations;
@@ -41,6 +42,7 @@ use crate::{
     },
     port::SourceIndex,
     record::{
+        blobs::BlobStore,
         journal::{Journal, JournalError, Record, Strength},
         redaction::Redactor,
     },
@@ -121,6 +123,7 @@ pub(crate) struct Inner {
     pub(crate) rules: Arc<dyn RuleStore>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) blobs: Arc<dyn BlobStore>,
     pub(crate) redactor: Arc<dyn Redactor>,
     pub(crate) limits: Limits,
     pub(crate) require_shown: bool,

@@ -49,6 +49,7 @@ pub use host::{
     SessionError, StatusWord,
 };
 pub use record::{
+    blobs::{Blob, BlobError, BlobStore, BlobWriter, KeptBlob, MemoryBlobs},
     journal::{
         GENESIS, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, StoredRecord,
         Strength, chain,

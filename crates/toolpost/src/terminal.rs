@@ -173,6 +173,14 @@ impl LiveCall {
             EventBody::Approval(ApprovalStatus::Granted { .. }) => self.bar.set_message("approved"),
             EventBody::Log { message, .. } => self.bar.println(printable(message)),
             EventBody::Artifact { name, .. } => self.bar.println(format!("artifact {}", printable(name))),
+            EventBody::Kept(piece) => {
+                self.bar.println(format!(
+                    "kept {} as {} ({} bytes)",
+                    printable(&piece.name),
+                    piece.id,
+                    piece.size
+                ));
+            }
             EventBody::Output(chunk) => chunk.text.lines().for_each(|line| self.bar.println(printable(line))),
         }
     }

@@ -13,9 +13,9 @@ use std::{
 };
 
 use toolpost_model::{
-    Access, BoxFuture, CallPort, CallReport, CallableTool, Effects, ErrorClass, EventBody, InvocationId,
-    ModelInput, NestedCall, Principal, ResourceKey, ResourceUse, SandboxProfile, SessionId, ToolFailure,
-    ToolId, ToolResult, Visibility,
+    Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallPort, CallReport, CallableTool, Effects,
+    ErrorClass, EventBody, InvocationId, ModelInput, NestedCall, NewArtifact, Principal, ResourceKey,
+    ResourceUse, SandboxProfile, SessionId, StoredArtifact, ToolFailure, ToolId, ToolResult, Visibility,
 };
 
 use super::{Way, onward::Onward};
@@ -25,7 +25,7 @@ use crate::{
         permission::PolicyEngine,
     },
     host::{Inner, InvocationView, Sight},
-    record::journal::JournalError,
+    record::{artifacts::Sink, journal::JournalError},
     session::Session,
 };
 
@@ -222,6 +222,20 @@ impl CallPort for Port {
             self.host.cancel(id, sight);
             Ok(stood)
         })
+    }
+
+    fn create_artifact(
+        &self,
+        artifact: NewArtifact,
+    ) -> BoxFuture<'_, Result<Box<dyn ArtifactSink>, ArtifactError>> {
+        Box::pin(async move {
+            let sink = Sink::begin(Arc::clone(&self.live), &*self.host.blobs, artifact).await?;
+            Ok(Box::new(sink) as Box<dyn ArtifactSink>)
+        })
+    }
+
+    fn open_artifact(&self, id: ArtifactId) -> BoxFuture<'_, Result<Arc<dyn StoredArtifact>, ArtifactError>> {
+        Box::pin(self.host.artifact(id, Sight::OwnOnly(self.principal())))
     }
 
     fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {

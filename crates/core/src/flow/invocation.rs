@@ -31,6 +31,7 @@ use crate::{
         scheduling::{Permit, batch::Member},
     },
     record::{
+        artifacts::{CallArtifacts, StreamRedactor},
         journal::RequestKey,
         redaction::{CallRedactor, Redactor},
     },
@@ -92,6 +93,8 @@ pub(crate) struct LiveCall {
     redactor: Arc<dyn Redactor>,
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<Vec<String>>,
+    /// What it kept so far.
+    pub(crate) artifacts: CallArtifacts,
     accepted: SetOnce<()>,
     /// How many wait for its answer.
     awaited: AtomicU64,
@@ -116,6 +119,7 @@ impl LiveCall {
             stage: AtomicU64::new(0),
             redactor,
             secrets: Mutex::default(),
+            artifacts: CallArtifacts::default(),
             accepted: SetOnce::new(),
             awaited: AtomicU64::new(0),
             over: SetOnce::new(),
@@ -203,6 +207,12 @@ impl LiveCall {
     pub(crate) fn redactor(&self) -> CallRedactor<'_> {
         let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone();
         CallRedactor { host: &*self.redactor, secrets }
+    }
+
+    /// Takes secrets out of what comes in pieces.
+    pub(crate) fn stream_redactor(&self) -> StreamRedactor {
+        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        StreamRedactor::new(Arc::clone(&self.redactor), secrets)
     }
 
     pub(crate) fn stage(&self) -> Stage {

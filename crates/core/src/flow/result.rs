@@ -68,7 +68,7 @@ pub(crate) fn map(call: &mut Call, default_inline_chars: usize) -> ToolResult {
         summary: None,
         exit_code: None,
         truncated: None,
-        artifacts: Vec::new(),
+        artifacts: call.live.artifacts.close(),
         persistence: None,
         redactions: toolpost_model::Redactions::default(),
         error: None,
@@ -133,6 +133,8 @@ pub(crate) fn replace_output(
 /// Takes away what a call has to show, and says so. How it ended stays: what was done was done.
 pub(crate) fn withhold(result: &mut ToolResult, class: ErrorClass, hook: &str, why: &str, safe: bool) {
     result.content.clear();
+    result.artifacts.clear();
+    result.persistence = None;
     result.structured_content = None;
     result.truncated = None;
     result.is_error = true;

@@ -16,6 +16,7 @@ use crate::{
         scheduling::Scheduler,
     },
     record::{
+        blobs::{BlobStore, MemoryBlobs},
         journal::{Journal, JournalError, MemoryJournal},
         redaction::{KnownSecrets, Redactor},
     },
@@ -27,6 +28,7 @@ pub struct HostBuilder {
     policy: Arc<dyn PolicyEngine>,
     hooks: Vec<Arc<dyn Hook>>,
     journal: Arc<dyn Journal>,
+    blobs: Arc<dyn BlobStore>,
     redactor: Arc<dyn Redactor>,
     limits: Limits,
     settings: Box<dyn OperatorSettings>,
@@ -51,6 +53,7 @@ impl HostBuilder {
             policy: Arc::new(Policy::default()),
             hooks: Vec::new(),
             journal: Arc::new(MemoryJournal::default()),
+            blobs: Arc::new(MemoryBlobs::default()),
             redactor: Arc::new(KnownSecrets::default()),
             limits: Limits::default(),
             settings: Box::new(HashMap::<String, ToolSettings>::new()),
@@ -99,6 +102,13 @@ impl HostBuilder {
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = journal;
+        self
+    }
+
+    /// Where results go that are too large for a record.
+    #[must_use]
+    pub fn blobs(mut self, blobs: Arc<dyn BlobStore>) -> Self {
+        self.blobs = blobs;
         self
     }
 
@@ -166,6 +176,7 @@ impl HostBuilder {
             rules: self.rules,
             hooks: self.hooks,
             journal: self.journal,
+            blobs: self.blobs,
             redactor: self.redactor,
             limits: self.limits,
             require_shown: self.require_shown,

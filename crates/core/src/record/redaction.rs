@@ -146,7 +146,8 @@ impl CallRedactor<'_> {
 
     pub(crate) fn event(&self, body: &mut EventBody) {
         match body {
-            EventBody::Stage { .. } | EventBody::Approval(_) => {}
+            // The labels of a kept piece were redacted when it was begun.
+            EventBody::Stage { .. } | EventBody::Approval(_) | EventBody::Kept(_) => {}
             EventBody::Progress(progress) => {
                 self.in_place(&mut progress.message);
             }

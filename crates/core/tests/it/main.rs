@@ -3,6 +3,7 @@
 
 mod acknowledging;
 mod approvals;
+mod artifacts;
 mod background;
 mod batches;
 mod discovery;

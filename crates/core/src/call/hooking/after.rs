@@ -112,6 +112,7 @@ fn withhold(call: &Call, run: &mut HookRun, result: &mut ToolResult, class: Erro
     }
     let safe = call.effects.as_ref().is_none_or(Effects::may_run_again);
     result::withhold(result, class, &run.name, why, safe);
+    call.live.artifacts.withhold();
     run.did.push(HookDeed::Withheld);
 }
 
