@@ -104,7 +104,9 @@ impl<'a> Incoming<'a> {
                 bytes.extend_from_slice(&chunk[..room]);
                 let kept = match beyond {
                     Beyond::LeaveIt => None,
-                    Beyond::Keep { media_type, most } => self.keep(&bytes, &chunk[room..], media_type, most).await?,
+                    Beyond::Keep { media_type, most } => {
+                        self.keep(&bytes, &chunk[room..], media_type, most).await?
+                    }
                 };
                 return Ok(Body { bytes, whole: false, announced, kept });
             }

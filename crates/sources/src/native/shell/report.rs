@@ -5,7 +5,8 @@ use std::{io, path::Path, sync::Arc};
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolpost_model::{
-    ArtifactError, ArtifactId, ArtifactRef, CallContext, Content, ErrorClass, ToolFailure, ToolOutput, Truncation,
+    ArtifactError, ArtifactId, ArtifactRef, CallContext, Content, ErrorClass, ToolFailure, ToolOutput,
+    Truncation,
 };
 use toolpost_sandbox::{Confines, Process};
 
@@ -121,7 +122,8 @@ async fn keep(log: &OutputLog, context: &CallContext) -> Result<ArtifactRef, Art
     let mut sink = context.create_artifact("output", "text/plain; charset=utf-8").await?;
     let mut at = 0;
     loop {
-        let page = log.read(at, PIECE_BYTES).await.map_err(|error| ArtifactError::Storage(error.to_string()))?;
+        let page =
+            log.read(at, PIECE_BYTES).await.map_err(|error| ArtifactError::Storage(error.to_string()))?;
         if page.bytes.is_empty() {
             return sink.finish().await;
         }
@@ -222,9 +224,9 @@ impl Ran<'_> {
     pub(crate) fn output(&self, text: String, report: &Report) -> Result<ToolOutput, serde_json::Error> {
         let shown = text.len() as u64;
         let hint = match (&report.kept, &report.process_id) {
-            (Some(id), _) => {
-                Some(format!("`read_result` with `ref` `{id}` reads any part of the output, `search_result` finds lines"))
-            }
+            (Some(id), _) => Some(format!(
+                "`read_result` with `ref` `{id}` reads any part of the output, `search_result` finds lines"
+            )),
             (None, Some(id)) => {
                 Some(format!("`process_read` with `process_id` `{id}` reads any part of the output"))
             }

@@ -161,7 +161,8 @@ impl<'c> Answer<'c> {
         let Body { bytes, whole, announced, kept } = body;
         self.result.bytes = bytes.len() as u64;
         self.result.announced_bytes = announced;
-        let total = if whole { Some(self.result.bytes) } else { kept.as_ref().map(|kept| kept.size).or(announced) };
+        let total =
+            if whole { Some(self.result.bytes) } else { kept.as_ref().map(|kept| kept.size).or(announced) };
         let kept = kept.map(|kept| kept.id);
         let said = self.result.media_type.clone();
         if bytes.is_empty() {
