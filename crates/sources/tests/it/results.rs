@@ -6,12 +6,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolpost_core::{CallRequest, Host};
+use toolpost_core::{CallRequest, Host, Policy};
 use toolpost_model::{
-    CallContext, Content, Disposition, EffectClass, FnTool, ModelInput, Outcome, Principal, ToolFailure,
-    ToolResult,
+    CallContext, Content, Disposition, EffectClass, FnTool, Mode, ModelInput, Outcome, Principal,
+    ToolFailure, ToolResult,
 };
 use toolpost_sources::{NativeParts, Workspace, native_source};
+
+use crate::http::{Server, listing, reply};
 
 /// A host with the native tools, and one tool that keeps what it is told to make.
 struct Bench {
@@ -52,11 +54,23 @@ async fn make(arguments: Make, context: CallContext) -> Result<String, ToolFailu
 
 impl Bench {
     async fn new() -> Self {
+        Self::beside(&[]).await
+    }
+
+    /// With servers that may be reached.
+    async fn beside(servers: &[&Server]) -> Self {
         let home = TempDir::new().unwrap();
         let workspace = Arc::new(Workspace::open(home.path()).unwrap());
-        let native = native_source(NativeParts::on(workspace)).map_err(|error| error.to_string()).unwrap();
+        let parts = NativeParts { network: listing(servers), ..NativeParts::on(workspace) };
+        let native = native_source(parts).map_err(|error| error.to_string()).unwrap();
         let tool = FnTool::named("test.make").unwrap().describe("Makes something").class(EffectClass::Read);
-        let host = Host::builder().source(native).tool(tool.run(make)).build().await.unwrap();
+        let host = Host::builder()
+            .policy(Policy::in_mode(Mode::Bypass))
+            .source(native)
+            .tool(tool.run(make))
+            .build()
+            .await
+            .unwrap();
         Self { host, _home: home }
     }
 
@@ -206,4 +220,29 @@ async fn nobody_reads_what_others_kept() {
     for id in wrong {
         bench.fails("read_result", json!({ "ref": id }), &[id]).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_is_not_shown_whole_is_kept() {
+    let server = Server::start(|seen| match seen.path.as_str() {
+        "/text" => reply("200 OK", &["Content-Type: text/plain"], content("lines")),
+        "/more" => reply("200 OK", &["Content-Type: text/plain"], content("large")),
+        _ => reply("200 OK", &["Content-Type: application/zip"], content("bytes")),
+    });
+    let bench = Bench::beside(&[&server]).await;
+    for (path, what, media_type) in [
+        ("/more", "large", "text/plain"),
+        ("/text", "lines", "text/plain"),
+        ("/zip", "bytes", "application/zip"),
+    ] {
+        let result = bench.call("http_request", json!({ "url": server.url(path) })).await;
+        let [kept] = &result.artifacts[..] else { panic!("{path}: {result:?}") };
+        assert_eq!((kept.size, kept.media_type.as_str()), (content(what).len() as u64, media_type), "{path}");
+        let truncated = result.truncated.as_ref().unwrap();
+        assert_eq!(truncated.artifact, Some(kept.id), "{path}");
+        assert!(truncated.hint.as_ref().unwrap().contains("read_result"), "{truncated:?}");
+    }
+    // Whoever says how much is wanted gets that and no more.
+    let result = bench.call("http_request", json!({ "url": server.url("/text"), "max_bytes": 100 })).await;
+    assert!(result.artifacts.is_empty() && result.truncated.is_some(), "{result:?}");
 }
