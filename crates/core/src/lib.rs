@@ -50,6 +50,7 @@ pub use host::{
 };
 pub use record::{
     blobs::{Blob, BlobError, BlobStore, BlobWriter, KeptBlob, MemoryBlobs},
+    declared::{BlockedTool, CatalogBody, DeclaredTool, SurfaceBody, ToolTerms},
     journal::{
         GENESIS, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, StoredRecord,
         Strength, chain,

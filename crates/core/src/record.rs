@@ -2,6 +2,7 @@
 
 pub(crate) mod artifacts;
 pub(crate) mod blobs;
+pub(crate) mod declared;
 pub(crate) mod journal;
 pub(crate) mod redaction;
 pub(crate) mod rendering;
