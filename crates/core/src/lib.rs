@@ -54,5 +54,9 @@ pub use record::{
         Strength, chain,
     },
     redaction::{KnownSecrets, Redactor},
+    replay::{
+        Cassette, CassetteCall, CassetteError, CassetteSession, CassetteTool, LeftOver, Matching, Pace,
+        Recorder, ReplayOptions, ReplayReport,
+    },
 };
 pub use session::{Session, Stay};

@@ -3,3 +3,4 @@
 pub(crate) mod journal;
 pub(crate) mod redaction;
 pub(crate) mod rendering;
+pub(crate) mod replay;

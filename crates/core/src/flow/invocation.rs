@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use toolpost_model::{
     BatchPlace, CallInput, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
     ObservableInput, PermissionInput, Principal, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    Transition, Vote,
+    ToolResult, Transition, Vote,
 };
 
 pub use request::{Acknowledged, CallRequest, Heard, Listener, Wants};
@@ -337,6 +337,8 @@ pub(crate) struct Call {
     pub(crate) hooks: Hooked,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
+    /// The answer of the recorded call that it is, in a replay.
+    pub(crate) replayed: Option<Box<ToolResult>>,
     pub(crate) on_record: OnRecord,
     /// Its place in a batch, as its caller gave it.
     pub(crate) place: Option<BatchPlace>,
@@ -377,6 +379,7 @@ impl Call {
             hooks: Hooked::default(),
             permit: None,
             ending: None,
+            replayed: None,
             on_record: OnRecord::Nothing,
             place: request.batch,
             member: None,
