@@ -3,6 +3,7 @@
 mod approvals;
 mod builder;
 mod calls;
+mod declared;
 mod invocations;
 mod policy;
 mod sessions;
@@ -146,6 +147,7 @@ struct State {
     /// Why nothing that was remembered counts.
     rules_problem: Option<String>,
     surfaces: Mutex<HashMap<SurfaceRequest, (u64, Arc<Surface>)>>,
+    declared: declared::Declared,
     sessions: RwLock<HashMap<SessionId, Arc<Session>>>,
     running: Mutex<HashMap<InvocationId, Arc<LiveCall>>>,
     journal_failing: AtomicBool,
@@ -185,7 +187,7 @@ impl Inner {
             }
             let catalog = self.state.catalog.load_full();
             let policy = self.policy.in_force();
-            let surface = Surface::build(generation, catalog, session.surface_request(), &*policy.engine);
+            let surface = Surface::build(catalog, session.surface_request(), &*policy.engine);
             let surface = Arc::new(surface);
             kept.insert(session.surface_request().clone(), (generation, Arc::clone(&surface)));
             surface
@@ -203,7 +205,12 @@ impl Inner {
 
     /// Appends, and remembers whether the journal works: while it does not, calls must be on record before
     /// they run.
-    pub(crate) async fn append(&self, mut record: Record, strength: Strength) -> Result<(), JournalError> {
+    pub(crate) async fn append(&self, record: Record, strength: Strength) -> Result<(), JournalError> {
+        self.append_numbered(record, strength).await.map(|_| ())
+    }
+
+    /// The same, with the record's number.
+    async fn append_numbered(&self, mut record: Record, strength: Strength) -> Result<u64, JournalError> {
         // The last gate before the record: names, ids and reasons pass here too. A call's result was redacted
         // before, so that the answer and the record stay the same bytes.
         if let Cow::Owned(clean) = self.redactor.text(&record.body) {
@@ -222,7 +229,7 @@ impl Inner {
             Ok(_) if was_failing => tracing::info!("the journal can be written again"),
             _ => {}
         }
-        appended.map(|_| ())
+        appended
     }
 
     /// Lists every source and swaps the catalog in. A source that fails keeps nothing listed and harms nobody.
@@ -244,11 +251,11 @@ impl Inner {
                     continue;
                 }
             };
-            let (name, naming, origin) = (source.name().to_owned(), source.naming(), source.origin());
+            let (name, naming, origin) = (source.name().into(), source.naming(), source.origin());
             listed.push(SourceTools { source: SourceIndex(place), name, naming, origin, declarations });
         }
         let settings = self.settings.load_full();
-        let (catalog, more) = Catalog::build(listed, &**settings);
+        let (catalog, more) = Catalog::build(listed, &**settings, &*self.redactor);
         notices.extend(more);
         let declarations: Vec<&Declaration> =
             catalog.entries().iter().map(|entry| entry.declaration()).collect();
@@ -267,6 +274,8 @@ impl Inner {
         *lock(&self.state.notices) = notices;
         self.state.catalog.store(Arc::new(catalog));
         self.moved_on();
+        // Where it fails, the first call that stands on it tries again, and does not run without.
+        let _ = self.tell_catalog().await;
     }
 
     /// What surfaces are made of is no longer what it was.

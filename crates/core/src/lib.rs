@@ -49,6 +49,7 @@ pub use host::{
     SessionError, StatusWord,
 };
 pub use record::{
+    declared::{BlockedTool, CatalogBody, DeclaredTool, SurfaceBody, ToolTerms},
     journal::{
         GENESIS, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, StoredRecord,
         Strength, chain,

@@ -26,6 +26,12 @@ use crate::{
 /// Which tool, and may it be called here?
 pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
     let surface = host.surface(&call.session);
+    if way != Way::Dry
+        && let Err(error) = host.tell_surface(&surface).await
+    {
+        return Step::End(result::journal_refuses(&error));
+    }
+    call.surface = Some(surface.id().clone());
     let Some((entry, visibility)) = surface.find(&call.live.tool) else {
         let similar = surface.catalog().similar(&call.live.tool);
         return Step::End(result::unknown_tool(&call.live.tool, &similar));
@@ -36,7 +42,7 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
         Ok(Err(error)) => return Step::End(result::source_unavailable(&error)),
         Err(ending) => return Step::End(ending),
     };
-    call.resolved = Some(Resolved { surface: surface.id().clone(), entry: Arc::clone(entry), source });
+    call.resolved = Some(Resolved { entry: Arc::clone(entry), source });
     // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
     let passed_before = way == Way::Recovered || call.asking.earlier.is_some();
     match visibility {

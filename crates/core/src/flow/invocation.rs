@@ -279,7 +279,6 @@ pub(crate) struct Inputs {
 /// The tool a call was resolved to.
 #[derive(Clone)]
 pub(crate) struct Resolved {
-    pub(crate) surface: SurfaceId,
     pub(crate) entry: Arc<Entry>,
     pub(crate) source: Arc<dyn SourceSession>,
 }
@@ -329,6 +328,8 @@ pub(crate) struct Call {
     pub(crate) stage: Stage,
     pub(crate) transitions: Vec<Transition>,
     pub(crate) inputs: Inputs,
+    /// What its session saw when the tool was looked for.
+    pub(crate) surface: Option<SurfaceId>,
     pub(crate) resolved: Option<Resolved>,
     pub(crate) effects: Option<Effects>,
     pub(crate) decision: Option<Decision>,
@@ -372,6 +373,7 @@ impl Call {
                 mutations: Vec::new(),
                 redacted: false,
             },
+            surface: None,
             resolved: None,
             effects: None,
             decision: None,

@@ -181,7 +181,6 @@ impl HostBuilder {
     /// Lists the sources, ends what the last host left open, and starts.
     pub async fn build(mut self) -> Result<Host, HostError> {
         let replay = self.take_up_recording()?;
-        let (empty, _) = Catalog::build(Vec::new(), &HashMap::new());
         let (remembered, rules_problem) = remembered(&self.rules).await;
         let limit_of = |source: &Arc<dyn Source>| self.source_limits.get(source.name()).copied();
         let inner = Arc::new(Inner {
@@ -201,13 +200,14 @@ impl HostBuilder {
             settings: ArcSwap::from_pointee(self.settings),
             refreshing: Default::default(),
             state: State {
-                catalog: ArcSwap::from_pointee(empty),
+                catalog: ArcSwap::from_pointee(Catalog::empty()),
                 generation: 0.into(),
                 changes: Default::default(),
                 unheard: Default::default(),
                 notices: Default::default(),
                 rules_problem,
                 surfaces: Default::default(),
+                declared: Default::default(),
                 sessions: Default::default(),
                 running: Default::default(),
                 journal_failing: false.into(),

@@ -15,7 +15,10 @@ use crate::{
         hooks::{InputMutation, OutputMutation},
         invocation::{Call, OnRecord},
     },
-    record::journal::{Record, RecordKind},
+    record::{
+        declared::CatalogOnRecord,
+        journal::{Record, RecordKind},
+    },
 };
 
 /// What was asked, by whom, from where. Stands in the first record of a call.
@@ -197,7 +200,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
     let body = WayBody {
         call: first.then(|| call_body(call)),
         tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id()),
-        surface: call.resolved.as_ref().map(|resolved| &resolved.surface),
+        surface: call.surface.as_ref(),
         effects: call.effects.as_ref(),
         decision: call.decision.as_ref(),
         ask: call.asking.asked.filter(|_| asks),
@@ -310,6 +313,9 @@ pub(crate) struct StartBody {
     pub(crate) version: String,
     #[serde(default)]
     pub(crate) carried: Vec<InvocationId>,
+    /// Where the record tells what can be called, where that was told before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) catalog: Option<CatalogOnRecord>,
 }
 
 /// Body of a session's opening.

@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
-use toolpost_model::{
-    Declaration, HiddenReason, InvocationId, SessionId, Stage, SurfaceId, SurfaceRequest, ToolId,
-};
+use toolpost_model::{HiddenReason, InvocationId, SessionId, Stage, SurfaceId, SurfaceRequest, ToolId};
 
 use super::{Cassette, CassetteCall, CassetteSession, CassetteTool, FORMAT, ids};
 use crate::record::{
+    declared::{CatalogBody, DeclaredTool, SurfaceBody},
     journal::{RecordKind, StoredRecord},
     rendering::{RecordedCall, RecordedWay, SessionBody, StartBody},
 };
@@ -164,7 +162,7 @@ impl Recorder {
             format: FORMAT,
             toolpost: self.version,
             sessions: self.sessions.into_iter().map(|(_, session)| session).collect(),
-            tools: tools.into_iter().map(|tool| tool.on_tape(&self.denied)).collect(),
+            tools: tools.into_iter().map(|tool| tool_on_tape(tool, &self.denied)).collect(),
             calls: calls.iter().filter_map(|(_, call, result)| on_tape(call, result, &places)).collect(),
         }
     }
@@ -238,52 +236,12 @@ impl Catalog {
     }
 }
 
-/// Body of a catalog record.
-#[derive(Deserialize)]
-struct CatalogBody {
-    whole: bool,
-    part: u32,
-    parts: u32,
-    declared: Vec<DeclaredTool>,
-    #[serde(default)]
-    removed: Vec<ToolId>,
-}
-
-#[derive(Clone, Deserialize)]
-struct DeclaredTool {
-    name: String,
-    #[serde(default)]
-    settings: Terms,
-    declaration: Declaration,
-}
-
-#[derive(Clone, Default, Deserialize)]
-#[serde(default)]
-struct Terms {
-    sensitive: Vec<String>,
-}
-
-impl DeclaredTool {
-    fn on_tape(self, denied: &HashSet<ToolId>) -> CassetteTool {
-        CassetteTool {
-            denied: denied.contains(&self.declaration.tool_id),
-            name: self.name,
-            sensitive: self.settings.sensitive,
-            declaration: self.declaration,
-        }
+/// A tool as a cassette has it.
+fn tool_on_tape(tool: DeclaredTool, denied: &HashSet<ToolId>) -> CassetteTool {
+    CassetteTool {
+        denied: denied.contains(&tool.declaration.tool_id),
+        name: tool.name,
+        sensitive: tool.settings.sensitive,
+        declaration: tool.declaration,
     }
-}
-
-/// Body of a surface record.
-#[derive(Deserialize)]
-struct SurfaceBody {
-    surface_id: SurfaceId,
-    #[serde(default)]
-    blocked: Vec<BlockedTool>,
-}
-
-#[derive(Deserialize)]
-struct BlockedTool {
-    tool_id: ToolId,
-    reason: HiddenReason,
 }
