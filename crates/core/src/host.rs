@@ -46,6 +46,7 @@ use crate::{
         blobs::BlobStore,
         journal::{Journal, JournalError, Record, Strength},
         redaction::Redactor,
+        replay::{Player, ReplayReport},
     },
     session::Session,
 };
@@ -123,6 +124,8 @@ pub(crate) struct Inner {
     pub(crate) questions: Arc<Questions>,
     pub(crate) rules: Arc<dyn RuleStore>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
+    /// Answers every call, where the host serves a recording.
+    pub(crate) replay: Option<Player>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) blobs: Arc<dyn BlobStore>,
     pub(crate) redactor: Arc<dyn Redactor>,
@@ -374,6 +377,11 @@ impl Host {
                 Some(Listing { entry: Arc::clone(entry), visibility })
             }
         }
+    }
+
+    /// What became of the recording that it serves, where it serves one.
+    pub fn replay_report(&self) -> Option<ReplayReport> {
+        self.inner.replay.as_ref().map(Player::report)
     }
 
     /// The limits it was built with.

@@ -56,5 +56,9 @@ pub use record::{
         Strength, chain,
     },
     redaction::{Finding, KnownSecrets, Redactor, StreamRedactor, Window},
+    replay::{
+        Cassette, CassetteCall, CassetteError, CassetteSession, CassetteTool, LeftOver, Matching, Pace,
+        Recorder, ReplayOptions, ReplayReport,
+    },
 };
 pub use session::{Session, Stay};

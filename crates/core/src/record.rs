@@ -6,3 +6,4 @@ pub(crate) mod declared;
 pub(crate) mod journal;
 pub(crate) mod redaction;
 pub(crate) mod rendering;
+pub(crate) mod replay;

@@ -13,8 +13,8 @@ use std::{
 
 use toolpost_config::{ApprovalsConfig, HostConfig, SourceConfig, ToolIndex};
 use toolpost_core::{
-    Approvals, Hook, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
-    RuleProblem, SchedulerLimits, SourceSettings, SourceTrust, ToolSettings,
+    Approvals, Cassette, Hook, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy,
+    PolicySpec, ReplayOptions, RuleProblem, SchedulerLimits, SourceSettings, SourceTrust, ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_store::{
@@ -94,6 +94,8 @@ pub struct HostParts {
     pub native: NativeHandover,
     /// Who is asked about calls that need approval.
     pub asked: Asked,
+    /// A recording to serve. No tool, hook or rule of the configuration or of the embedder counts then.
+    pub replay: Option<(Cassette, ReplayOptions)>,
 }
 
 /// Who is asked about calls that need approval.
@@ -191,6 +193,9 @@ pub(crate) async fn host_on(
         let options = JournalOptions { max_bytes: config.limits.journal };
         builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
     }
+    if let Some((cassette, options)) = parts.replay {
+        return Ok(builder.replay(cassette, options).build().await?);
+    }
     // An embedder's own tools come first: of two that want one name, theirs keeps it.
     for add in parts.sources {
         builder = add(builder);
@@ -287,6 +292,7 @@ impl OperatorSettings for Configured {
             sandbox: set.sandbox,
             defaults: set.defaults,
             arguments: set.arguments,
+            keep: None,
         })
     }
 

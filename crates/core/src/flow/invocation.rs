@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use toolpost_model::{
     BatchPlace, CallInput, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
     ObservableInput, PermissionInput, Principal, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    Transition, Vote,
+    ToolResult, Transition, Vote,
 };
 
 use output::Outputs;
@@ -389,6 +389,8 @@ pub(crate) struct Call {
     pub(crate) ending: Option<Ending>,
     /// What its result is too large to show.
     pub(crate) unkept: Vec<Unkept>,
+    /// The answer of the recorded call that it is, in a replay.
+    pub(crate) replayed: Option<Box<ToolResult>>,
     pub(crate) on_record: OnRecord,
     /// Its place in a batch, as its caller gave it.
     pub(crate) place: Option<BatchPlace>,
@@ -431,6 +433,7 @@ impl Call {
             permit: None,
             ending: None,
             unkept: Vec::new(),
+            replayed: None,
             on_record: OnRecord::Nothing,
             place: request.batch,
             member: None,

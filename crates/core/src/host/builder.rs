@@ -19,6 +19,7 @@ use crate::{
         blobs::{BlobStore, MemoryBlobs},
         journal::{Journal, JournalError, MemoryJournal},
         redaction::{KnownSecrets, Redactor},
+        replay::{Cassette, CassetteError, Player, ReplayOptions, Scene},
     },
 };
 
@@ -36,6 +37,7 @@ pub struct HostBuilder {
     require_shown: bool,
     approvals: Approvals,
     rules: Arc<dyn RuleStore>,
+    replay: Option<(Cassette, ReplayOptions)>,
 }
 
 /// Why a host cannot start.
@@ -44,6 +46,9 @@ pub enum HostError {
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The cassette it should replay has an answer that is none.
+    #[error("the cassette cannot be replayed: {0}")]
+    Cassette(#[from] CassetteError),
 }
 
 impl HostBuilder {
@@ -61,6 +66,7 @@ impl HostBuilder {
             require_shown: true,
             approvals: Approvals::Nobody,
             rules: Arc::new(MemoryRules::default()),
+            replay: None,
         }
     }
 
@@ -161,8 +167,30 @@ impl HostBuilder {
         self
     }
 
+    /// Answers every call from a recording: its tools take the place of all sources, and nothing runs. No hook, rule or
+    /// person is asked. A call that was not recorded fails with the code `not_recorded`.
+    #[must_use]
+    pub fn replay(mut self, cassette: Cassette, options: ReplayOptions) -> Self {
+        self.replay = Some((cassette, options));
+        self
+    }
+
+    /// Puts what was recorded in the place of what was configured.
+    fn take_up_recording(&mut self) -> Result<Option<Player>, HostError> {
+        let Some((mut cassette, options)) = self.replay.take() else { return Ok(None) };
+        let Scene { source, policy, settings } = Scene::of(&mut cassette);
+        self.sources = vec![Arc::new(source)];
+        self.policy = Arc::new(policy);
+        self.settings = Box::new(settings);
+        self.hooks.clear();
+        self.approvals = Approvals::Nobody;
+        self.rules = Arc::new(MemoryRules::default());
+        Ok(Some(Player::new(&cassette, options)?))
+    }
+
     /// Lists the sources, ends what the last host left open, and starts.
-    pub async fn build(self) -> Result<Host, HostError> {
+    pub async fn build(mut self) -> Result<Host, HostError> {
+        let replay = self.take_up_recording()?;
         let (remembered, rules_problem) = remembered(&self.rules).await;
         let limit_of = |source: &Arc<dyn Source>| self.source_limits.get(source.name()).copied();
         let inner = Arc::new(Inner {
@@ -174,6 +202,7 @@ impl HostBuilder {
             questions: Questions::new(self.limits.approvals),
             rules: self.rules,
             hooks: self.hooks,
+            replay,
             journal: self.journal,
             blobs: self.blobs,
             redactor: self.redactor,

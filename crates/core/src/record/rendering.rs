@@ -241,6 +241,11 @@ pub(crate) struct RecordedCall {
     pub(crate) tool: String,
     #[serde(default)]
     pub(crate) arguments: Option<Box<RawValue>>,
+    /// What the caller sent, where that became something else.
+    #[serde(default)]
+    pub(crate) model_arguments: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(crate) unread_bytes: Option<usize>,
     #[serde(default)]
     pub(crate) redacted: bool,
     #[serde(default)]
@@ -267,6 +272,10 @@ impl RecordedCall {
 pub(crate) struct RecordedWay {
     #[serde(default)]
     pub(crate) call: Option<RecordedCall>,
+    #[serde(default)]
+    pub(crate) surface: Option<SurfaceId>,
+    #[serde(default)]
+    pub(crate) transitions: Vec<Transition>,
     #[serde(default)]
     pub(crate) decision: Option<Decision>,
     #[serde(default)]

@@ -1,6 +1,7 @@
 //! `toolpost journal`: read and check the record. Reads the database directly, beside a running host or
 //! without one: a reader needs no host, and the record must be readable when the host is not.
 
+pub(crate) mod replay;
 pub(crate) mod story;
 mod tail;
 mod verify;
@@ -30,6 +31,14 @@ enum JournalCommand {
     Show(ShowArgs),
     /// Check that no record was changed, removed or added, and that every call has at most one end
     Verify(verify::VerifyArgs),
+    /// Serve a recorded session as a host: same tools, same answers, and nothing runs
+    Replay(replay::ReplayArgs),
+}
+
+impl JournalArgs {
+    pub(crate) fn talks_over_pipes(&self) -> bool {
+        matches!(&self.command, JournalCommand::Replay(arguments) if arguments.talks_over_pipes())
+    }
 }
 
 #[derive(Args)]
@@ -47,6 +56,7 @@ pub(crate) fn run(arguments: &JournalArgs) -> anyhow::Result<Exit> {
     match &arguments.command {
         JournalCommand::Tail(arguments) => tail::run(arguments),
         JournalCommand::Verify(arguments) => verify::run(arguments),
+        JournalCommand::Replay(arguments) => crate::runtime()?.block_on(replay::run(arguments)),
         JournalCommand::Show(arguments) => {
             story::show(&settings::locate(&arguments.place)?, arguments.id, arguments.json)
         }
