@@ -27,7 +27,7 @@ use super::{
 use crate::native::files::{Workspace, check_incoming, incoming_effects};
 
 /// How much of a body is shown where the caller does not say.
-const SHOWN_BYTES: u64 = 256 * 1024;
+const SHOWN_BYTES: u64 = 40 * 1024;
 /// How large an image may be to be shown where the caller does not say.
 const IMAGE_BYTES: u64 = 1024 * 1024;
 
