@@ -2,6 +2,8 @@
 //! file means; this module knows modes, links, locks and the order of writes that survives a power cut.
 #![expect(clippy::disallowed_methods, reason = "this is the one module of the crate that opens files")]
 
+pub(crate) mod contents;
+
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},

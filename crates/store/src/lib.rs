@@ -1,4 +1,4 @@
-//! Toolpost's state on disk: the journal on SQLite, the data directory with its lock, its token, the list
+//! Toolpost's state on disk: the journal on SQLite, kept results, the data directory with its lock, its token, the list
 //! of trusted files and the remembered rules, and an audit log for other programs to read.
 //!
 //! The binary opens a [`DataDir`], then a [`SqliteJournal`] inside it, and hands the journal to the host as
@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 mod audit_log;
+mod blobs;
 mod data_dir;
 mod disk;
 mod journal;
@@ -17,6 +18,7 @@ mod trust;
 mod verify;
 
 pub use audit_log::{AuditLog, AuditLogError, AuditRotation, AuditWriter};
+pub use blobs::{BlobFile, BlobFiles, BlobOptions, BlobsError, DiskBlobs, WeakBlobs};
 pub use data_dir::{DataDir, DataDirError};
 pub use journal::{JournalOptions, OpenError, ReadError, SqliteJournal};
 pub use last_good::{LastGood, LastGoodError};

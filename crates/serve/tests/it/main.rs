@@ -7,6 +7,7 @@ mod running;
 
 mod a2e;
 mod approvals;
+mod artifacts;
 mod background;
 mod bodies;
 mod connections;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "in test helpers, which clippy takes for code")]
 
 mod audit_log;
+mod blobs;
 mod data_dir;
 mod full;
 mod journal;
