@@ -125,7 +125,7 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
 /// Commits the end, then makes the answer. A record never contradicts an answer: where the end cannot be
 /// written, the answer says so instead of what the tool said.
 async fn persist(host: &Inner, call: &mut Call, result: ToolResult) -> Arc<Answer> {
-    let answer = Answer::of(result);
+    let answer = Answer::without_secrets(result, &call.live.redactor());
     let record = rendering::record(call, RecordKind::Ended, Some(answer.json()));
     match host.append(record, Strength::Committed).await {
         Ok(()) => answer,

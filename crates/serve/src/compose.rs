@@ -174,6 +174,8 @@ pub(crate) async fn host_on(
     for (name, value) in &parts.native.credentials {
         parts.secrets.push((format!("credential_{name}"), value.reveal().to_owned()));
     }
+    let of_environment = parts.native.secrets.drain(..);
+    parts.secrets.extend(of_environment.map(|(kind, value)| (kind, value.reveal().to_owned())));
     let mut builder = Host::builder()
         .policy(policy(config)?)
         .limits(limits(config))

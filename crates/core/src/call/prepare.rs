@@ -19,7 +19,8 @@ use crate::{
     host::Inner,
     record::{
         journal::{RecordKind, Strength},
-        redaction, rendering,
+        redaction::{self, Observed},
+        rendering,
     },
 };
 
@@ -187,7 +188,9 @@ pub(super) fn show(call: &mut Call) {
     };
     let arguments = input.arguments();
     let sensitive = resolved.entry.input().sensitive_pointers(arguments.value());
-    let (shown, secrets) = redaction::observable(arguments, &sensitive, call.live.host_redactor());
+    let Observed { shown, secrets, sensitive } =
+        redaction::observable(arguments, &sensitive, call.live.host_redactor());
+    call.inputs.sensitive = sensitive;
     call.inputs.redacted = !std::ptr::eq(shown.value(), arguments.value());
     call.inputs.observable = Some(ObservableInput::new(shown));
     call.live.add_secrets(secrets);

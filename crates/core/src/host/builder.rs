@@ -17,7 +17,7 @@ use crate::{
     },
     record::{
         journal::{Journal, JournalError, MemoryJournal},
-        redaction::{KnownSecrets, Redactor},
+        redaction::{HostRedactor, KnownSecrets, Redactor},
     },
 };
 
@@ -166,7 +166,7 @@ impl HostBuilder {
             rules: self.rules,
             hooks: self.hooks,
             journal: self.journal,
-            redactor: self.redactor,
+            redactor: HostRedactor::new(self.redactor),
             limits: self.limits,
             require_shown: self.require_shown,
             settings: ArcSwap::from_pointee(self.settings),

@@ -59,6 +59,8 @@ pub struct NativeHandover {
     pub program: Option<PathBuf>,
     /// The values of the credentials that the configuration names.
     pub credentials: Vec<(String, Secret)>,
+    /// What the environment of the host holds and must never be written or shown, with its kind.
+    pub secrets: Vec<(String, Secret)>,
     /// Files that tell this host what is allowed. Tools ask before they change one.
     pub own_files: Vec<PathBuf>,
 }

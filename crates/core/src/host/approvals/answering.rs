@@ -22,7 +22,7 @@ use crate::{
     host::Inner,
     record::{
         journal::{JournalError, Record, RecordKind, StoredRecord, Strength},
-        redaction,
+        redaction::{self, Observed},
         rendering::{DecidedBody, RecordedWay},
     },
 };
@@ -183,7 +183,7 @@ impl Inner {
             return Err(fault(&refusal.at, refusal.message, "this"));
         }
         let sensitive = resolved.entry.input().sensitive_pointers(arguments);
-        let (shown, _) = redaction::observable(&edited, &sensitive, &self.redactor);
+        let Observed { shown, .. } = redaction::observable(&edited, &sensitive, &self.redactor);
         body.redacted = !std::ptr::eq(shown.value(), edited.value());
         body.changed_fields = changed_fields(&request.arguments, arguments);
         if let Verdict::Allow { arguments, .. } = &mut body.verdict {
