@@ -98,10 +98,10 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
         let step = match call.stage {
             Stage::Resolve => prepare::resolve(host, call, way).await,
             Stage::Parse => prepare::parse(host, call),
-            Stage::Validate => prepare::validate(call),
+            Stage::Validate => prepare::validate(host, call),
             Stage::Observe => prepare::observe(host, call, way).await,
             // They saw it before, and what they left of its arguments is on record.
-            Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(call),
+            Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(host, call),
             Stage::PreHooks => hooking::pre_hooks(host, call, way).await,
             Stage::Decide => permitting::decide(host, call),
             Stage::AwaitApproval if way == Way::Dry && host.approvals != Approvals::Nobody => return,

@@ -35,6 +35,7 @@ use crate::{
     catalog::{Catalog, CatalogNotice, Entry, Listing, OperatorSettings, SourceTools, Surface, ToolFilter},
     flow::{
         approval::{Approvals, Questions, RuleStore},
+        credentials::Credentials,
         hooks::Hook,
         invocation::LiveCall,
         scheduling::{Scheduler, SchedulerLimits},
@@ -122,6 +123,7 @@ pub(crate) struct Inner {
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) redactor: Arc<HostRedactor>,
+    pub(crate) credentials: Credentials,
     pub(crate) limits: Limits,
     pub(crate) require_shown: bool,
     pub(crate) scheduler: Arc<Scheduler>,

@@ -11,6 +11,7 @@ use super::{Step, Way, lost_its_way, waiting::patiently};
 use crate::{
     catalog::Entry,
     flow::{
+        credentials,
         hooks::InputMutation,
         invocation::{Acknowledged, Call, OnRecord, Resolved},
         permission::Facts,
@@ -129,10 +130,15 @@ fn filled(entry: &Entry, arguments: Arguments, mutations: &mut Vec<InputMutation
 }
 
 /// Checks the values before any I/O.
-pub(super) fn validate(call: &mut Call) -> Step {
+pub(super) fn validate(host: &Inner, call: &mut Call) -> Step {
     let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
         return lost_its_way();
     };
+    if let Err(ending) = host.credentials.check(&resolved.entry, input.arguments().value()) {
+        show(call);
+        return Step::End(ending);
+    }
+    let input = credentials::with_words(input);
     match resolved.entry.input().violations(input.arguments().value()) {
         Ok(found) if found.is_empty() => {}
         Ok(found) => {
@@ -142,7 +148,7 @@ pub(super) fn validate(call: &mut Call) -> Step {
         }
         Err(error) => return Step::End(result::broken_schema(&error)),
     }
-    if let Err(refusal) = resolved.source.check(resolved.entry.id(), input) {
+    if let Err(refusal) = resolved.source.check(resolved.entry.id(), &input) {
         show(call);
         return Step::End(result::refused(&refusal));
     }

@@ -11,6 +11,7 @@ use crate::{
     catalog::{Catalog, OperatorSettings, ToolSettings},
     flow::{
         approval::{Approvals, MemoryRules, Questions, RememberedRule, RuleStore},
+        credentials::{CredentialGrant, Credentials},
         hooks::Hook,
         permission::{Policy, PolicyEngine},
         scheduling::Scheduler,
@@ -28,6 +29,7 @@ pub struct HostBuilder {
     hooks: Vec<Arc<dyn Hook>>,
     journal: Arc<dyn Journal>,
     redactor: Arc<dyn Redactor>,
+    credentials: Vec<CredentialGrant>,
     limits: Limits,
     settings: Box<dyn OperatorSettings>,
     source_limits: HashMap<String, usize>,
@@ -52,6 +54,7 @@ impl HostBuilder {
             hooks: Vec::new(),
             journal: Arc::new(MemoryJournal::default()),
             redactor: Arc::new(KnownSecrets::default()),
+            credentials: Vec::new(),
             limits: Limits::default(),
             settings: Box::new(HashMap::<String, ToolSettings>::new()),
             source_limits: HashMap::new(),
@@ -106,6 +109,14 @@ impl HostBuilder {
     #[must_use]
     pub fn redactor(mut self, redactor: impl Redactor) -> Self {
         self.redactor = Arc::new(redactor);
+        self
+    }
+
+    /// Credentials that calls may name with `{"$cred": "name"}` in their arguments. Their values should be known to the
+    /// redactor.
+    #[must_use]
+    pub fn credentials(mut self, credentials: Vec<CredentialGrant>) -> Self {
+        self.credentials = credentials;
         self
     }
 
@@ -167,6 +178,7 @@ impl HostBuilder {
             hooks: self.hooks,
             journal: self.journal,
             redactor: HostRedactor::new(self.redactor),
+            credentials: Credentials::new(self.credentials),
             limits: self.limits,
             require_shown: self.require_shown,
             settings: ArcSwap::from_pointee(self.settings),

@@ -5,6 +5,7 @@ mod acknowledging;
 mod approvals;
 mod background;
 mod batches;
+mod credentials;
 mod discovery;
 mod failing_journal;
 mod hooks;

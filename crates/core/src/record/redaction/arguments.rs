@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolpost_model::{Arguments, Redactions};
 
+use crate::flow::credentials::reference;
+
 use super::{ARGUMENT_MARK, CallRedactor, HostRedactor, KnownSecrets, MIN_SECRET, SensitiveArgument};
 
 /// Arguments as others may see them, and what that is not.
@@ -22,7 +24,9 @@ pub(crate) fn observable(arguments: &Arguments, sensitive: &[String], host: &Hos
     let mut shown: Option<Value> = None;
     for pointer in sensitive {
         let value = shown.get_or_insert_with(|| arguments.value().clone());
-        if let Some(place) = value.pointer_mut(pointer) {
+        // What stands for a credential tells nothing.
+        let place = value.pointer_mut(pointer).filter(|place| reference(place).is_none());
+        if let Some(place) = place {
             collect_texts(place, &mut secrets);
             described.push(host.describe(pointer, place));
             *place = Value::String(ARGUMENT_MARK.to_owned());
