@@ -101,11 +101,11 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
         let step = match call.stage {
             Stage::Resolve => prepare::resolve(host, call, way).await,
             Stage::Parse => prepare::parse(host, call),
-            Stage::Validate => prepare::validate(call),
+            Stage::Validate => prepare::validate(host, call),
             Stage::Observe => prepare::observe(host, call, way).await,
             Stage::PreHooks if replaying::is_due(host, way) => replaying::answer(host, call, way).await,
             // They saw it before, and what they left of its arguments is on record.
-            Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(call),
+            Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(host, call),
             Stage::PreHooks => hooking::pre_hooks(host, call, way).await,
             Stage::Decide => permitting::decide(host, call),
             Stage::AwaitApproval if way == Way::Dry && host.approvals != Approvals::Nobody => return,
@@ -132,7 +132,7 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
 /// written, the answer says so instead of what the tool said.
 async fn persist(host: &Inner, call: &mut Call, mut result: ToolResult) -> Arc<Answer> {
     keeping::keep(host, call, &mut result).await;
-    let answer = Answer::of(result);
+    let answer = Answer::without_secrets(result, &call.live.redactor());
     let record = rendering::record(call, RecordKind::Ended, Some(answer.json()));
     match host.append(record, Strength::Committed).await {
         Ok(()) => answer,

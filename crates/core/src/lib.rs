@@ -37,6 +37,7 @@ pub use catalog::{
 };
 pub use flow::{
     approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},
+    credentials::CredentialGrant,
     hooks::{
         Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion, OutputMutation,
     },

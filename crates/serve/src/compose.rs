@@ -183,11 +183,15 @@ pub(crate) async fn host_on(
     for (name, value) in &parts.native.credentials {
         parts.secrets.push((format!("credential_{name}"), value.reveal().to_owned()));
     }
+    let grants = native::grants(&config.network.credentials, &parts.native.credentials);
+    let of_environment = parts.native.secrets.drain(..);
+    parts.secrets.extend(of_environment.map(|(kind, value)| (kind, value.reveal().to_owned())));
     let mut builder = Host::builder()
         .policy(policy(config)?)
         .limits(limits(config))
         .settings(Configured::of(config))
         .require_shown(config.discovery.require_shown)
+        .credentials(grants)
         .redactor(KnownSecrets::new(
             parts.secrets.iter().map(|(kind, value)| (kind.as_str(), value.as_str())),
         ));

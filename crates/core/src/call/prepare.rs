@@ -11,6 +11,7 @@ use super::{Step, Way, lost_its_way, waiting::patiently};
 use crate::{
     catalog::Entry,
     flow::{
+        credentials,
         hooks::InputMutation,
         invocation::{Acknowledged, Call, OnRecord, Resolved},
         permission::Facts,
@@ -19,7 +20,8 @@ use crate::{
     host::Inner,
     record::{
         journal::{RecordKind, Strength},
-        redaction, rendering,
+        redaction::{self, Observed},
+        rendering,
     },
 };
 
@@ -134,10 +136,15 @@ fn filled(entry: &Entry, arguments: Arguments, mutations: &mut Vec<InputMutation
 }
 
 /// Checks the values before any I/O.
-pub(super) fn validate(call: &mut Call) -> Step {
+pub(super) fn validate(host: &Inner, call: &mut Call) -> Step {
     let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
         return lost_its_way();
     };
+    if let Err(ending) = host.credentials.check(&resolved.entry, input.arguments().value()) {
+        show(call);
+        return Step::End(ending);
+    }
+    let input = credentials::with_words(input);
     match resolved.entry.input().violations(input.arguments().value()) {
         Ok(found) if found.is_empty() => {}
         Ok(found) => {
@@ -147,7 +154,7 @@ pub(super) fn validate(call: &mut Call) -> Step {
         }
         Err(error) => return Step::End(result::broken_schema(&error)),
     }
-    if let Err(refusal) = resolved.source.check(resolved.entry.id(), input) {
+    if let Err(refusal) = resolved.source.check(resolved.entry.id(), &input) {
         show(call);
         return Step::End(result::refused(&refusal));
     }
@@ -193,7 +200,9 @@ pub(super) fn show(call: &mut Call) {
     };
     let arguments = input.arguments();
     let sensitive = resolved.entry.input().sensitive_pointers(arguments.value());
-    let (shown, secrets) = redaction::observable(arguments, &sensitive, call.live.host_redactor());
+    let Observed { shown, secrets, sensitive } =
+        redaction::observable(arguments, &sensitive, call.live.host_redactor());
+    call.inputs.sensitive = sensitive;
     call.inputs.redacted = !std::ptr::eq(shown.value(), arguments.value());
     call.inputs.observable = Some(ObservableInput::new(shown));
     call.live.add_secrets(secrets);

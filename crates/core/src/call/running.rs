@@ -121,7 +121,15 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
     let execution = &resolved.entry.declaration().interface.execution;
     let (support, interrupt) = (execution.cancel, execution.interrupt);
     let retries = if effects.may_run_again() { execution.retries.min(MOST_RETRIES) } else { 0 };
-    let (entry, source, input) = (Arc::clone(&resolved.entry), Arc::clone(&resolved.source), input.clone());
+    let (entry, source) = (Arc::clone(&resolved.entry), Arc::clone(&resolved.source));
+    let input = match host.credentials.filled(&entry, input) {
+        Ok(None) => input.clone(),
+        Ok(Some((filled, used))) => {
+            call.live.add_secrets(used);
+            filled
+        }
+        Err(ending) => return Step::End(ending),
+    };
     if let Some(Err(reason)) = call.member.as_ref().map(|member| member.begin(interrupt)) {
         return Step::End(result::canceled_before_start(reason));
     }

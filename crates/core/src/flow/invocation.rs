@@ -35,7 +35,7 @@ use crate::{
     record::{
         artifacts::CallArtifacts,
         journal::RequestKey,
-        redaction::{CallRedactor, KnownSecrets, Redactor},
+        redaction::{CallRedactor, HostRedactor, KnownSecrets, SensitiveArgument},
     },
     session::Session,
 };
@@ -92,7 +92,7 @@ pub(crate) struct LiveCall {
     seq: AtomicU64,
     dropped: AtomicU64,
     stage: AtomicU64,
-    redactor: Arc<dyn Redactor>,
+    redactor: Arc<HostRedactor>,
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<OwnSecrets>,
     outputs: Mutex<Outputs>,
@@ -126,7 +126,7 @@ impl OwnSecrets {
 }
 
 impl LiveCall {
-    pub(crate) fn new(id: InvocationId, request: &CallRequest, redactor: Arc<dyn Redactor>) -> Self {
+    pub(crate) fn new(id: InvocationId, request: &CallRequest, redactor: Arc<HostRedactor>) -> Self {
         Self {
             id,
             tool: request.tool.clone(),
@@ -206,7 +206,7 @@ impl LiveCall {
         self.emit(EventBody::Status { message: message.into() });
     }
 
-    pub(crate) fn host_redactor(&self) -> &Arc<dyn Redactor> {
+    pub(crate) fn host_redactor(&self) -> &HostRedactor {
         &self.redactor
     }
 
@@ -232,7 +232,7 @@ impl LiveCall {
     /// What the call may not tell, as far as that is known now.
     pub(crate) fn redactor(&self) -> CallRedactor {
         let own = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).finder.clone();
-        CallRedactor { host: Arc::clone(&self.redactor), own }
+        CallRedactor { own, ..self.redactor.of_no_call() }
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -323,6 +323,8 @@ pub(crate) struct Inputs {
     pub(crate) mutations: Vec<InputMutation>,
     /// A sensitive value was taken out of the record, so the call cannot be run again from it.
     pub(crate) redacted: bool,
+    /// What the record says of the sensitive ones.
+    pub(crate) sensitive: Vec<SensitiveArgument>,
 }
 
 /// The tool a call was resolved to.
@@ -423,6 +425,7 @@ impl Call {
                 call: None,
                 mutations: Vec::new(),
                 redacted: false,
+                sensitive: Vec::new(),
             },
             surface: None,
             resolved: None,

@@ -11,6 +11,7 @@ use crate::{
     catalog::{Catalog, OperatorSettings, ToolSettings},
     flow::{
         approval::{Approvals, MemoryRules, Questions, RememberedRule, RuleStore},
+        credentials::{CredentialGrant, Credentials},
         hooks::Hook,
         permission::{Policy, PolicyEngine},
         scheduling::Scheduler,
@@ -18,7 +19,7 @@ use crate::{
     record::{
         blobs::{BlobStore, MemoryBlobs},
         journal::{Journal, JournalError, MemoryJournal},
-        redaction::{KnownSecrets, Redactor},
+        redaction::{HostRedactor, KnownSecrets, Redactor},
         replay::{Cassette, CassetteError, Player, ReplayOptions, Scene},
     },
 };
@@ -31,6 +32,7 @@ pub struct HostBuilder {
     journal: Arc<dyn Journal>,
     blobs: Arc<dyn BlobStore>,
     redactor: Arc<dyn Redactor>,
+    credentials: Vec<CredentialGrant>,
     limits: Limits,
     settings: Box<dyn OperatorSettings>,
     source_limits: HashMap<String, usize>,
@@ -60,6 +62,7 @@ impl HostBuilder {
             journal: Arc::new(MemoryJournal::default()),
             blobs: Arc::new(MemoryBlobs::default()),
             redactor: Arc::new(KnownSecrets::default()),
+            credentials: Vec::new(),
             limits: Limits::default(),
             settings: Box::new(HashMap::<String, ToolSettings>::new()),
             source_limits: HashMap::new(),
@@ -122,6 +125,14 @@ impl HostBuilder {
     #[must_use]
     pub fn redactor(mut self, redactor: impl Redactor) -> Self {
         self.redactor = Arc::new(redactor);
+        self
+    }
+
+    /// Credentials that calls may name with `{"$cred": "name"}` in their arguments. Their values should be known to the
+    /// redactor.
+    #[must_use]
+    pub fn credentials(mut self, credentials: Vec<CredentialGrant>) -> Self {
+        self.credentials = credentials;
         self
     }
 
@@ -205,7 +216,8 @@ impl HostBuilder {
             replay,
             journal: self.journal,
             blobs: self.blobs,
-            redactor: self.redactor,
+            redactor: HostRedactor::new(self.redactor),
+            credentials: Credentials::new(self.credentials),
             limits: self.limits,
             require_shown: self.require_shown,
             settings: ArcSwap::from_pointee(self.settings),

@@ -18,6 +18,7 @@ use crate::{
     record::{
         declared::CatalogOnRecord,
         journal::{Record, RecordKind},
+        redaction::SensitiveArgument,
     },
 };
 
@@ -32,6 +33,9 @@ struct CallBody<'a> {
     unread_bytes: Option<usize>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     redacted: bool,
+    /// What may be said of the sensitive arguments.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    sensitive: &'a [SensitiveArgument],
     /// The call that made this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<InvocationId>,
@@ -168,6 +172,7 @@ fn call_body(call: &Call) -> CallBody<'_> {
         arguments: observable,
         unread_bytes,
         redacted: call.inputs.redacted,
+        sensitive: &call.inputs.sensitive,
         parent: call.parent.as_ref().map(|parent| parent.id),
         principal: &call.session.principal().name,
         role: call.session.principal().role,

@@ -6,6 +6,7 @@ mod approvals;
 mod artifacts;
 mod background;
 mod batches;
+mod credentials;
 mod discovery;
 mod failing_journal;
 mod hooks;

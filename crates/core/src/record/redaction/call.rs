@@ -103,6 +103,18 @@ impl CallRedactor {
         }
     }
 
+    /// The same for what must keep its shape: texts only, and no keys.
+    pub(super) fn texts(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                self.in_place(text, &mut Redactions::default());
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.texts(item)),
+            Value::Object(object) => object.values_mut().for_each(|inner| self.texts(inner)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
     fn content(&self, content: &mut Content, counts: &mut Redactions) {
         match content {
             Content::Text { text } => {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolpost_model::{Arguments, Redactions};
 
-use super::{KnownSecrets, Redactor, observable};
+use super::{HostRedactor, KnownSecrets, Observed, Redactor, observable};
 
 /// A secret of every kind that is known by value, and the shapes.
 fn host() -> KnownSecrets {
@@ -31,13 +31,37 @@ fn clean(redactor: &dyn Redactor, text: &str) -> (String, Redactions) {
 
 #[test]
 fn known_values_and_sensitive_fields_are_taken_out() {
-    let host: Arc<dyn Redactor> = Arc::new(host());
+    let host = HostRedactor::new(Arc::new(host()));
     assert_eq!(host.text("x tp_0123456789 abc"), "x [redacted:token] abc");
     let arguments =
         Arguments::from_value(json!({ "key": "hunter2hunter2", "note": "tp_0123456789", "n": 1 }));
-    let (shown, secrets) = observable(&arguments, &["/key".to_owned()], &host);
+    let Observed { shown, secrets, sensitive } = observable(&arguments, &["/key".to_owned()], &host);
     assert_eq!(shown.value(), &json!({ "key": "[redacted:argument]", "note": "[redacted:token]", "n": 1 }));
     assert_eq!(secrets, ["hunter2hunter2"]);
+    assert_eq!((sensitive[0].pointer.as_str(), sensitive[0].length), ("/key", 14));
+}
+
+#[test]
+fn equal_values_have_equal_hashes_within_one_life_of_a_host() {
+    let hash = |host: &HostRedactor, value: &str| {
+        let arguments = Arguments::from_value(json!({ "key": value }));
+        let told = observable(&arguments, &["/key".to_owned()], host).sensitive;
+        assert!(!serde_json::to_string(&told).unwrap().contains(value));
+        told[0].hash.clone()
+    };
+    let (one, other) = (HostRedactor::new(Arc::new(host())), HostRedactor::new(Arc::new(host())));
+    assert_eq!(hash(&one, "1234"), hash(&one, "1234"));
+    assert_ne!(hash(&one, "1234"), hash(&one, "1235"));
+    assert_ne!(hash(&one, "1234"), hash(&other, "1234"));
+}
+
+#[test]
+fn a_record_stays_json() {
+    let host = HostRedactor::new(Arc::new(KnownSecrets::new([("pin", "12345678")])));
+    assert_eq!(host.json(r#"{"a":"no"}"#), r#"{"a":"no"}"#);
+    assert_eq!(host.json(r#"{"a":"x 12345678"}"#), r#"{"a":"x [redacted:pin]"}"#);
+    // A number may be a time or a size, and whoever reads the record expects one.
+    assert_eq!(host.json(r#"{"a":"x 12345678","b":12345678}"#), r#"{"a":"x [redacted:pin]","b":12345678}"#);
 }
 
 #[test]
