@@ -52,6 +52,7 @@ pub use host::{
 pub use record::{
     blobs::{Blob, BlobError, BlobStore, BlobWriter, KeptBlob, MemoryBlobs},
     declared::{BlockedTool, CatalogBody, DeclaredTool, SurfaceBody, ToolTerms},
+    evidence::{Export, ExportError, ExportFormat, StandsOn, evidence_schema},
     journal::{
         GENESIS, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, StoredRecord,
         Strength, chain,

@@ -3,6 +3,7 @@
 pub(crate) mod artifacts;
 pub(crate) mod blobs;
 pub(crate) mod declared;
+pub(crate) mod evidence;
 pub(crate) mod journal;
 pub(crate) mod redaction;
 pub(crate) mod rendering;

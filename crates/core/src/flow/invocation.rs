@@ -1,5 +1,6 @@
 //! Layer 4: what the agent asked for, and everything known of it on its way.
 
+mod milestones;
 mod output;
 mod request;
 
@@ -20,6 +21,8 @@ use toolpost_model::{
     ToolResult, Transition, Vote,
 };
 
+pub(crate) use milestones::Milestone;
+use milestones::Milestones;
 use output::Outputs;
 pub use request::{Acknowledged, CallRequest, Heard, Listener, Wants};
 
@@ -92,6 +95,7 @@ pub(crate) struct LiveCall {
     seq: AtomicU64,
     dropped: AtomicU64,
     stage: AtomicU64,
+    milestones: Mutex<Milestones>,
     redactor: Arc<HostRedactor>,
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<OwnSecrets>,
@@ -141,6 +145,7 @@ impl LiveCall {
             seq: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             stage: AtomicU64::new(0),
+            milestones: Mutex::default(),
             redactor,
             secrets: Mutex::default(),
             artifacts: CallArtifacts::default(),
@@ -281,7 +286,8 @@ impl LiveCall {
     /// Passes an event on. Never blocks.
     pub(crate) fn emit(&self, mut body: EventBody) {
         if self.wants == Wants::Nothing {
-            self.seq.fetch_add(1, Ordering::Relaxed);
+            let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+            self.mark(seq, &body);
             return;
         }
         let redactor = self.redactor();
@@ -307,10 +313,23 @@ impl LiveCall {
         // Numbered under the lock, so that two threads of one tool are heard in the order of their numbers.
         let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+        self.mark(seq, &body);
         let event = Event { invocation_id: self.id, seq, at: crate::port::now(), body };
         if listener.as_ref().is_none_or(|listener| listener.hear(event) == Heard::Lost) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+impl LiveCall {
+    fn mark(&self, seq: u64, body: &EventBody) {
+        let mut milestones = self.milestones.lock().unwrap_or_else(PoisonError::into_inner);
+        milestones.pass(seq, micros(self.began.elapsed()), body);
+    }
+
+    /// What stays on record of its progress.
+    pub(crate) fn milestones(&self) -> Vec<Milestone> {
+        self.milestones.lock().unwrap_or_else(PoisonError::into_inner).told(&self.redactor())
     }
 }
 

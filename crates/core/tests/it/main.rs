@@ -8,6 +8,7 @@ mod background;
 mod batches;
 mod credentials;
 mod discovery;
+mod evidence;
 mod failing_journal;
 mod hooks;
 mod nested;
