@@ -50,6 +50,7 @@ pub use host::{
 };
 pub use record::{
     declared::{BlockedTool, CatalogBody, DeclaredTool, SurfaceBody, ToolTerms},
+    evidence::{Export, ExportError, ExportFormat, StandsOn, evidence_schema},
     journal::{
         GENESIS, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, StoredRecord,
         Strength, chain,

@@ -87,4 +87,11 @@ impl TestHost {
         use toolpost_core::Journal as _;
         self.journal.read(0, usize::MAX).await.expect("memory can be read")
     }
+
+    /// What is on record of calls, apart from what tells of the host, its tools and its sessions.
+    pub async fn call_records(&self) -> Vec<StoredRecord> {
+        let mut rows = self.records().await;
+        rows.retain(|row| row.record.invocation_id.is_some());
+        rows
+    }
 }

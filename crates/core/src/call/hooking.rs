@@ -99,11 +99,12 @@ async fn ask(
 }
 
 /// The record of a hook that was asked just now.
-fn begun(hook: &dyn Hook, event: HookEvent, began: Instant) -> HookRun {
+fn begun(call: &Call, hook: &dyn Hook, event: HookEvent, began: Instant) -> HookRun {
     HookRun {
         name: hook.name().to_owned(),
         event,
         standing: hook.standing(),
+        at_us: micros(began.saturating_duration_since(call.live.began)),
         duration_us: micros(began.elapsed()),
         did: Vec::new(),
         reason: None,

@@ -20,7 +20,7 @@ use crate::{
             Word, Yes,
         },
         hooks::{InputMutation, changed_fields},
-        invocation::{Call, CancelReason, OnRecord, Resolved},
+        invocation::{Call, CancelReason, OnRecord, Resolved, micros},
         permission::Facts,
         result::{self, Ending},
     },
@@ -375,6 +375,7 @@ fn edit(call: &mut Call, arguments: Value, by: &PrincipalName) -> Result<(), End
             source: by.to_string(),
             changed_fields: changed_fields(input.arguments().value(), &arguments),
             reason: "changed by whoever approved the call".to_owned(),
+            at_us: micros(call.live.began.elapsed()),
         });
     }
     call.inputs.call = Some(CallInput::new(Arguments::from_value(arguments)));

@@ -12,7 +12,7 @@ use crate::{
     catalog::Entry,
     flow::{
         hooks::InputMutation,
-        invocation::{Acknowledged, Call, OnRecord, Resolved},
+        invocation::{Acknowledged, Call, OnRecord, Resolved, micros},
         permission::Facts,
         result::{self, Ending},
     },
@@ -105,7 +105,9 @@ pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
     }
     match call.inputs.model.parse() {
         Ok(arguments) => {
-            call.inputs.call = Some(CallInput::new(filled(&entry, arguments, &mut call.inputs.mutations)));
+            let at_us = micros(call.live.began.elapsed());
+            let filled = filled(&entry, arguments, at_us, &mut call.inputs.mutations);
+            call.inputs.call = Some(CallInput::new(filled));
             Step::Next(Stage::Validate)
         }
         Err(error) => Step::End(result::unreadable(error.to_string())),
@@ -113,7 +115,7 @@ pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
 }
 
 /// Adds what the operator wants filled in where the call leaves it out.
-fn filled(entry: &Entry, arguments: Arguments, mutations: &mut Vec<InputMutation>) -> Arguments {
+fn filled(entry: &Entry, arguments: Arguments, at_us: u64, mutations: &mut Vec<InputMutation>) -> Arguments {
     let given = arguments.value().as_object();
     let left_out = |name: &&String| given.is_some_and(|given| !given.contains_key(*name));
     let missing: Vec<&String> = entry.settings.defaults.keys().filter(left_out).collect();
@@ -129,6 +131,7 @@ fn filled(entry: &Entry, arguments: Arguments, mutations: &mut Vec<InputMutation
         source: format!("tools.{}.defaults", entry.id().name()),
         changed_fields: missing.into_iter().cloned().collect(),
         reason: "the operator's settings fill in what a call leaves out".to_owned(),
+        at_us,
     });
     Arguments::from_value(value)
 }

@@ -21,7 +21,7 @@ use crate::{
     record::{
         declared::{CatalogOnRecord, Following},
         journal::{JournalError, Record, RecordKind, StoredRecord, Strength},
-        rendering::StartBody,
+        rendering::{StartBody, StartLimits},
     },
 };
 use left::{Asks, LeftBehind, LeftQuestion, OpenCall};
@@ -269,6 +269,7 @@ async fn mark_start(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         carried: carried.into_iter().collect(),
         catalog: told.filter(|told| host.is_told_by(told)),
+        limits: StartLimits::of(&host.limits),
     };
     let record = Record {
         kind: RecordKind::HostStarted,

@@ -1,5 +1,6 @@
 //! Layer 4: what the agent asked for, and everything known of it on its way.
 
+mod milestones;
 mod request;
 
 use std::{
@@ -19,6 +20,8 @@ use toolpost_model::{
     ToolResult, Transition, Vote,
 };
 
+pub(crate) use milestones::Milestone;
+use milestones::Milestones;
 pub use request::{Acknowledged, CallRequest, Heard, Listener, Wants};
 
 use crate::{
@@ -89,6 +92,7 @@ pub(crate) struct LiveCall {
     seq: AtomicU64,
     dropped: AtomicU64,
     stage: AtomicU64,
+    milestones: Mutex<Milestones>,
     redactor: Arc<dyn Redactor>,
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<Vec<String>>,
@@ -114,6 +118,7 @@ impl LiveCall {
             seq: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             stage: AtomicU64::new(0),
+            milestones: Mutex::default(),
             redactor,
             secrets: Mutex::default(),
             accepted: SetOnce::new(),
@@ -251,17 +256,31 @@ impl LiveCall {
     /// Passes an event on. Never blocks.
     pub(crate) fn emit(&self, mut body: EventBody) {
         if self.wants == Wants::Nothing {
-            self.seq.fetch_add(1, Ordering::Relaxed);
+            let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+            self.mark(seq, &body);
             return;
         }
         self.redactor().event(&mut body);
         // Numbered under the lock, so that two threads of one tool are heard in the order of their numbers.
         let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+        self.mark(seq, &body);
         let event = Event { invocation_id: self.id, seq, at: crate::port::now(), body };
         if listener.as_ref().is_none_or(|listener| listener.hear(event) == Heard::Lost) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+impl LiveCall {
+    fn mark(&self, seq: u64, body: &EventBody) {
+        let mut milestones = self.milestones.lock().unwrap_or_else(PoisonError::into_inner);
+        milestones.pass(seq, micros(self.began.elapsed()), body);
+    }
+
+    /// What stays on record of its progress.
+    pub(crate) fn milestones(&self) -> Vec<Milestone> {
+        self.milestones.lock().unwrap_or_else(PoisonError::into_inner).told(&self.redactor())
     }
 }
 

@@ -3,6 +3,7 @@
 //! `host/declared.rs` writes them, replay and the exports read them. A call's records name a surface, a surface names
 //! a catalog, and so the record of a call can be read without the host that ran it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use toolpost_model::{
@@ -37,7 +38,7 @@ pub struct CatalogBody {
 }
 
 /// A tool as it stood in the catalog, the operator's settings applied.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeclaredTool {
     /// Its name on the wire.
     pub name: String,
@@ -53,7 +54,7 @@ pub struct DeclaredTool {
 }
 
 /// The operator's settings for a tool that its declaration does not show.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ToolTerms {
     /// Its deadline, in milliseconds.
@@ -217,7 +218,7 @@ pub struct SurfaceBody {
 }
 
 /// A tool that a surface does not show.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BlockedTool {
     /// Which.
     pub tool_id: ToolId,

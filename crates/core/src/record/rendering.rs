@@ -13,11 +13,13 @@ use crate::{
         approval::{Approval, Asked, Asking, Kept},
         execution::Attempt,
         hooks::{InputMutation, OutputMutation},
-        invocation::{Call, OnRecord},
+        invocation::{Call, Milestone, OnRecord},
     },
+    host::Limits,
     record::{
         declared::CatalogOnRecord,
         journal::{Record, RecordKind},
+        redaction,
     },
 };
 
@@ -27,6 +29,9 @@ struct CallBody<'a> {
     tool: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<&'a Arguments>,
+    /// What the model sent, where it was changed before this was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_arguments: Option<Arguments>,
     /// The size of arguments that were not read: there was no tool, or they were no JSON object.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread_bytes: Option<usize>,
@@ -64,7 +69,7 @@ struct WayBody<'a> {
     /// The question it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     ask: Option<Asked>,
-    /// The arguments it asks with, where an earlier record has those it came with.
+    /// The arguments it asks, runs or ends with, where an earlier record has those it came with.
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<&'a Arguments>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -85,6 +90,8 @@ struct WayBody<'a> {
     transitions: &'a [Transition],
     #[serde(skip_serializing_if = "EventCounts::is_zero")]
     events: EventCounts,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    progress: Vec<Milestone>,
 }
 
 /// A person's answer, as the records of a call that heard it tell it.
@@ -155,6 +162,14 @@ impl EventCounts {
     }
 }
 
+/// What the model sent, as others may see it, where it is no longer what the call goes on with.
+fn model_arguments(call: &Call) -> Option<Arguments> {
+    let resolved = call.resolved.as_ref().filter(|_| !call.inputs.mutations.is_empty())?;
+    let sent = call.inputs.model.parse().ok()?;
+    let sensitive = resolved.entry.input().sensitive_pointers(sent.value());
+    Some(redaction::observable(&sent, &sensitive, call.live.host_redactor()).0)
+}
+
 fn call_body(call: &Call) -> CallBody<'_> {
     let observable = call.inputs.observable.as_ref().map(|input| input.arguments());
     // Without a schema nobody can say what is sensitive, so of arguments that were not read only the size is kept.
@@ -166,6 +181,7 @@ fn call_body(call: &Call) -> CallBody<'_> {
     CallBody {
         tool: &call.live.tool,
         arguments: observable,
+        model_arguments: model_arguments(call),
         unread_bytes,
         redacted: call.inputs.redacted,
         parent: call.parent.as_ref().map(|parent| parent.id),
@@ -197,6 +213,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
     let (sent, dropped) = call.live.event_counts();
     let (first, asks) = (call.on_record == OnRecord::Nothing, kind == RecordKind::Asked);
     let observable = call.inputs.observable.as_ref().map(|input| input.arguments());
+    let tells_arguments = !first && (asks || !call.inputs.mutations.is_empty());
     let body = WayBody {
         call: first.then(|| call_body(call)),
         tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id()),
@@ -204,8 +221,8 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         effects: call.effects.as_ref(),
         decision: call.decision.as_ref(),
         ask: call.asking.asked.filter(|_| asks),
-        arguments: observable.filter(|_| asks && !first),
-        redacted: asks && !first && call.inputs.redacted,
+        arguments: observable.filter(|_| tells_arguments),
+        redacted: tells_arguments && call.inputs.redacted,
         approval: ApprovalBody::of(&call.asking, kind),
         mutations: &call.inputs.mutations,
         hooks: &call.hooks.runs,
@@ -213,6 +230,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         attempts: &call.attempts,
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
+        progress: if kind == RecordKind::Ended { call.live.milestones() } else { Vec::new() },
     };
     let mut body = written(&body, RECORD_ROOM + result.map_or(0, str::len));
     if let Some(result) = result {
@@ -316,6 +334,37 @@ pub(crate) struct StartBody {
     /// Where the record tells what can be called, where that was told before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) catalog: Option<CatalogOnRecord>,
+    /// What its calls are held to.
+    #[serde(default)]
+    pub(crate) limits: StartLimits,
+}
+
+/// The limits of a host, as its start tells them.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct StartLimits {
+    pub(crate) concurrency: usize,
+    pub(crate) session_concurrency: usize,
+    pub(crate) queue: usize,
+    pub(crate) deadline_ms: u64,
+    pub(crate) deadline_ceiling_ms: u64,
+    pub(crate) inline_chars: usize,
+    pub(crate) argument_bytes: usize,
+}
+
+impl StartLimits {
+    pub(crate) fn of(limits: &Limits) -> Self {
+        let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            concurrency: limits.scheduler.concurrency,
+            session_concurrency: limits.scheduler.session_concurrency,
+            queue: limits.scheduler.queue,
+            deadline_ms: millis(limits.deadline),
+            deadline_ceiling_ms: millis(limits.deadline_ceiling),
+            inline_chars: limits.inline_chars,
+            argument_bytes: limits.argument_bytes,
+        }
+    }
 }
 
 /// Body of a session's opening.

@@ -88,12 +88,13 @@ async fn a_full_journal_refuses_writes_before_they_run_and_takes_them_again_when
 async fn a_read_whose_end_cannot_be_written_gives_no_content_and_the_next_one_does_not_run() {
     let (journal, tool) = (Arc::new(Filling::default()), MockTool::named("demo.act").output("precious"));
     let host = host(&journal, &tool).await;
+    assert_eq!(call(&host).await.outcome, Outcome::Succeeded);
     journal.full.store(true, Ordering::SeqCst);
     let result = call(&host).await;
     assert_eq!(result.error.as_ref().unwrap().code, "end_not_recorded");
     assert!(result.content.is_empty());
     assert_eq!(call(&host).await.error_class(), Some(ErrorClass::JournalUnavailable));
-    assert_eq!(tool.call_count(), 1, "once the journal is known to fail, nothing runs");
+    assert_eq!(tool.call_count(), 2, "once the journal is known to fail, nothing runs");
 }
 
 #[tokio::test]
