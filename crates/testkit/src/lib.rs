@@ -1,6 +1,6 @@
 //! For tests of tools and of hosts.
 //!
-//! [`TestHost`] is a whole host in memory; [`MockTool`] is a tool that remembers how it was called;
+//! [`TestHost`] is a whole host in memory, and [`TestHost::replay`] one that answers as it was recorded; [`MockTool`] is a tool that remembers how it was called;
 //! [`EventRecorder`] keeps the events of a call.
 //!
 //! ```
@@ -17,6 +17,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should stop with the reason")]
 
 mod blob_suite;
+mod cassette_file;
 mod event_recorder;
 mod journal_suite;
 mod mock_tool;

@@ -16,6 +16,7 @@ mod pipeline;
 mod recovery;
 mod redaction;
 mod repeats;
+mod replay;
 mod rules;
 mod settings;
 mod stopping;

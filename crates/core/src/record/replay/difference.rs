@@ -107,24 +107,24 @@ mod tests {
 
     use super::{between, told};
 
-    fn check(recorded: Value, given: Value, expected: &str) {
-        assert_eq!(told(&between(&recorded, &given)), expected);
+    fn check(recorded: &Value, given: &Value, expected: &str) {
+        assert_eq!(told(&between(recorded, given)), expected);
     }
 
     #[test]
     fn differences_are_told_place_by_place() {
-        check(json!({ "a": 1 }), json!({ "a": 1.0 }), "");
+        check(&json!({ "a": 1 }), &json!({ "a": 1.0 }), "");
         check(
-            json!({ "path": "a.txt", "n": 1 }),
-            json!({ "path": "b.txt", "n": 1 }),
+            &json!({ "path": "a.txt", "n": 1 }),
+            &json!({ "path": "b.txt", "n": 1 }),
             "\n- /path: \"a.txt\"\n+ /path: \"b.txt\"",
         );
         check(
-            json!({ "a": [1, 2], "b/c": 1 }),
-            json!({ "a": [1, 3, 4] }),
+            &json!({ "a": [1, 2], "b/c": 1 }),
+            &json!({ "a": [1, 3, 4] }),
             "\n- /a/1: 2\n+ /a/1: 3\n+ /a/2: 4\n- /b~1c: 1",
         );
-        check(json!({ "key": "[redacted:x]" }), json!({ "key": "any" }), "");
+        check(&json!({ "key": "[redacted:x]" }), &json!({ "key": "any" }), "");
         let many: Value =
             (0..15).map(|n| (n.to_string(), json!(n))).collect::<serde_json::Map<_, _>>().into();
         assert!(told(&between(&many, &json!({}))).ends_with("\n  and 3 more"));

@@ -265,7 +265,7 @@ impl Player {
             let begin = format!(
                 "`{name}` with these arguments is not the next call of the recording, which is call {place}"
             );
-            return self.different(begin, state.next, given, IN_ANY_ORDER);
+            return self.different(&begin, state.next, given, IN_ANY_ORDER);
         }
         let Some(of_tool) = self.by_tool.get(&given.tool) else {
             let mut names: Vec<&str> = self.by_tool.keys().map(String::as_str).collect();
@@ -290,7 +290,7 @@ impl Player {
             "no call of `{name}` with these arguments was recorded; the nearest is call {}",
             nearest + 1
         );
-        self.different(begin, nearest, given, RECORD_AGAIN)
+        self.different(&begin, nearest, given, RECORD_AGAIN)
     }
 
     /// The one with the fewest differences; of several, one that was not used.
@@ -308,7 +308,7 @@ impl Player {
         nearest.unwrap_or_default()
     }
 
-    fn different(&self, begin: String, place: usize, given: &Given, hint: &'static str) -> Unrecorded {
+    fn different(&self, begin: &str, place: usize, given: &Given, hint: &'static str) -> Unrecorded {
         let recorded = &self.calls[place];
         let differences: Vec<Difference> = match (&recorded.arguments, &given.shown()) {
             (Some(own), Some(arguments)) => difference::between(own, arguments),

@@ -23,8 +23,11 @@ pub struct Recorder {
     last_used: Option<Vec<DeclaredTool>>,
     /// Whether the catalog was used as it is now.
     in_use: bool,
-    surfaces: HashMap<SurfaceId, Vec<ToolId>>,
+    surfaces: HashMap<SurfaceId, SurfaceBody>,
+    /// Tools that a rule or the mode kept from the callers.
     denied: HashSet<ToolId>,
+    /// Tools that some caller saw. Empty where that is not on record.
+    shown: HashSet<ToolId>,
     sessions: Vec<(SessionId, CassetteSession)>,
     calls: BTreeMap<InvocationId, Taken>,
 }
@@ -53,6 +56,7 @@ impl Recorder {
             in_use: false,
             surfaces: HashMap::new(),
             denied: HashSet::new(),
+            shown: HashSet::new(),
             sessions: Vec::new(),
             calls: BTreeMap::new(),
         }
@@ -116,8 +120,11 @@ impl Recorder {
                 surface: SurfaceRequest::default(),
             });
         }
-        if let Some(hidden) = way.surface.as_ref().and_then(|surface| self.surfaces.get(surface)) {
-            self.denied.extend(hidden.iter().cloned());
+        // Each surface is looked at once; the calls that follow were made on it too.
+        if let Some(surface) = way.surface.as_ref().and_then(|surface| self.surfaces.remove(surface)) {
+            let denied = surface.blocked.into_iter().filter(|tool| tool.reason == HiddenReason::Policy);
+            self.denied.extend(denied.map(|tool| tool.tool_id));
+            self.shown.extend(surface.loaded.into_iter().chain(surface.deferred));
         }
         let taken = self.calls.entry(id).or_default();
         taken.call = taken.call.take().or(way.call);
@@ -136,14 +143,13 @@ impl Recorder {
 
     fn take_surface(&mut self, body: &str) {
         let Ok(body) = serde_json::from_str::<SurfaceBody>(body) else { return };
-        let denied = body.blocked.into_iter().filter(|tool| tool.reason == HiddenReason::Policy);
-        self.surfaces.insert(body.surface_id, denied.map(|tool| tool.tool_id).collect());
+        self.surfaces.insert(body.surface_id.clone(), body);
     }
 
     /// The cassette. Calls without an end, and those that other calls made, are not in it: nobody was answered, or
     /// only the call that made them.
     pub fn finish(self) -> Cassette {
-        let tools = match self.last_used {
+        let mut tools = match self.last_used {
             Some(tools) if !self.in_use => tools,
             Some(_) | None => self.catalog.tools,
         };
@@ -158,12 +164,20 @@ impl Recorder {
             .collect();
         let places: HashMap<InvocationId, usize> =
             calls.iter().enumerate().map(|(place, (id, ..))| (*id, place + 1)).collect();
+        let calls: Vec<CassetteCall> =
+            calls.iter().filter_map(|(_, call, result)| on_tape(call, result, &places)).collect();
+        if !self.shown.is_empty() {
+            // Nobody saw the others, and a cassette is to be read by people.
+            let called: HashSet<ToolId> = calls.iter().filter_map(CassetteCall::tool_id).collect();
+            let matters = |id: &ToolId| self.shown.contains(id) || called.contains(id);
+            tools.retain(|tool| matters(&tool.declaration.tool_id));
+        }
         Cassette {
             format: FORMAT,
             toolpost: self.version,
             sessions: self.sessions.into_iter().map(|(_, session)| session).collect(),
             tools: tools.into_iter().map(|tool| tool_on_tape(tool, &self.denied)).collect(),
-            calls: calls.iter().filter_map(|(_, call, result)| on_tape(call, result, &places)).collect(),
+            calls,
         }
     }
 }
