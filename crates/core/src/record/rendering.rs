@@ -13,7 +13,7 @@ use crate::{
         approval::{Approval, Asked, Asking, Kept},
         execution::Attempt,
         hooks::{InputMutation, OutputMutation},
-        invocation::{Call, OnRecord},
+        invocation::{Call, MetBody, OnRecord},
     },
     record::journal::{Record, RecordKind},
 };
@@ -82,6 +82,9 @@ struct WayBody<'a> {
     transitions: &'a [Transition],
     #[serde(skip_serializing_if = "EventCounts::is_zero")]
     events: EventCounts,
+    /// What it met on its way, where nothing else tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explain: Option<MetBody<'a>>,
 }
 
 /// A person's answer, as the records of a call that heard it tell it.
@@ -210,6 +213,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         attempts: &call.attempts,
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
+        explain: call.met_body().filter(|_| matches!(kind, RecordKind::Started | RecordKind::Ended)),
     };
     let mut body = written(&body, RECORD_ROOM + result.map_or(0, str::len));
     if let Some(result) = result {

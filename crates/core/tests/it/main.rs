@@ -6,6 +6,7 @@ mod approvals;
 mod background;
 mod batches;
 mod discovery;
+mod explaining;
 mod failing_journal;
 mod hooks;
 mod nested;
