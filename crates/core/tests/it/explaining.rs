@@ -154,16 +154,16 @@ async fn a_look_at_a_busy_host_tells_what_the_call_would_wait_for_and_the_record
     }
     gate.let_through(2);
     let (one, two) = (first.answer().await, second.answer().await);
-    let ended = |id| async move {
-        let rows = host.records().await;
+    let rows = host.records().await;
+    let ended = |id| {
         let of_call = rows.iter().filter(|row| row.record.invocation_id == Some(id));
         let bodies = of_call.map(|row| serde_json::from_str::<Value>(&row.record.body).unwrap());
         bodies.last().unwrap()["explain"].clone()
     };
-    let quick = ended.clone()(one.result().invocation_id).await;
+    let quick = ended(one.result().invocation_id);
     assert_eq!(quick["waited_for"], Value::Null);
     assert_eq!(quick["deadline"], json!({ "ms": 60_000, "by": "host_default" }));
-    let waited = ended(two.result().invocation_id).await;
+    let waited = ended(two.result().invocation_id);
     let [reason] = waited["waited_for"].as_array().unwrap().as_slice() else { panic!("{waited}") };
     assert_eq!((&reason["for"], &reason["key"]), (&json!("resource"), &json!("path:/w/a")));
     assert_eq!(reason["held_by"], json!([one.result().invocation_id]));

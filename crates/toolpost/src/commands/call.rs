@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use toolpost_model::{Content, ToolResult};
 
+use super::journal::story;
 use crate::{
     arguments,
     cli::{PlaceArgs, PolicyArgs},
@@ -142,16 +143,16 @@ fn print(result: &ToolResult) {
     if let (true, Some(value)) = (result.content.is_empty(), &result.structured_content) {
         say!("{}", serde_json::to_string_pretty(value).unwrap_or_default());
     }
-    if let Some(cut) = &result.truncated {
-        let total = cut.total.map(|total| format!(" of {total}")).unwrap_or_default();
-        let hint = cut.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
-        terminal::warn(format!("{}{total} {} shown{hint}", cut.shown, cut.unit));
-    }
+    // A reader of the content alone would take an empty result for a lost one, and a part for the whole.
+    result.remarks().iter().for_each(|remark| terminal::warn(printable(remark)));
     match &result.error {
         Some(error) => {
             anstream::eprintln!("{} {}", styled(RED, format!("{}:", error.class)), printable(&error.message));
             if let Some(hint) = &error.hint {
                 anstream::eprintln!("hint: {}", printable(hint));
+            }
+            if let Ok(error) = serde_json::to_value(error) {
+                anstream::eprintln!("retry: {}", story::retry(&error));
             }
             anstream::eprintln!("more: toolpost explain {}", result.invocation_id);
         }

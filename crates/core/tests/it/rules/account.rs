@@ -160,7 +160,7 @@ fn what_would_change_the_answer_was_tried() {
             Mode::Bypass,
             &[],
             "approved: x",
-            &["answer -> allow", "setting tools.write_file.approval_required: false -> ?"],
+            &["answer -> allow", "setting tools.ask.approval_required: false -> ?"],
         ),
     ] {
         assert_eq!(changes(mode, rules, call), expected, "{mode} {rules:?} {call}");

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toolpost_model::{
-    BoxFuture, CallContext, Content, ErrorClass, InvocationId, NestedCall, Outcome, ToolFailure, ToolResult,
+    ArtifactId, BoxFuture, CallContext, Content, Disposition, ErrorClass, InvocationId, NestedCall, Outcome,
+    Redactions, RetryGuidance, ToolFailure, ToolResult,
 };
 
 use super::{
@@ -54,6 +55,20 @@ pub(super) struct CallRecord {
     /// The class of its error.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorClass>,
+    /// What became of its content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disposition: Option<Disposition>,
+    /// What is kept of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    artifacts: Vec<ArtifactId>,
+    /// Secrets that were taken out of it, by kind.
+    #[serde(skip_serializing_if = "Redactions::is_empty")]
+    #[schemars(default)]
+    redactions: Redactions,
+    /// What sending it again needs, where it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<RetryGuidance>,
     /// The host or the tool cut its result.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
@@ -138,6 +153,10 @@ impl InnerCalls {
             invocation_id: None,
             outcome: None,
             error: None,
+            disposition: None,
+            artifacts: Vec::new(),
+            redactions: Redactions::default(),
+            retry: None,
             truncated: false,
         });
         let context = self.context.clone();
@@ -171,6 +190,10 @@ impl InnerCalls {
                 record.outcome = Some(result.outcome);
                 record.error = result.error_class();
                 record.truncated = result.truncated.is_some();
+                record.disposition = Some(result.disposition);
+                record.artifacts = result.artifacts.iter().map(|kept| kept.id).collect();
+                record.redactions = result.redactions.clone();
+                record.retry = result.error.as_ref().map(|error| error.retry);
                 answer_of(&record.tool, result)
             }
             Err(failure) => {

@@ -8,13 +8,13 @@ use toolpost_a2e::{
     CallError, CallEvent, CallOptions, Client, ConnectOptions, ListOptions, Stderr, StdioCommand, ToolApi,
     ToolResult, Transport,
 };
-use toolpost_model::{EventBody, LogLevel, Outcome, Progress};
+use toolpost_model::{ArtifactRef, Disposition, EventBody, LogLevel, Outcome, Progress};
 
 use super::{CallArgs, shown};
 use crate::{
     arguments, environment,
     exit::{Exit, HostLost, UsageError},
-    terminal::{LiveCall, RED, print_text, printable, say, styled},
+    terminal::{self, LiveCall, RED, print_text, printable, say, styled},
 };
 
 /// How long a host gets to finish when the call is over.
@@ -120,6 +120,9 @@ fn print(result: &ToolResult) {
         Some(value) => say!("{}", serde_json::to_string_pretty(value).unwrap_or_default()),
         None => {}
     }
+    for remark in remarks(result) {
+        terminal::warn(printable(&remark));
+    }
     if let Some(error) = &result.error {
         let code = result.error_code.as_deref().unwrap_or("tool_error");
         anstream::eprintln!("{} {}", styled(RED, format!("{code}:")), printable(error));
@@ -127,6 +130,37 @@ fn print(result: &ToolResult) {
     if let (None, Some(Value::String(summary))) = (&result.data, &result.summary) {
         anstream::eprintln!("{}", printable(summary));
     }
+}
+
+/// What a reader of the data alone would not know. Hosts other than Toolpost say less of it.
+fn remarks(result: &ToolResult) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if result.outcome == Some(Outcome::Partial) {
+        remarks.push("partial: only part of the work was done".to_owned());
+    }
+    match result.disposition {
+        Some(Disposition::Empty) => {
+            remarks.push("empty: the tool succeeded and had nothing to say".to_owned());
+        }
+        Some(Disposition::RefOnly) => remarks.push("kept, and not shown".to_owned()),
+        Some(Disposition::Redacted) => {
+            remarks.push("redacted: what it says is neither shown nor kept".to_owned());
+        }
+        Some(Disposition::Dropped) => {
+            remarks.push("dropped: what is not shown here is lost".to_owned());
+        }
+        Some(Disposition::Inline | Disposition::Preview | Disposition::Synthetic) | None => {}
+    }
+    if result.truncated {
+        remarks.push("only a part is shown".to_owned());
+    }
+    let kept = |one: &ArtifactRef| format!("`{}` is kept as {} ({} bytes)", one.name, one.id, one.size);
+    remarks.extend(result.artifacts.iter().map(kept));
+    if !result.redactions.is_empty() {
+        let kinds: Vec<&str> = result.redactions.0.keys().map(String::as_str).collect();
+        remarks.push(format!("secrets were taken out: {}", kinds.join(", ")));
+    }
+    remarks
 }
 
 fn exit(result: &ToolResult) -> Exit {
