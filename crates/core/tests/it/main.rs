@@ -8,6 +8,7 @@ mod batches;
 mod discovery;
 mod explaining;
 mod failing_journal;
+mod honesty;
 mod hooks;
 mod nested;
 mod pipeline;

@@ -11,6 +11,7 @@ mod background;
 mod bodies;
 mod connections;
 mod door;
+mod honesty;
 mod invocations;
 mod leaving;
 mod listing;

@@ -3,8 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 use toolpost_model::{
-    CancelSupport, ClassFact, EffectOrigin, ErrorClass, ExecutionKind, HookEvent, HookStanding, Lifecycle,
-    Mode, ObservableInput, PersistStrategy, SandboxPlan, Stage, SurfaceId, ToolError, ToolId, Visibility,
+    Behavior, CancelSupport, ClassFact, EffectOrigin, ErrorClass, ExecutionKind, HookEvent, HookStanding,
+    Lifecycle, Mode, ObservableInput, PersistStrategy, SandboxPlan, Stage, SurfaceId, ToolError, ToolId,
+    Visibility,
 };
 
 use super::super::{hooking, running, waiting};
@@ -209,7 +210,8 @@ pub(super) fn of(
 ) -> Layers {
     let resolved = call.resolved.as_ref();
     let entry = resolved.map(|resolved| &*resolved.entry);
-    let decided = call.decision.is_some();
+    // Of a call that is denied there is no turn, no run and no result to tell of.
+    let may_run = call.decision.as_ref().is_some_and(|decision| decision.behavior != Behavior::Deny);
     Layers {
         declaration: entry.and_then(|entry| declaration(host, call, entry)),
         interface: entry.map(interface),
@@ -229,9 +231,9 @@ pub(super) fn of(
                 Approvals::Ask { timeout, .. } => u64::try_from(timeout.as_millis()).ok(),
             },
         }),
-        scheduling: scheduling(host, call).filter(|_| decided),
-        execution: resolved.filter(|_| decided).map(|resolved| execution(host, call, resolved)),
-        result: entry.filter(|_| decided).map(|entry| result(host, entry)),
+        scheduling: scheduling(host, call).filter(|_| may_run),
+        execution: resolved.filter(|_| may_run).map(|resolved| execution(host, call, resolved)),
+        result: entry.filter(|_| may_run).map(|entry| result(host, entry)),
     }
 }
 

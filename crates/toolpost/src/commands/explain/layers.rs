@@ -19,7 +19,7 @@ pub(super) fn tell(explanation: &Value) {
     invocation(&layers["invocation"]);
     hooks(explanation, layers);
     permission(explanation, &layers["permission"]);
-    scheduling(&layers["scheduling"]);
+    scheduling(explanation, &layers["scheduling"]);
     execution(explanation, &layers["execution"]);
     result(&layers["result"]);
     if let Some(message) = text(explanation, "/error/message") {
@@ -72,8 +72,16 @@ fn interface(explanation: &Value, layer: &Value) {
     if layer.is_null() {
         return;
     }
-    let class = text(explanation, "/effects/class").unwrap_or_else(|| "not known yet".to_owned());
-    let mut told = format!("class {class}, as {} says", words(layer, "/vouched_by"));
+    let class = match (text(explanation, "/effects/class"), text(layer, "/class/always")) {
+        (Some(class), _) | (None, Some(class)) => format!("class {class}"),
+        (None, None) => "a class that only the arguments tell".to_owned(),
+    };
+    let by = match layer["vouched_by"].as_str().unwrap_or_default() {
+        "host_code" => "the host's own code says so",
+        "operator" => "the operator says so",
+        _ => "the tool claims so, which can only make it look worse",
+    };
+    let mut told = format!("{class}: {by}");
     for (name, said) in [
         ("destructive", "it may destroy what cannot be brought back"),
         ("approval_required", "every call of it needs approval"),
@@ -170,7 +178,7 @@ fn permission(explanation: &Value, layer: &Value) {
     }
 }
 
-fn scheduling(layer: &Value) {
+fn scheduling(explanation: &Value, layer: &Value) {
     if layer.is_null() {
         return;
     }
@@ -183,9 +191,10 @@ fn scheduling(layer: &Value) {
     let now = &layer["now"];
     let waits: Vec<&Value> = list(now, "/waits_for").collect();
     let alone = if now["alone"] == true { ", alone in its session" } else { "" };
+    let once = if explanation["would_run"] == true { "it" } else { "once allowed, it" };
     let when = match waits.is_empty() {
-        true => format!("it would run at once{alone}"),
-        false => format!("it would wait{alone}"),
+        true => format!("{once} would run at once{alone}"),
+        false => format!("{once} would wait{alone}"),
     };
     let slots = |name: &str| {
         let count = |part: &str| now[name][part].as_u64().unwrap_or_default();

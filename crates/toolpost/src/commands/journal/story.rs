@@ -18,7 +18,7 @@ use crate::{
     terminal::{BOLD, DIM, printable, say, styled},
 };
 
-pub(crate) use ending::retry;
+pub(crate) use ending::{guidance, retry};
 pub(crate) use grounds::{deadline, grounds, hook, wait_reason};
 use timeline::Timeline;
 

@@ -79,16 +79,21 @@ fn late_answer(word: &str) -> &'static str {
 
 /// What can be done about a failure, in a few words.
 pub(crate) fn retry(error: &Value) -> String {
-    let guidance = RetryGuidance::deserialize(&error["retry"]).unwrap_or(RetryGuidance::UNSAFE);
     let way = match Recoverability::deserialize(&error["recoverability"]) {
         Ok(Recoverability::Retry) => "the same call may work",
         Ok(Recoverability::ChangeCall) => "another call may work",
         Ok(Recoverability::Operator) => "only the operator can change the answer",
         Ok(Recoverability::Never) | Err(_) => "not by itself",
     };
-    let mut told = vec![way.to_owned()];
-    let RetryGuidance { safe, change_arguments, discover_first, needs_approval, after_ms } = guidance;
-    told.push(if safe { "sending it again does no harm" } else { "it may have taken effect" }.to_owned());
+    let needs = RetryGuidance::deserialize(&error["retry"]).unwrap_or(RetryGuidance::UNSAFE);
+    format!("{way}; {}", guidance(&needs))
+}
+
+/// What sending a call again needs.
+pub(crate) fn guidance(retry: &RetryGuidance) -> String {
+    let RetryGuidance { safe, change_arguments, discover_first, needs_approval, after_ms } = *retry;
+    let harm = if safe { "sending it again does no harm" } else { "it may have taken effect" };
+    let mut told = vec![harm.to_owned()];
     for (is_said, words) in [
         (change_arguments, "the arguments must change"),
         (discover_first, "the tool must be looked up first"),

@@ -70,7 +70,7 @@ impl Timeline {
 
     fn notes_at(&self, wanted: impl Fn(Stage) -> bool) {
         for Note { name, text, .. } in self.notes.borrow().iter().filter(|note| wanted(note.stage)) {
-            say!("{:14}{}  {text}", "", styled(BOLD, format!("{name:<9}")));
+            say!("{:16}{}  {text}", "", styled(BOLD, format!("{name:<9}")));
         }
     }
 }
