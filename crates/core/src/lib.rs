@@ -30,7 +30,13 @@ mod port;
 mod record;
 mod session;
 
-pub use call::{Answer, CallHandle, Standing, explain::Explanation};
+pub use call::{
+    Answer, CallHandle, Standing,
+    explain::{
+        DeclarationLayer, ExecutionLayer, Explanation, HookPlan, InterfaceLayer, InvocationLayer, Layers,
+        PermissionLayer, ResultLayer, SchedulingLayer, SchemaVerdict, SurfaceLayer,
+    },
+};
 pub use catalog::{
     Catalog, CatalogNotice, Entry, Listing, OperatorSettings, Schema, SchemaError, SourceSettings,
     SourceTrust, Surface, ToolFilter, ToolSettings, Violation,
@@ -41,9 +47,14 @@ pub use flow::{
     hooks::{
         Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion, OutputMutation,
     },
-    invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
-    permission::{Facts, PartDecision, Places, Policy, PolicyEngine, PolicySpec, RuleProblem},
-    scheduling::SchedulerLimits,
+    invocation::{
+        Acknowledged, CallRequest, CancelReason, Deadline, DeadlineBy, Heard, Listener, MatchedBy, Wants,
+    },
+    permission::{
+        Account, Change, ChangeKind, ConsideredRule, Facts, PartDecision, Places, Policy, PolicyEngine,
+        PolicySpec, RuleProblem, RuleVoice,
+    },
+    scheduling::{Outlook, OwnLimit, SchedulerLimits, Slots, WaitReason},
 };
 pub use host::{
     ApprovalError, Decided, Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits,

@@ -50,6 +50,7 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
     match visibility {
         Visibility::Loaded => Step::Next(Stage::Parse),
         Visibility::Deferred if passed_before || host.is_shown(&call.session, entry) => {
+            call.met.deferred = true;
             Step::Next(Stage::Parse)
         }
         Visibility::Deferred => Step::End(result::schema_not_loaded(entry.name())),

@@ -1,5 +1,6 @@
 //! Layer 4: what the agent asked for, and everything known of it on its way.
 
+mod met;
 mod milestones;
 mod output;
 mod request;
@@ -21,6 +22,8 @@ use toolpost_model::{
     ToolResult, Transition, Vote,
 };
 
+pub use met::{Deadline, DeadlineBy, MatchedBy};
+pub(crate) use met::{LateAnswer, Met, MetBody};
 pub(crate) use milestones::Milestone;
 use milestones::Milestones;
 use output::Outputs;
@@ -420,6 +423,8 @@ pub(crate) struct Call {
     pub(crate) background: bool,
     /// Tries of the tool that failed and were followed by another.
     pub(crate) attempts: Vec<Attempt>,
+    /// What it met on its way, for its record.
+    pub(crate) met: Met,
     pub(crate) queued: Duration,
     pub(crate) executed: Duration,
 }
@@ -461,6 +466,7 @@ impl Call {
             member: None,
             background: request.background,
             attempts: Vec::new(),
+            met: Met::default(),
             queued: Duration::ZERO,
             executed: Duration::ZERO,
         }

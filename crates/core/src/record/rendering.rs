@@ -13,7 +13,7 @@ use crate::{
         approval::{Approval, Asked, Asking, Kept},
         execution::Attempt,
         hooks::{InputMutation, OutputMutation},
-        invocation::{Call, Milestone, OnRecord},
+        invocation::{Call, MetBody, Milestone, OnRecord},
     },
     host::Limits,
     record::{
@@ -95,6 +95,9 @@ struct WayBody<'a> {
     events: EventCounts,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     progress: Vec<Milestone>,
+    /// What it met on its way, where nothing else tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explain: Option<MetBody<'a>>,
 }
 
 /// A person's answer, as the records of a call that heard it tell it.
@@ -235,6 +238,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
         progress: if kind == RecordKind::Ended { call.live.milestones() } else { Vec::new() },
+        explain: call.met_body().filter(|_| matches!(kind, RecordKind::Started | RecordKind::Ended)),
     };
     let mut body = written(&body, RECORD_ROOM + result.map_or(0, str::len));
     if let Some(result) = result {
