@@ -125,7 +125,7 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
 /// written, the answer says so instead of what the tool said.
 async fn persist(host: &Inner, call: &mut Call, result: ToolResult) -> Arc<Answer> {
     let answer = Answer::of(result);
-    let record = rendering::record(call, RecordKind::Ended, Some(answer.json()));
+    let record = rendering::record(call, RecordKind::Ended, Some(&answer));
     match host.append(record, Strength::Committed).await {
         Ok(()) => answer,
         // Nothing had run, so the answer claims nothing that the missing record would have to back.

@@ -5,6 +5,7 @@ mod builder;
 mod calls;
 mod invocations;
 mod policy;
+mod retention;
 mod sessions;
 
 use std::{
@@ -205,6 +206,9 @@ impl Inner {
         // before, so that the answer and the record stay the same bytes.
         if let Cow::Owned(clean) = self.redactor.text(&record.body) {
             record.body = clean;
+        }
+        if let Some(facets) = &mut record.facets {
+            facets.clean(&*self.redactor);
         }
         let appended = self.journal.append(record, strength).await;
         let failing = match &appended {

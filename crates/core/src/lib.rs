@@ -49,10 +49,15 @@ pub use host::{
     SessionError, StatusWord,
 };
 pub use record::{
+    facets::{FacetReader, Facets, NamedContent, ToldFacets},
     journal::{
-        GENESIS, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, StoredRecord,
-        Strength, chain,
+        GENESIS, Journal, JournalError, JournalHead, MemoryJournal, Record, RecordKind, RequestKey,
+        StoredRecord, Strength, chain,
     },
+    query::{Query, ToolPattern},
     redaction::{KnownSecrets, Redactor},
+    retention::{
+        Cut, Due, Hold, Needed, PruneReport, Pruned, PrunedBody, Retention, plan_prune, prune, pruned_record,
+    },
 };
 pub use session::{Session, Stay};

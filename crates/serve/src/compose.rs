@@ -11,10 +11,10 @@ use std::{
     sync::Arc,
 };
 
-use toolpost_config::{ApprovalsConfig, HostConfig, SourceConfig, ToolIndex};
+use toolpost_config::{ApprovalsConfig, HostConfig, JournalRetention, SourceConfig, ToolIndex};
 use toolpost_core::{
     Approvals, Hook, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
-    RuleProblem, SchedulerLimits, SourceSettings, SourceTrust, ToolSettings,
+    Retention, RuleProblem, SchedulerLimits, SourceSettings, SourceTrust, ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_store::{
@@ -190,6 +190,8 @@ pub(crate) async fn host_on(
         builder = builder.rule_store(Arc::new(RulesFile::new(data_dir)));
         let options = JournalOptions { max_bytes: config.limits.journal };
         builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
+        let JournalRetention { age, size } = config.retention.journal;
+        builder = builder.retention(Retention { age, size });
     }
     // An embedder's own tools come first: of two that want one name, theirs keeps it.
     for add in parts.sources {

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use arc_swap::ArcSwap;
 use toolpost_model::{Source, SourceFeed, SourceNotice, Tool, ToolSet};
 
-use super::{Host, Inner, Limits, PolicyHolder, State, approvals};
+use super::{Host, Inner, Limits, PolicyHolder, State, approvals, retention};
 use crate::{
     call::recovery,
     catalog::{Catalog, OperatorSettings, ToolSettings},
@@ -18,6 +18,7 @@ use crate::{
     record::{
         journal::{Journal, JournalError, MemoryJournal},
         redaction::{KnownSecrets, Redactor},
+        retention::Retention,
     },
 };
 
@@ -34,6 +35,7 @@ pub struct HostBuilder {
     require_shown: bool,
     approvals: Approvals,
     rules: Arc<dyn RuleStore>,
+    retention: Retention,
 }
 
 /// Why a host cannot start.
@@ -58,6 +60,7 @@ impl HostBuilder {
             require_shown: true,
             approvals: Approvals::Nobody,
             rules: Arc::new(MemoryRules::default()),
+            retention: Retention::default(),
         }
     }
 
@@ -151,6 +154,13 @@ impl HostBuilder {
         self
     }
 
+    /// How long records stay. Without this, for ever.
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
     /// Lists the sources, ends what the last host left open, and starts.
     pub async fn build(self) -> Result<Host, HostError> {
         let (empty, _) = Catalog::build(Vec::new(), &HashMap::new());
@@ -192,6 +202,11 @@ impl HostBuilder {
         inner.refresh().await;
         tokio::spawn(approvals::watch_the_clock(Arc::downgrade(&inner), inner.state.closing.clone()));
         recovery::recover(&inner).await?;
+        if self.retention.is_any() {
+            let (host, closing) = (Arc::downgrade(&inner), inner.state.closing.clone());
+            // A shutdown waits for it, so that the journal is nobody's when the host is gone.
+            inner.state.tasks.spawn(retention::keep_to(self.retention, host, closing));
+        }
         Ok(Host { inner })
     }
 }

@@ -9,13 +9,17 @@ use toolpost_model::{
 };
 
 use crate::{
+    call::Answer,
     flow::{
         approval::{Approval, Asked, Asking, Kept},
         execution::Attempt,
         hooks::{InputMutation, OutputMutation},
         invocation::{Call, OnRecord},
     },
-    record::journal::{Record, RecordKind},
+    record::{
+        facets::Facets,
+        journal::{Record, RecordKind},
+    },
 };
 
 /// What was asked, by whom, from where. Stands in the first record of a call.
@@ -189,8 +193,8 @@ pub(crate) fn written(value: &impl Serialize, expected: usize) -> String {
     }
 }
 
-/// A record of where the call stands; `result` is the finished result's JSON for its end.
-pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Record {
+/// A record of where the call stands, with its answer where it ends.
+pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> Record {
     let (sent, dropped) = call.live.event_counts();
     let (first, asks) = (call.on_record == OnRecord::Nothing, kind == RecordKind::Asked);
     let observable = call.inputs.observable.as_ref().map(|input| input.arguments());
@@ -211,6 +215,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
     };
+    let result = answer.map(Answer::json);
     let mut body = written(&body, RECORD_ROOM + result.map_or(0, str::len));
     if let Some(result) = result {
         // The result is JSON already; pasting it in keeps the record and the answer the same bytes.
@@ -229,6 +234,19 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         session_id: Some(call.session.id().clone()),
         request: first.then(|| call.request.clone()).flatten(),
         body,
+        facets: (first || answer.is_some()).then(|| facets(call, answer)),
+    }
+}
+
+/// What the call is looked for by.
+fn facets(call: &Call, answer: Option<&Answer>) -> Facets {
+    let tool =
+        call.resolved.as_ref().map_or(call.live.tool.as_str(), |resolved| resolved.entry.id().as_str());
+    Facets {
+        tool: tool.to_owned(),
+        principal: call.session.principal().name.to_string(),
+        outcome: answer.map(|answer| answer.result().outcome),
+        correlation: call.correlation_id.clone(),
     }
 }
 
