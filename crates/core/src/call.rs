@@ -133,7 +133,7 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
 async fn persist(host: &Inner, call: &mut Call, mut result: ToolResult) -> Arc<Answer> {
     keeping::keep(host, call, &mut result).await;
     let answer = Answer::without_secrets(result, &call.live.redactor());
-    let record = rendering::record(call, RecordKind::Ended, Some(answer.json()));
+    let record = rendering::record(call, RecordKind::Ended, Some(&answer));
     match host.append(record, Strength::Committed).await {
         Ok(()) => answer,
         // Nothing had run, so the answer claims nothing that the missing record would have to back.

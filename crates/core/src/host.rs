@@ -7,6 +7,7 @@ mod calls;
 mod declared;
 mod invocations;
 mod policy;
+mod retention;
 mod sessions;
 
 use std::{
@@ -220,6 +221,9 @@ impl Inner {
         // before, so that the answer and the record stay the same bytes.
         if let Cow::Owned(clean) = self.redactor.json(&record.body) {
             record.body = clean;
+        }
+        if let Some(facets) = &mut record.facets {
+            facets.clean(&*self.redactor);
         }
         let appended = self.journal.append(record, strength).await;
         let failing = match &appended {

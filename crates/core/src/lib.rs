@@ -64,14 +64,19 @@ pub use record::{
     blobs::{Blob, BlobError, BlobStore, BlobWriter, KeptBlob, MemoryBlobs},
     declared::{BlockedTool, CatalogBody, DeclaredTool, SurfaceBody, ToolTerms},
     evidence::{Export, ExportError, ExportFormat, StandsOn, evidence_schema},
+    facets::{FacetReader, Facets, NamedContent, ToldFacets},
     journal::{
-        GENESIS, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, StoredRecord,
-        Strength, chain,
+        GENESIS, Journal, JournalError, JournalHead, MemoryJournal, Record, RecordKind, RequestKey,
+        StoredRecord, Strength, chain,
     },
+    query::{Query, ToolPattern},
     redaction::{Finding, KnownSecrets, Redactor, StreamRedactor, Window},
     replay::{
         Cassette, CassetteCall, CassetteError, CassetteSession, CassetteTool, LeftOver, Matching, Pace,
         Recorder, ReplayOptions, ReplayReport,
+    },
+    retention::{
+        Cut, Due, Hold, Needed, PruneReport, Pruned, PrunedBody, Retention, plan_prune, prune, pruned_record,
     },
 };
 pub use session::{Session, Stay};

@@ -12,10 +12,11 @@ use std::{
     time::Duration,
 };
 
-use toolpost_config::{ApprovalsConfig, HostConfig, SourceConfig, ToolIndex};
+use toolpost_config::{ApprovalsConfig, HostConfig, JournalRetention, SourceConfig, ToolIndex};
 use toolpost_core::{
     Approvals, Cassette, Hook, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy,
-    PolicySpec, ReplayOptions, RuleProblem, SchedulerLimits, SourceSettings, SourceTrust, ToolSettings,
+    PolicySpec, ReplayOptions, Retention, RuleProblem, SchedulerLimits, SourceSettings, SourceTrust,
+    ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_store::{
@@ -204,6 +205,8 @@ pub(crate) async fn host_on(
         let options = JournalOptions { max_bytes: config.limits.journal };
         builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
         builder = builder.blobs(Arc::new(blobs(config, data_dir)?));
+        let JournalRetention { age, size } = config.retention.journal;
+        builder = builder.retention(Retention { age, size });
     }
     if let Some((cassette, options)) = parts.replay {
         return Ok(builder.replay(cassette, options).build().await?);
@@ -326,7 +329,6 @@ impl OperatorSettings for Configured {
             sandbox: set.sandbox,
             defaults: set.defaults,
             arguments: set.arguments,
-            keep: None,
         })
     }
 

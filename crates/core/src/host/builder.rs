@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use arc_swap::ArcSwap;
 use toolpost_model::{Source, SourceFeed, SourceNotice, Tool, ToolSet};
 
-use super::{Host, Inner, Limits, PolicyHolder, State, approvals};
+use super::{Host, Inner, Limits, PolicyHolder, State, approvals, retention};
 use crate::{
     call::recovery,
     catalog::{Catalog, OperatorSettings, ToolSettings},
@@ -21,6 +21,7 @@ use crate::{
         journal::{Journal, JournalError, MemoryJournal},
         redaction::{HostRedactor, KnownSecrets, Redactor},
         replay::{Cassette, CassetteError, Player, ReplayOptions, Scene},
+        retention::Retention,
     },
 };
 
@@ -40,6 +41,7 @@ pub struct HostBuilder {
     approvals: Approvals,
     rules: Arc<dyn RuleStore>,
     replay: Option<(Cassette, ReplayOptions)>,
+    retention: Retention,
 }
 
 /// Why a host cannot start.
@@ -70,6 +72,7 @@ impl HostBuilder {
             approvals: Approvals::Nobody,
             rules: Arc::new(MemoryRules::default()),
             replay: None,
+            retention: Retention::default(),
         }
     }
 
@@ -199,6 +202,13 @@ impl HostBuilder {
         Ok(Some(Player::new(&cassette, options)?))
     }
 
+    /// How long records stay. Without this, for ever.
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
     /// Lists the sources, ends what the last host left open, and starts.
     pub async fn build(mut self) -> Result<Host, HostError> {
         let replay = self.take_up_recording()?;
@@ -244,6 +254,11 @@ impl HostBuilder {
         inner.refresh().await;
         tokio::spawn(approvals::watch_the_clock(Arc::downgrade(&inner), inner.state.closing.clone()));
         recovery::recover(&inner).await?;
+        if self.retention.is_any() {
+            let (host, closing) = (Arc::downgrade(&inner), inner.state.closing.clone());
+            // A shutdown waits for it, so that the journal is nobody's when the host is gone.
+            inner.state.tasks.spawn(retention::keep_to(self.retention, host, closing));
+        }
         Ok(Host { inner })
     }
 }

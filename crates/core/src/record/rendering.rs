@@ -9,6 +9,7 @@ use toolpost_model::{
 };
 
 use crate::{
+    call::Answer,
     flow::{
         approval::{Approval, Asked, Asking, Kept},
         execution::Attempt,
@@ -18,6 +19,7 @@ use crate::{
     host::Limits,
     record::{
         declared::CatalogOnRecord,
+        facets::Facets,
         journal::{Record, RecordKind},
         redaction::{self, SensitiveArgument},
     },
@@ -215,8 +217,8 @@ pub(crate) fn written(value: &impl Serialize, expected: usize) -> String {
     }
 }
 
-/// A record of where the call stands; `result` is the finished result's JSON for its end.
-pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Record {
+/// A record of where the call stands, with its answer where it ends.
+pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> Record {
     let (sent, dropped) = call.live.event_counts();
     let (first, asks) = (call.on_record == OnRecord::Nothing, kind == RecordKind::Asked);
     let observable = call.inputs.observable.as_ref().map(|input| input.arguments());
@@ -240,6 +242,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         progress: if kind == RecordKind::Ended { call.live.milestones() } else { Vec::new() },
         explain: call.met_body().filter(|_| matches!(kind, RecordKind::Started | RecordKind::Ended)),
     };
+    let result = answer.map(Answer::json);
     let mut body = written(&body, RECORD_ROOM + result.map_or(0, str::len));
     if let Some(result) = result {
         // The result is JSON already; pasting it in keeps the record and the answer the same bytes.
@@ -258,6 +261,19 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         session_id: Some(call.session.id().clone()),
         request: first.then(|| call.request.clone()).flatten(),
         body,
+        facets: (first || answer.is_some()).then(|| facets(call, answer)),
+    }
+}
+
+/// What the call is looked for by.
+fn facets(call: &Call, answer: Option<&Answer>) -> Facets {
+    let tool =
+        call.resolved.as_ref().map_or(call.live.tool.as_str(), |resolved| resolved.entry.id().as_str());
+    Facets {
+        tool: tool.to_owned(),
+        principal: call.session.principal().name.to_string(),
+        outcome: answer.map(|answer| answer.result().outcome),
+        correlation: call.correlation_id.clone(),
     }
 }
 
