@@ -5,6 +5,7 @@ mod children;
 mod configuration;
 mod credentials;
 mod editor;
+mod output;
 mod terminal;
 
 use std::{
@@ -22,6 +23,7 @@ pub(crate) use children::child_variables;
 pub(crate) use configuration::{check_user_file, home, policy_file, user_file};
 pub(crate) use credentials::credentials;
 pub(crate) use editor::edit;
+pub(crate) use output::Output;
 pub(crate) use terminal::{Tty, Typed};
 
 /// The largest token file or argument text that is read.

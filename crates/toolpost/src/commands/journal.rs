@@ -1,6 +1,7 @@
 //! `toolpost journal`: read and check the record. Reads the database directly, beside a running host or
 //! without one: a reader needs no host, and the record must be readable when the host is not.
 
+mod export;
 pub(crate) mod story;
 mod tail;
 mod verify;
@@ -28,6 +29,8 @@ enum JournalCommand {
     Tail(tail::TailArgs),
     /// One call: its stages, decision, timing and result
     Show(ShowArgs),
+    /// The record as lines for other programs: all of it, a session, a time, a call
+    Export(export::ExportArgs),
     /// Check that no record was changed, removed or added, and that every call has at most one end
     Verify(verify::VerifyArgs),
 }
@@ -46,6 +49,7 @@ struct ShowArgs {
 pub(crate) fn run(arguments: &JournalArgs) -> anyhow::Result<Exit> {
     match &arguments.command {
         JournalCommand::Tail(arguments) => tail::run(arguments),
+        JournalCommand::Export(arguments) => export::run(arguments),
         JournalCommand::Verify(arguments) => verify::run(arguments),
         JournalCommand::Show(arguments) => {
             story::show(&settings::locate(&arguments.place)?, arguments.id, arguments.json)
