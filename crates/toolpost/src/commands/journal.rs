@@ -1,6 +1,7 @@
 //! `toolpost journal`: read and check the record. Reads the database directly, beside a running host or
 //! without one: a reader needs no host, and the record must be readable when the host is not.
 
+mod export;
 mod filters;
 mod line;
 mod prune;
@@ -38,6 +39,8 @@ enum JournalCommand {
     Search(search::SearchArgs),
     /// One call: its stages, decision, timing and result
     Show(ShowArgs),
+    /// The record as lines for other programs: all of it, a session, a time, a call
+    Export(export::ExportArgs),
     /// Check that no record was changed, removed or added, and that kept results are what they were
     Verify(verify::VerifyArgs),
     /// Sync the record to disk and print its head, to keep where the host cannot write
@@ -69,6 +72,7 @@ pub(crate) fn run(arguments: &JournalArgs) -> anyhow::Result<Exit> {
     match &arguments.command {
         JournalCommand::Tail(arguments) => tail::run(arguments),
         JournalCommand::Search(arguments) => search::run(arguments),
+        JournalCommand::Export(arguments) => export::run(arguments),
         JournalCommand::Verify(arguments) => verify::run(arguments),
         JournalCommand::Seal(arguments) => seal::run(arguments),
         JournalCommand::Prune(arguments) => prune::run(arguments),
