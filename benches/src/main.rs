@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "figures are what this prints")]
 
 mod a2e;
+mod artifact;
 mod children;
 mod clients;
 mod files;
@@ -27,9 +28,10 @@ mod start;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|rules|schedule|search|files|grep|shell|shells|code|replay|a2e …]
+usage: cargo xtask bench [http|in-process|start|growth|rules|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
+       cargo xtask bench artifact=MEGABYTES (with a result of another size)
        cargo xtask bench a2e-http (or -stdio, -direct, -sessions, -list, -events: a part of a2e)
        cargo xtask bench a2e-soak [--minutes N]";
 
@@ -57,6 +59,7 @@ fn main() -> anyhow::Result<()> {
         "code",
         "replay",
         "a2e",
+        "artifact",
     ];
     let chosen: Vec<&str> =
         if words.is_empty() { all.to_vec() } else { words.iter().map(String::as_str).collect() };
@@ -81,6 +84,11 @@ fn main() -> anyhow::Result<()> {
             "code" => runtime.block_on(run_code::run())?,
             "replay" => runtime.block_on(replay::run())?,
             "a2e" => runtime.block_on(a2e::run())?,
+            "artifact" => runtime.block_on(artifact::run(artifact::WHOLE))?,
+            other if other.starts_with("artifact=") => {
+                let megabytes: u64 = other.trim_start_matches("artifact=").parse()?;
+                runtime.block_on(artifact::run(megabytes << 20))?;
+            }
             other if other.starts_with("grep=") => {
                 runtime.block_on(grep::run(Some(other.trim_start_matches("grep=").as_ref())))?;
             }

@@ -11,6 +11,7 @@ mod a2e;
 mod a2e_crash;
 mod abuse;
 mod approvals;
+mod artifacts;
 mod calls;
 mod commands;
 mod configuration;

@@ -47,7 +47,6 @@ pub(super) struct Way {
     /// Milestones of its progress.
     pub(super) progress: Vec<Milestone>,
     /// What it met on its way, where nothing else tells.
-    #[expect(dead_code, reason = "for the schema")]
     pub(super) explain: Option<Met>,
     /// What came back; in `ended`.
     pub(super) result: Option<Box<ToolResult>>,
