@@ -57,8 +57,8 @@ pub use record::{
     },
     redaction::{KnownSecrets, Redactor},
     replay::{
-        Cassette, CassetteCall, CassetteError, CassetteSession, CassetteTool, LeftOver, Matching, Pace,
-        Recorder, ReplayOptions, ReplayReport,
+        Cassette, CassetteCall, CassetteError, CassetteEvent, CassetteSession, CassetteTool, LeftOver,
+        Matching, Pace, Recorder, ReplayOptions, ReplayReport,
     },
 };
 pub use session::{Session, Stay};
