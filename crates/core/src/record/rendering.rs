@@ -319,6 +319,8 @@ pub(crate) struct RecordedWay {
     #[serde(default)]
     pub(crate) transitions: Vec<Transition>,
     #[serde(default)]
+    pub(crate) progress: Vec<Milestone>,
+    #[serde(default)]
     pub(crate) decision: Option<Decision>,
     #[serde(default)]
     pub(crate) ask: Option<Asked>,
