@@ -39,6 +39,10 @@ pub struct CredentialEntry {
     #[serde(default)]
     pub scheme: Option<Located<String>>,
     /// Where it may be sent: beginnings of URLs, such as `https://api.example.org/`.
-    #[schemars(length(min = 1))]
-    pub urls: Located<Vec<Located<String>>>,
+    #[serde(default)]
+    pub urls: Vec<Located<String>>,
+    /// Tools that get its value where a call writes `{"$cred": "name"}`, by id or name, with `*` for any characters. It
+    /// has `urls`, `tools` or both.
+    #[serde(default)]
+    pub tools: Vec<Located<String>>,
 }

@@ -66,6 +66,7 @@ fn the_example_is_what_it_says() {
         header: "Authorization".to_owned(),
         scheme: Some("Bearer".to_owned()),
         urls: vec!["https://api.github.com/".to_owned()],
+        tools: Vec::new(),
         place: github.place.clone(),
     };
     assert_eq!(*github, expected);

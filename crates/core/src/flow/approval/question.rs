@@ -113,9 +113,10 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: Terms) -> Opt
 }
 
 /// Plain data without the call's secrets. `None`: taking them out left nothing that makes sense.
-fn clean<T: Clone + Serialize + DeserializeOwned>(redactor: &CallRedactor<'_>, data: &T) -> Option<T> {
+fn clean<T: Clone + Serialize + DeserializeOwned>(redactor: &CallRedactor, data: &T) -> Option<T> {
     let mut value = serde_json::to_value(data).ok()?;
-    if redactor.value(&mut value) { serde_json::from_value(value).ok() } else { Some(data.clone()) }
+    let taken_out = redactor.value(&mut value, &mut toolpost_model::Redactions::default());
+    if taken_out { serde_json::from_value(value).ok() } else { Some(data.clone()) }
 }
 
 /// What was decided, and nothing that could hold a secret.

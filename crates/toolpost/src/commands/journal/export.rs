@@ -2,7 +2,6 @@
 
 mod index;
 mod selection;
-mod when;
 
 use std::{
     io::{self, Write},
@@ -16,7 +15,7 @@ use toolpost_core::{Export, ExportFormat, StoredRecord};
 use toolpost_model::{InvocationId, SessionId};
 use toolpost_store::JournalReader;
 
-use super::open;
+use super::{filters::moment, open};
 use crate::{cli::PlaceArgs, environment::Output, exit::Exit, settings, terminal};
 use selection::Selection;
 
@@ -37,10 +36,10 @@ pub(super) struct ExportArgs {
     #[arg(long, value_name = "ID")]
     call: Option<InvocationId>,
     /// Calls with a record not before: so long ago (`2h`, `30d`), a day (`2026-11-16`) or a time with its zone
-    #[arg(long, value_name = "WHEN", value_parser = when::moment, conflicts_with = "call")]
+    #[arg(long, value_name = "WHEN", value_parser = moment, conflicts_with = "call")]
     since: Option<Timestamp>,
     /// Calls with a record before: the same
-    #[arg(long, value_name = "WHEN", value_parser = when::moment, conflicts_with = "call")]
+    #[arg(long, value_name = "WHEN", value_parser = moment, conflicts_with = "call")]
     until: Option<Timestamp>,
     /// Into a file, which is there once it is whole; stdout without this
     #[arg(short, long, value_name = "FILE")]

@@ -139,6 +139,7 @@ pub(super) fn progress(story: &Story, lines: &mut Vec<String>) {
             EventBody::Stage { .. }
             | EventBody::Log { .. }
             | EventBody::Artifact { .. }
+            | EventBody::Kept(_)
             | EventBody::Output(_)
             | EventBody::Approval(_) => continue,
         };
