@@ -17,6 +17,7 @@ mod commands;
 mod configuration;
 mod confines;
 mod crash_soak;
+mod evidence;
 mod explaining;
 mod hooks;
 mod journal;
