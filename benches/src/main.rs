@@ -14,6 +14,7 @@ mod in_process;
 mod machine;
 mod native;
 mod over_http;
+mod redaction;
 mod rounds;
 mod rules;
 mod run_code;
@@ -26,7 +27,7 @@ mod start;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|rules|schedule|search|files|grep|shell|shells|code|a2e …]
+usage: cargo xtask bench [http|in-process|start|growth|rules|redaction|schedule|search|files|grep|shell|shells|code|a2e …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench a2e-http (or -stdio, -direct, -sessions, -list, -events: a part of a2e)
@@ -47,6 +48,7 @@ fn main() -> anyhow::Result<()> {
         "start",
         "growth",
         "rules",
+        "redaction",
         "schedule",
         "search",
         "files",
@@ -70,6 +72,7 @@ fn main() -> anyhow::Result<()> {
             "start" => runtime.block_on(start::run())?,
             "growth" => runtime.block_on(growth::run())?,
             "rules" => runtime.block_on(rules::run())?,
+            "redaction" => runtime.block_on(redaction::run())?,
             "schedule" => runtime.block_on(schedule::run())?,
             "search" => runtime.block_on(search::run())?,
             "grep" => runtime.block_on(grep::run(None))?,

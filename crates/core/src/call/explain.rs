@@ -51,21 +51,21 @@ pub struct Explanation {
 }
 
 pub(crate) fn explain(host: &Inner, call: Call, visibility: Option<Visibility>) -> Explanation {
-    let parts = parts(host, &call);
+    let (parts, redactor) = (parts(host, &call), call.live.redactor());
     let (outcome, error) = match call.ending {
         Some(Ending::Failure { outcome, mut error, .. }) => {
-            call.live.redactor().error(&mut error, &mut toolpost_model::Redactions::default());
+            redactor.error(&mut error, &mut toolpost_model::Redactions::default());
             (Some(outcome), Some(*error))
         }
         Some(Ending::Output(_)) | None => (None, None),
     };
     let would_ask = outcome.is_none() && call.stage == Stage::AwaitApproval;
     Explanation {
-        tool: call.live.tool.clone(),
+        tool: redactor.text(&call.live.tool).into_owned(),
         tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
         visibility,
         stages: call.transitions.iter().map(|transition| transition.stage).collect(),
-        effects: call.effects,
+        effects: call.effects.as_ref().map(|effects| redactor.effects(effects)),
         hooks: call.hooks.runs,
         decision: call.decision,
         parts,
