@@ -15,6 +15,7 @@ mod machine;
 mod native;
 mod over_http;
 mod redaction;
+mod replay;
 mod rounds;
 mod rules;
 mod run_code;
@@ -27,7 +28,7 @@ mod start;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|rules|redaction|schedule|search|files|grep|shell|shells|code|a2e …]
+usage: cargo xtask bench [http|in-process|start|growth|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|a2e …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench a2e-http (or -stdio, -direct, -sessions, -list, -events: a part of a2e)
@@ -56,6 +57,7 @@ fn main() -> anyhow::Result<()> {
         "shell",
         "shells",
         "code",
+        "replay",
         "a2e",
     ];
     let chosen: Vec<&str> =
@@ -80,6 +82,7 @@ fn main() -> anyhow::Result<()> {
             "shell" => runtime.block_on(shell::run())?,
             "shells" => runtime.block_on(shells::run())?,
             "code" => runtime.block_on(run_code::run())?,
+            "replay" => runtime.block_on(replay::run())?,
             "a2e" => runtime.block_on(a2e::run())?,
             other if other.starts_with("grep=") => {
                 runtime.block_on(grep::run(Some(other.trim_start_matches("grep=").as_ref())))?;

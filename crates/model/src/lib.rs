@@ -57,7 +57,7 @@ pub use permission::{
     matches_any,
 };
 pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult, Truncation};
-pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxProfile, SandboxTier};
+pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxPlan, SandboxProfile, SandboxTier};
 pub use secret::Secret;
 pub use source::{
     BoxFuture, Naming, Refusal, SessionScope, Source, SourceError, SourceFeed, SourceNotice, SourceSession,

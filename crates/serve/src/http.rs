@@ -1,6 +1,7 @@
 //! Plain HTTP: one POST, one answer. The only module that knows this face's paths, headers and JSON.
 
 mod approvals;
+mod artifacts;
 mod calls;
 pub(crate) mod formats;
 mod gate;
@@ -70,6 +71,7 @@ fn router(shared: Shared) -> Router {
         .route("/tools/{name}/explain", post(calls::explain))
         .route("/invocations/{id}", get(invocations::show))
         .route("/invocations/{id}/cancel", post(invocations::cancel))
+        .route("/artifacts/{id}", get(artifacts::serve))
         .route("/approvals", get(approvals::list))
         .route("/approvals/{id}", get(approvals::show).post(approvals::answer))
         .route("/rules", get(rules::list))

@@ -19,6 +19,7 @@ pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 
 /// A line on stdout, its colours taken away where nobody can see them.
@@ -176,6 +177,14 @@ impl LiveCall {
             EventBody::Approval(ApprovalStatus::Granted { .. }) => self.bar.set_message("approved"),
             EventBody::Log { message, .. } => self.bar.println(printable(message)),
             EventBody::Artifact { name, .. } => self.bar.println(format!("artifact {}", printable(name))),
+            EventBody::Kept(piece) => {
+                self.bar.println(format!(
+                    "kept {} as {} ({} bytes)",
+                    printable(&piece.name),
+                    piece.id,
+                    piece.size
+                ));
+            }
             EventBody::Output(chunk) => chunk.text.lines().for_each(|line| self.bar.println(printable(line))),
         }
     }

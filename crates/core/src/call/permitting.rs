@@ -21,7 +21,7 @@ use crate::{
         },
         credentials,
         hooks::{InputMutation, changed_fields},
-        invocation::{Call, CancelReason, OnRecord, Resolved},
+        invocation::{Call, CancelReason, OnRecord, Resolved, micros},
         permission::Facts,
         result::{self, Ending},
     },
@@ -377,6 +377,7 @@ fn edit(host: &Inner, call: &mut Call, arguments: Value, by: &PrincipalName) -> 
             source: by.to_string(),
             changed_fields: changed_fields(input.arguments().value(), &arguments),
             reason: "changed by whoever approved the call".to_owned(),
+            at_us: micros(call.live.began.elapsed()),
         });
     }
     call.inputs.call = Some(CallInput::new(Arguments::from_value(arguments)));

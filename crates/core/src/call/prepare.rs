@@ -13,7 +13,7 @@ use crate::{
     flow::{
         credentials,
         hooks::InputMutation,
-        invocation::{Acknowledged, Call, OnRecord, Resolved},
+        invocation::{Acknowledged, Call, OnRecord, Resolved, micros},
         permission::Facts,
         result::{self, Ending},
     },
@@ -28,6 +28,12 @@ use crate::{
 /// Which tool, and may it be called here?
 pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
     let surface = host.surface(&call.session);
+    if way != Way::Dry
+        && let Err(error) = host.tell_surface(&surface).await
+    {
+        return Step::End(result::journal_refuses(&error));
+    }
+    call.surface = Some(surface.id().clone());
     let Some((entry, visibility)) = surface.find(&call.live.tool) else {
         let similar = surface.catalog().similar(&call.live.tool);
         return Step::End(result::unknown_tool(&call.live.tool, &similar));
@@ -38,12 +44,13 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
         Ok(Err(error)) => return Step::End(result::source_unavailable(&error)),
         Err(ending) => return Step::End(ending),
     };
-    call.resolved = Some(Resolved { surface: surface.id().clone(), entry: Arc::clone(entry), source });
+    call.resolved = Some(Resolved { entry: Arc::clone(entry), source });
     // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
     let passed_before = way == Way::Recovered || call.asking.earlier.is_some();
     match visibility {
         Visibility::Loaded => Step::Next(Stage::Parse),
         Visibility::Deferred if passed_before || host.is_shown(&call.session, entry) => {
+            call.met.deferred = true;
             Step::Next(Stage::Parse)
         }
         Visibility::Deferred => Step::End(result::schema_not_loaded(entry.name())),
@@ -101,7 +108,9 @@ pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
     }
     match call.inputs.model.parse() {
         Ok(arguments) => {
-            call.inputs.call = Some(CallInput::new(filled(&entry, arguments, &mut call.inputs.mutations)));
+            let at_us = micros(call.live.began.elapsed());
+            let filled = filled(&entry, arguments, at_us, &mut call.inputs.mutations);
+            call.inputs.call = Some(CallInput::new(filled));
             Step::Next(Stage::Validate)
         }
         Err(error) => Step::End(result::unreadable(error.to_string())),
@@ -109,7 +118,7 @@ pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
 }
 
 /// Adds what the operator wants filled in where the call leaves it out.
-fn filled(entry: &Entry, arguments: Arguments, mutations: &mut Vec<InputMutation>) -> Arguments {
+fn filled(entry: &Entry, arguments: Arguments, at_us: u64, mutations: &mut Vec<InputMutation>) -> Arguments {
     let given = arguments.value().as_object();
     let left_out = |name: &&String| given.is_some_and(|given| !given.contains_key(*name));
     let missing: Vec<&String> = entry.settings.defaults.keys().filter(left_out).collect();
@@ -125,6 +134,7 @@ fn filled(entry: &Entry, arguments: Arguments, mutations: &mut Vec<InputMutation
         source: format!("tools.{}.defaults", entry.id().name()),
         changed_fields: missing.into_iter().cloned().collect(),
         reason: "the operator's settings fill in what a call leaves out".to_owned(),
+        at_us,
     });
     Arguments::from_value(value)
 }

@@ -1,5 +1,7 @@
 //! Layer 4: what the agent asked for, and everything known of it on its way.
 
+mod met;
+mod milestones;
 mod output;
 mod request;
 
@@ -17,9 +19,13 @@ use tokio_util::sync::CancellationToken;
 use toolpost_model::{
     BatchPlace, CallInput, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
     ObservableInput, PermissionInput, Principal, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    Transition, Vote,
+    ToolResult, Transition, Vote,
 };
 
+pub use met::{Deadline, DeadlineBy, MatchedBy};
+pub(crate) use met::{LateAnswer, Met, MetBody};
+pub(crate) use milestones::Milestone;
+use milestones::Milestones;
 use output::Outputs;
 pub use request::{Acknowledged, CallRequest, Heard, Listener, Wants};
 
@@ -29,10 +35,11 @@ use crate::{
         approval::Asking,
         execution::Attempt,
         hooks::{InputMutation, OutputMutation},
-        result::Ending,
+        result::{Ending, Unkept},
         scheduling::{Permit, batch::Member},
     },
     record::{
+        artifacts::CallArtifacts,
         journal::RequestKey,
         redaction::{CallRedactor, HostRedactor, KnownSecrets, SensitiveArgument},
     },
@@ -91,10 +98,13 @@ pub(crate) struct LiveCall {
     seq: AtomicU64,
     dropped: AtomicU64,
     stage: AtomicU64,
+    milestones: Mutex<Milestones>,
     redactor: Arc<HostRedactor>,
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<OwnSecrets>,
     outputs: Mutex<Outputs>,
+    /// What it kept so far.
+    pub(crate) artifacts: CallArtifacts,
     accepted: SetOnce<()>,
     /// How many wait for its answer.
     awaited: AtomicU64,
@@ -138,8 +148,10 @@ impl LiveCall {
             seq: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             stage: AtomicU64::new(0),
+            milestones: Mutex::default(),
             redactor,
             secrets: Mutex::default(),
+            artifacts: CallArtifacts::default(),
             outputs: Mutex::default(),
             accepted: SetOnce::new(),
             awaited: AtomicU64::new(0),
@@ -277,7 +289,8 @@ impl LiveCall {
     /// Passes an event on. Never blocks.
     pub(crate) fn emit(&self, mut body: EventBody) {
         if self.wants == Wants::Nothing {
-            self.seq.fetch_add(1, Ordering::Relaxed);
+            let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+            self.mark(seq, &body);
             return;
         }
         let redactor = self.redactor();
@@ -303,10 +316,23 @@ impl LiveCall {
         // Numbered under the lock, so that two threads of one tool are heard in the order of their numbers.
         let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+        self.mark(seq, &body);
         let event = Event { invocation_id: self.id, seq, at: crate::port::now(), body };
         if listener.as_ref().is_none_or(|listener| listener.hear(event) == Heard::Lost) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+impl LiveCall {
+    fn mark(&self, seq: u64, body: &EventBody) {
+        let mut milestones = self.milestones.lock().unwrap_or_else(PoisonError::into_inner);
+        milestones.pass(seq, micros(self.began.elapsed()), body);
+    }
+
+    /// What stays on record of its progress.
+    pub(crate) fn milestones(&self) -> Vec<Milestone> {
+        self.milestones.lock().unwrap_or_else(PoisonError::into_inner).told(&self.redactor())
     }
 }
 
@@ -326,7 +352,6 @@ pub(crate) struct Inputs {
 /// The tool a call was resolved to.
 #[derive(Clone)]
 pub(crate) struct Resolved {
-    pub(crate) surface: SurfaceId,
     pub(crate) entry: Arc<Entry>,
     pub(crate) source: Arc<dyn SourceSession>,
 }
@@ -376,6 +401,8 @@ pub(crate) struct Call {
     pub(crate) stage: Stage,
     pub(crate) transitions: Vec<Transition>,
     pub(crate) inputs: Inputs,
+    /// What its session saw when the tool was looked for.
+    pub(crate) surface: Option<SurfaceId>,
     pub(crate) resolved: Option<Resolved>,
     pub(crate) effects: Option<Effects>,
     pub(crate) decision: Option<Decision>,
@@ -384,6 +411,10 @@ pub(crate) struct Call {
     pub(crate) hooks: Hooked,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
+    /// What its result is too large to show.
+    pub(crate) unkept: Vec<Unkept>,
+    /// The answer of the recorded call that it is, in a replay.
+    pub(crate) replayed: Option<Box<ToolResult>>,
     pub(crate) on_record: OnRecord,
     /// Its place in a batch, as its caller gave it.
     pub(crate) place: Option<BatchPlace>,
@@ -392,6 +423,8 @@ pub(crate) struct Call {
     pub(crate) background: bool,
     /// Tries of the tool that failed and were followed by another.
     pub(crate) attempts: Vec<Attempt>,
+    /// What it met on its way, for its record.
+    pub(crate) met: Met,
     pub(crate) queued: Duration,
     pub(crate) executed: Duration,
 }
@@ -418,6 +451,7 @@ impl Call {
                 redacted: false,
                 sensitive: Vec::new(),
             },
+            surface: None,
             resolved: None,
             effects: None,
             decision: None,
@@ -425,11 +459,14 @@ impl Call {
             hooks: Hooked::default(),
             permit: None,
             ending: None,
+            unkept: Vec::new(),
+            replayed: None,
             on_record: OnRecord::Nothing,
             place: request.batch,
             member: None,
             background: request.background,
             attempts: Vec::new(),
+            met: Met::default(),
             queued: Duration::ZERO,
             executed: Duration::ZERO,
         }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use arc_swap::ArcSwap;
 use toolpost_model::{Source, SourceFeed, SourceNotice, Tool, ToolSet};
 
-use super::{Host, Inner, Limits, PolicyHolder, State, approvals};
+use super::{Host, Inner, Limits, PolicyHolder, State, approvals, retention};
 use crate::{
     call::recovery,
     catalog::{Catalog, OperatorSettings, ToolSettings},
@@ -17,8 +17,11 @@ use crate::{
         scheduling::Scheduler,
     },
     record::{
+        blobs::{BlobStore, MemoryBlobs},
         journal::{Journal, JournalError, MemoryJournal},
         redaction::{HostRedactor, KnownSecrets, Redactor},
+        replay::{Cassette, CassetteError, Player, ReplayOptions, Scene},
+        retention::Retention,
     },
 };
 
@@ -28,6 +31,7 @@ pub struct HostBuilder {
     policy: Arc<dyn PolicyEngine>,
     hooks: Vec<Arc<dyn Hook>>,
     journal: Arc<dyn Journal>,
+    blobs: Arc<dyn BlobStore>,
     redactor: Arc<dyn Redactor>,
     credentials: Vec<CredentialGrant>,
     limits: Limits,
@@ -36,6 +40,8 @@ pub struct HostBuilder {
     require_shown: bool,
     approvals: Approvals,
     rules: Arc<dyn RuleStore>,
+    replay: Option<(Cassette, ReplayOptions)>,
+    retention: Retention,
 }
 
 /// Why a host cannot start.
@@ -44,6 +50,9 @@ pub enum HostError {
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The cassette it should replay has an answer that is none.
+    #[error("the cassette cannot be replayed: {0}")]
+    Cassette(#[from] CassetteError),
 }
 
 impl HostBuilder {
@@ -53,6 +62,7 @@ impl HostBuilder {
             policy: Arc::new(Policy::default()),
             hooks: Vec::new(),
             journal: Arc::new(MemoryJournal::default()),
+            blobs: Arc::new(MemoryBlobs::default()),
             redactor: Arc::new(KnownSecrets::default()),
             credentials: Vec::new(),
             limits: Limits::default(),
@@ -61,6 +71,8 @@ impl HostBuilder {
             require_shown: true,
             approvals: Approvals::Nobody,
             rules: Arc::new(MemoryRules::default()),
+            replay: None,
+            retention: Retention::default(),
         }
     }
 
@@ -102,6 +114,13 @@ impl HostBuilder {
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = journal;
+        self
+    }
+
+    /// Where results go that are too large for a record.
+    #[must_use]
+    pub fn blobs(mut self, blobs: Arc<dyn BlobStore>) -> Self {
+        self.blobs = blobs;
         self
     }
 
@@ -162,9 +181,37 @@ impl HostBuilder {
         self
     }
 
+    /// Answers every call from a recording: its tools take the place of all sources, and nothing runs. No hook, rule or
+    /// person is asked. A call that was not recorded fails with the code `not_recorded`.
+    #[must_use]
+    pub fn replay(mut self, cassette: Cassette, options: ReplayOptions) -> Self {
+        self.replay = Some((cassette, options));
+        self
+    }
+
+    /// Puts what was recorded in the place of what was configured.
+    fn take_up_recording(&mut self) -> Result<Option<Player>, HostError> {
+        let Some((mut cassette, options)) = self.replay.take() else { return Ok(None) };
+        let Scene { source, policy, settings } = Scene::of(&mut cassette);
+        self.sources = vec![Arc::new(source)];
+        self.policy = Arc::new(policy);
+        self.settings = Box::new(settings);
+        self.hooks.clear();
+        self.approvals = Approvals::Nobody;
+        self.rules = Arc::new(MemoryRules::default());
+        Ok(Some(Player::new(&cassette, options)?))
+    }
+
+    /// How long records stay. Without this, for ever.
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
     /// Lists the sources, ends what the last host left open, and starts.
-    pub async fn build(self) -> Result<Host, HostError> {
-        let (empty, _) = Catalog::build(Vec::new(), &HashMap::new());
+    pub async fn build(mut self) -> Result<Host, HostError> {
+        let replay = self.take_up_recording()?;
         let (remembered, rules_problem) = remembered(&self.rules).await;
         let limit_of = |source: &Arc<dyn Source>| self.source_limits.get(source.name()).copied();
         let inner = Arc::new(Inner {
@@ -176,7 +223,9 @@ impl HostBuilder {
             questions: Questions::new(self.limits.approvals),
             rules: self.rules,
             hooks: self.hooks,
+            replay,
             journal: self.journal,
+            blobs: self.blobs,
             redactor: HostRedactor::new(self.redactor),
             credentials: Credentials::new(self.credentials),
             limits: self.limits,
@@ -184,13 +233,14 @@ impl HostBuilder {
             settings: ArcSwap::from_pointee(self.settings),
             refreshing: Default::default(),
             state: State {
-                catalog: ArcSwap::from_pointee(empty),
+                catalog: ArcSwap::from_pointee(Catalog::empty()),
                 generation: 0.into(),
                 changes: Default::default(),
                 unheard: Default::default(),
                 notices: Default::default(),
                 rules_problem,
                 surfaces: Default::default(),
+                declared: Default::default(),
                 sessions: Default::default(),
                 running: Default::default(),
                 journal_failing: false.into(),
@@ -204,6 +254,11 @@ impl HostBuilder {
         inner.refresh().await;
         tokio::spawn(approvals::watch_the_clock(Arc::downgrade(&inner), inner.state.closing.clone()));
         recovery::recover(&inner).await?;
+        if self.retention.is_any() {
+            let (host, closing) = (Arc::downgrade(&inner), inner.state.closing.clone());
+            // A shutdown waits for it, so that the journal is nobody's when the host is gone.
+            inner.state.tasks.spawn(retention::keep_to(self.retention, host, closing));
+        }
         Ok(Host { inner })
     }
 }

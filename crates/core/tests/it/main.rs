@@ -3,17 +3,22 @@
 
 mod acknowledging;
 mod approvals;
+mod artifacts;
 mod background;
 mod batches;
 mod credentials;
 mod discovery;
+mod evidence;
+mod explaining;
 mod failing_journal;
+mod honesty;
 mod hooks;
 mod nested;
 mod pipeline;
 mod recovery;
 mod redaction;
 mod repeats;
+mod replay;
 mod rules;
 mod settings;
 mod stopping;

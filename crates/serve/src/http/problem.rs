@@ -11,6 +11,7 @@ use axum::{
 };
 use serde_json::json;
 use toolpost_core::{ApprovalError, JournalError, RuleStoreError, SessionError};
+use toolpost_model::ArtifactError;
 
 use super::Shared;
 
@@ -42,6 +43,10 @@ impl Problem {
 
     pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, message)
+    }
+
+    pub(super) fn range_not_satisfiable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message)
     }
 
     fn unprocessable(code: &'static str, message: impl Into<String>) -> Self {
@@ -108,6 +113,24 @@ impl From<ApprovalError> for Problem {
 impl From<RuleStoreError> for Problem {
     fn from(error: RuleStoreError) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "rules_unavailable", error.to_string())
+    }
+}
+
+impl From<ArtifactError> for Problem {
+    fn from(error: ArtifactError) -> Self {
+        let message = error.to_string();
+        match error {
+            ArtifactError::Unknown(_) => Self::not_found("unknown_artifact", message)
+                .hint("the result of the call that kept it lists its `artifacts`"),
+            ArtifactError::Gone(_) => Self::new(StatusCode::GONE, "artifact_gone", message)
+                .hint("results are kept as long as `retention.artifacts` says"),
+            ArtifactError::Damaged(_) => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "artifact_damaged", message)
+            }
+            ArtifactError::Full { .. } | ArtifactError::TooLarge { .. } | ArtifactError::Storage(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "artifacts_unavailable", message)
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod reload;
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
@@ -37,6 +37,9 @@ pub(crate) struct ServeArgs {
     place: PlaceArgs,
     #[command(flatten)]
     face: FaceArgs,
+    /// The configuration file of an A2E host, trusted like one given with `--config`
+    #[arg(long, value_name = "FILE")]
+    a2e_config: Option<PathBuf>,
     /// Do not ask on this terminal about calls that need approval
     #[arg(long)]
     no_prompt: bool,
@@ -51,7 +54,7 @@ impl ServeArgs {
 }
 
 pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
-    let a2e = arguments.face.a2e_config.as_deref().map(settings::a2e_file).transpose()?;
+    let a2e = arguments.a2e_config.as_deref().map(settings::a2e_file).transpose()?;
     let (a2e, layer) = a2e.unzip();
     let layers = layer.into_iter().collect();
     let mut settings = settings::resolve_over(layers, &arguments.place, &arguments.policy)?;
@@ -156,7 +159,8 @@ async fn talk(
     Ok(Exit::Done)
 }
 
-fn access(face: &FaceArgs, a2e: Option<&A2eHostFile>) -> anyhow::Result<Access> {
+/// How callers prove themselves.
+pub(crate) fn access(face: &FaceArgs, a2e: Option<&A2eHostFile>) -> anyhow::Result<Access> {
     let configured = a2e.and_then(|file| file.token.as_ref());
     match face {
         FaceArgs { no_token: true, .. } => Ok(Access::Open),

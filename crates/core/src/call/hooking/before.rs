@@ -19,7 +19,7 @@ use super::{
 use crate::{
     flow::{
         hooks::{Hook, HookError, HookOutput, InputMutation, Opinion, changed_fields, restored},
-        invocation::Call,
+        invocation::{Call, micros},
         result::{self, Ending},
     },
     host::Inner,
@@ -50,7 +50,7 @@ async fn pass(host: &Inner, call: &mut Call, hook: &dyn Hook, way: Way) -> Resul
     };
     let began = Instant::now();
     let asked = patiently(host, call, ask(hook, &seen.view(), None, limit(host, hook))).await;
-    let mut run = begun(hook, HookEvent::Before, began);
+    let mut run = begun(call, hook, HookEvent::Before, began);
     let passed = match asked {
         Ok(None) => return Ok(()),
         Ok(Some(answer)) => {
@@ -154,6 +154,7 @@ fn rewrite(host: &Inner, call: &mut Call, run: &mut HookRun, arguments: Argument
         source: run.name.clone(),
         changed_fields,
         reason: run.reason.clone().unwrap_or_default(),
+        at_us: micros(call.live.began.elapsed()),
     });
     call.inputs.call = Some(CallInput::new(arguments));
     if let Step::End(ending) = validate(host, call) {

@@ -231,6 +231,7 @@ impl Inner {
             session_id: Some(deciding.about().session.id().clone()),
             request: None,
             body: serde_json::to_string(&weighed.body).unwrap_or_default(),
+            facets: None,
         };
         let Err(error) = self.append(record, strength).await else { return Ok(()) };
         if let Some(kept) = weighed.remembered.clone() {

@@ -195,6 +195,8 @@ impl CallRedactor {
         let counts = &mut Redactions::default();
         match body {
             EventBody::Stage { .. } | EventBody::Approval(_) | EventBody::Output(_) => {}
+            // Its labels were looked at when it was begun.
+            EventBody::Kept(_) => {}
             EventBody::Progress(progress) => {
                 self.in_place(&mut progress.message, counts);
             }

@@ -14,6 +14,7 @@ use toolpost_model::{
     Access, CallInput, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
+pub(in crate::native) use self::text::LineWindow;
 use self::{report::ReadResult, scan::ReadError};
 use super::{
     arguments, checked_arguments, declare, read_effects, tell_roots, worker::on_worker, workspace::Workspace,
