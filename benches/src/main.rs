@@ -15,6 +15,7 @@ mod in_process;
 mod machine;
 mod native;
 mod over_http;
+mod redaction;
 mod replay;
 mod rounds;
 mod rules;
@@ -28,7 +29,7 @@ mod start;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|rules|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e …]
+usage: cargo xtask bench [http|in-process|start|growth|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench artifact=MEGABYTES (with a result of another size)
@@ -50,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         "start",
         "growth",
         "rules",
+        "redaction",
         "schedule",
         "search",
         "files",
@@ -75,6 +77,7 @@ fn main() -> anyhow::Result<()> {
             "start" => runtime.block_on(start::run())?,
             "growth" => runtime.block_on(growth::run())?,
             "rules" => runtime.block_on(rules::run())?,
+            "redaction" => runtime.block_on(redaction::run())?,
             "schedule" => runtime.block_on(schedule::run())?,
             "search" => runtime.block_on(search::run())?,
             "grep" => runtime.block_on(grep::run(None))?,

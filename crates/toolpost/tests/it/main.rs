@@ -25,6 +25,7 @@ mod origins;
 mod pages;
 mod reloading;
 mod run_code;
+mod sentinel;
 mod serving;
 mod shell;
 mod terminal;
