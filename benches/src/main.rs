@@ -11,6 +11,7 @@ mod files;
 mod grep;
 mod growth;
 mod in_process;
+mod journal;
 mod machine;
 mod native;
 mod over_http;
@@ -26,7 +27,7 @@ mod start;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|rules|schedule|search|files|grep|shell|shells|code|a2e …]
+usage: cargo xtask bench [http|in-process|start|growth|journal|rules|schedule|search|files|grep|shell|shells|code|a2e …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench a2e-http (or -stdio, -direct, -sessions, -list, -events: a part of a2e)
@@ -46,6 +47,7 @@ fn main() -> anyhow::Result<()> {
         "in-process",
         "start",
         "growth",
+        "journal",
         "rules",
         "schedule",
         "search",
@@ -69,6 +71,7 @@ fn main() -> anyhow::Result<()> {
             "in-process" => runtime.block_on(in_process::run())?,
             "start" => runtime.block_on(start::run())?,
             "growth" => runtime.block_on(growth::run())?,
+            "journal" => runtime.block_on(journal::run())?,
             "rules" => runtime.block_on(rules::run())?,
             "schedule" => runtime.block_on(schedule::run())?,
             "search" => runtime.block_on(search::run())?,

@@ -7,6 +7,7 @@ mod background;
 mod batches;
 mod discovery;
 mod failing_journal;
+mod finding;
 mod hooks;
 mod nested;
 mod pipeline;

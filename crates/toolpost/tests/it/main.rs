@@ -19,6 +19,8 @@ mod crash_soak;
 mod explaining;
 mod hooks;
 mod journal;
+mod journal_retention;
+mod journal_search;
 mod origins;
 mod pages;
 mod reloading;
