@@ -18,7 +18,8 @@ use super::home::Home;
 fn old_record(home: &Home, years: &[i16]) -> PathBuf {
     let folder = home.workspace().parent().unwrap().join("record");
     std::fs::DirBuilder::new().mode(0o700).create(&folder).unwrap();
-    let journal = SqliteJournal::open(&folder.join("journal.db"), JournalOptions { max_bytes: 1 << 30 }).unwrap();
+    let journal =
+        SqliteJournal::open(&folder.join("journal.db"), JournalOptions { max_bytes: 1 << 30 }).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     for year in years {
         let record = end(format!("{year}-06-01T00:00:00Z").parse().unwrap());
@@ -28,7 +29,8 @@ fn old_record(home: &Home, years: &[i16]) -> PathBuf {
 }
 
 fn end(at: Timestamp) -> Record {
-    let body = r#"{"tool_id":"files.old","call":{"tool":"old","principal":"ann"},"result":{"outcome":"succeeded"}}"#;
+    let body =
+        r#"{"tool_id":"files.old","call":{"tool":"old","principal":"ann"},"result":{"outcome":"succeeded"}}"#;
     Record {
         kind: RecordKind::Ended,
         at,
@@ -76,7 +78,10 @@ fn the_oldest_records_go_and_the_rest_can_be_checked() {
     let told = old.run(&["journal", "prune", "--before", "2021-01-01"], 0).stdout;
     assert_eq!(told, "2 records up to 2 removed\n");
     let report = old.json(&["journal", "verify"]);
-    assert_eq!((&report["clean"], &report["records"], &report["removed_up_to"]), (&true.into(), &3.into(), &2.into()));
+    assert_eq!(
+        (&report["clean"], &report["records"], &report["removed_up_to"]),
+        (&true.into(), &3.into(), &2.into())
+    );
     let told = old.run(&["journal", "prune", "--before", "2021-01-01"], 0).stdout;
     assert_eq!(told, "nothing is due\n");
     old.run(&["call", "echo", "message=on"], 0);
@@ -154,6 +159,9 @@ fn kept_results_are_looked_for_beside_the_record() {
     assert_eq!((&report["clean"], &report["artifacts"]["expired"]), (&true.into(), &1.into()), "{report}");
     append("2100-01-01T00:00:00Z".parse().unwrap());
     let told = old.run(&["journal", "verify"], 1).stdout;
-    assert!(told.starts_with(&format!("broken: record 5: the kept result `sha256:{digest}` is missing")), "{told}");
+    assert!(
+        told.starts_with(&format!("broken: record 5: the kept result `sha256:{digest}` is missing")),
+        "{told}"
+    );
     old.run(&["journal", "verify", "--no-artifacts"], 0);
 }
