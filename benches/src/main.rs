@@ -12,6 +12,7 @@ mod files;
 mod grep;
 mod growth;
 mod in_process;
+mod journal;
 mod machine;
 mod native;
 mod over_http;
@@ -29,7 +30,7 @@ mod start;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e …]
+usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench artifact=MEGABYTES (with a result of another size)
@@ -50,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         "in-process",
         "start",
         "growth",
+        "journal",
         "rules",
         "redaction",
         "schedule",
@@ -76,6 +78,7 @@ fn main() -> anyhow::Result<()> {
             "in-process" => runtime.block_on(in_process::run())?,
             "start" => runtime.block_on(start::run())?,
             "growth" => runtime.block_on(growth::run())?,
+            "journal" => runtime.block_on(journal::run())?,
             "rules" => runtime.block_on(rules::run())?,
             "redaction" => runtime.block_on(redaction::run())?,
             "schedule" => runtime.block_on(schedule::run())?,

@@ -117,8 +117,12 @@ fn records_cut_off_show_against_an_older_head() {
     let journal = home.data_dir().join("journal.db");
     let before = std::fs::read(&journal).unwrap();
     home.run(&["call", "echo", "message=cut"]).expect(0);
+    let sealed = home.run(&["journal", "seal"]).expect(0).stdout;
     let report = home.run(&["journal", "verify", "--json"]).expect(0).json();
     let head = report["head"].as_str().unwrap();
+    assert_eq!(sealed.trim_end(), head);
+    let as_json = home.run(&["journal", "seal", "--json"]).expect(0).json();
+    assert_eq!((&as_json["head"], &as_json["seq"]), (&report["head"], &4.into()));
     std::fs::write(&journal, before).unwrap();
     home.run(&["journal", "verify"]).expect(0);
     let told = home.run(&["journal", "verify", "--head", head]).expect(1).stdout;

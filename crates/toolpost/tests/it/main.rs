@@ -21,6 +21,8 @@ mod evidence;
 mod explaining;
 mod hooks;
 mod journal;
+mod journal_retention;
+mod journal_search;
 mod origins;
 mod pages;
 mod reloading;
