@@ -12,9 +12,12 @@ mod files;
 mod grep;
 mod growth;
 mod in_process;
+mod journal;
 mod machine;
 mod native;
 mod over_http;
+mod redaction;
+mod replay;
 mod rounds;
 mod rules;
 mod run_code;
@@ -27,7 +30,7 @@ mod start;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|rules|schedule|search|files|grep|shell|shells|code|a2e|artifact …]
+usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench artifact=MEGABYTES (with a result of another size)
@@ -48,7 +51,9 @@ fn main() -> anyhow::Result<()> {
         "in-process",
         "start",
         "growth",
+        "journal",
         "rules",
+        "redaction",
         "schedule",
         "search",
         "files",
@@ -56,6 +61,7 @@ fn main() -> anyhow::Result<()> {
         "shell",
         "shells",
         "code",
+        "replay",
         "a2e",
         "artifact",
     ];
@@ -72,7 +78,9 @@ fn main() -> anyhow::Result<()> {
             "in-process" => runtime.block_on(in_process::run())?,
             "start" => runtime.block_on(start::run())?,
             "growth" => runtime.block_on(growth::run())?,
+            "journal" => runtime.block_on(journal::run())?,
             "rules" => runtime.block_on(rules::run())?,
+            "redaction" => runtime.block_on(redaction::run())?,
             "schedule" => runtime.block_on(schedule::run())?,
             "search" => runtime.block_on(search::run())?,
             "grep" => runtime.block_on(grep::run(None))?,
@@ -80,6 +88,7 @@ fn main() -> anyhow::Result<()> {
             "shell" => runtime.block_on(shell::run())?,
             "shells" => runtime.block_on(shells::run())?,
             "code" => runtime.block_on(run_code::run())?,
+            "replay" => runtime.block_on(replay::run())?,
             "a2e" => runtime.block_on(a2e::run())?,
             "artifact" => runtime.block_on(artifact::run(artifact::WHOLE))?,
             other if other.starts_with("artifact=") => {

@@ -13,6 +13,7 @@ mod onward;
 pub(crate) mod permitting;
 mod prepare;
 pub(crate) mod recovery;
+mod replaying;
 mod running;
 pub(crate) mod siblings;
 mod waiting;
@@ -71,7 +72,8 @@ pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<A
     permitting::give_back(host, call);
     call.live.flush_output();
     call.enter();
-    let mut result = result::map(call, keeping::room(host, call));
+    let replayed = replaying::result(call);
+    let mut result = replayed.unwrap_or_else(|| result::map(call, keeping::room(host, call)));
     if call.asking.left_open {
         // Nobody hears this, and the record says that the call still waits. The next host goes on with it.
         return Answer::of(result);
@@ -99,10 +101,11 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
         let step = match call.stage {
             Stage::Resolve => prepare::resolve(host, call, way).await,
             Stage::Parse => prepare::parse(host, call),
-            Stage::Validate => prepare::validate(call),
+            Stage::Validate => prepare::validate(host, call),
             Stage::Observe => prepare::observe(host, call, way).await,
+            Stage::PreHooks if replaying::is_due(host, way) => replaying::answer(host, call, way).await,
             // They saw it before, and what they left of its arguments is on record.
-            Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(call),
+            Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(host, call),
             Stage::PreHooks => hooking::pre_hooks(host, call, way).await,
             Stage::Decide => permitting::decide(host, call),
             Stage::AwaitApproval if way == Way::Dry && host.approvals != Approvals::Nobody => return,
@@ -114,6 +117,8 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
         };
         call.stage = match step {
             Step::Next(stage) => stage,
+            // What the recorded host said to it counts, not what this one found.
+            Step::End(_) if call.stage < Stage::PreHooks && replaying::is_due(host, way) => Stage::PreHooks,
             Step::End(ending) => {
                 call.permit = None;
                 call.ending = Some(ending);
@@ -127,8 +132,8 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
 /// written, the answer says so instead of what the tool said.
 async fn persist(host: &Inner, call: &mut Call, mut result: ToolResult) -> Arc<Answer> {
     keeping::keep(host, call, &mut result).await;
-    let answer = Answer::of(result);
-    let record = rendering::record(call, RecordKind::Ended, Some(answer.json()));
+    let answer = Answer::without_secrets(result, &call.live.redactor());
+    let record = rendering::record(call, RecordKind::Ended, Some(&answer));
     match host.append(record, Strength::Committed).await {
         Ok(()) => answer,
         // Nothing had run, so the answer claims nothing that the missing record would have to back.

@@ -18,13 +18,19 @@ pub use interface::{OperatorSettings, SourceSettings, SourceTrust, ToolSettings}
 pub use schema::{Schema, SchemaError, Violation};
 pub use surface::{Listing, Surface, ToolFilter};
 
-use crate::port::SourceIndex;
+use crate::{
+    port::SourceIndex,
+    record::{
+        declared::{self, CatalogDigest},
+        redaction::Redactor,
+    },
+};
 use search::SearchIndex;
 
 /// One source's tools, as listed.
 pub(crate) struct SourceTools {
     pub(crate) source: SourceIndex,
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) naming: Naming,
     pub(crate) origin: EffectOrigin,
     pub(crate) declarations: Vec<Declaration>,
@@ -35,6 +41,7 @@ pub struct Catalog {
     entries: Vec<Arc<Entry>>,
     by_name: HashMap<Box<str>, u32>,
     index: SearchIndex,
+    digest: CatalogDigest,
 }
 
 impl Catalog {
@@ -42,10 +49,10 @@ impl Catalog {
     pub(crate) fn build(
         sources: Vec<SourceTools>,
         settings: &dyn OperatorSettings,
+        redactor: &dyn Redactor,
     ) -> (Self, Vec<CatalogNotice>) {
         let mut notices = Vec::new();
-        let mut catalog =
-            Self { entries: Vec::new(), by_name: HashMap::new(), index: SearchIndex::default() };
+        let mut catalog = Self::empty();
         for mut tools in sources {
             let of_source = settings.source(&tools.name);
             for declaration in std::mem::take(&mut tools.declarations) {
@@ -61,7 +68,24 @@ impl Catalog {
         let known = |name: &str| catalog.by_name.contains_key(name);
         notices.extend(interface::unused(settings, &catalog.entries, known));
         catalog.index.finish();
+        let texts = catalog.entries.iter().map(|entry| (entry.id(), declared::tool_text(entry, redactor)));
+        catalog.digest = CatalogDigest::of(texts);
         (catalog, notices)
+    }
+
+    /// Nothing can be called.
+    pub(crate) fn empty() -> Self {
+        Self {
+            entries: Vec::new(),
+            by_name: HashMap::new(),
+            index: SearchIndex::default(),
+            digest: CatalogDigest::of(std::iter::empty()),
+        }
+    }
+
+    /// What it is known by in records.
+    pub(crate) fn digest(&self) -> &CatalogDigest {
+        &self.digest
     }
 
     fn insert(&mut self, entry: Entry) {

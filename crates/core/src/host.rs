@@ -4,8 +4,10 @@ mod approvals;
 mod artifacts;
 mod builder;
 mod calls;
+mod declared;
 mod invocations;
 mod policy;
+mod retention;
 mod sessions;
 
 use std::{
@@ -36,6 +38,7 @@ use crate::{
     catalog::{Catalog, CatalogNotice, Entry, Listing, OperatorSettings, SourceTools, Surface, ToolFilter},
     flow::{
         approval::{Approvals, Questions, RuleStore},
+        credentials::Credentials,
         hooks::Hook,
         invocation::LiveCall,
         scheduling::{Scheduler, SchedulerLimits},
@@ -44,7 +47,8 @@ use crate::{
     record::{
         blobs::BlobStore,
         journal::{Journal, JournalError, Record, Strength},
-        redaction::Redactor,
+        redaction::{HostRedactor, Redactor},
+        replay::{Player, ReplayReport},
     },
     session::Session,
 };
@@ -122,9 +126,12 @@ pub(crate) struct Inner {
     pub(crate) questions: Arc<Questions>,
     pub(crate) rules: Arc<dyn RuleStore>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
+    /// Answers every call, where the host serves a recording.
+    pub(crate) replay: Option<Player>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) blobs: Arc<dyn BlobStore>,
-    pub(crate) redactor: Arc<dyn Redactor>,
+    pub(crate) redactor: Arc<HostRedactor>,
+    pub(crate) credentials: Credentials,
     pub(crate) limits: Limits,
     pub(crate) require_shown: bool,
     pub(crate) scheduler: Arc<Scheduler>,
@@ -146,6 +153,7 @@ struct State {
     /// Why nothing that was remembered counts.
     rules_problem: Option<String>,
     surfaces: Mutex<HashMap<SurfaceRequest, (u64, Arc<Surface>)>>,
+    declared: declared::Declared,
     sessions: RwLock<HashMap<SessionId, Arc<Session>>>,
     running: Mutex<HashMap<InvocationId, Arc<LiveCall>>>,
     journal_failing: AtomicBool,
@@ -185,7 +193,7 @@ impl Inner {
             }
             let catalog = self.state.catalog.load_full();
             let policy = self.policy.in_force();
-            let surface = Surface::build(generation, catalog, session.surface_request(), &*policy.engine);
+            let surface = Surface::build(catalog, session.surface_request(), &*policy.engine);
             let surface = Arc::new(surface);
             kept.insert(session.surface_request().clone(), (generation, Arc::clone(&surface)));
             surface
@@ -203,11 +211,19 @@ impl Inner {
 
     /// Appends, and remembers whether the journal works: while it does not, calls must be on record before
     /// they run.
-    pub(crate) async fn append(&self, mut record: Record, strength: Strength) -> Result<(), JournalError> {
+    pub(crate) async fn append(&self, record: Record, strength: Strength) -> Result<(), JournalError> {
+        self.append_numbered(record, strength).await.map(|_| ())
+    }
+
+    /// The same, with the record's number.
+    async fn append_numbered(&self, mut record: Record, strength: Strength) -> Result<u64, JournalError> {
         // The last gate before the record: names, ids and reasons pass here too. A call's result was redacted
         // before, so that the answer and the record stay the same bytes.
-        if let Cow::Owned(clean) = self.redactor.text(&record.body) {
+        if let Cow::Owned(clean) = self.redactor.json(&record.body) {
             record.body = clean;
+        }
+        if let Some(facets) = &mut record.facets {
+            facets.clean(&*self.redactor);
         }
         let appended = self.journal.append(record, strength).await;
         let failing = match &appended {
@@ -222,7 +238,7 @@ impl Inner {
             Ok(_) if was_failing => tracing::info!("the journal can be written again"),
             _ => {}
         }
-        appended.map(|_| ())
+        appended
     }
 
     /// Lists every source and swaps the catalog in. A source that fails keeps nothing listed and harms nobody.
@@ -238,17 +254,18 @@ impl Inner {
                 Err(SourceError { origin: source.name().to_owned(), reason })
             };
             let declarations = match listed_in_time.unwrap_or_else(late) {
-                Ok(declarations) => declarations,
+                Ok(declarations) => self.speakable(source.name(), declarations, &mut notices),
                 Err(error) => {
-                    notices.push(CatalogNotice::Source(error.to_string()));
+                    let told = self.redactor.text(&error.to_string()).into_owned();
+                    notices.push(CatalogNotice::Source(told));
                     continue;
                 }
             };
-            let (name, naming, origin) = (source.name().to_owned(), source.naming(), source.origin());
+            let (name, naming, origin) = (source.name().into(), source.naming(), source.origin());
             listed.push(SourceTools { source: SourceIndex(place), name, naming, origin, declarations });
         }
         let settings = self.settings.load_full();
-        let (catalog, more) = Catalog::build(listed, &**settings);
+        let (catalog, more) = Catalog::build(listed, &**settings, &*self.redactor);
         notices.extend(more);
         let declarations: Vec<&Declaration> =
             catalog.entries().iter().map(|entry| entry.declaration()).collect();
@@ -267,6 +284,25 @@ impl Inner {
         *lock(&self.state.notices) = notices;
         self.state.catalog.store(Arc::new(catalog));
         self.moved_on();
+        // Where it fails, the first call that stands on it tries again, and does not run without.
+        let _ = self.tell_catalog().await;
+    }
+
+    /// Declarations without the secrets that a source put into them, knowing or not: everybody reads them.
+    fn speakable(
+        &self,
+        source: &str,
+        mut declarations: Vec<Declaration>,
+        notices: &mut Vec<CatalogNotice>,
+    ) -> Vec<Declaration> {
+        let before = declarations.len();
+        declarations.retain_mut(|declaration| self.redactor.declaration(declaration));
+        let lost = before - declarations.len();
+        if lost > 0 {
+            let told = format!("{lost} of the tools of `{source}` are left out: their names hold a secret");
+            notices.push(CatalogNotice::Source(told));
+        }
+        declarations
     }
 
     /// What surfaces are made of is no longer what it was.
@@ -304,6 +340,11 @@ impl Host {
     /// How long the journal had been left alone when this host started on it.
     pub fn away_for(&self) -> Duration {
         self.inner.state.away.get().copied().unwrap_or_default()
+    }
+
+    /// What stands before everything this host writes or shows, for whoever writes or shows something beside it.
+    pub fn redactor(&self) -> Arc<dyn Redactor> {
+        Arc::clone(&self.inner.redactor) as Arc<dyn Redactor>
     }
 
     /// A text without what must not be written or shown.
@@ -365,6 +406,11 @@ impl Host {
                 Some(Listing { entry: Arc::clone(entry), visibility })
             }
         }
+    }
+
+    /// What became of the recording that it serves, where it serves one.
+    pub fn replay_report(&self) -> Option<ReplayReport> {
+        self.inner.replay.as_ref().map(Player::report)
     }
 
     /// The limits it was built with.

@@ -2,6 +2,12 @@
 
 pub(crate) mod artifacts;
 pub(crate) mod blobs;
+pub(crate) mod declared;
+pub(crate) mod evidence;
+pub(crate) mod facets;
 pub(crate) mod journal;
+pub(crate) mod query;
 pub(crate) mod redaction;
 pub(crate) mod rendering;
+pub(crate) mod replay;
+pub(crate) mod retention;

@@ -9,20 +9,20 @@ use serde_json::{Map, Value, json};
 use crate::{Interface, ToolId};
 
 /// What can be called: the portable identity and contract of one tool.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Declaration {
     /// The stable name, `namespace.name`.
     pub tool_id: ToolId,
     /// Other names a caller may use.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub aliases: Vec<String>,
     /// A short name for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub title: Option<String>,
     /// What it does, for the model. Untrusted where the tool comes from outside.
     pub description: String,
     /// Words a searcher might use that the description does not have.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty", default)]
     pub search_hint: String,
     /// What sort of thing it is.
     pub kind: ToolKind,
@@ -35,22 +35,22 @@ pub struct Declaration {
     /// Whether its schema is shown from the start.
     pub loading: Loading,
     /// Classification words, for filters and search.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tags: Vec<String>,
     /// The tool's own version.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty", default)]
     pub version: String,
     /// The collection it belongs to.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty", default)]
     pub toolkit: String,
     /// What a surface must offer before it shows the tool.
-    #[serde(skip_serializing_if = "Requirements::is_empty")]
+    #[serde(skip_serializing_if = "Requirements::is_empty", default)]
     pub requires: Requirements,
     /// Its names in other systems, never lost.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub external_mappings: Vec<ExternalMapping>,
     /// Hints that came with the tool. Untrusted.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
     pub annotations: Map<String, Value>,
     /// How it validates, classifies, executes, renders and persists.
     pub interface: Interface,
@@ -141,7 +141,8 @@ pub enum Loading {
 }
 
 /// What goes into a tool.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct InputContract {
     /// JSON Schema 2020-12 of the arguments. Fields with `x-sensitive: true` are kept out of every record.
     pub schema: Arc<Value>,
@@ -157,7 +158,8 @@ impl Default for InputContract {
 }
 
 /// What comes out of a tool.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct OutputContract {
     /// JSON Schema of the structured content, where the tool promises one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,4 +195,74 @@ pub struct ExternalMapping {
     pub system: String,
     /// The name there, exactly.
     pub native_id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::{Declaration, ExternalMapping, Lifecycle, Loading, ToolKind};
+    use crate::{
+        AccessKind, ArgumentKind, ArgumentMeaning, CancelSupport, ClassFact, EffectClass, ExecutionKind,
+        Interrupt, PersistStrategy, RiskLevel, Role,
+    };
+
+    /// What is written is read back, and written again it is the same text.
+    fn check(declaration: &Declaration) {
+        let text = serde_json::to_string(declaration).unwrap();
+        let read: Declaration = serde_json::from_str(&text).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{declaration:?}"));
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+
+    #[test]
+    fn declarations_survive_being_written_and_read() {
+        let mut declaration = Declaration::new("files.read_file".parse().unwrap(), "Reads.");
+        check(&declaration);
+        declaration.aliases = vec!["cat".to_owned()];
+        declaration.title = Some("Read".to_owned());
+        declaration.search_hint = "open".to_owned();
+        declaration.kind = ToolKind::File;
+        declaration.lifecycle = Lifecycle::RequiresSetup("a key".to_owned());
+        declaration.input.schema =
+            Arc::new(json!({ "type": "object", "required": ["path"], "z": 1, "a": 2.5 }));
+        declaration.input.examples = vec![json!({ "path": "a" })];
+        declaration.output.schema = Some(Arc::new(json!({ "type": "array" })));
+        declaration.loading = Loading::Deferred;
+        declaration.tags = vec!["io".to_owned()];
+        declaration.version = "2".to_owned();
+        declaration.toolkit = "desk".to_owned();
+        declaration.requires.roles = vec![Role::Operator];
+        declaration.requires.tasks = vec!["review".to_owned()];
+        declaration.external_mappings =
+            vec![ExternalMapping { system: "mcp".to_owned(), native_id: "read-file".to_owned() }];
+        declaration.annotations = json!({ "readOnlyHint": true }).as_object().unwrap().clone();
+        let interface = &mut declaration.interface;
+        interface.safety.class = ClassFact::Always(EffectClass::Read);
+        interface.safety.destructive = true;
+        interface.permission.risk = RiskLevel::Low;
+        interface.permission.access = vec![AccessKind::FileRead];
+        interface.permission.arguments = vec![ArgumentMeaning::of("path", ArgumentKind::ReadPath)];
+        interface.execution.kind = ExecutionKind::LocalProcess;
+        interface.execution.cancel = CancelSupport::Cooperative;
+        interface.execution.interrupt = Interrupt::Cancel;
+        interface.execution.timeout_ms = Some(1_000);
+        interface.rendering.subject_argument = Some("path".to_owned());
+        interface.persistence.max_inline_chars = Some(10);
+        interface.persistence.strategy = PersistStrategy::NeverPersist;
+        check(&declaration);
+        declaration.interface.safety.class = ClassFact::ByInput;
+        check(&declaration);
+    }
+
+    #[test]
+    fn what_an_older_declaration_does_not_say_fails_closed() {
+        let text = r#"{"tool_id":"a.b","description":"","kind":"function","lifecycle":"available",
+            "input":{},"output":{},"loading":"eager","interface":{}}"#;
+        let read: Declaration = serde_json::from_str(text).unwrap();
+        assert_eq!(read.interface, crate::Interface::default());
+        assert_eq!(*read.input.schema, json!({ "type": "object" }));
+    }
 }

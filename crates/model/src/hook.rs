@@ -53,7 +53,7 @@ impl HookStanding {
 }
 
 /// One hook asked about one call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HookRun {
     /// Which hook.
     pub name: String,
@@ -61,6 +61,9 @@ pub struct HookRun {
     pub event: HookEvent,
     /// What its failure means.
     pub standing: HookStanding,
+    /// When it was asked, in microseconds from the request on.
+    #[serde(default)]
+    pub at_us: u64,
     /// How long it took.
     pub duration_us: u64,
     /// What it did. Nothing: it let the call pass.
@@ -78,7 +81,7 @@ pub struct HookRun {
 }
 
 /// What a hook did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookDeed {
     /// It gave other arguments.

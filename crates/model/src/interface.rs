@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::{EffectClass, PersistStrategy};
 
 /// How a tool behaves, apart from what it is called.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Interface {
     /// What it may do.
     pub safety: SafetyFacts,
@@ -21,7 +22,8 @@ pub struct Interface {
 }
 
 /// What a tool may do, before any input is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct SafetyFacts {
     /// Its class of effect.
     pub class: ClassFact,
@@ -32,7 +34,7 @@ pub struct SafetyFacts {
 }
 
 /// Whether the class is the same for every input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClassFact {
     /// The same for every input.
@@ -58,7 +60,8 @@ impl ClassFact {
 }
 
 /// What a person deciding about the tool should know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct PermissionProfile {
     /// How bad a wrong call can be.
     pub risk: RiskLevel,
@@ -79,7 +82,7 @@ impl Default for PermissionProfile {
 }
 
 /// What an argument means to rules.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArgumentMeaning {
     /// Which argument, as a JSON pointer; where it is a list, each of its elements.
     pub pointer: String,
@@ -145,7 +148,8 @@ pub enum AccessKind {
 }
 
 /// How a tool runs. What is not supported is said, not implied.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct ExecutionProfile {
     /// Where it runs.
     pub kind: ExecutionKind,
@@ -218,7 +222,8 @@ pub enum Interrupt {
 }
 
 /// How results are shown to people.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Rendering {
     /// The argument worth showing beside the tool's name, such as `path`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -226,7 +231,8 @@ pub struct Rendering {
 }
 
 /// How results are kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Persistence {
     /// The largest text shown whole, in characters; the host's limit applies where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -12,10 +12,11 @@ use std::{
     time::Duration,
 };
 
-use toolpost_config::{ApprovalsConfig, HostConfig, SourceConfig, ToolIndex};
+use toolpost_config::{ApprovalsConfig, HostConfig, JournalRetention, SourceConfig, ToolIndex};
 use toolpost_core::{
-    Approvals, Hook, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy, PolicySpec,
-    RuleProblem, SchedulerLimits, SourceSettings, SourceTrust, ToolSettings,
+    Approvals, Cassette, Hook, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy,
+    PolicySpec, ReplayOptions, Retention, RuleProblem, SchedulerLimits, SourceSettings, SourceTrust,
+    ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_store::{
@@ -101,6 +102,8 @@ pub struct HostParts {
     pub native: NativeHandover,
     /// Who is asked about calls that need approval.
     pub asked: Asked,
+    /// A recording to serve. No tool, hook or rule of the configuration or of the embedder counts then.
+    pub replay: Option<(Cassette, ReplayOptions)>,
 }
 
 /// Who is asked about calls that need approval.
@@ -181,11 +184,15 @@ pub(crate) async fn host_on(
     for (name, value) in &parts.native.credentials {
         parts.secrets.push((format!("credential_{name}"), value.reveal().to_owned()));
     }
+    let grants = native::grants(&config.network.credentials, &parts.native.credentials);
+    let of_environment = parts.native.secrets.drain(..);
+    parts.secrets.extend(of_environment.map(|(kind, value)| (kind, value.reveal().to_owned())));
     let mut builder = Host::builder()
         .policy(policy(config)?)
         .limits(limits(config))
         .settings(Configured::of(config))
         .require_shown(config.discovery.require_shown)
+        .credentials(grants)
         .redactor(KnownSecrets::new(
             parts.secrets.iter().map(|(kind, value)| (kind.as_str(), value.as_str())),
         ));
@@ -198,6 +205,11 @@ pub(crate) async fn host_on(
         let options = JournalOptions { max_bytes: config.limits.journal };
         builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
         builder = builder.blobs(Arc::new(blobs(config, data_dir)?));
+        let JournalRetention { age, size } = config.retention.journal;
+        builder = builder.retention(Retention { age, size });
+    }
+    if let Some((cassette, options)) = parts.replay {
+        return Ok(builder.replay(cassette, options).build().await?);
     }
     // An embedder's own tools come first: of two that want one name, theirs keeps it.
     for add in parts.sources {

@@ -20,6 +20,7 @@ use axum::{
     body::{Body, Bytes},
     extract::{FromRequestParts, Path, State},
     http::{HeaderMap, header, request::Parts},
+    middleware::map_response_with_state,
     routing::{delete, get, post},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -80,6 +81,7 @@ fn router(shared: Shared) -> Router {
         .route("/openapi.json", get(openapi::serve))
         .fallback(|| async { Problem::not_found("no_such_route", "there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .layer(map_response_with_state(shared.clone(), problem::without_secrets))
         .with_state(shared)
         .merge(a2e)
 }

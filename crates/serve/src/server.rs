@@ -15,7 +15,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use toolpost_a2e::Link;
 use toolpost_config::{AuditConfig, HostConfig, TokenConfig};
-use toolpost_core::{Hook, Host};
+use toolpost_core::{Cassette, Hook, Host, ReplayOptions};
 use toolpost_model::{Principal, Source, Tool, ToolSet};
 use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token};
 
@@ -106,6 +106,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn native(mut self, handover: NativeHandover) -> Self {
         self.parts.native = handover;
+        self
+    }
+
+    /// Serves a recording: its tools and answers, and nothing of the configuration's or of one's own.
+    #[must_use]
+    pub fn replay(mut self, cassette: Cassette, options: ReplayOptions) -> Self {
+        self.parts.replay = Some((cassette, options));
         self
     }
 

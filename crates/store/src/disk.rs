@@ -158,6 +158,47 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Option<(Vec<u8>, Privacy)>> 
     Ok(Some((bytes, privacy)))
 }
 
+/// Shows a file's bytes piece by piece, and tells how many there were; `None` where there is no file.
+pub(crate) fn read_in_pieces(
+    path: &Path,
+    size: usize,
+    mut show: impl FnMut(&[u8]),
+) -> io::Result<Option<u64>> {
+    // A pipe in its place would otherwise keep us waiting for somebody who writes.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut file = match OpenOptions::new().read(true).custom_flags(bits(flags)).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let (mut piece, mut total) = (vec![0; size], 0);
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(Some(total)),
+            Ok(count) => {
+                show(&piece[..count]);
+                total += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Writes what the system holds of a file to its disk, whoever wrote it. One that is not there needs nothing.
+///
+/// Not while SQLite has the file open in this process: see [`create_private_file`].
+pub(crate) fn sync(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().read(true).custom_flags(bits(OFlags::NOFOLLOW)).open(path) {
+        Ok(file) => file.sync_all().and_then(|()| sync_parent(path)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Replaces a file as a whole: whoever reads sees the old content or the new, after a power cut too.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = temporary_beside(path)?;

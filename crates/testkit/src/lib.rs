@@ -1,6 +1,6 @@
 //! For tests of tools and of hosts.
 //!
-//! [`TestHost`] is a whole host in memory; [`MockTool`] is a tool that remembers how it was called;
+//! [`TestHost`] is a whole host in memory, and [`TestHost::replay`] one that answers as it was recorded; [`MockTool`] is a tool that remembers how it was called;
 //! [`EventRecorder`] keeps the events of a call.
 //!
 //! ```
@@ -17,13 +17,16 @@
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should stop with the reason")]
 
 mod blob_suite;
+mod cassette_file;
 mod event_recorder;
+mod every_end;
 mod journal_suite;
 mod mock_tool;
 mod test_host;
 
 pub use blob_suite::blob_suite;
 pub use event_recorder::EventRecorder;
+pub use every_end::every_end;
 pub use journal_suite::journal_suite;
 pub use mock_tool::{Gate, MockTool};
 pub use test_host::TestHost;

@@ -1,10 +1,11 @@
 //! A whole host in memory.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use serde_json::Value;
 use toolpost_core::{
-    CallRequest, Host, HostBuilder, MemoryJournal, Policy, PolicySpec, Session, StoredRecord,
+    CallRequest, Cassette, Host, HostBuilder, MemoryJournal, Policy, PolicySpec, ReplayOptions, Session,
+    StoredRecord,
 };
 use toolpost_model::{Mode, ModelInput, Principal, Rule, RuleOrigin, Tool, ToolResult};
 
@@ -37,6 +38,32 @@ impl TestHost {
         Self { host, journal, session }
     }
 
+    /// A host that answers as the cassette in a file says, in any order and at once. `toolpost capture` writes such
+    /// files.
+    pub async fn replay(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        let cassette = crate::cassette_file::read(path);
+        let cassette = cassette.unwrap_or_else(|error| panic!("`{}`: {error}", path.display()));
+        Self::replaying(cassette, ReplayOptions::default()).await
+    }
+
+    /// A host that answers as a cassette says.
+    pub async fn replaying(cassette: Cassette, options: ReplayOptions) -> Self {
+        Self::build(|builder| builder.replay(cassette, options)).await
+    }
+
+    /// What was recorded here, as a cassette.
+    pub async fn cassette(&self) -> Cassette {
+        Cassette::of(&self.records().await)
+    }
+
+    /// Stops the test unless every call of the cassette was made, and no other.
+    #[track_caller]
+    pub fn assert_replayed(&self) {
+        let report = self.host.replay_report().expect("the host serves a recording");
+        assert!(report.refused == 0 && report.left.is_empty(), "not as recorded: {report:?}");
+    }
+
     /// A policy from rule lines.
     pub fn policy(mode: Mode, rules: &[&str]) -> Policy {
         let rule = |line: &&str| Rule::parse(line, RuleOrigin::Cli, "test").expect("a rule");
@@ -59,5 +86,12 @@ impl TestHost {
     pub async fn records(&self) -> Vec<StoredRecord> {
         use toolpost_core::Journal as _;
         self.journal.read(0, usize::MAX).await.expect("memory can be read")
+    }
+
+    /// What is on record of calls, apart from what tells of the host, its tools and its sessions.
+    pub async fn call_records(&self) -> Vec<StoredRecord> {
+        let mut rows = self.records().await;
+        rows.retain(|row| row.record.invocation_id.is_some());
+        rows
     }
 }

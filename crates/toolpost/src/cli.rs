@@ -6,9 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolpost_model::{Mode, SandboxProfile};
 
 use crate::commands::{
-    approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs, completions::CompletionsArgs,
-    doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs, reference::ReferenceArgs,
-    serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
+    approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs, capture::CaptureArgs,
+    completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs,
+    reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
 };
 
 /// Holds the tools of AI agents: one binary between agents and everything they can call.
@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Journal(JournalArgs),
     /// Read results that were too large to be shown
     Artifacts(ArtifactsArgs),
+    /// Run an agent against a host that records, and keep the recording in a file
+    Capture(CaptureArgs),
     /// Trust the workspace's `toolpost.yaml` as it is now
     Trust(TrustArgs),
     /// Check that everything is in place
@@ -166,9 +168,6 @@ pub(crate) struct FaceArgs {
     /// Talk to the program that started the host over standard input and output, and listen on no port
     #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["http", "token", "token_file", "no_token"])]
     pub(crate) stdio: Option<StdioProtocol>,
-    /// The configuration file of an A2E host, trusted like one given with `--config`
-    #[arg(long, value_name = "FILE")]
-    pub(crate) a2e_config: Option<PathBuf>,
     /// Address to listen on
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<SocketAddr>,

@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod artifacts;
 pub(crate) mod call;
+pub(crate) mod capture;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod explain;

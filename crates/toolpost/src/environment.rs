@@ -1,11 +1,14 @@
 //! The one module that looks at the environment and at files of the user's.
 #![expect(clippy::disallowed_methods, reason = "the one module that reads the environment and files")]
 
+mod agent;
+mod cassette;
 mod children;
 mod configuration;
 mod credentials;
 mod editor;
 mod saving;
+mod secrets;
 mod terminal;
 
 use std::{
@@ -19,11 +22,14 @@ use sha2::{Digest, Sha256};
 
 use crate::exit::UsageError;
 
+pub(crate) use agent::Agent;
+pub(crate) use cassette::{is_file, read_cassette, record_for_now, write_cassette};
 pub(crate) use children::child_variables;
 pub(crate) use configuration::{check_user_file, home, policy_file, user_file};
 pub(crate) use credentials::credentials;
 pub(crate) use editor::edit;
-pub(crate) use saving::Saving;
+pub(crate) use saving::{Readers, Saving};
+pub(crate) use secrets::secrets;
 pub(crate) use terminal::{Tty, Typed};
 
 /// The largest token file or argument text that is read.

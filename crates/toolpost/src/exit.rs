@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     Stopped,
     /// 5: nobody knows what came of the call.
     Unknown,
+    /// The code of the command that `capture` ran.
+    Of(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -31,6 +33,7 @@ impl From<Exit> for ExitCode {
             Exit::Denied => 3,
             Exit::Stopped => 4,
             Exit::Unknown => 5,
+            Exit::Of(code) => code,
         })
     }
 }

@@ -19,8 +19,8 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use commands::{
-    approvals, artifacts, call, completions, doctor, explain, journal, reference, serve, tools, trust,
-    welcome,
+    approvals, artifacts, call, capture, completions, doctor, explain, journal, reference, serve, tools,
+    trust, welcome,
 };
 
 fn main() -> ExitCode {
@@ -31,6 +31,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     match &cli.command {
         Some(Command::Serve(arguments)) if arguments.talks_over_pipes() => terminal::start_logging_aside(),
+        Some(Command::Journal(arguments)) if arguments.talks_over_pipes() => terminal::start_logging_aside(),
         _ => terminal::start_logging(),
     }
     match run(cli) {
@@ -51,6 +52,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
         Command::Artifacts(arguments) => artifacts::run(&arguments),
         Command::Trust(arguments) => trust::run(&arguments),
         Command::Serve(arguments) => runtime()?.block_on(serve::run(arguments)),
+        Command::Capture(arguments) => runtime()?.block_on(capture::run(arguments)),
         Command::Tools(arguments) => runtime()?.block_on(tools::run(arguments)),
         Command::Call(arguments) => runtime()?.block_on(call::run(arguments)),
         Command::Approvals(arguments) => runtime()?.block_on(approvals::run(arguments)),
@@ -59,6 +61,6 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
     }
 }
 
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+pub(crate) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }

@@ -5,4 +5,5 @@
 mod agent_loop;
 mod post;
 mod program;
+mod replay;
 mod word_count;

@@ -16,7 +16,7 @@ use toolpost_model::{EventBody, HookEvent, HookRun, InvocationId, LogLevel, Obse
 pub(super) use after::post_hooks;
 pub(super) use before::pre_hooks;
 
-use super::Way;
+use super::{Way, explain::HookPlan};
 use crate::{
     flow::{
         execution::panic_text,
@@ -68,6 +68,26 @@ impl Seen {
     }
 }
 
+/// The hooks that would be asked about a call, and when.
+pub(super) fn ahead(host: &Inner, call: &Call) -> Vec<HookPlan> {
+    let mut found: Vec<HookPlan> = Vec::new();
+    for hook in &host.hooks {
+        let concerned = |event: &HookEvent| {
+            let seen = Seen::of(call, *event, Way::Dry);
+            seen.is_some_and(|seen| {
+                std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view()))).unwrap_or(true)
+            })
+        };
+        let events = [HookEvent::Before, HookEvent::After, HookEvent::Failure];
+        let events: Vec<HookEvent> = events.into_iter().filter(concerned).collect();
+        if !events.is_empty() {
+            let (name, standing) = (hook.name().to_owned(), hook.standing());
+            found.push(HookPlan { name, standing, events });
+        }
+    }
+    found
+}
+
 /// How long a hook may take. A call's source and its hooks wait under the same ceiling.
 fn limit(host: &Inner, hook: &dyn Hook) -> Duration {
     hook.time_limit().unwrap_or(host.limits.hook).min(host.limits.deadline)
@@ -99,11 +119,12 @@ async fn ask(
 }
 
 /// The record of a hook that was asked just now.
-fn begun(hook: &dyn Hook, event: HookEvent, began: Instant) -> HookRun {
+fn begun(call: &Call, hook: &dyn Hook, event: HookEvent, began: Instant) -> HookRun {
     HookRun {
         name: hook.name().to_owned(),
         event,
         standing: hook.standing(),
+        at_us: micros(began.saturating_duration_since(call.live.began)),
         duration_us: micros(began.elapsed()),
         did: Vec::new(),
         reason: None,

@@ -11,21 +11,29 @@ use super::{Step, Way, lost_its_way, waiting::patiently};
 use crate::{
     catalog::Entry,
     flow::{
+        credentials,
         hooks::InputMutation,
-        invocation::{Acknowledged, Call, OnRecord, Resolved},
+        invocation::{Acknowledged, Call, OnRecord, Resolved, micros},
         permission::Facts,
         result::{self, Ending},
     },
     host::Inner,
     record::{
         journal::{RecordKind, Strength},
-        redaction, rendering,
+        redaction::{self, Observed},
+        rendering,
     },
 };
 
 /// Which tool, and may it be called here?
 pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
     let surface = host.surface(&call.session);
+    if way != Way::Dry
+        && let Err(error) = host.tell_surface(&surface).await
+    {
+        return Step::End(result::journal_refuses(&error));
+    }
+    call.surface = Some(surface.id().clone());
     let Some((entry, visibility)) = surface.find(&call.live.tool) else {
         let similar = surface.catalog().similar(&call.live.tool);
         return Step::End(result::unknown_tool(&call.live.tool, &similar));
@@ -36,12 +44,13 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
         Ok(Err(error)) => return Step::End(result::source_unavailable(&error)),
         Err(ending) => return Step::End(ending),
     };
-    call.resolved = Some(Resolved { surface: surface.id().clone(), entry: Arc::clone(entry), source });
+    call.resolved = Some(Resolved { entry: Arc::clone(entry), source });
     // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
     let passed_before = way == Way::Recovered || call.asking.earlier.is_some();
     match visibility {
         Visibility::Loaded => Step::Next(Stage::Parse),
         Visibility::Deferred if passed_before || host.is_shown(&call.session, entry) => {
+            call.met.deferred = true;
             Step::Next(Stage::Parse)
         }
         Visibility::Deferred => Step::End(result::schema_not_loaded(entry.name())),
@@ -99,7 +108,9 @@ pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
     }
     match call.inputs.model.parse() {
         Ok(arguments) => {
-            call.inputs.call = Some(CallInput::new(filled(&entry, arguments, &mut call.inputs.mutations)));
+            let at_us = micros(call.live.began.elapsed());
+            let filled = filled(&entry, arguments, at_us, &mut call.inputs.mutations);
+            call.inputs.call = Some(CallInput::new(filled));
             Step::Next(Stage::Validate)
         }
         Err(error) => Step::End(result::unreadable(error.to_string())),
@@ -107,7 +118,7 @@ pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
 }
 
 /// Adds what the operator wants filled in where the call leaves it out.
-fn filled(entry: &Entry, arguments: Arguments, mutations: &mut Vec<InputMutation>) -> Arguments {
+fn filled(entry: &Entry, arguments: Arguments, at_us: u64, mutations: &mut Vec<InputMutation>) -> Arguments {
     let given = arguments.value().as_object();
     let left_out = |name: &&String| given.is_some_and(|given| !given.contains_key(*name));
     let missing: Vec<&String> = entry.settings.defaults.keys().filter(left_out).collect();
@@ -123,15 +134,21 @@ fn filled(entry: &Entry, arguments: Arguments, mutations: &mut Vec<InputMutation
         source: format!("tools.{}.defaults", entry.id().name()),
         changed_fields: missing.into_iter().cloned().collect(),
         reason: "the operator's settings fill in what a call leaves out".to_owned(),
+        at_us,
     });
     Arguments::from_value(value)
 }
 
 /// Checks the values before any I/O.
-pub(super) fn validate(call: &mut Call) -> Step {
+pub(super) fn validate(host: &Inner, call: &mut Call) -> Step {
     let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
         return lost_its_way();
     };
+    if let Err(ending) = host.credentials.check(&resolved.entry, input.arguments().value()) {
+        show(call);
+        return Step::End(ending);
+    }
+    let input = credentials::with_words(input);
     match resolved.entry.input().violations(input.arguments().value()) {
         Ok(found) if found.is_empty() => {}
         Ok(found) => {
@@ -141,7 +158,7 @@ pub(super) fn validate(call: &mut Call) -> Step {
         }
         Err(error) => return Step::End(result::broken_schema(&error)),
     }
-    if let Err(refusal) = resolved.source.check(resolved.entry.id(), input) {
+    if let Err(refusal) = resolved.source.check(resolved.entry.id(), &input) {
         show(call);
         return Step::End(result::refused(&refusal));
     }
@@ -187,7 +204,9 @@ pub(super) fn show(call: &mut Call) {
     };
     let arguments = input.arguments();
     let sensitive = resolved.entry.input().sensitive_pointers(arguments.value());
-    let (shown, secrets) = redaction::observable(arguments, &sensitive, call.live.host_redactor());
+    let Observed { shown, secrets, sensitive } =
+        redaction::observable(arguments, &sensitive, call.live.host_redactor());
+    call.inputs.sensitive = sensitive;
     call.inputs.redacted = !std::ptr::eq(shown.value(), arguments.value());
     call.inputs.observable = Some(ObservableInput::new(shown));
     call.live.add_secrets(secrets);

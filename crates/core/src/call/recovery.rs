@@ -19,8 +19,9 @@ use crate::{
     },
     host::Inner,
     record::{
-        journal::{JournalError, Record, RecordKind, Strength},
-        rendering::StartBody,
+        declared::{CatalogOnRecord, Following},
+        journal::{JournalError, Record, RecordKind, StoredRecord, Strength},
+        rendering::{StartBody, StartLimits},
     },
 };
 use left::{Asks, LeftBehind, LeftQuestion, OpenCall};
@@ -102,15 +103,16 @@ fn waits_for_siblings(place: &BatchPlace) -> bool {
 }
 
 /// Finds what the last host left behind, and the number of the last record.
-async fn left_behind(host: &Inner) -> Result<(LeftBehind, u64), JournalError> {
+async fn left_behind(host: &Inner) -> Result<(LeftBehind, u64, Following), JournalError> {
     let journal = &*host.journal;
     let start = journal.last_start().await?;
-    let mut left = LeftBehind::default();
+    let (mut left, mut told) = (LeftBehind::default(), Following::default());
     if start > 0 {
         let rows = journal.read(start - 1, 1).await?;
         let body = rows.first().and_then(|row| serde_json::from_str::<StartBody>(&row.record.body).ok());
-        let mut carried = Vec::new();
-        for id in body.unwrap_or_default().carried {
+        let (body, mut carried) = (body.unwrap_or_default(), Vec::new());
+        told = Following::starting_with(still_there(host, body.catalog).await?);
+        for id in body.carried {
             carried.extend(journal.records_of(id).await?.into_iter().filter(|row| row.seq < start));
         }
         // In the order they were written: an answer stands among the records of one of the calls that asked.
@@ -122,9 +124,25 @@ async fn left_behind(host: &Inner) -> Result<(LeftBehind, u64), JournalError> {
         let rows = journal.read(after, PAGE).await?;
         let Some(last) = rows.last() else { break };
         after = last.seq;
-        rows.iter().for_each(|row| left.follow(row));
+        for row in &rows {
+            left.follow(row);
+            if row.record.kind == RecordKind::Catalog {
+                told.follow(row.seq, &row.record.body);
+            }
+        }
     }
-    Ok((left, after))
+    Ok((left, after, told))
+}
+
+/// Where the catalog was told, unless those records were removed since.
+async fn still_there(
+    host: &Inner,
+    told: Option<CatalogOnRecord>,
+) -> Result<Option<CatalogOnRecord>, JournalError> {
+    let Some(at) = told else { return Ok(None) };
+    let rows = host.journal.read(at.from.saturating_sub(1), 1).await?;
+    let is_it = |row: &StoredRecord| row.seq == at.from && row.record.kind == RecordKind::Catalog;
+    Ok(told.filter(|_| rows.first().is_some_and(is_it)))
 }
 
 /// Requests that were answered shortly before the last host went, or not at all, by session, oldest first. Looks
@@ -140,7 +158,9 @@ async fn unheard(
     let mut before = end;
     while before > end.saturating_sub(UNHEARD_RECORDS) {
         let after = before.saturating_sub(UNHEARD_PAGE as u64);
-        let rows = journal.read(after, usize::try_from(before - after).unwrap_or(UNHEARD_PAGE)).await?;
+        let mut rows = journal.read(after, usize::try_from(before - after).unwrap_or(UNHEARD_PAGE)).await?;
+        // Where the oldest records are gone, the page begins with later ones.
+        rows.retain(|row| row.seq <= before);
         before = after;
         let recent = rows.iter().rev().take_while(|row| row.record.at >= oldest);
         let mut seen = 0;
@@ -179,7 +199,7 @@ struct GoesOn {
 
 /// Ends what cannot go on, marks the start, and lets the rest run. Called once, before the host takes calls.
 pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
-    let (mut left, end) = left_behind(host).await?;
+    let (mut left, end, told) = left_behind(host).await?;
     if let Some(last) = host.journal.read(end.saturating_sub(1), 1).await?.first() {
         host.note_last_record(last.record.at);
     }
@@ -221,7 +241,7 @@ pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
             goes_on.carry(&left, question.raised_by.id, *ask_id);
         }
     }
-    mark_start(host, goes_on.carried).await?;
+    mark_start(host, goes_on.carried, told.known).await?;
     for (mut call, way, earlier) in goes_on.calls {
         let mut rebuilt = rebuild(host, &mut call).await;
         rebuilt.asking.earlier = earlier;
@@ -242,9 +262,17 @@ impl GoesOn {
     }
 }
 
-async fn mark_start(host: &Inner, carried: BTreeSet<InvocationId>) -> Result<(), JournalError> {
-    let body =
-        StartBody { version: env!("CARGO_PKG_VERSION").to_owned(), carried: carried.into_iter().collect() };
+async fn mark_start(
+    host: &Inner,
+    carried: BTreeSet<InvocationId>,
+    told: Option<CatalogOnRecord>,
+) -> Result<(), JournalError> {
+    let body = StartBody {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        carried: carried.into_iter().collect(),
+        catalog: told.filter(|told| host.is_told_by(told)),
+        limits: StartLimits::of(&host.limits),
+    };
     let record = Record {
         kind: RecordKind::HostStarted,
         at: crate::port::now(),
@@ -252,8 +280,10 @@ async fn mark_start(host: &Inner, carried: BTreeSet<InvocationId>) -> Result<(),
         session_id: None,
         request: None,
         body: serde_json::to_string(&body).unwrap_or_default(),
+        facets: None,
     };
-    host.append(record, Strength::Synced).await
+    host.append(record, Strength::Synced).await?;
+    host.begin_telling(told).await
 }
 
 /// A question that no call waits for: its answer is kept again, or it is put on the table again.

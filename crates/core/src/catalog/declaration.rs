@@ -20,6 +20,7 @@ pub struct Entry {
     declaration: Declaration,
     name: Box<str>,
     pub(crate) source: SourceIndex,
+    pub(crate) source_name: Arc<str>,
     /// Who vouches for the class and effects of its calls.
     pub(crate) origin: EffectOrigin,
     /// Who states the effects of a single call; `None` where nobody is listened to.
@@ -191,6 +192,7 @@ pub(super) fn admit(
         declaration,
         name: name.into(),
         source: from.source,
+        source_name: Arc::clone(&from.name),
         settings: chosen,
         source_concurrency: of_source.concurrency,
         input,

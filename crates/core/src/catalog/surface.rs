@@ -3,15 +3,13 @@
 //! A surface is one byte or two per tool over a shared catalog: ten thousand tools and a thousand sessions
 //! never copy a list.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-};
+use std::sync::Arc;
 
+use tokio::sync::OnceCell;
 use toolpost_model::{Declaration, HiddenReason, Lifecycle, Loading, SurfaceId, SurfaceRequest, Visibility};
 
 use super::{Catalog, Entry};
-use crate::flow::permission::PolicyEngine;
+use crate::{flow::permission::PolicyEngine, record::declared};
 
 /// The tools visible to one kind of request at one state of the catalog.
 pub struct Surface {
@@ -19,6 +17,8 @@ pub struct Surface {
     request: SurfaceRequest,
     catalog: Arc<Catalog>,
     visibility: Box<[Visibility]>,
+    /// It is on record, with its catalog.
+    pub(crate) told: OnceCell<()>,
 }
 
 /// What a caller wants listed.
@@ -52,18 +52,11 @@ pub struct Listing {
 }
 
 impl Surface {
-    pub(crate) fn build(
-        id: u64,
-        catalog: Arc<Catalog>,
-        request: &SurfaceRequest,
-        policy: &dyn PolicyEngine,
-    ) -> Self {
-        let visibility = catalog.entries().iter().map(|entry| see(entry, request, policy)).collect();
-        let mut hasher = DefaultHasher::new();
-        request.hash(&mut hasher);
-        // Of the catalog's state and of what was asked for: two kinds of request never share an id.
-        let id = SurfaceId::new(format!("surface-{id}-{:08x}", hasher.finish() as u32));
-        Self { id, request: request.clone(), catalog, visibility }
+    pub(crate) fn build(catalog: Arc<Catalog>, request: &SurfaceRequest, policy: &dyn PolicyEngine) -> Self {
+        let visibility: Box<[Visibility]> =
+            catalog.entries().iter().map(|entry| see(entry, request, policy)).collect();
+        let id = declared::surface_id(catalog.digest().whole, request, &visibility);
+        Self { id, request: request.clone(), catalog, visibility, told: OnceCell::new() }
     }
 
     /// The surface's id.

@@ -1,5 +1,7 @@
 //! Layer 4: what the agent asked for, and everything known of it on its way.
 
+mod met;
+mod milestones;
 mod output;
 mod request;
 
@@ -17,9 +19,13 @@ use tokio_util::sync::CancellationToken;
 use toolpost_model::{
     BatchPlace, CallInput, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
     ObservableInput, PermissionInput, Principal, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    Transition, Vote,
+    ToolResult, Transition, Vote,
 };
 
+pub use met::{Deadline, DeadlineBy, MatchedBy};
+pub(crate) use met::{LateAnswer, Met, MetBody};
+pub(crate) use milestones::Milestone;
+use milestones::Milestones;
 use output::Outputs;
 pub use request::{Acknowledged, CallRequest, Heard, Listener, Wants};
 
@@ -35,7 +41,7 @@ use crate::{
     record::{
         artifacts::CallArtifacts,
         journal::RequestKey,
-        redaction::{CallRedactor, KnownSecrets, Redactor},
+        redaction::{CallRedactor, HostRedactor, KnownSecrets, SensitiveArgument},
     },
     session::Session,
 };
@@ -92,7 +98,8 @@ pub(crate) struct LiveCall {
     seq: AtomicU64,
     dropped: AtomicU64,
     stage: AtomicU64,
-    redactor: Arc<dyn Redactor>,
+    milestones: Mutex<Milestones>,
+    redactor: Arc<HostRedactor>,
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
     secrets: Mutex<OwnSecrets>,
     outputs: Mutex<Outputs>,
@@ -126,7 +133,7 @@ impl OwnSecrets {
 }
 
 impl LiveCall {
-    pub(crate) fn new(id: InvocationId, request: &CallRequest, redactor: Arc<dyn Redactor>) -> Self {
+    pub(crate) fn new(id: InvocationId, request: &CallRequest, redactor: Arc<HostRedactor>) -> Self {
         Self {
             id,
             tool: request.tool.clone(),
@@ -141,6 +148,7 @@ impl LiveCall {
             seq: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             stage: AtomicU64::new(0),
+            milestones: Mutex::default(),
             redactor,
             secrets: Mutex::default(),
             artifacts: CallArtifacts::default(),
@@ -206,7 +214,7 @@ impl LiveCall {
         self.emit(EventBody::Status { message: message.into() });
     }
 
-    pub(crate) fn host_redactor(&self) -> &Arc<dyn Redactor> {
+    pub(crate) fn host_redactor(&self) -> &HostRedactor {
         &self.redactor
     }
 
@@ -232,7 +240,7 @@ impl LiveCall {
     /// What the call may not tell, as far as that is known now.
     pub(crate) fn redactor(&self) -> CallRedactor {
         let own = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).finder.clone();
-        CallRedactor { host: Arc::clone(&self.redactor), own }
+        CallRedactor { own, ..self.redactor.of_no_call() }
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -281,7 +289,8 @@ impl LiveCall {
     /// Passes an event on. Never blocks.
     pub(crate) fn emit(&self, mut body: EventBody) {
         if self.wants == Wants::Nothing {
-            self.seq.fetch_add(1, Ordering::Relaxed);
+            let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+            self.mark(seq, &body);
             return;
         }
         let redactor = self.redactor();
@@ -307,10 +316,23 @@ impl LiveCall {
         // Numbered under the lock, so that two threads of one tool are heard in the order of their numbers.
         let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+        self.mark(seq, &body);
         let event = Event { invocation_id: self.id, seq, at: crate::port::now(), body };
         if listener.as_ref().is_none_or(|listener| listener.hear(event) == Heard::Lost) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+impl LiveCall {
+    fn mark(&self, seq: u64, body: &EventBody) {
+        let mut milestones = self.milestones.lock().unwrap_or_else(PoisonError::into_inner);
+        milestones.pass(seq, micros(self.began.elapsed()), body);
+    }
+
+    /// What stays on record of its progress.
+    pub(crate) fn milestones(&self) -> Vec<Milestone> {
+        self.milestones.lock().unwrap_or_else(PoisonError::into_inner).told(&self.redactor())
     }
 }
 
@@ -323,12 +345,13 @@ pub(crate) struct Inputs {
     pub(crate) mutations: Vec<InputMutation>,
     /// A sensitive value was taken out of the record, so the call cannot be run again from it.
     pub(crate) redacted: bool,
+    /// What the record says of the sensitive ones.
+    pub(crate) sensitive: Vec<SensitiveArgument>,
 }
 
 /// The tool a call was resolved to.
 #[derive(Clone)]
 pub(crate) struct Resolved {
-    pub(crate) surface: SurfaceId,
     pub(crate) entry: Arc<Entry>,
     pub(crate) source: Arc<dyn SourceSession>,
 }
@@ -378,6 +401,8 @@ pub(crate) struct Call {
     pub(crate) stage: Stage,
     pub(crate) transitions: Vec<Transition>,
     pub(crate) inputs: Inputs,
+    /// What its session saw when the tool was looked for.
+    pub(crate) surface: Option<SurfaceId>,
     pub(crate) resolved: Option<Resolved>,
     pub(crate) effects: Option<Effects>,
     pub(crate) decision: Option<Decision>,
@@ -388,6 +413,8 @@ pub(crate) struct Call {
     pub(crate) ending: Option<Ending>,
     /// What its result is too large to show.
     pub(crate) unkept: Vec<Unkept>,
+    /// The answer of the recorded call that it is, in a replay.
+    pub(crate) replayed: Option<Box<ToolResult>>,
     pub(crate) on_record: OnRecord,
     /// Its place in a batch, as its caller gave it.
     pub(crate) place: Option<BatchPlace>,
@@ -396,6 +423,8 @@ pub(crate) struct Call {
     pub(crate) background: bool,
     /// Tries of the tool that failed and were followed by another.
     pub(crate) attempts: Vec<Attempt>,
+    /// What it met on its way, for its record.
+    pub(crate) met: Met,
     pub(crate) queued: Duration,
     pub(crate) executed: Duration,
 }
@@ -420,7 +449,9 @@ impl Call {
                 call: None,
                 mutations: Vec::new(),
                 redacted: false,
+                sensitive: Vec::new(),
             },
+            surface: None,
             resolved: None,
             effects: None,
             decision: None,
@@ -429,11 +460,13 @@ impl Call {
             permit: None,
             ending: None,
             unkept: Vec::new(),
+            replayed: None,
             on_record: OnRecord::Nothing,
             place: request.batch,
             member: None,
             background: request.background,
             attempts: Vec::new(),
+            met: Met::default(),
             queued: Duration::ZERO,
             executed: Duration::ZERO,
         }

@@ -3,6 +3,7 @@
 mod failures;
 mod fitting;
 mod preview;
+mod retry;
 
 use serde_json::Value;
 use toolpost_model::{
@@ -19,7 +20,7 @@ use crate::flow::invocation::{Call, micros};
 /// How a call ended, before it is made into a result.
 pub(crate) enum Ending {
     /// The tool did its work.
-    Output(ToolOutput),
+    Output(Box<ToolOutput>),
     /// Anything else. Normal failures are endings, never lost errors.
     Failure { outcome: Outcome, error: Box<ToolError>, shown: Shown, by: EndedBy },
 }
@@ -85,7 +86,7 @@ pub(crate) fn map(call: &mut Call, room: Room) -> ToolResult {
             call.live.redactor().output(&mut output, &mut result.redactions);
             check_promise(call, &output);
             let fitted = fitting::fit(&call.live, room, &mut output);
-            fill(&mut result, output);
+            fill(&mut result, *output);
             take_fitted(call, &mut result, fitted);
         }
         Ending::Failure { outcome, mut error, shown, by } => {
@@ -255,14 +256,8 @@ pub(crate) fn may_pass(failure: &ToolFailure) -> bool {
 pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending {
     let shown = Shown::of(&mut failure);
     let untouched = failure.untouched.unwrap_or_else(|| effects.may_run_again());
-    let arguments = matches!(failure.class, ErrorClass::InvalidArguments | ErrorClass::SandboxViolation);
-    let recoverability = if untouched && may_pass(&failure) {
-        Recoverability::Retry
-    } else if arguments || untouched {
-        Recoverability::ChangeCall
-    } else {
-        Recoverability::Never
-    };
+    let (recoverability, mut retry) = retry::after_failure(failure.class, untouched);
+    retry.after_ms = failure.after_ms;
     let outcome = if failure.class == ErrorClass::Canceled {
         Outcome::Canceled
     } else if failure.class == ErrorClass::Timeout {
@@ -277,7 +272,7 @@ pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending
         message: failure.message,
         hint: failure.hint,
         recoverability,
-        retry: RetryGuidance { change_arguments: arguments, safe: untouched, ..RetryGuidance::SAFE },
+        retry,
         details: failure.details,
     };
     Ending::Failure { outcome, error: Box::new(error), shown, by: EndedBy::Tool }

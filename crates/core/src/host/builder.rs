@@ -5,12 +5,13 @@ use std::{collections::HashMap, sync::Arc};
 use arc_swap::ArcSwap;
 use toolpost_model::{Source, SourceFeed, SourceNotice, Tool, ToolSet};
 
-use super::{Host, Inner, Limits, PolicyHolder, State, approvals};
+use super::{Host, Inner, Limits, PolicyHolder, State, approvals, retention};
 use crate::{
     call::recovery,
     catalog::{Catalog, OperatorSettings, ToolSettings},
     flow::{
         approval::{Approvals, MemoryRules, Questions, RememberedRule, RuleStore},
+        credentials::{CredentialGrant, Credentials},
         hooks::Hook,
         permission::{Policy, PolicyEngine},
         scheduling::Scheduler,
@@ -18,7 +19,9 @@ use crate::{
     record::{
         blobs::{BlobStore, MemoryBlobs},
         journal::{Journal, JournalError, MemoryJournal},
-        redaction::{KnownSecrets, Redactor},
+        redaction::{HostRedactor, KnownSecrets, Redactor},
+        replay::{Cassette, CassetteError, Player, ReplayOptions, Scene},
+        retention::Retention,
     },
 };
 
@@ -30,12 +33,15 @@ pub struct HostBuilder {
     journal: Arc<dyn Journal>,
     blobs: Arc<dyn BlobStore>,
     redactor: Arc<dyn Redactor>,
+    credentials: Vec<CredentialGrant>,
     limits: Limits,
     settings: Box<dyn OperatorSettings>,
     source_limits: HashMap<String, usize>,
     require_shown: bool,
     approvals: Approvals,
     rules: Arc<dyn RuleStore>,
+    replay: Option<(Cassette, ReplayOptions)>,
+    retention: Retention,
 }
 
 /// Why a host cannot start.
@@ -44,6 +50,9 @@ pub enum HostError {
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The cassette it should replay has an answer that is none.
+    #[error("the cassette cannot be replayed: {0}")]
+    Cassette(#[from] CassetteError),
 }
 
 impl HostBuilder {
@@ -55,12 +64,15 @@ impl HostBuilder {
             journal: Arc::new(MemoryJournal::default()),
             blobs: Arc::new(MemoryBlobs::default()),
             redactor: Arc::new(KnownSecrets::default()),
+            credentials: Vec::new(),
             limits: Limits::default(),
             settings: Box::new(HashMap::<String, ToolSettings>::new()),
             source_limits: HashMap::new(),
             require_shown: true,
             approvals: Approvals::Nobody,
             rules: Arc::new(MemoryRules::default()),
+            replay: None,
+            retention: Retention::default(),
         }
     }
 
@@ -119,6 +131,14 @@ impl HostBuilder {
         self
     }
 
+    /// Credentials that calls may name with `{"$cred": "name"}` in their arguments. Their values should be known to the
+    /// redactor.
+    #[must_use]
+    pub fn credentials(mut self, credentials: Vec<CredentialGrant>) -> Self {
+        self.credentials = credentials;
+        self
+    }
+
     /// The limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -161,9 +181,37 @@ impl HostBuilder {
         self
     }
 
+    /// Answers every call from a recording: its tools take the place of all sources, and nothing runs. No hook, rule or
+    /// person is asked. A call that was not recorded fails with the code `not_recorded`.
+    #[must_use]
+    pub fn replay(mut self, cassette: Cassette, options: ReplayOptions) -> Self {
+        self.replay = Some((cassette, options));
+        self
+    }
+
+    /// Puts what was recorded in the place of what was configured.
+    fn take_up_recording(&mut self) -> Result<Option<Player>, HostError> {
+        let Some((mut cassette, options)) = self.replay.take() else { return Ok(None) };
+        let Scene { source, policy, settings } = Scene::of(&mut cassette);
+        self.sources = vec![Arc::new(source)];
+        self.policy = Arc::new(policy);
+        self.settings = Box::new(settings);
+        self.hooks.clear();
+        self.approvals = Approvals::Nobody;
+        self.rules = Arc::new(MemoryRules::default());
+        Ok(Some(Player::new(&cassette, options)?))
+    }
+
+    /// How long records stay. Without this, for ever.
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
     /// Lists the sources, ends what the last host left open, and starts.
-    pub async fn build(self) -> Result<Host, HostError> {
-        let (empty, _) = Catalog::build(Vec::new(), &HashMap::new());
+    pub async fn build(mut self) -> Result<Host, HostError> {
+        let replay = self.take_up_recording()?;
         let (remembered, rules_problem) = remembered(&self.rules).await;
         let limit_of = |source: &Arc<dyn Source>| self.source_limits.get(source.name()).copied();
         let inner = Arc::new(Inner {
@@ -175,21 +223,24 @@ impl HostBuilder {
             questions: Questions::new(self.limits.approvals),
             rules: self.rules,
             hooks: self.hooks,
+            replay,
             journal: self.journal,
             blobs: self.blobs,
-            redactor: self.redactor,
+            redactor: HostRedactor::new(self.redactor),
+            credentials: Credentials::new(self.credentials),
             limits: self.limits,
             require_shown: self.require_shown,
             settings: ArcSwap::from_pointee(self.settings),
             refreshing: Default::default(),
             state: State {
-                catalog: ArcSwap::from_pointee(empty),
+                catalog: ArcSwap::from_pointee(Catalog::empty()),
                 generation: 0.into(),
                 changes: Default::default(),
                 unheard: Default::default(),
                 notices: Default::default(),
                 rules_problem,
                 surfaces: Default::default(),
+                declared: Default::default(),
                 sessions: Default::default(),
                 running: Default::default(),
                 journal_failing: false.into(),
@@ -203,6 +254,11 @@ impl HostBuilder {
         inner.refresh().await;
         tokio::spawn(approvals::watch_the_clock(Arc::downgrade(&inner), inner.state.closing.clone()));
         recovery::recover(&inner).await?;
+        if self.retention.is_any() {
+            let (host, closing) = (Arc::downgrade(&inner), inner.state.closing.clone());
+            // A shutdown waits for it, so that the journal is nobody's when the host is gone.
+            inner.state.tasks.spawn(retention::keep_to(self.retention, host, closing));
+        }
         Ok(Host { inner })
     }
 }

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod call;
+mod host;
 mod known;
 mod patterns;
 mod shape;
@@ -18,8 +19,9 @@ use std::{borrow::Cow, sync::Arc};
 
 use toolpost_model::Redactions;
 
-pub(crate) use arguments::observable;
+pub(crate) use arguments::{Observed, observable};
 pub(crate) use call::CallRedactor;
+pub(crate) use host::{HostRedactor, SensitiveArgument};
 pub use known::KnownSecrets;
 pub use stream::StreamRedactor;
 

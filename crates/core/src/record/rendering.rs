@@ -1,5 +1,7 @@
 //! How a call is written down: the bodies of journal records, and what recovery and readers get back from them.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -9,13 +11,20 @@ use toolpost_model::{
 };
 
 use crate::{
+    call::Answer,
     flow::{
         approval::{Approval, Asked, Asking, Kept},
         execution::Attempt,
         hooks::{InputMutation, OutputMutation},
-        invocation::{Call, OnRecord},
+        invocation::{Call, MetBody, Milestone, OnRecord},
     },
-    record::journal::{Record, RecordKind},
+    host::Limits,
+    record::{
+        declared::CatalogOnRecord,
+        facets::Facets,
+        journal::{Record, RecordKind},
+        redaction::{self, SensitiveArgument},
+    },
 };
 
 /// What was asked, by whom, from where. Stands in the first record of a call.
@@ -24,11 +33,17 @@ struct CallBody<'a> {
     tool: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<&'a Arguments>,
+    /// What the model sent, where it was changed before this was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_arguments: Option<Arguments>,
     /// The size of arguments that were not read: there was no tool, or they were no JSON object.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread_bytes: Option<usize>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     redacted: bool,
+    /// What may be said of the sensitive arguments.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    sensitive: &'a [SensitiveArgument],
     /// The call that made this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<InvocationId>,
@@ -61,7 +76,7 @@ struct WayBody<'a> {
     /// The question it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     ask: Option<Asked>,
-    /// The arguments it asks with, where an earlier record has those it came with.
+    /// The arguments it asks, runs or ends with, where an earlier record has those it came with.
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<&'a Arguments>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -82,6 +97,11 @@ struct WayBody<'a> {
     transitions: &'a [Transition],
     #[serde(skip_serializing_if = "EventCounts::is_zero")]
     events: EventCounts,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    progress: Vec<Milestone>,
+    /// What it met on its way, where nothing else tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explain: Option<MetBody<'a>>,
 }
 
 /// A person's answer, as the records of a call that heard it tell it.
@@ -152,6 +172,14 @@ impl EventCounts {
     }
 }
 
+/// What the model sent, as others may see it, where it is no longer what the call goes on with.
+fn model_arguments(call: &Call) -> Option<Arguments> {
+    let resolved = call.resolved.as_ref().filter(|_| !call.inputs.mutations.is_empty())?;
+    let sent = call.inputs.model.parse().ok()?;
+    let sensitive = resolved.entry.input().sensitive_pointers(sent.value());
+    Some(redaction::observable(&sent, &sensitive, call.live.host_redactor()).shown)
+}
+
 fn call_body(call: &Call) -> CallBody<'_> {
     let observable = call.inputs.observable.as_ref().map(|input| input.arguments());
     // Without a schema nobody can say what is sensitive, so of arguments that were not read only the size is kept.
@@ -163,8 +191,10 @@ fn call_body(call: &Call) -> CallBody<'_> {
     CallBody {
         tool: &call.live.tool,
         arguments: observable,
+        model_arguments: model_arguments(call),
         unread_bytes,
         redacted: call.inputs.redacted,
+        sensitive: &call.inputs.sensitive,
         parent: call.parent.as_ref().map(|parent| parent.id),
         principal: &call.session.principal().name,
         role: call.session.principal().role,
@@ -189,20 +219,21 @@ pub(crate) fn written(value: &impl Serialize, expected: usize) -> String {
     }
 }
 
-/// A record of where the call stands; `result` is the finished result's JSON for its end.
-pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Record {
+/// A record of where the call stands, with its answer where it ends.
+pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> Record {
     let (sent, dropped) = call.live.event_counts();
     let (first, asks) = (call.on_record == OnRecord::Nothing, kind == RecordKind::Asked);
     let observable = call.inputs.observable.as_ref().map(|input| input.arguments());
+    let tells_arguments = !first && (asks || !call.inputs.mutations.is_empty());
     let body = WayBody {
         call: first.then(|| call_body(call)),
         tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id()),
-        surface: call.resolved.as_ref().map(|resolved| &resolved.surface),
+        surface: call.surface.as_ref(),
         effects: call.effects.as_ref(),
         decision: call.decision.as_ref(),
         ask: call.asking.asked.filter(|_| asks),
-        arguments: observable.filter(|_| asks && !first),
-        redacted: asks && !first && call.inputs.redacted,
+        arguments: observable.filter(|_| tells_arguments),
+        redacted: tells_arguments && call.inputs.redacted,
         approval: ApprovalBody::of(&call.asking, kind),
         mutations: &call.inputs.mutations,
         hooks: &call.hooks.runs,
@@ -210,8 +241,18 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         attempts: &call.attempts,
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
+        progress: if kind == RecordKind::Ended { call.live.milestones() } else { Vec::new() },
+        explain: call.met_body().filter(|_| matches!(kind, RecordKind::Started | RecordKind::Ended)),
     };
+    let result = answer.map(Answer::json);
     let mut body = written(&body, RECORD_ROOM + result.map_or(0, str::len));
+    // What the host knows is taken out of every record. What only this call knows may be in its effects or hooks.
+    let redactor = call.live.redactor();
+    if redactor.own.is_some()
+        && let Cow::Owned(clean) = redactor.json(&body)
+    {
+        body = clean;
+    }
     if let Some(result) = result {
         // The result is JSON already; pasting it in keeps the record and the answer the same bytes.
         body.pop();
@@ -229,6 +270,19 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         session_id: Some(call.session.id().clone()),
         request: first.then(|| call.request.clone()).flatten(),
         body,
+        facets: (first || answer.is_some()).then(|| facets(call, answer)),
+    }
+}
+
+/// What the call is looked for by.
+fn facets(call: &Call, answer: Option<&Answer>) -> Facets {
+    let tool =
+        call.resolved.as_ref().map_or(call.live.tool.as_str(), |resolved| resolved.entry.id().as_str());
+    Facets {
+        tool: tool.to_owned(),
+        principal: call.session.principal().name.to_string(),
+        outcome: answer.map(|answer| answer.result().outcome),
+        correlation: call.correlation_id.clone(),
     }
 }
 
@@ -238,6 +292,11 @@ pub(crate) struct RecordedCall {
     pub(crate) tool: String,
     #[serde(default)]
     pub(crate) arguments: Option<Box<RawValue>>,
+    /// What the caller sent, where that became something else.
+    #[serde(default)]
+    pub(crate) model_arguments: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(crate) unread_bytes: Option<usize>,
     #[serde(default)]
     pub(crate) redacted: bool,
     #[serde(default)]
@@ -264,6 +323,12 @@ impl RecordedCall {
 pub(crate) struct RecordedWay {
     #[serde(default)]
     pub(crate) call: Option<RecordedCall>,
+    #[serde(default)]
+    pub(crate) surface: Option<SurfaceId>,
+    #[serde(default)]
+    pub(crate) transitions: Vec<Transition>,
+    #[serde(default)]
+    pub(crate) progress: Vec<Milestone>,
     #[serde(default)]
     pub(crate) decision: Option<Decision>,
     #[serde(default)]
@@ -301,6 +366,40 @@ pub(crate) struct StartBody {
     pub(crate) version: String,
     #[serde(default)]
     pub(crate) carried: Vec<InvocationId>,
+    /// Where the record tells what can be called, where that was told before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) catalog: Option<CatalogOnRecord>,
+    /// What its calls are held to.
+    #[serde(default)]
+    pub(crate) limits: StartLimits,
+}
+
+/// The limits of a host, as its start tells them.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct StartLimits {
+    pub(crate) concurrency: usize,
+    pub(crate) session_concurrency: usize,
+    pub(crate) queue: usize,
+    pub(crate) deadline_ms: u64,
+    pub(crate) deadline_ceiling_ms: u64,
+    pub(crate) inline_chars: usize,
+    pub(crate) argument_bytes: usize,
+}
+
+impl StartLimits {
+    pub(crate) fn of(limits: &Limits) -> Self {
+        let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            concurrency: limits.scheduler.concurrency,
+            session_concurrency: limits.scheduler.session_concurrency,
+            queue: limits.scheduler.queue,
+            deadline_ms: millis(limits.deadline),
+            deadline_ceiling_ms: millis(limits.deadline_ceiling),
+            inline_chars: limits.inline_chars,
+            argument_bytes: limits.argument_bytes,
+        }
+    }
 }
 
 /// Body of a session's opening.

@@ -7,7 +7,7 @@ use toolpost_testkit::{Gate, MockTool, TestHost};
 use serde_json::json;
 
 async fn kinds(host: &TestHost) -> Vec<RecordKind> {
-    host.records().await.iter().map(|row| row.record.kind).skip(1).collect()
+    host.call_records().await.iter().map(|row| row.record.kind).collect()
 }
 
 /// Calls `demo.tool` and gives the kinds of its records.

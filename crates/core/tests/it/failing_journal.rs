@@ -7,7 +7,8 @@ use std::sync::{
 
 use serde_json::json;
 use toolpost_core::{
-    CallRequest, Host, Journal, JournalError, MemoryJournal, Record, RecordKind, StoredRecord, Strength,
+    CallRequest, Cut, Host, Journal, JournalError, JournalHead, MemoryJournal, Pruned, Query, Record,
+    RecordKind, StoredRecord, Strength,
 };
 use toolpost_model::{
     BoxFuture, EffectClass, ErrorClass, InvocationId, ModelInput, Outcome, Principal, RequestId, SessionId,
@@ -52,6 +53,15 @@ impl Journal for Filling {
     fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         self.inner.read(after, limit)
     }
+    fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        self.inner.find(query)
+    }
+    fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>> {
+        self.inner.head()
+    }
+    fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
+        self.inner.prune(cut)
+    }
 }
 
 async fn host(journal: &Arc<Filling>, tool: &MockTool) -> Host {
@@ -88,12 +98,13 @@ async fn a_full_journal_refuses_writes_before_they_run_and_takes_them_again_when
 async fn a_read_whose_end_cannot_be_written_gives_no_content_and_the_next_one_does_not_run() {
     let (journal, tool) = (Arc::new(Filling::default()), MockTool::named("demo.act").output("precious"));
     let host = host(&journal, &tool).await;
+    assert_eq!(call(&host).await.outcome, Outcome::Succeeded);
     journal.full.store(true, Ordering::SeqCst);
     let result = call(&host).await;
     assert_eq!(result.error.as_ref().unwrap().code, "end_not_recorded");
     assert!(result.content.is_empty());
     assert_eq!(call(&host).await.error_class(), Some(ErrorClass::JournalUnavailable));
-    assert_eq!(tool.call_count(), 1, "once the journal is known to fail, nothing runs");
+    assert_eq!(tool.call_count(), 2, "once the journal is known to fail, nothing runs");
 }
 
 #[tokio::test]

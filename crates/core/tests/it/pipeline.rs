@@ -47,8 +47,9 @@ async fn a_call_passes_every_stage_and_costs_one_record() {
 
     let records = host.records().await;
     let kinds: Vec<RecordKind> = records.iter().map(|row| row.record.kind).collect();
-    assert_eq!(kinds, [RecordKind::HostStarted, RecordKind::Ended]);
-    let body: Value = serde_json::from_str(&records[1].record.body).unwrap();
+    let expected = [RecordKind::HostStarted, RecordKind::Catalog, RecordKind::Surface, RecordKind::Ended];
+    assert_eq!(kinds, expected, "one record of the call; the others once in a host's life");
+    let body: Value = serde_json::from_str(&records[3].record.body).unwrap();
     assert_eq!(body["call"]["arguments"], json!({ "name": "x" }));
     assert_eq!(body["decision"]["behavior"], "allow");
     assert_eq!(body["result"], serde_json::from_str::<Value>(answer.json()).unwrap());
@@ -70,7 +71,7 @@ async fn a_write_is_on_record_before_it_runs_and_an_early_answer_needs_one_recor
         let mut request = host.request("act", json!({}));
         request.acknowledged = acknowledged;
         host.host.call(request).await;
-        let kinds: Vec<RecordKind> = host.records().await.iter().skip(1).map(|row| row.record.kind).collect();
+        let kinds: Vec<RecordKind> = host.call_records().await.iter().map(|row| row.record.kind).collect();
         assert_eq!(kinds, expected, "{acknowledged:?} {class}");
     }
 }
@@ -100,7 +101,7 @@ async fn invalid_arguments_never_reach_the_tool_and_say_what_is_wrong() {
         assert!(error.message.contains(message), "{input}: {}", error.message);
         assert!(error.retry.change_arguments && error.retry.safe);
         assert_eq!((tool.call_count(), answer.result().outcome), (0, Outcome::Failed));
-        assert_eq!(host.records().await.len(), 2, "the failure is on record: {input}");
+        assert_eq!(host.call_records().await.len(), 1, "the failure is on record: {input}");
     }
 }
 
@@ -125,7 +126,7 @@ async fn decisions_name_their_rule_and_asks_without_a_person_are_denials_with_a_
     let policy = TestHost::policy(Mode::Bypass, &["allow act", "ask class:write"]);
     let host = TestHost::build(|b| b.tool(tool.clone()).policy(policy)).await;
     host.call("act", json!({})).await;
-    let body: Value = serde_json::from_str(&host.records().await[1].record.body).unwrap();
+    let body: Value = serde_json::from_str(&host.call_records().await[0].record.body).unwrap();
     assert_eq!(body["decision"]["behavior"], "ask");
     assert_eq!(body["decision"]["reason"]["rule"]["rule"], "ask class:write");
     assert_eq!(body["decision"]["also_matched"][0]["rule"], "allow act");
@@ -142,7 +143,7 @@ async fn explain_tells_the_decision_without_running_or_recording_anything() {
     assert_eq!(explanation.stages.last(), Some(&Stage::Admit), "reached, not entered");
     let explanation = host.host.explain(host.request("nothing", json!({}))).await;
     assert_eq!(explanation.error.unwrap().class, ErrorClass::UnknownTool);
-    assert_eq!((tool.call_count(), host.records().await.len()), (0, 1));
+    assert_eq!((tool.call_count(), host.call_records().await.len()), (0, 0));
 }
 
 #[tokio::test]
@@ -221,7 +222,7 @@ async fn a_tool_denied_outright_names_the_rule_and_the_way_out() {
         assert_eq!((result.outcome, error.class), (Outcome::Denied, ErrorClass::PolicyBlocked));
         assert!(error.message.contains(reason), "{}", error.message);
         assert_eq!(error.hint.as_deref(), Some(hint));
-        let body: Value = serde_json::from_str(&host.records().await[1].record.body).unwrap();
+        let body: Value = serde_json::from_str(&host.call_records().await[0].record.body).unwrap();
         assert_eq!(body["decision"]["behavior"], "deny");
     }
 }

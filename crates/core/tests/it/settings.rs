@@ -95,6 +95,8 @@ async fn defaults_fill_what_a_call_leaves_out_and_the_record_says_so() {
     );
     let rows = host.journal.records_of(result.invocation_id).await.unwrap();
     let body: Value = serde_json::from_str(&rows.last().unwrap().record.body).unwrap();
+    let first: Value = serde_json::from_str(&rows[0].record.body).unwrap();
+    assert_eq!(first["call"]["model_arguments"], json!({ "path": "x" }));
     let mutation = body.pointer("/mutations/0").unwrap_or_else(|| panic!("{body:#}"));
     assert_eq!(
         (&mutation["source_type"], &mutation["source"], &mutation["changed_fields"]),

@@ -1,13 +1,19 @@
 //! What goes wrong before there is a call: one JSON shape, the right status, and what to do about it.
 
+use std::borrow::Cow;
+
 use axum::{
     Json,
+    body::Body,
+    extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde_json::json;
 use toolpost_core::{ApprovalError, JournalError, RuleStoreError, SessionError};
 use toolpost_model::ArtifactError;
+
+use super::Shared;
 
 /// A refusal of a request.
 #[derive(Debug)]
@@ -153,13 +159,28 @@ impl From<JournalError> for Problem {
     }
 }
 
+/// What a problem tells. It may repeat what somebody sent, so it passes the redactor on its way out.
+#[derive(Clone)]
+struct Told(String);
+
+/// Takes the secrets out of a problem's body. Other answers were redacted where they were made.
+pub(super) async fn without_secrets(State(shared): State<Shared>, mut response: Response) -> Response {
+    let Some(Told(told)) = response.extensions_mut().remove::<Told>() else { return response };
+    if let Cow::Owned(clean) = shared.host.redacted(&told) {
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        *response.body_mut() = Body::from(clean);
+    }
+    response
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = match self.hint {
             Some(hint) => json!({ "error": { "code": self.code, "message": self.message, "hint": hint } }),
             None => json!({ "error": { "code": self.code, "message": self.message } }),
         };
-        let mut response = (self.status, Json(body)).into_response();
+        let mut response = (self.status, Json(&body)).into_response();
+        response.extensions_mut().insert(Told(body.to_string()));
         if self.status == StatusCode::UNAUTHORIZED {
             let challenge = axum::http::HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);

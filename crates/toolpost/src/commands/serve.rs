@@ -2,7 +2,7 @@
 
 mod reload;
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
@@ -37,6 +37,9 @@ pub(crate) struct ServeArgs {
     place: PlaceArgs,
     #[command(flatten)]
     face: FaceArgs,
+    /// The configuration file of an A2E host, trusted like one given with `--config`
+    #[arg(long, value_name = "FILE")]
+    a2e_config: Option<PathBuf>,
     /// Do not ask on this terminal about calls that need approval
     #[arg(long)]
     no_prompt: bool,
@@ -51,7 +54,7 @@ impl ServeArgs {
 }
 
 pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
-    let a2e = arguments.face.a2e_config.as_deref().map(settings::a2e_file).transpose()?;
+    let a2e = arguments.a2e_config.as_deref().map(settings::a2e_file).transpose()?;
     let (a2e, layer) = a2e.unzip();
     let layers = layer.into_iter().collect();
     let mut settings = settings::resolve_over(layers, &arguments.place, &arguments.policy)?;
@@ -96,6 +99,7 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     let kept = matches!(access, Access::KeptToken);
     environment::raise_file_limit();
     let server = builder.start().await?;
+    terminal::keep_out(server.host().redactor());
     settings.keep_last_good();
     let mut reloads = Reloads::begin(&arguments, &settings);
     let tty = if arguments.no_prompt { None } else { prompt::terminal(&settings.config.approvals) };
@@ -131,6 +135,7 @@ async fn talk(
     [interrupt, terminate]: [&mut Signal; 2],
 ) -> anyhow::Result<Exit> {
     let server = builder.start_offline().await?;
+    terminal::keep_out(server.host().redactor());
     settings.keep_last_good();
     let mut reloads = Reloads::begin(arguments, settings);
     server.host().notices().iter().for_each(|notice| tracing::warn!("{notice}"));
@@ -154,7 +159,8 @@ async fn talk(
     Ok(Exit::Done)
 }
 
-fn access(face: &FaceArgs, a2e: Option<&A2eHostFile>) -> anyhow::Result<Access> {
+/// How callers prove themselves.
+pub(crate) fn access(face: &FaceArgs, a2e: Option<&A2eHostFile>) -> anyhow::Result<Access> {
     let configured = a2e.and_then(|file| file.token.as_ref());
     match face {
         FaceArgs { no_token: true, .. } => Ok(Access::Open),

@@ -75,6 +75,8 @@ def command(program, place, face, arguments):
 class Host:
     """A host that listens on HTTP."""
 
+    stdout = subprocess.DEVNULL
+
     def __init__(self, program, place, arguments=(), environment=None):
         self.program = program
         self.place = place
@@ -84,15 +86,19 @@ class Host:
         self.process = None
         self.last_words = None
 
+    def words(self, face):
+        """Its command line."""
+        return command(self.program, self.place, face, self.arguments)
+
     def start(self):
         """Starts it, and waits until it listens."""
         face = ["--http", f"127.0.0.1:{self.port}"]
         self.process = subprocess.Popen(
-            command(self.program, self.place, face, self.arguments),
+            self.words(face),
             cwd=self.place.workspace,
             env=self.place.environment(self.environment),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=self.stdout,
             stderr=subprocess.PIPE,
         )
         self.last_words = deque(maxlen=200)

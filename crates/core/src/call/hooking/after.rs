@@ -33,7 +33,7 @@ pub(in super::super) async fn post_hooks(host: &Inner, call: &mut Call, result: 
         let Some(answer) = ask(&**hook, &seen.view(), Some(result), limit(host, &**hook)).await else {
             continue;
         };
-        let mut run = begun(&**hook, event, began);
+        let mut run = begun(call, &**hook, event, began);
         let heeded = answer.and_then(|output| {
             output.check(event, run.standing)?;
             heed(host, call, &mut run, result, output);

@@ -10,7 +10,7 @@ use super::HookError;
 /// A change somebody made to the arguments, for the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InputMutation {
-    /// `hook`.
+    /// `hook`, `permission_prompt`, or `runtime` for the operator's settings.
     pub source_type: &'static str,
     /// Which one.
     pub source: String,
@@ -18,6 +18,8 @@ pub struct InputMutation {
     pub changed_fields: Vec<String>,
     /// Why.
     pub reason: String,
+    /// When, in microseconds from the request on.
+    pub at_us: u64,
 }
 
 /// A change somebody made to what a call gave back, for the record. The output that was replaced is not kept: a hook

@@ -5,31 +5,41 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolpost_model::{Arguments, Redactions};
 
-use super::{ARGUMENT_MARK, CallRedactor, KnownSecrets, MIN_SECRET, Redactor};
+use crate::flow::credentials::reference;
 
-/// Arguments as others may see them, and the secrets that were taken out.
-pub(crate) fn observable(
-    arguments: &Arguments,
-    sensitive: &[String],
-    host: &Arc<dyn Redactor>,
-) -> (Arguments, Vec<String>) {
-    let mut secrets = Vec::new();
+use super::{ARGUMENT_MARK, CallRedactor, HostRedactor, KnownSecrets, MIN_SECRET, SensitiveArgument};
+
+/// Arguments as others may see them, and what that is not.
+pub(crate) struct Observed {
+    pub(crate) shown: Arguments,
+    /// Texts of sensitive fields, for whoever must keep them out of everything else.
+    pub(crate) secrets: Vec<String>,
+    /// What may be said of the sensitive fields.
+    pub(crate) sensitive: Vec<SensitiveArgument>,
+}
+
+/// Takes sensitive fields and secrets out of arguments.
+pub(crate) fn observable(arguments: &Arguments, sensitive: &[String], host: &HostRedactor) -> Observed {
+    let (mut secrets, mut described) = (Vec::new(), Vec::new());
     let mut shown: Option<Value> = None;
     for pointer in sensitive {
         let value = shown.get_or_insert_with(|| arguments.value().clone());
-        if let Some(place) = value.pointer_mut(pointer) {
+        // What stands for a credential tells nothing.
+        let place = value.pointer_mut(pointer).filter(|place| reference(place).is_none());
+        if let Some(place) = place {
             collect_texts(place, &mut secrets);
+            described.push(host.describe(pointer, place));
             *place = Value::String(ARGUMENT_MARK.to_owned());
         }
     }
     let own = (!secrets.is_empty()).then(|| Arc::new(KnownSecrets::arguments(&secrets)));
-    let redactor = CallRedactor { host: Arc::clone(host), own };
+    let redactor = CallRedactor { own, ..host.of_no_call() };
     if shown.is_none() && !redactor.finds(arguments.value()) {
-        return (arguments.clone(), secrets);
+        return Observed { shown: arguments.clone(), secrets, sensitive: described };
     }
     let mut value = shown.unwrap_or_else(|| arguments.value().clone());
     redactor.value(&mut value, &mut Redactions::default());
-    (Arguments::from_value(value), secrets)
+    Observed { shown: Arguments::from_value(value), secrets, sensitive: described }
 }
 
 fn collect_texts(value: &Value, found: &mut Vec<String>) {

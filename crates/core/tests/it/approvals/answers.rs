@@ -120,6 +120,7 @@ async fn edited_arguments_run_in_place_of_the_model_s_and_the_change_is_on_recor
     assert_eq!(kinds(&rows), ["asked", "decided", "started", "ended"]);
     assert_eq!(body(&rows[0])["call"]["arguments"]["target"], "main");
     assert_eq!(body(&rows[1])["changed_fields"], json!(["target"]));
+    assert_eq!(body(&rows[3])["arguments"]["target"], "branch", "what it ran with, beside what it came with");
     let mutation = body(&rows[3])["mutations"][0].clone();
     assert_eq!((&mutation["source_type"], &mutation["source"]), (&json!("permission_prompt"), &json!("ann")));
     assert!(mutation["changed_fields"].to_string().contains("target"), "{mutation}");

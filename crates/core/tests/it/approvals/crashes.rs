@@ -59,9 +59,9 @@ async fn after(journal: &MemoryJournal, count: usize, id: InvocationId, verdict:
 async fn a_yes_is_one_execution_or_none_wherever_the_host_dies() {
     let (journal, id) = story(yes()).await;
     let rows = journal.read(0, usize::MAX).await.unwrap();
-    assert_eq!(kinds(&rows), ["host_started", "asked", "decided", "started", "ended"]);
+    assert_eq!(kinds(&rows), ["host_started", "catalog", "surface", "asked", "decided", "started", "ended"]);
     for (count, outcome, runs) in
-        [(2, "succeeded", 1), (3, "succeeded", 1), (4, "unknown", 0), (5, "succeeded", 0)]
+        [(4, "succeeded", 1), (5, "succeeded", 1), (6, "unknown", 0), (7, "succeeded", 0)]
     {
         let (result, ran) = after(&journal, count, id, yes()).await;
         assert_eq!((result["outcome"].as_str().unwrap(), ran), (outcome, runs), "after {count} records");
@@ -72,7 +72,7 @@ async fn a_yes_is_one_execution_or_none_wherever_the_host_dies() {
 #[tokio::test]
 async fn a_no_is_never_an_execution_wherever_the_host_dies() {
     let (journal, id) = story(no("use a branch")).await;
-    for count in 2..=4 {
+    for count in 4..=6 {
         let (result, ran) = after(&journal, count, id, no("use a branch")).await;
         assert_eq!((result["outcome"].as_str().unwrap(), ran), ("denied", 0), "after {count} records");
         assert!(result["error"]["message"].as_str().unwrap().contains("use a branch"));
@@ -82,7 +82,7 @@ async fn a_no_is_never_an_execution_wherever_the_host_dies() {
 #[tokio::test]
 async fn an_edit_outlives_the_host_that_was_told() {
     let (journal, id) = story(edited(target("branch"))).await;
-    let (journal, tool) = (crashed_after(&journal, 3).await, act());
+    let (journal, tool) = (crashed_after(&journal, 5).await, act());
     let host = next_life(&journal, &tool).await;
     assert_eq!(result_of(&host, id).await["outcome"], "succeeded");
     assert_eq!(tool.inputs(), [target("branch")]);

@@ -81,7 +81,7 @@ async fn rules_that_deny_now_deny_what_was_asked_before_and_what_was_approved() 
     let id = question(&first.host).await.ask_id;
     decide(&first, id, yes()).await.unwrap();
     handle.answer().await;
-    let journal = super::crashed_after(&first.journal, 3).await;
+    let journal = super::crashed_after(&first.journal, 5).await;
     let host = TestHost::on(journal, |builder| asking(builder, &tool).policy(deny())).await;
     assert_eq!(result_of(&host, id).await["outcome"], "denied");
     assert_eq!(tool.call_count(), 0);
@@ -163,7 +163,7 @@ async fn a_yes_does_not_cover_other_facts_after_a_restart() {
     decide(&first, id, yes()).await.unwrap();
     handle.answer().await;
     let careful = act().effects(Effects::of(EffectClass::Write).with_caution("mind the gap"));
-    let host = next_life(&super::crashed_after(&first.journal, 3).await, &careful).await;
+    let host = next_life(&super::crashed_after(&first.journal, 5).await, &careful).await;
     let asked = question(&host.host).await;
     assert_ne!(asked.ask_id, id);
     assert_eq!(careful.call_count(), 0);

@@ -1,6 +1,6 @@
 //! Every output at every event.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolpost_core::HookOutput;
 use toolpost_model::{
     Content, Disposition, ErrorClass, EventBody, HookEvent, HookStanding, LogLevel, Outcome, ToolFailure,
@@ -35,7 +35,12 @@ async fn a_rewrite_is_checked_recorded_and_seen_by_the_hooks_after_it() {
     let (result, tool, host) = run([Probe::at(HookEvent::Before, rewrite), watcher]).await;
     assert_eq!(result.outcome, Outcome::Succeeded);
     assert_eq!(tool.inputs(), [json!({ "n": 2, "m": [1] })]);
-    let body = last(&host).await;
+    let mut body = last(&host).await;
+    assert!(body["mutations"][0]["at_us"].take().is_u64());
+    body["mutations"][0].as_object_mut().unwrap().remove("at_us");
+    let first: Value = serde_json::from_str(&host.call_records().await[0].record.body).unwrap();
+    assert_eq!(first["call"]["model_arguments"], json!({ "n": 1 }));
+    assert_eq!(first["call"]["arguments"], json!({ "n": 2, "m": [1] }));
     assert_eq!(
         body["mutations"],
         json!([{ "source_type": "hook", "source": "probe", "changed_fields": ["m", "n"], "reason": "two is better" }])

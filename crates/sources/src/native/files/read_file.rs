@@ -15,6 +15,7 @@ use toolpost_model::{
     ToolOutput,
 };
 
+pub(in crate::native) use self::text::LineWindow;
 use self::{report::ReadResult, scan::ReadError};
 use super::{
     arguments, checked_arguments, declare, read_effects, tell_roots, worker::on_worker, workspace::Workspace,

@@ -16,7 +16,7 @@ use toolpost_store::BlobFile;
 use super::{Ended, Kept};
 use crate::{
     cli::PlaceArgs,
-    environment::Saving,
+    environment::{Readers, Saving},
     exit::Exit,
     settings,
     terminal::{self, printable},
@@ -98,7 +98,7 @@ pub(super) fn run(arguments: &GetArgs) -> anyhow::Result<Exit> {
     let (from, to) = arguments.range.map_or((0, about.size), |range| range.within(about.size));
     match &arguments.output {
         Some(path) => {
-            let mut saving = Saving::begin(path)?;
+            let mut saving = Saving::begin(path, Readers::Owner)?;
             copy(&file, &about, (from, to), &mut saving)?;
             saving.end()?;
         }

@@ -80,7 +80,7 @@ impl<'a> Reloads<'a> {
     }
 
     fn read(&self) -> anyhow::Result<Settings> {
-        let a2e = self.arguments.face.a2e_config.as_deref().map(settings::a2e_file).transpose()?;
+        let a2e = self.arguments.a2e_config.as_deref().map(settings::a2e_file).transpose()?;
         let layers = a2e.into_iter().map(|(_, layer)| layer).collect();
         let mut settings = settings::resolve_over(layers, &self.arguments.place, &self.arguments.policy)?;
         if let Some(address) = self.arguments.face.http {
@@ -122,7 +122,7 @@ fn broken(settings: &Settings) -> Vec<PathBuf> {
 /// Every file that says something, and the list of what is trusted.
 fn watched(arguments: &ServeArgs, settings: &Settings) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = settings.files.iter().map(|file| file.path.clone()).collect();
-    files.extend(arguments.face.a2e_config.clone());
+    files.extend(arguments.a2e_config.clone());
     files.push(settings.place.data_dir.join("trust.json"));
     files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect()
 }

@@ -1,0 +1,95 @@
+//! Calls of a host that serves a recording: resolved, read and checked like any other, then answered as recorded.
+
+use std::time::Duration;
+
+use toolpost_model::{
+    ErrorClass, Outcome, Recoverability, RetryGuidance, Stage, Timings, ToolError, ToolResult,
+};
+
+use super::{
+    Step, Way,
+    prepare::{accept, owes_acknowledgement},
+    running::QUICK,
+};
+use crate::{
+    flow::{
+        invocation::{Call, micros},
+        result::{EndedBy, Ending, Shown},
+    },
+    host::Inner,
+    record::replay::{GivenCall, Pace, Unrecorded},
+};
+
+/// Whether the recording answers calls that go this way.
+pub(super) fn is_due(host: &Inner, way: Way) -> bool {
+    host.replay.is_some() && way != Way::Dry
+}
+
+/// Finds the recorded answer.
+pub(super) async fn answer(host: &Inner, call: &mut Call, way: Way) -> Step {
+    let Some(player) = &host.replay else { return super::lost_its_way() };
+    let played = player.answer(&GivenCall {
+        id: call.live.id,
+        name: &call.live.tool,
+        tool: call.resolved.as_ref().map(|resolved| resolved.entry.id()),
+        shown: call.inputs.observable.as_ref().map(|input| input.arguments().value()),
+        sent: &call.inputs.model,
+    });
+    let played = match played {
+        Ok(played) => played,
+        Err(unrecorded) => return Step::End(not_recorded(unrecorded)),
+    };
+    let paced = match played.pace {
+        Pace::AtOnce => false,
+        Pace::AsRecorded => true,
+    };
+    if paced
+        && played.took > QUICK
+        && owes_acknowledgement(call, way)
+        && let Err(ending) = accept(host, call).await
+    {
+        return Step::End(ending);
+    }
+    for event in played.progress {
+        if paced {
+            pass(call, Duration::from_millis(event.after_ms)).await;
+        }
+        call.live.emit(event.body);
+    }
+    if paced {
+        pass(call, played.took).await;
+    }
+    call.replayed = Some(Box::new(played.result));
+    Step::Next(Stage::Map)
+}
+
+/// Waits until so long after the request. What was recorded is told all the same to whoever stops a call early, only
+/// earlier.
+async fn pass(call: &Call, after: Duration) {
+    let until = call.live.began + after;
+    tokio::select! {
+        () = call.live.token().cancelled() => {}
+        () = tokio::time::sleep_until(until.into()) => {}
+    }
+}
+
+/// The result of a call that was answered so. Its times are its own.
+pub(super) fn result(call: &mut Call) -> Option<ToolResult> {
+    let mut result = *call.replayed.take()?;
+    result.timings = Timings { total_us: micros(call.live.began.elapsed()), ..Timings::default() };
+    Some(result)
+}
+
+fn not_recorded(Unrecorded { message, hint, details }: Unrecorded) -> Ending {
+    let error = ToolError {
+        class: ErrorClass::DependencyUnavailable,
+        code: "not_recorded".into(),
+        message,
+        hint: Some(hint.to_owned()),
+        recoverability: Recoverability::ChangeCall,
+        retry: RetryGuidance { change_arguments: true, ..RetryGuidance::SAFE },
+        details: Some(details),
+    };
+    let (error, shown) = (Box::new(error), Shown::default());
+    Ending::Failure { outcome: Outcome::Failed, error, shown, by: EndedBy::Host }
+}

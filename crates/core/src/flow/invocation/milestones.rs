@@ -1,0 +1,131 @@
+//! What stays on record of a call's progress: its first words, its last, and some in between.
+
+use serde::{Deserialize, Serialize};
+use toolpost_model::EventBody;
+
+use crate::record::redaction::CallRedactor;
+
+/// So many are kept beside the last one.
+const KEPT: usize = 15;
+/// What is said at greater length is cut.
+const MESSAGE_CHARS: usize = 500;
+
+/// One word on how far the work got.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Milestone {
+    /// The event's number within the call.
+    pub(crate) seq: u64,
+    /// When, from the request on.
+    pub(crate) at_us: u64,
+    #[serde(flatten)]
+    pub(crate) body: EventBody,
+}
+
+/// Gathers milestones, however many events there are: every one at first, then every second, every fourth.
+#[derive(Default)]
+pub(crate) struct Milestones {
+    kept: Vec<Milestone>,
+    last: Option<Milestone>,
+    seen: u64,
+    /// Which ones are kept: those whose place divides by two to this power.
+    rarity: u32,
+}
+
+impl Milestones {
+    /// Looks at an event. Only progress and status are milestones.
+    pub(crate) fn pass(&mut self, seq: u64, at_us: u64, body: &EventBody) {
+        match body {
+            EventBody::Progress(_) | EventBody::Status { .. } => {}
+            EventBody::Stage { .. }
+            | EventBody::Log { .. }
+            | EventBody::Artifact { .. }
+            | EventBody::Kept(_)
+            | EventBody::Output(_)
+            | EventBody::Approval(_) => return,
+        }
+        let milestone = Milestone { seq, at_us, body: body.clone() };
+        if self.is_due() {
+            if self.kept.len() == KEPT {
+                let mut place = 0;
+                self.kept.retain(|_| {
+                    place += 1;
+                    place % 2 == 1
+                });
+                self.rarity += 1;
+            }
+            if self.is_due() {
+                self.kept.push(milestone.clone());
+            }
+        }
+        self.seen += 1;
+        self.last = Some(milestone);
+    }
+
+    fn is_due(&self) -> bool {
+        self.seen.trailing_zeros() >= self.rarity
+    }
+
+    /// What is told of them, oldest first, without the call's secrets.
+    pub(crate) fn told(&self, redactor: &CallRedactor) -> Vec<Milestone> {
+        let newest = self.kept.last().map(|milestone| milestone.seq);
+        let last = self.last.iter().filter(|last| newest != Some(last.seq));
+        let mut told: Vec<Milestone> = self.kept.iter().chain(last).cloned().collect();
+        for milestone in &mut told {
+            redactor.event(&mut milestone.body);
+            match &mut milestone.body {
+                EventBody::Progress(progress) => cut(&mut progress.message),
+                EventBody::Status { message } => cut(message),
+                EventBody::Stage { .. }
+                | EventBody::Log { .. }
+                | EventBody::Artifact { .. }
+                | EventBody::Kept(_)
+                | EventBody::Output(_)
+                | EventBody::Approval(_) => {}
+            }
+        }
+        told
+    }
+}
+
+/// After redaction: half a secret would not be known as one.
+fn cut(message: &mut String) {
+    if let Some((place, _)) = message.char_indices().nth(MESSAGE_CHARS) {
+        message.truncate(place);
+        message.push('…');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use toolpost_model::{EventBody, Progress};
+
+    use super::Milestones;
+    use crate::record::redaction::{CallRedactor, KnownSecrets};
+
+    fn told(events: u64) -> Vec<u64> {
+        let mut milestones = Milestones::default();
+        for seq in 1..=events {
+            let body = EventBody::Progress(Progress { done: Some(seq), ..Progress::default() });
+            milestones.pass(seq, seq, &body);
+        }
+        let redactor = CallRedactor { host: Arc::new(KnownSecrets::default()), own: None };
+        milestones.told(&redactor).iter().map(|milestone| milestone.seq).collect()
+    }
+
+    #[test]
+    fn the_first_the_last_and_evenly_some_in_between() {
+        assert!(told(0).is_empty());
+        assert_eq!(told(1), [1]);
+        assert_eq!(told(3), [1, 2, 3]);
+        for events in [15, 16, 17, 100, 10_000] {
+            let told = told(events);
+            assert_eq!((told[0], *told.last().unwrap()), (1, events));
+            assert!((8..=16).contains(&told.len()), "{told:?}");
+            let step = told[1] - told[0];
+            let even = told[..told.len() - 1].windows(2).all(|pair| pair[1] - pair[0] == step);
+            assert!(even, "{told:?}");
+        }
+    }
+}

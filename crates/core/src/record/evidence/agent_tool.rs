@@ -1,0 +1,142 @@
+//! The record in the terms of the Agent Tool draft, version 0.2.0.
+//!
+//! Tools and surfaces are told where the journal tells them, a call where it ends. Every reference names a record of
+//! the same export: `<invocation>/decision/1` is the `decision_id` of a `permission_decision`, and so on. Names of
+//! people, sessions and rules are names, not references. Fields that the draft does not have say what it has no word
+//! for, such as `outcome` beside `status`.
+
+mod call;
+mod events;
+mod grounds;
+mod result;
+mod story;
+mod tools;
+mod words;
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use toolpost_model::InvocationId;
+
+use super::{ExportError, recorded};
+use crate::record::journal::{RecordKind, StoredRecord};
+use story::Story;
+use tools::Tools;
+
+const SCHEMA_VERSION: &str = "0.2.0";
+
+/// What an export knows so far.
+#[derive(Default)]
+pub(super) struct AgentTool {
+    tools: Tools,
+    /// Calls that have no end yet, in the order they came.
+    open: HashMap<InvocationId, Story>,
+    order: Vec<InvocationId>,
+    life: Life,
+    /// Surfaces and policies that were told.
+    told: HashSet<String>,
+}
+
+/// The host that wrote the records.
+#[derive(Clone, Debug, Default)]
+struct Life {
+    /// The number of its start.
+    seq: u64,
+    version: String,
+    limits: recorded::Limits,
+}
+
+impl Life {
+    fn producer(&self) -> String {
+        format!("toolpost {}", self.version)
+    }
+}
+
+/// Adds a record to the lines, without fields that are null: the draft leaves out what is not known.
+fn push(lines: &mut Vec<String>, record: &str, fields: Value) {
+    let Value::Object(fields) = fields else { return };
+    let mut object = Map::new();
+    object.insert("record".to_owned(), record.into());
+    object.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
+    object.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+    lines.push(Value::Object(object).to_string());
+}
+
+/// A moment of a call, from its begin.
+fn moment(begin: Timestamp, at_us: u64) -> Timestamp {
+    let offset = jiff::SignedDuration::from_micros(i64::try_from(at_us).unwrap_or(i64::MAX));
+    begin.checked_add(offset).unwrap_or(begin)
+}
+
+impl AgentTool {
+    pub(super) fn take(&mut self, row: &StoredRecord, lines: &mut Vec<String>) -> Result<(), ExportError> {
+        match row.record.kind {
+            RecordKind::HostStarted => {
+                let start: recorded::Start = read(row)?;
+                self.life = Life { seq: row.seq, version: start.version, limits: start.limits };
+                events::host_started(row, &self.life, &start.carried, lines);
+            }
+            RecordKind::SessionOpened => {
+                let session: recorded::Session = read(row)?;
+                events::session_opened(row, &session, &self.life, lines);
+            }
+            RecordKind::SessionClosed => events::session_closed(row, &self.life, lines),
+            RecordKind::Catalog => self.tools.catalog(row, &self.life, lines)?,
+            RecordKind::Surface => {
+                let surface = read(row)?;
+                self.tools.surface(row, &surface, &self.life, &mut self.told, lines);
+            }
+            RecordKind::Accepted | RecordKind::Asked | RecordKind::Started | RecordKind::Ended => {
+                self.call(row, lines)?;
+            }
+            RecordKind::Decided => {
+                let decided: recorded::Decided = read(row)?;
+                events::decided(row, &decided, &self.life, lines);
+            }
+            RecordKind::Pruned => events::pruned(row, &self.life, lines),
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, row: &StoredRecord, lines: &mut Vec<String>) -> Result<(), ExportError> {
+        let Some(id) = row.record.invocation_id else { return Ok(()) };
+        let way: recorded::Way = read(row)?;
+        let story = self.open.entry(id).or_insert_with(|| {
+            self.order.push(id);
+            Story::new(id, row.record.session_id.clone(), row.record.at)
+        });
+        story.follow(row, way, self.life.seq);
+        if row.record.kind == RecordKind::Ended
+            && let Some(story) = self.open.remove(&id)
+        {
+            self.order.retain(|open| *open != id);
+            self.tell(&story, lines);
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self, lines: &mut Vec<String>) {
+        for id in std::mem::take(&mut self.order) {
+            if let Some(story) = self.open.remove(&id) {
+                self.tell(&story, lines);
+            }
+        }
+    }
+
+    fn tell(&mut self, story: &Story, lines: &mut Vec<String>) {
+        let tool = story.tool_id.as_ref().and_then(|id| self.tools.get(id));
+        let policy = call::scheduler_policy(story, tool, &self.life, &mut self.told, lines);
+        call::invocation(story, &policy, lines);
+        grounds::mutations(story, lines);
+        grounds::hooks(story, lines);
+        grounds::decisions(story, lines);
+        call::progress(story, lines);
+        result::result(story, lines);
+        events::of_call(story, &self.life, lines);
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(row: &StoredRecord) -> Result<T, ExportError> {
+    serde_json::from_str(&row.record.body).map_err(ExportError::of(row))
+}

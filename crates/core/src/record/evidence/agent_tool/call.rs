@@ -1,0 +1,165 @@
+//! An invocation, how it was scheduled and how far it got.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+use toolpost_model::{EventBody, Interrupt, OnFailure, Ordering, Stage};
+
+use super::{Life, push, story::Story, words};
+use crate::record::declared::DeclaredTool;
+
+/// Tells the policy that a call was scheduled by, once, and returns its id.
+pub(super) fn scheduler_policy(
+    story: &Story,
+    tool: Option<&DeclaredTool>,
+    life: &Life,
+    told: &mut HashSet<String>,
+    lines: &mut Vec<String>,
+) -> String {
+    let batch = story.call.as_ref().and_then(|call| call.batch.as_ref());
+    let ordering = match batch.map(|batch| batch.ordering) {
+        // A call that belongs to no others has no order to keep.
+        None | Some(Ordering::AllowUnordered) => "allow_unordered",
+        Some(Ordering::PreserveTerminalOrder) => "preserve_terminal_order",
+        Some(Ordering::Serial) => "serial",
+    };
+    let siblings = match batch.map(|batch| batch.on_failure) {
+        None | Some(OnFailure::Ignore) => "ignore",
+        Some(OnFailure::CancelSiblings) => "cancel_siblings",
+        Some(OnFailure::CancelDependent) => "cancel_dependent",
+    };
+    let interrupt = match tool.map(|tool| tool.declaration.interface.execution.interrupt) {
+        None | Some(Interrupt::Block) => "block",
+        Some(Interrupt::Cancel) => "cancel",
+    };
+    let id = format!("scheduler/{}/{ordering}/{siblings}/{interrupt}", life.seq);
+    if told.insert(id.clone()) {
+        push(
+            lines,
+            "scheduler_policy",
+            json!({
+                "scheduler_policy_id": id,
+                "scope": if batch.is_some() { "batch" } else { "call" },
+                "max_parallel": life.limits.concurrency,
+                "max_parallel_in_session": life.limits.session_concurrency,
+                "max_queued": life.limits.queue,
+                "ordering_policy": ordering,
+                "yield_policy": if ordering == "allow_unordered" {
+                    "unordered_streaming"
+                } else {
+                    "progress_immediate_results_ordered"
+                },
+                "interrupt_behavior": interrupt,
+                "sibling_failure_policy": siblings,
+                "context_modifier_policy": "forbid",
+            }),
+        );
+    }
+    id
+}
+
+/// Names an input of an invocation within its own record.
+pub(super) fn input_ref(story: &Story, name: &str) -> String {
+    format!("{}/{name}", story.id)
+}
+
+fn transitions(story: &Story) -> Vec<Value> {
+    let mut passed: Vec<Value> = Vec::with_capacity(story.transitions.len() + 1);
+    for (stage, at) in &story.transitions {
+        passed.push(json!({ "status": words::state(*stage), "stage": stage, "at": at }));
+    }
+    if let Some(result) = &story.result {
+        passed.push(json!({ "status": words::final_state(result), "at": story.last_at }));
+    }
+    passed
+}
+
+pub(super) fn invocation(story: &Story, policy: &str, lines: &mut Vec<String>) {
+    let call = story.call.as_ref();
+    let last_stage = story.transitions.last().map_or("planned", |(stage, _)| words::state(*stage));
+    let status = story.result.as_ref().map_or(last_stage, words::final_state);
+    let observable = story.observable_input();
+    let has_run = story.reached(Stage::Execute).is_some();
+    // The decision was made on the observable input, and so was the run, apart from what was taken out of it.
+    let same = |applies: bool| observable.filter(|_| applies).map(|_| input_ref(story, "observable_input"));
+    let refs = |kind: &str, count: usize| -> Vec<String> {
+        (1..=count).map(|place| format!("{}/{kind}/{place}", story.id)).collect()
+    };
+    let artifacts = story.result.as_ref().map(|result| &result.artifacts);
+    push(
+        lines,
+        "invocation",
+        json!({
+            "invocation_id": story.id,
+            "tool_id": story.tool(),
+            "asked_for": call.map(|call| &call.tool),
+            "surface_id": story.surface,
+            "native_call_id": story.request,
+            "correlation_id": call.and_then(|call| call.correlation_id.as_ref()),
+            "session_id": story.session,
+            "parent_invocation_id": call.and_then(|call| call.parent),
+            "status": status,
+            "outcome": story.result.as_ref().map(|result| result.outcome),
+            "model_input": story.model_input(),
+            "observable_input": observable,
+            "permission_input_ref": same(story.decision.is_some()),
+            "call_input_ref": same(has_run),
+            "inputs_redacted": story.redacted,
+            "unread_bytes": call.and_then(|call| call.unread_bytes),
+            "actor_ref": call.map(|call| format!("{}/{}", call.role.as_str(), call.principal)),
+            "face": call.map(|call| &call.face),
+            "batch": call.and_then(|call| call.batch.as_ref()),
+            "background": call.map(|call| call.background),
+            "wished_timeout_ms": call.and_then(|call| call.timeout_ms),
+            "effects": story.effects,
+            "permission_decision_refs": refs("decision", super::grounds::count(story)),
+            "hook_refs": refs("hook", story.hooks.len()),
+            "mutation_refs": refs("mutation", story.mutations.len()),
+            "result_ref": story.result.as_ref().map(|_| format!("{}/result", story.id)),
+            "journal_records": story.records,
+            "artifact_refs": artifacts,
+            "scheduler_policy_ref": policy,
+            "status_transitions": transitions(story),
+            "attempts": story.attempts.iter().map(|(attempt, at)| {
+                json!({ "at": at, "error_class": attempt.class, "error": attempt.error })
+            }).collect::<Vec<_>>(),
+            "created_at": story.created_at,
+            "started_at": story.reached(Stage::Execute),
+            "ended_at": story.ended_at(),
+        }),
+    );
+}
+
+pub(super) fn progress(story: &Story, lines: &mut Vec<String>) {
+    let started = story.reached(Stage::Execute);
+    for (milestone, at) in &story.progress {
+        let (message, progress) = match &milestone.body {
+            EventBody::Progress(progress) => (&progress.message, Some(progress)),
+            EventBody::Status { message } => (message, None),
+            EventBody::Stage { .. }
+            | EventBody::Log { .. }
+            | EventBody::Artifact { .. }
+            | EventBody::Kept(_)
+            | EventBody::Output(_)
+            | EventBody::Approval(_) => continue,
+        };
+        let runs = started.is_some_and(|started| *at >= started);
+        let percent = progress.and_then(|progress| progress.percent).filter(|p| (0.0..=100.0).contains(p));
+        push(
+            lines,
+            "progress",
+            json!({
+                "progress_id": format!("{}/progress/{}", story.id, milestone.seq),
+                "invocation_id": story.id,
+                "sequence": milestone.seq,
+                "status": if runs { "running" } else { "queued" },
+                "message": Some(message).filter(|message| !message.is_empty()),
+                "percent": percent,
+                "done": progress.and_then(|progress| progress.done),
+                "total_steps": progress.and_then(|progress| progress.total),
+                "elapsed_ms": milestone.at_us / 1_000,
+                "timestamp": at,
+            }),
+        );
+    }
+}

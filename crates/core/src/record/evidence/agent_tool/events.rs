@@ -1,0 +1,203 @@
+//! What happened, one event a fact.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use toolpost_model::{Disposition, HookEvent, InvocationId, Stage, ToolId, Verdict};
+
+use super::{Life, moment, push, recorded, story::Story, words};
+use crate::record::{
+    declared::{DeclaredTool, SurfaceBody},
+    journal::StoredRecord,
+};
+
+/// An event that a record of the journal tells.
+struct Of<'a> {
+    row: &'a StoredRecord,
+    life: &'a Life,
+}
+
+impl Of<'_> {
+    fn push(&self, lines: &mut Vec<String>, kind: &str, subject: Value, mark: &str, data: Value) {
+        push(
+            lines,
+            "event",
+            json!({
+                "event_id": format!("record/{}/{kind}{mark}", self.row.seq),
+                "event_type": kind,
+                "source": self.life.producer(),
+                "subject": subject,
+                "time": self.row.record.at,
+                "invocation_id": self.row.record.invocation_id,
+                "journal_record": self.row.seq,
+                "data": data,
+            }),
+        );
+    }
+}
+
+pub(super) fn host_started(
+    row: &StoredRecord,
+    life: &Life,
+    carried: &[InvocationId],
+    lines: &mut Vec<String>,
+) {
+    let data = json!({ "version": life.version, "carried": carried });
+    Of { row, life }.push(lines, "host.started", Value::Null, "", data);
+}
+
+pub(super) fn session_opened(
+    row: &StoredRecord,
+    session: &recorded::Session,
+    life: &Life,
+    lines: &mut Vec<String>,
+) {
+    let data = json!({
+        "actor_ref": format!("{}/{}", session.role.as_str(), session.principal),
+        "surface_request": session.surface,
+    });
+    Of { row, life }.push(lines, "session.opened", json!(row.record.session_id), "", data);
+}
+
+pub(super) fn session_closed(row: &StoredRecord, life: &Life, lines: &mut Vec<String>) {
+    Of { row, life }.push(lines, "session.closed", json!(row.record.session_id), "", json!({}));
+}
+
+pub(super) fn pruned(row: &StoredRecord, life: &Life, lines: &mut Vec<String>) {
+    let data: Value = serde_json::from_str(&row.record.body).unwrap_or_else(|_| json!({}));
+    Of { row, life }.push(lines, "journal.pruned", Value::Null, "", data);
+}
+
+pub(super) fn declared(
+    row: &StoredRecord,
+    tool: &DeclaredTool,
+    interface: &str,
+    life: &Life,
+    lines: &mut Vec<String>,
+) {
+    let id = &tool.declaration.tool_id;
+    let data = json!({ "interface_ref": interface, "source": tool.source });
+    Of { row, life }.push(lines, "tool.declared", json!(id), &format!("/{id}"), data);
+}
+
+pub(super) fn removed(row: &StoredRecord, id: &ToolId, life: &Life, lines: &mut Vec<String>) {
+    Of { row, life }.push(lines, "tool.removed", json!(id), &format!("/{id}"), json!({}));
+}
+
+pub(super) fn surface(row: &StoredRecord, surface: &SurfaceBody, life: &Life, lines: &mut Vec<String>) {
+    let data = json!({
+        "loaded": surface.loaded.len(), "deferred": surface.deferred.len(), "blocked": surface.blocked.len(),
+    });
+    Of { row, life }.push(lines, "tool.surface.created", json!(surface.surface_id), "", data);
+}
+
+/// A person's answer. It may be for a call that has ended, or for several.
+pub(super) fn decided(row: &StoredRecord, decided: &recorded::Decided, life: &Life, lines: &mut Vec<String>) {
+    let (behavior, scope, feedback) = match &decided.verdict {
+        Verdict::Allow { scope, .. } => ("allow", Some(scope), None),
+        Verdict::Deny { feedback } => ("deny", None, feedback.as_ref()),
+    };
+    let data = json!({
+        "ask_id": decided.ask_id,
+        "behavior": behavior,
+        "by": format!("operator/{}", decided.by),
+        "scope": scope,
+        "feedback": feedback,
+        "changed_fields": decided.changed_fields,
+        "waiting": decided.waiting,
+        "kept_until": decided.kept_until,
+        "rule": decided.rule,
+        "asked_by": format!("{}/{}", decided.role.as_str(), decided.principal),
+    });
+    Of { row, life }.push(lines, "tool.permission.decided", json!(decided.tool_id), "", data);
+}
+
+/// An event in a call's life.
+struct CallEvents<'a> {
+    story: &'a Story,
+    source: String,
+    count: usize,
+}
+
+impl CallEvents<'_> {
+    fn push(&mut self, lines: &mut Vec<String>, kind: &str, at: Timestamp, data: Value) {
+        self.count += 1;
+        push(
+            lines,
+            "event",
+            json!({
+                "event_id": format!("{}/event/{}", self.story.id, self.count),
+                "event_type": kind,
+                "source": self.source,
+                "subject": self.story.session,
+                "time": at,
+                "invocation_id": self.story.id,
+                "tool_id": self.story.tool(),
+                "data": data,
+            }),
+        );
+    }
+}
+
+pub(super) fn of_call(story: &Story, life: &Life, lines: &mut Vec<String>) {
+    let mut events = CallEvents { story, source: life.producer(), count: 0 };
+    for (stage, at) in &story.transitions {
+        if let Some(kind) = words::stage_event(*stage) {
+            events.push(lines, kind, *at, json!({ "stage": stage }));
+        }
+        match stage {
+            Stage::PreHooks => hooks(&mut events, HookEvent::Before, lines),
+            Stage::Decide if story.decision.is_some() => {
+                let behavior = story.decision.as_ref().map(|decision| decision.behavior);
+                events.push(lines, "tool.permission.decided", *at, json!({ "behavior": behavior }));
+            }
+            Stage::PostHooks => {
+                hooks(&mut events, HookEvent::After, lines);
+                hooks(&mut events, HookEvent::Failure, lines);
+            }
+            Stage::Resolve
+            | Stage::Parse
+            | Stage::Validate
+            | Stage::Observe
+            | Stage::Decide
+            | Stage::AwaitApproval
+            | Stage::Admit
+            | Stage::Execute
+            | Stage::Map
+            | Stage::Persist
+            | Stage::Emit => {}
+        }
+    }
+    for (milestone, at) in &story.progress {
+        let data = json!({ "progress_ref": format!("{}/progress/{}", story.id, milestone.seq) });
+        events.push(lines, "tool.invocation.progress", *at, data);
+    }
+    let Some(result) = &story.result else { return };
+    let at = story.last_at;
+    let reference = json!({ "result_ref": format!("{}/result", story.id) });
+    events.push(lines, "tool.result.created", at, reference.clone());
+    if result.persistence.as_ref().is_some_and(|done| done.artifact.is_some()) {
+        events.push(lines, "tool.result.persisted", at, reference.clone());
+    }
+    if !result.redactions.is_empty() || result.disposition == Disposition::Redacted {
+        events.push(lines, "tool.result.redacted", at, json!({ "redactions": result.redactions }));
+    }
+    let class = result.error_class().map(toolpost_model::ErrorClass::as_str);
+    events.push(
+        lines,
+        words::end_event(result),
+        at,
+        json!({ "outcome": result.outcome, "error_class": class }),
+    );
+}
+
+fn hooks(events: &mut CallEvents<'_>, event: HookEvent, lines: &mut Vec<String>) {
+    let (story, when) = (events.story, if event == HookEvent::Before { "pre" } else { "post" });
+    for (place, (run, at)) in (1..).zip(&story.hooks) {
+        if run.event != event {
+            continue;
+        }
+        let data = json!({ "hook_ref": format!("{}/hook/{place}", story.id) });
+        events.push(lines, &format!("tool.hook.{when}.started"), *at, data.clone());
+        events.push(lines, &format!("tool.hook.{when}.completed"), moment(*at, run.duration_us), data);
+    }
+}

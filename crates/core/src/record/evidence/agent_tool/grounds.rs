@@ -1,0 +1,126 @@
+//! Why a call went the way it did: changes of its arguments, hooks, decisions.
+
+use serde_json::{Value, json};
+use toolpost_model::{Behavior, Decision, HookDeed, ReasonType, Stage};
+
+use super::{call::input_ref, moment, push, story::Story, words};
+
+pub(super) fn mutations(story: &Story, lines: &mut Vec<String>) {
+    let count = story.mutations.len();
+    for (place, (mutation, at)) in (1..).zip(&story.mutations) {
+        push(
+            lines,
+            "input_mutation",
+            json!({
+                "mutation_id": format!("{}/mutation/{place}", story.id),
+                "invocation_id": story.id,
+                "source_type": mutation.source_type,
+                "source_ref": mutation.source,
+                // What lay between two changes is not kept, only which fields changed.
+                "from_input_ref": (place == 1).then(|| input_ref(story, "model_input")),
+                "to_input_ref": (place == count).then(|| input_ref(story, "observable_input")),
+                "changed_fields": mutation.changed_fields,
+                "reason": mutation.reason,
+                "created_at": at,
+            }),
+        );
+    }
+}
+
+pub(super) fn hooks(story: &Story, lines: &mut Vec<String>) {
+    for (place, (run, at)) in (1..).zip(&story.hooks) {
+        let voted = run.did.iter().find_map(|deed| match deed {
+            HookDeed::Allowed => Some("allow"),
+            HookDeed::Asked => Some("ask"),
+            HookDeed::Denied => Some("deny"),
+            HookDeed::ChangedArguments
+            | HookDeed::ChangedOutput
+            | HookDeed::AddedContext
+            | HookDeed::Stopped
+            | HookDeed::Withheld
+            | HookDeed::LeftMessage => None,
+        });
+        let did = |deed: HookDeed| run.did.contains(&deed);
+        push(
+            lines,
+            "hook",
+            json!({
+                "hook_id": format!("{}/hook/{place}", story.id),
+                "hook_event": words::hook_event(run.event),
+                "invocation_id": story.id,
+                "tool_id": story.tool(),
+                "name": run.name,
+                "standing": run.standing,
+                "outputs": run.did.iter().map(|deed| json!({ "did": deed })).collect::<Vec<_>>(),
+                "permission_result": voted.map(|behavior| json!({ "behavior": behavior, "reason": run.reason })),
+                "stop": (did(HookDeed::Stopped) || did(HookDeed::Withheld)).then(|| json!({ "reason": run.reason })),
+                "message": run.message,
+                "reason": run.reason,
+                "error": run.error,
+                "started_at": at,
+                "ended_at": moment(*at, run.duration_us),
+            }),
+        );
+    }
+}
+
+/// How many decisions are told of a call.
+pub(super) fn count(story: &Story) -> usize {
+    story.asked.len() + usize::from(last(story).is_some())
+}
+
+/// The decision it went on or ended with, where that is not the one that asked.
+fn last(story: &Story) -> Option<&Decision> {
+    let decision = story.decision.as_ref()?;
+    let asked = story.asked.last().map(|(asked, _)| asked);
+    (asked != Some(decision)).then_some(decision)
+}
+
+pub(super) fn decisions(story: &Story, lines: &mut Vec<String>) {
+    let decided_at = story.reached(Stage::Decide).or(story.reached(Stage::Resolve)).unwrap_or(story.last_at);
+    let asked = story.asked.iter().map(|(decision, at)| (decision, *at));
+    let all = asked.chain(last(story).map(|decision| (decision, decided_at)));
+    for (place, (decision, at)) in (1..).zip(all) {
+        push(lines, "permission_decision", self::decision(story, decision, place, &at.to_string()));
+    }
+}
+
+fn decision(story: &Story, decision: &Decision, place: usize, at: &str) -> Value {
+    let rules = decision.reason.rule.iter().chain(&decision.also_matched);
+    let by_person = decision.reason.kind == ReasonType::Approval;
+    let edited = story.mutations.iter().any(|(mutation, _)| mutation.source_type == "permission_prompt");
+    let source = match (&decision.reason.rule, &story.approval) {
+        (Some(rule), _) => rule.origin.as_str().to_owned(),
+        (None, Some(approval)) if by_person => format!("operator/{}", approval.by),
+        (None, _) => words::reason(decision.reason.kind).to_owned(),
+    };
+    json!({
+        "decision_id": format!("{}/decision/{place}", story.id),
+        "invocation_id": story.id,
+        "behavior": match decision.behavior {
+            Behavior::Allow => "allow",
+            Behavior::Ask => "ask",
+            Behavior::Deny => "deny",
+        },
+        "mode": decision.mode,
+        "source": source,
+        "reason": {
+            "type": words::reason(decision.reason.kind),
+            "ground": decision.reason.kind,
+            "text": decision.reason.text,
+            "rule": decision.reason.rule,
+        },
+        "rule_refs": rules.map(|rule| format!("{} ({})", rule.rule, rule.place)).collect::<Vec<_>>(),
+        "class": decision.class,
+        "subject": decision.subject,
+        "opaque": decision.opaque,
+        "notes": decision.notes,
+        "operator_hint": decision.operator_hint,
+        "updated_input_ref": (by_person && edited).then(|| input_ref(story, "observable_input")),
+        "user_modified": by_person.then_some(edited),
+        "approval": story.approval.as_ref().filter(|_| by_person).map(|approval| json!({
+            "ask_id": approval.ask_id, "by": approval.by, "allowed": approval.allowed,
+        })),
+        "decided_at": at,
+    })
+}

@@ -1,0 +1,300 @@
+//! Declarations, interfaces, profiles and surfaces.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+use sha2::{Digest, Sha256};
+use toolpost_model::{
+    AccessKind, CancelSupport, ClassFact, ContentDigest, EffectClass, Effects, Lifecycle, Loading, ToolId,
+};
+
+use super::{ExportError, Life, events, push, words};
+use crate::record::{
+    declared::{DeclaredTool, SurfaceBody},
+    journal::StoredRecord,
+};
+
+/// What can be called at this point of the record.
+#[derive(Default)]
+pub(super) struct Tools {
+    known: HashMap<ToolId, DeclaredTool>,
+    /// Declarations that were told, by their interface's id.
+    told: HashSet<String>,
+}
+
+#[derive(Deserialize)]
+struct Piece<'a> {
+    whole: bool,
+    part: u32,
+    #[serde(borrow)]
+    declared: Vec<&'a RawValue>,
+    #[serde(default)]
+    removed: Vec<ToolId>,
+    /// It was told before, and again when older records were removed: later ones may have changed it since.
+    #[serde(default)]
+    restated: Option<serde::de::IgnoredAny>,
+}
+
+/// One declaration on its way out.
+struct Declared<'a> {
+    tool: &'a DeclaredTool,
+    /// Tells two states of one tool apart.
+    mark: String,
+    at: Timestamp,
+}
+
+impl Declared<'_> {
+    fn part(&self, kind: &str) -> String {
+        format!("{}/{kind}@{}", self.tool.declaration.tool_id, self.mark)
+    }
+}
+
+impl Tools {
+    pub(super) fn get(&self, id: &ToolId) -> Option<&DeclaredTool> {
+        self.known.get(id)
+    }
+
+    pub(super) fn catalog(
+        &mut self,
+        row: &StoredRecord,
+        life: &Life,
+        lines: &mut Vec<String>,
+    ) -> Result<(), ExportError> {
+        let piece: Piece<'_> = serde_json::from_str(&row.record.body).map_err(ExportError::of(row))?;
+        let is_news = piece.restated.is_none();
+        if is_news && piece.whole && piece.part == 1 {
+            self.known.clear();
+        }
+        for raw in piece.declared {
+            let tool: DeclaredTool = serde_json::from_str(raw.get()).map_err(ExportError::of(row))?;
+            let digest: [u8; 32] = Sha256::digest(raw.get().as_bytes()).into();
+            let mark = ContentDigest(digest).to_hex()[..12].to_owned();
+            let declared = Declared { tool: &tool, mark, at: row.record.at };
+            if self.told.insert(declared.part("interface")) {
+                declaration(&declared, lines);
+                interface(&declared, lines);
+                execution_profile(&declared, lines);
+                permission_profile(&declared, lines);
+                events::declared(row, &tool, &declared.part("interface"), life, lines);
+            }
+            let id = tool.declaration.tool_id.clone();
+            if is_news {
+                self.known.insert(id, tool);
+            } else {
+                self.known.entry(id).or_insert(tool);
+            }
+        }
+        for id in piece.removed.iter().filter(|_| is_news) {
+            self.known.remove(id);
+            events::removed(row, id, life, lines);
+        }
+        Ok(())
+    }
+
+    pub(super) fn surface(
+        &self,
+        row: &StoredRecord,
+        surface: &SurfaceBody,
+        life: &Life,
+        told: &mut HashSet<String>,
+        lines: &mut Vec<String>,
+    ) {
+        if !told.insert(surface.surface_id.to_string()) {
+            return;
+        }
+        let all = surface
+            .loaded
+            .iter()
+            .chain(&surface.deferred)
+            .chain(surface.blocked.iter().map(|one| &one.tool_id));
+        let request = &surface.request;
+        push(
+            lines,
+            "tool_surface",
+            json!({
+                "surface_id": surface.surface_id,
+                "scope": words::scope(request.scope),
+                "created_at": row.record.at,
+                "producer": life.producer(),
+                "tool_refs": all.collect::<Vec<_>>(),
+                "loaded_tools": surface.loaded,
+                "deferred_tools": surface.deferred,
+                "blocked_tools": surface.blocked,
+                "excluded_tools": [],
+                "selection_policy": { "task": request.task, "skills": request.skills },
+                "model_capabilities": { "abilities": request.model_capabilities },
+                "role_constraints": { "role": surface.role },
+                "surface_reason": "the first call of this host that stands on it",
+                "catalog_digest": surface.catalog,
+            }),
+        );
+        for id in &surface.deferred {
+            let known = self.known.get(id);
+            push(
+                lines,
+                "deferred_tool",
+                json!({
+                    "tool_id": id,
+                    "name": known.map_or(id.name(), |tool| &tool.name),
+                    "namespace": id.namespace(),
+                    "search_hint": known.map(|tool| &tool.declaration.search_hint),
+                    "source": known.map(|tool| &tool.source),
+                    "schema_visibility": "deferred",
+                    "loading_state": "discoverable",
+                    "reason": "it is listed once a search has shown it",
+                    "surface_id": surface.surface_id,
+                }),
+            );
+        }
+        events::surface(row, surface, life, lines);
+    }
+}
+
+fn declaration(declared: &Declared<'_>, lines: &mut Vec<String>) {
+    let tool = declared.tool;
+    let about = &tool.declaration;
+    let setup = match &about.lifecycle {
+        Lifecycle::RequiresSetup(what) => Some(what),
+        Lifecycle::Available | Lifecycle::Deprecated | Lifecycle::Disabled => None,
+    };
+    push(
+        lines,
+        "tool_declaration",
+        json!({
+            "tool_id": about.tool_id,
+            "namespace": about.tool_id.namespace(),
+            "name": tool.name,
+            "aliases": about.aliases,
+            "search_hint": about.search_hint,
+            "title": about.title,
+            "description": about.description,
+            "lifecycle": words::lifecycle(&about.lifecycle, about.loading == Loading::Deferred),
+            "setup": setup,
+            "tool_kind": about.kind.as_str(),
+            "capability_refs": about.requires.model_capabilities,
+            "input_contract": {
+                "schema": about.input.schema,
+                "examples": about.input.examples,
+                "sensitive": tool.settings.sensitive,
+                "filled_in": tool.settings.filled_in,
+            },
+            "output_contract": { "schema": about.output.schema },
+            "interface_ref": declared.part("interface"),
+            "execution_profile_ref": declared.part("execution"),
+            "permission_profile_ref": declared.part("permission"),
+            "external_mappings": about.external_mappings,
+            "annotations": about.annotations,
+            "tags": about.tags,
+            "version": about.version,
+            "source": tool.source,
+            "vouched_by": tool.vouched_by,
+            "declared_at": declared.at,
+        }),
+    );
+}
+
+/// A fact that holds for every input, or the word for who tells it from the input.
+fn fact(class: ClassFact, tell: impl Fn(EffectClass) -> bool) -> Value {
+    match class {
+        ClassFact::Always(class) => tell(class).into(),
+        ClassFact::ByInput => "by_input".into(),
+    }
+}
+
+fn interface(declared: &Declared<'_>, lines: &mut Vec<String>) {
+    let about = &declared.tool.declaration;
+    let (safety, permission) = (&about.interface.safety, &about.interface.permission);
+    let is_shared = declared.tool.settings.exclusive.map(|exclusive| Value::from(!exclusive));
+    push(
+        lines,
+        "tool_interface",
+        json!({
+            "interface_id": declared.part("interface"),
+            "tool_id": about.tool_id,
+            "name": declared.tool.name,
+            "aliases": about.aliases,
+            "search_hint": about.search_hint,
+            "model_input_schema": object(&about.input.schema),
+            "runtime_input_schema": object(&about.input.schema),
+            "output_schema": about.output.schema.as_deref().map(object),
+            "schema_visibility": if about.loading == Loading::Deferred { "deferred" } else { "loaded" },
+            "is_enabled": about.lifecycle != Lifecycle::Disabled,
+            "is_read_only": fact(safety.class, |class| class == EffectClass::Read),
+            "is_concurrency_safe":
+                is_shared.unwrap_or_else(|| fact(safety.class, |class| Effects::of(class).concurrency_safe)),
+            "is_destructive": safety.destructive,
+            "is_open_world": fact(safety.class, |class| Effects::of(class).open_world),
+            "requires_user_interaction": safety.requires_user_interaction,
+            "classifier_input": permission.arguments,
+            "permission_matcher": "rules over tool, class, paths, commands and URLs",
+            "execution_profile_ref": declared.part("execution"),
+            "permission_profile_ref": declared.part("permission"),
+            "max_inline_chars": about.interface.persistence.max_inline_chars,
+            "persistence": about.interface.persistence,
+            "rendering": about.interface.rendering,
+            "external_mappings": about.external_mappings,
+        }),
+    );
+}
+
+/// A schema may be `true` or `false`, which the draft cannot say.
+fn object(schema: &Value) -> Value {
+    if schema.is_object() { schema.clone() } else { json!({ "allOf": [schema] }) }
+}
+
+fn execution_profile(declared: &Declared<'_>, lines: &mut Vec<String>) {
+    let (profile, settings) = (&declared.tool.declaration.interface.execution, &declared.tool.settings);
+    push(
+        lines,
+        "execution_profile",
+        json!({
+            "execution_profile_id": declared.part("execution"),
+            "execution_kind": words::execution_kind(profile.kind),
+            "supports_progress": profile.streaming,
+            "supports_cancel": profile.cancel != CancelSupport::Unsupported,
+            "supports_resume": false,
+            "supports_retries": profile.retries > 0,
+            "supports_partial_results": true,
+            "supports_background": true,
+            "supports_artifacts": true,
+            "supports_context_modifiers": false,
+            "sandboxed": settings.sandbox.map(|_| true),
+            "sandbox_profile": settings.sandbox,
+            "timeout_ms": settings.timeout_ms.or(profile.timeout_ms),
+            "cancel": profile.cancel,
+            "idempotent": profile.idempotent,
+            "retries": profile.retries,
+            "interrupt": profile.interrupt,
+            "external_mappings": declared.tool.declaration.external_mappings,
+        }),
+    );
+}
+
+fn permission_profile(declared: &Declared<'_>, lines: &mut Vec<String>) {
+    let interface = &declared.tool.declaration.interface;
+    let profile = &interface.permission;
+    let reaches_out = profile.access.contains(&AccessKind::Network);
+    let writes = match interface.safety.class {
+        ClassFact::Always(EffectClass::Read) => "none",
+        ClassFact::Always(EffectClass::Write) => "local_persistent",
+        ClassFact::Always(EffectClass::Network) => "remote_mutation",
+        ClassFact::Always(EffectClass::Execute | EffectClass::Unknown) | ClassFact::ByInput => "irreversible",
+    };
+    push(
+        lines,
+        "permission_profile",
+        json!({
+            "permission_profile_id": declared.part("permission"),
+            "risk_level": words::risk(profile.risk),
+            "access_kinds": profile.access.iter().map(|kind| words::access(*kind)).collect::<Vec<_>>(),
+            "write_effects": [writes],
+            "network_scope": if reaches_out { "open" } else { "none" },
+            "sandbox_profile": declared.tool.settings.sandbox,
+            "approval_required": profile.approval_required,
+            "rule_matching_fields": profile.arguments.iter().map(|one| &one.pointer).collect::<Vec<_>>(),
+            "redaction_required": !declared.tool.settings.sensitive.is_empty(),
+        }),
+    );
+}

@@ -1,0 +1,120 @@
+//! The journal's own records, one a line, each body byte for byte as it was written and chained.
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
+
+use super::{ExportError, recorded};
+use crate::record::journal::StoredRecord;
+
+#[derive(Serialize)]
+struct Line<'a> {
+    record: &'static str,
+    seq: u64,
+    at: jiff::Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invocation_id: Option<toolpost_model::InvocationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a toolpost_model::SessionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<Request<'a>>,
+    body: &'a RawValue,
+    hash: String,
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    id: &'a toolpost_model::RequestId,
+    digest: String,
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn line(row: &StoredRecord) -> Result<String, ExportError> {
+    let record = &row.record;
+    let body: &RawValue = serde_json::from_str(&record.body).map_err(ExportError::of(row))?;
+    let line = Line {
+        record: record.kind.as_str(),
+        seq: row.seq,
+        at: record.at,
+        invocation_id: record.invocation_id,
+        session_id: record.session_id.as_ref(),
+        request: record
+            .request
+            .as_ref()
+            .map(|request| Request { id: &request.id, digest: hex(&request.digest) }),
+        body,
+        hash: hex(&row.hash),
+    };
+    serde_json::to_string(&line).map_err(ExportError::of(row))
+}
+
+/// One line, for the schema: the same fields as [`Line`].
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct JournalLine {
+    /// What it tells, and its body.
+    #[serde(flatten)]
+    told: Told,
+    /// Its number in the journal.
+    seq: u64,
+    /// When it was written, to the microsecond.
+    #[schemars(extend("format" = "date-time"))]
+    at: String,
+    /// The call it tells of.
+    invocation_id: Option<toolpost_model::InvocationId>,
+    /// The session it belongs to.
+    session_id: Option<String>,
+    /// The caller's own id of the request, on the first record of a call that came with one.
+    request: Option<RequestLine>,
+    /// The chain's hash after this record.
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
+    hash: String,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "Request")]
+#[expect(dead_code, reason = "only its schema is used")]
+struct RequestLine {
+    /// As the caller gave it, or its hash where it held a secret.
+    id: String,
+    /// SHA-256 of tool and arguments.
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
+    digest: String,
+}
+
+#[derive(JsonSchema)]
+#[serde(tag = "record", content = "body", rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum Told {
+    /// A host began on this journal.
+    HostStarted(recorded::Start),
+    /// A session was opened.
+    SessionOpened(recorded::Session),
+    /// A session was closed.
+    SessionClosed(recorded::Empty),
+    /// What can be called.
+    Catalog(recorded::Catalog),
+    /// Who sees what of it.
+    Surface(recorded::Surface),
+    /// A call was acknowledged before its end.
+    Accepted(Box<recorded::Way>),
+    /// A call waits for a person's answer.
+    Asked(Box<recorded::Way>),
+    /// A person answered.
+    Decided(recorded::Decided),
+    /// A call that may have a side effect begins to run.
+    Started(Box<recorded::Way>),
+    /// A call ended.
+    Ended(Box<recorded::Way>),
+    /// Older records were removed.
+    Pruned(recorded::Pruned),
+}
+
+pub(super) fn schema() -> Value {
+    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<JournalLine>();
+    schema.insert("title".to_owned(), Value::from("One line of `toolpost journal export --format jsonl`"));
+    schema.to_value()
+}

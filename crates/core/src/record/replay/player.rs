@@ -1,0 +1,402 @@
+//! Finds the recorded answer of a call, and keeps account of what was asked for.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use toolpost_model::{InvocationId, ModelInput, Timings, ToolId, ToolResult};
+
+use super::{
+    Cassette, CassetteCall, CassetteError, CassetteEvent, Difference, Matching, Pace, ReplayOptions,
+    difference, ids, input,
+};
+
+/// So many recorded calls of a tool are looked at for the one that is most like a call that was not recorded.
+const LOOKED_AT: usize = 500;
+/// So many names of recorded tools are told.
+const NAMES_TOLD: usize = 8;
+
+/// Answers from a cassette.
+pub(crate) struct Player {
+    options: ReplayOptions,
+    calls: Vec<RecordedAnswer>,
+    /// The tools that were found under the names they were asked for by.
+    names: HashMap<String, ToolId>,
+    by_tool: HashMap<String, Vec<usize>>,
+    by_input: HashMap<Key, Vec<usize>>,
+    /// Calls with something taken out of their arguments.
+    with_gaps: HashMap<String, Vec<usize>>,
+    state: Mutex<State>,
+}
+
+/// A recorded call, ready to be given out.
+struct RecordedAnswer {
+    /// The tool's id, or its name where there was none.
+    tool: String,
+    arguments: Option<Value>,
+    key: Key,
+    has_gaps: bool,
+    took: Duration,
+    progress: Vec<CassetteEvent>,
+    result: ToolResult,
+    /// The answer's text, where it names calls.
+    marked: Option<String>,
+}
+
+/// What equal calls have in common.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Key {
+    /// Of a tool, with arguments in their one spelling.
+    Read(String, String),
+    /// Of a tool, with arguments that were not read, of a size.
+    Unread(String, usize),
+}
+
+#[derive(Default)]
+struct State {
+    used: Vec<bool>,
+    /// How many of the calls with equal input were used, or passed over.
+    passed: HashMap<Key, usize>,
+    /// The first one that was not used yet.
+    next: usize,
+    /// Which recorded call each call of this host was answered with.
+    places: HashMap<InvocationId, usize>,
+    ids: HashMap<usize, InvocationId>,
+    answered: usize,
+    refused: usize,
+}
+
+/// A call that wants an answer.
+pub(crate) struct GivenCall<'a> {
+    pub(crate) id: InvocationId,
+    /// As it was asked for.
+    pub(crate) name: &'a str,
+    pub(crate) tool: Option<&'a ToolId>,
+    /// The arguments as records may show them, where they were read.
+    pub(crate) shown: Option<&'a Value>,
+    /// What was sent.
+    pub(crate) sent: &'a ModelInput,
+}
+
+/// A recorded answer, as the answer to a call of now.
+pub(crate) struct Played {
+    pub(crate) result: ToolResult,
+    /// What is heard before it.
+    pub(crate) progress: Vec<CassetteEvent>,
+    /// How long the recorded call took.
+    pub(crate) took: Duration,
+    pub(crate) pace: Pace,
+}
+
+/// Why there is no answer to a call.
+pub(crate) struct Unrecorded {
+    pub(crate) message: String,
+    pub(crate) hint: &'static str,
+    pub(crate) details: Value,
+}
+
+/// What became of a replay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplayReport {
+    /// Calls that were answered as recorded.
+    pub answered: usize,
+    /// Calls that were not recorded, and failed.
+    pub refused: usize,
+    /// Recorded calls that nobody made.
+    pub left: Vec<LeftOver>,
+}
+
+/// A recorded call that nobody made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOver {
+    /// Its place in the recording, from 1.
+    pub call: usize,
+    /// The tool as it was asked for.
+    pub tool: String,
+}
+
+/// Reads an answer as the result of a call.
+pub(super) fn result_of(answer: &str, id: InvocationId) -> Result<ToolResult, serde_json::Error> {
+    let mut answer: Value = serde_json::from_str(answer)?;
+    answer["invocation_id"] = json!(id);
+    answer["timings"] = json!(Timings::default());
+    serde_json::from_value(answer)
+}
+
+impl RecordedAnswer {
+    fn of(call: &CassetteCall, place: usize) -> Result<Self, CassetteError> {
+        let tool = call.tool_id().map_or_else(|| call.tool.clone(), |id| id.to_string());
+        let (key, has_gaps) = match &call.arguments {
+            Some(arguments) => {
+                let spelled = input::spelled(arguments);
+                let has_gaps = input::has_gaps(&spelled);
+                (Key::Read(tool.clone(), spelled), has_gaps)
+            }
+            None => (Key::Unread(tool.clone(), call.unread_bytes.unwrap_or_default()), false),
+        };
+        let text = Value::Object(call.answer.clone()).to_string();
+        Ok(Self {
+            tool,
+            arguments: call.arguments.clone(),
+            key,
+            has_gaps,
+            took: Duration::from_millis(call.took_ms),
+            progress: call.progress.clone(),
+            result: call.result(place)?,
+            marked: ids::has_marks(&text).then_some(text),
+        })
+    }
+}
+
+impl Player {
+    pub(crate) fn new(cassette: &Cassette, options: ReplayOptions) -> Result<Self, CassetteError> {
+        let mut player = Self {
+            options,
+            calls: Vec::with_capacity(cassette.calls.len()),
+            names: HashMap::new(),
+            by_tool: HashMap::new(),
+            by_input: HashMap::new(),
+            with_gaps: HashMap::new(),
+            state: Mutex::new(State { used: vec![false; cassette.calls.len()], ..State::default() }),
+        };
+        for (place, call) in cassette.calls.iter().enumerate() {
+            let recorded = RecordedAnswer::of(call, place + 1)?;
+            if let Some(id) = call.tool_id() {
+                player.names.insert(call.tool.clone(), id);
+            }
+            player.by_tool.entry(recorded.tool.clone()).or_default().push(place);
+            if recorded.has_gaps {
+                player.with_gaps.entry(recorded.tool.clone()).or_default().push(place);
+            } else {
+                player.by_input.entry(recorded.key.clone()).or_default().push(place);
+            }
+            player.calls.push(recorded);
+        }
+        Ok(player)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answer of a recorded call to this one. Nothing else gets that answer again.
+    pub(crate) fn answer(&self, call: &GivenCall<'_>) -> Result<Played, Unrecorded> {
+        let mut state = self.state();
+        let given = Given::of(call, &self.names, &state);
+        let found = match self.options.matching {
+            Matching::Strict => self.any(&given, &mut state),
+            Matching::Ordered => Some(state.next).filter(|&place| self.is_next(place, &given)),
+        };
+        let Some(place) = found else {
+            state.refused += 1;
+            return Err(self.unrecorded(call, &given, &state));
+        };
+        state.used[place] = true;
+        state.answered += 1;
+        while state.used.get(state.next) == Some(&true) {
+            state.next += 1;
+        }
+        state.places.insert(call.id, place + 1);
+        state.ids.insert(place + 1, call.id);
+        let recorded = &self.calls[place];
+        let mut result = recorded.result.clone();
+        if let Some(marked) = &recorded.marked {
+            let id_of = |place: usize| state.ids.get(&place).copied().unwrap_or_else(|| ids::stand_in(place));
+            // It was read once with other ids in it, so it can be read.
+            if let Ok(read) = result_of(&ids::unmarked(marked, id_of), call.id) {
+                result = read;
+            }
+        }
+        result.invocation_id = call.id;
+        let (progress, took) = (recorded.progress.clone(), recorded.took);
+        Ok(Played { result, progress, took, pace: self.options.pace })
+    }
+
+    /// The first recorded call with equal input that was not used.
+    fn any(&self, given: &Given, state: &mut State) -> Option<usize> {
+        for key in &given.keys {
+            let Some(equal) = self.by_input.get(key) else { continue };
+            let passed = state.passed.entry(key.clone()).or_default();
+            while let Some(&place) = equal.get(*passed) {
+                *passed += 1;
+                if !state.used[place] {
+                    return Some(place);
+                }
+            }
+        }
+        let with_gaps = self.with_gaps.get(&given.tool)?;
+        let arguments = given.arguments()?;
+        let fits = |place: usize| {
+            self.calls[place].arguments.as_ref().is_some_and(|own| input::fits(own, &arguments))
+        };
+        with_gaps.iter().copied().find(|&place| !state.used[place] && fits(place))
+    }
+
+    fn is_next(&self, place: usize, given: &Given) -> bool {
+        let Some(recorded) = self.calls.get(place) else { return false };
+        given.keys.contains(&recorded.key)
+            || recorded.has_gaps
+                && recorded.tool == given.tool
+                && match (&recorded.arguments, given.arguments()) {
+                    (Some(own), Some(arguments)) => input::fits(own, &arguments),
+                    _ => false,
+                }
+    }
+
+    fn unrecorded(&self, call: &GivenCall<'_>, given: &Given, state: &State) -> Unrecorded {
+        let name = call.name.escape_debug();
+        if self.options.matching == Matching::Ordered {
+            let Some(next) = self.calls.get(state.next) else {
+                let message = format!(
+                    "`{name}` was not recorded: all {} calls of the recording were answered",
+                    self.calls.len()
+                );
+                return Unrecorded { message, hint: RECORD_AGAIN, details: json!({}) };
+            };
+            let place = state.next + 1;
+            if next.tool != given.tool {
+                let message = format!(
+                    "`{name}` is not the next call of the recording: call {place} is one of `{}`",
+                    next.tool
+                );
+                return Unrecorded {
+                    message,
+                    hint: IN_ANY_ORDER,
+                    details: json!({ "nearest": { "call": place, "tool": next.tool } }),
+                };
+            }
+            let begin = format!(
+                "`{name}` with these arguments is not the next call of the recording, which is call {place}"
+            );
+            return self.different(&begin, state.next, given, IN_ANY_ORDER);
+        }
+        let Some(of_tool) = self.by_tool.get(&given.tool) else {
+            let mut names: Vec<&str> = self.by_tool.keys().map(String::as_str).collect();
+            names.sort_unstable();
+            let more = names.len().saturating_sub(NAMES_TOLD);
+            names.truncate(NAMES_TOLD);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let message = format!(
+                "no call of `{name}` was recorded; the recording has calls of: {}{more}",
+                names.join(", ")
+            );
+            return Unrecorded { message, hint: RECORD_AGAIN, details: json!({}) };
+        };
+        if let Some(equal) = given.keys.first().and_then(|key| self.by_input.get(key)) {
+            let times = if equal.len() == 1 { "once".to_owned() } else { format!("{} times", equal.len()) };
+            let message =
+                format!("`{name}` with these arguments was recorded {times}, and that was answered already");
+            return Unrecorded { message, hint: RECORD_AGAIN, details: json!({ "recorded": equal.len() }) };
+        }
+        let nearest = self.nearest(of_tool, given, state);
+        let begin = format!(
+            "no call of `{name}` with these arguments was recorded; the nearest is call {}",
+            nearest + 1
+        );
+        self.different(&begin, nearest, given, RECORD_AGAIN)
+    }
+
+    /// The one with the fewest differences; of several, one that was not used.
+    fn nearest(&self, of_tool: &[usize], given: &Given, state: &State) -> usize {
+        let shown = given.shown();
+        let differences = |place: usize| match (&self.calls[place].arguments, &shown) {
+            (Some(own), Some(arguments)) => difference::between(own, arguments).len(),
+            _ => usize::MAX,
+        };
+        let nearest = of_tool
+            .iter()
+            .copied()
+            .take(LOOKED_AT)
+            .min_by_key(|&place| (differences(place), state.used[place]));
+        nearest.unwrap_or_default()
+    }
+
+    fn different(&self, begin: &str, place: usize, given: &Given, hint: &'static str) -> Unrecorded {
+        let recorded = &self.calls[place];
+        let differences: Vec<Difference> = match (&recorded.arguments, &given.shown()) {
+            (Some(own), Some(arguments)) => difference::between(own, arguments),
+            _ => Vec::new(),
+        };
+        let message = if differences.is_empty() {
+            format!("{begin}; {}", not_comparable(recorded, given))
+        } else {
+            format!("{begin} (`-` recorded, `+` asked):{}", difference::told(&differences))
+        };
+        let nearest = json!({ "call": place + 1, "tool": recorded.tool, "differences": differences });
+        Unrecorded { message, hint, details: json!({ "nearest": nearest }) }
+    }
+
+    /// What became of the replay so far.
+    pub(crate) fn report(&self) -> ReplayReport {
+        let state = self.state();
+        let unused = state.used.iter().enumerate().filter(|(_, used)| !**used);
+        let left =
+            unused.map(|(place, _)| LeftOver { call: place + 1, tool: self.calls[place].tool.clone() });
+        ReplayReport { answered: state.answered, refused: state.refused, left: left.collect() }
+    }
+}
+
+const RECORD_AGAIN: &str = "make the recorded call, or record the session again";
+const IN_ANY_ORDER: &str =
+    "calls are answered in the recorded order here; strict matching answers them in any";
+
+fn not_comparable(recorded: &RecordedAnswer, given: &Given) -> String {
+    let unread = |size: usize| format!("arguments of {size} bytes that were not read");
+    let recorded = match &recorded.key {
+        Key::Unread(_, size) => unread(*size),
+        Key::Read(..) => "arguments that were read".to_owned(),
+    };
+    let given = match given.keys.first() {
+        Some(Key::Unread(_, size)) => unread(*size),
+        Some(Key::Read(..)) | None => "arguments that were read".to_owned(),
+    };
+    format!("it had {recorded}, and this one has {given}")
+}
+
+/// A call that wants an answer, in the words of the recording.
+struct Given {
+    tool: String,
+    /// What it may be known by, the likeliest first.
+    keys: Vec<Key>,
+    /// Whether its arguments were read, so that they may be shown.
+    is_read: bool,
+}
+
+impl Given {
+    fn of(call: &GivenCall<'_>, names: &HashMap<String, ToolId>, state: &State) -> Self {
+        let tool = call.tool.or_else(|| names.get(call.name));
+        let tool = tool.map_or_else(|| call.name.to_owned(), ToString::to_string);
+        let read = |value: &Value| {
+            let spelled = input::spelled(value);
+            let marked = ids::marked(&spelled, |id| state.places.get(&id).copied());
+            Key::Read(tool.clone(), marked.into_owned())
+        };
+        // Blanks between tokens are nobody's meaning, and another face may write them otherwise.
+        let sizes = match call.sent {
+            ModelInput::Text(text) => [text.len(), call.sent.compact().len()],
+            ModelInput::Value(value) => [value.to_string().len(); 2],
+        };
+        let mut keys: Vec<Key> = call.shown.map(read).into_iter().collect();
+        keys.extend(sizes.map(|size| Key::Unread(tool.clone(), size)));
+        if call.shown.is_none() {
+            keys.extend(call.sent.parse().ok().map(|arguments| read(arguments.value())));
+        }
+        Self { tool, keys, is_read: call.shown.is_some() }
+    }
+
+    fn arguments(&self) -> Option<Value> {
+        self.keys.iter().find_map(|key| match key {
+            Key::Read(_, text) => serde_json::from_str(text).ok(),
+            Key::Unread(..) => None,
+        })
+    }
+
+    /// The arguments, where they may be shown.
+    fn shown(&self) -> Option<Value> {
+        self.arguments().filter(|_| self.is_read)
+    }
+}

@@ -1,0 +1,265 @@
+//! From journal records to a cassette.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::{Map, Value, value::RawValue};
+use toolpost_model::{HiddenReason, InvocationId, SessionId, Stage, SurfaceId, SurfaceRequest, ToolId};
+
+use super::{Cassette, CassetteCall, CassetteEvent, CassetteSession, CassetteTool, FORMAT, ids};
+use crate::{
+    flow::invocation::Milestone,
+    record::{
+        declared::{CatalogBody, DeclaredTool, SurfaceBody},
+        journal::{RecordKind, StoredRecord},
+        rendering::{RecordedCall, RecordedWay, SessionBody, StartBody},
+    },
+};
+
+/// Takes records in their order and makes a cassette of what they tell. All records of the journal must be shown to it,
+/// from the first on: what can be called is told before the session that calls it.
+pub struct Recorder {
+    /// `None`: every session.
+    wanted: Option<SessionId>,
+    version: String,
+    catalog: Catalog,
+    /// The catalog as it was when the last call ended, where it changed since.
+    last_used: Option<Vec<DeclaredTool>>,
+    /// Whether the catalog was used as it is now.
+    in_use: bool,
+    surfaces: HashMap<SurfaceId, SurfaceBody>,
+    /// Tools that a rule or the mode kept from the callers.
+    denied: HashSet<ToolId>,
+    /// Tools that some caller saw. Empty where that is not on record.
+    shown: HashSet<ToolId>,
+    sessions: Vec<(SessionId, CassetteSession)>,
+    calls: BTreeMap<InvocationId, Taken>,
+}
+
+/// What is known of a call.
+#[derive(Default)]
+struct Taken {
+    call: Option<RecordedCall>,
+    is_resolved: bool,
+    progress: Vec<Milestone>,
+    result: Option<Box<RawValue>>,
+}
+
+impl Recorder {
+    /// Of one session.
+    pub fn of_session(session: SessionId) -> Self {
+        Self { wanted: Some(session), ..Self::of_all() }
+    }
+
+    /// Of every session.
+    pub fn of_all() -> Self {
+        Self {
+            wanted: None,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            catalog: Catalog::default(),
+            last_used: None,
+            in_use: false,
+            surfaces: HashMap::new(),
+            denied: HashSet::new(),
+            shown: HashSet::new(),
+            sessions: Vec::new(),
+            calls: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the next record.
+    pub fn take(&mut self, row: &StoredRecord) {
+        let record = &row.record;
+        match record.kind {
+            RecordKind::Catalog => self.take_catalog(&record.body),
+            RecordKind::Surface => self.take_surface(&record.body),
+            RecordKind::HostStarted => {
+                if let Ok(started) = serde_json::from_str::<StartBody>(&record.body) {
+                    self.version = started.version;
+                }
+            }
+            RecordKind::SessionOpened => {
+                if let (Some(session), Ok(body)) =
+                    (&record.session_id, serde_json::from_str::<SessionBody>(&record.body))
+                {
+                    let SessionBody { principal, role, surface, .. } = body;
+                    self.take_session(session, || CassetteSession { principal, role, surface });
+                }
+            }
+            RecordKind::Accepted | RecordKind::Asked | RecordKind::Started | RecordKind::Ended => {
+                if let (Some(session), Some(id)) = (&record.session_id, record.invocation_id) {
+                    self.take_call(session, id, &record.body);
+                }
+            }
+            RecordKind::Decided | RecordKind::SessionClosed | RecordKind::Pruned => {}
+        }
+    }
+
+    fn is_wanted(&self, session: &SessionId) -> bool {
+        self.wanted.as_ref().is_none_or(|wanted| wanted == session)
+    }
+
+    /// Whether anything of the wanted session was found.
+    pub fn found(&self) -> bool {
+        !self.sessions.is_empty()
+    }
+
+    fn take_session(&mut self, id: &SessionId, session: impl FnOnce() -> CassetteSession) {
+        if self.is_wanted(id) && !self.sessions.iter().any(|(known, _)| known == id) {
+            self.sessions.push((id.clone(), session()));
+            self.in_use = true;
+        }
+    }
+
+    fn take_call(&mut self, session: &SessionId, id: InvocationId, body: &str) {
+        if !self.is_wanted(session) {
+            return;
+        }
+        let Ok(way) = serde_json::from_str::<RecordedWay>(body) else { return };
+        self.in_use = true;
+        if let Some(call) = &way.call {
+            // A caller's own session is never opened.
+            self.take_session(session, || CassetteSession {
+                principal: call.principal.clone(),
+                role: call.role,
+                surface: SurfaceRequest::default(),
+            });
+        }
+        // Each surface is looked at once; the calls that follow were made on it too.
+        if let Some(surface) = way.surface.as_ref().and_then(|surface| self.surfaces.remove(surface)) {
+            let denied = surface.blocked.into_iter().filter(|tool| tool.reason == HiddenReason::Policy);
+            self.denied.extend(denied.map(|tool| tool.tool_id));
+            self.shown.extend(surface.loaded.into_iter().chain(surface.deferred));
+        }
+        let taken = self.calls.entry(id).or_default();
+        taken.call = taken.call.take().or(way.call);
+        taken.is_resolved |= way.transitions.iter().any(|passed| passed.stage == Stage::Resolve);
+        taken.progress.extend(way.progress);
+        taken.result = taken.result.take().or(way.result);
+    }
+
+    fn take_catalog(&mut self, body: &str) {
+        let Ok(body) = serde_json::from_str::<CatalogBody>(body) else { return };
+        if self.in_use {
+            self.last_used = Some(self.catalog.tools.clone());
+            self.in_use = false;
+        }
+        self.catalog.take(body);
+    }
+
+    fn take_surface(&mut self, body: &str) {
+        let Ok(body) = serde_json::from_str::<SurfaceBody>(body) else { return };
+        self.surfaces.insert(body.surface_id.clone(), body);
+    }
+
+    /// The cassette. Calls without an end, and those that other calls made, are not in it: nobody was answered, or
+    /// only the call that made them.
+    pub fn finish(self) -> Cassette {
+        let mut tools = match self.last_used {
+            Some(tools) if !self.in_use => tools,
+            Some(_) | None => self.catalog.tools,
+        };
+        let by_agents = |taken: &Taken| {
+            let is_own = taken.call.as_ref().is_some_and(|call| call.parent.is_none());
+            is_own && taken.is_resolved && taken.result.is_some()
+        };
+        let calls: Vec<(InvocationId, Taken)> =
+            self.calls.into_iter().filter(|(_, taken)| by_agents(taken)).collect();
+        let places: HashMap<InvocationId, usize> =
+            calls.iter().enumerate().map(|(place, (id, ..))| (*id, place + 1)).collect();
+        let calls: Vec<CassetteCall> =
+            calls.iter().filter_map(|(_, taken)| on_tape(taken, &places)).collect();
+        if !self.shown.is_empty() {
+            // Nobody saw the others, and a cassette is to be read by people.
+            let called: HashSet<ToolId> = calls.iter().filter_map(CassetteCall::tool_id).collect();
+            let matters = |id: &ToolId| self.shown.contains(id) || called.contains(id);
+            tools.retain(|tool| matters(&tool.declaration.tool_id));
+        }
+        Cassette {
+            format: FORMAT,
+            toolpost: self.version,
+            sessions: self.sessions.into_iter().map(|(_, session)| session).collect(),
+            tools: tools.into_iter().map(|tool| tool_on_tape(tool, &self.denied)).collect(),
+            calls,
+        }
+    }
+}
+
+/// A call as a cassette has it.
+fn on_tape(taken: &Taken, places: &HashMap<InvocationId, usize>) -> Option<CassetteCall> {
+    let (call, result) = (taken.call.as_ref()?, taken.result.as_ref()?);
+    let place_of = |id: InvocationId| places.get(&id).copied();
+    let mut answer: Map<String, Value> = serde_json::from_str(&ids::marked(result.get(), place_of)).ok()?;
+    answer.remove("invocation_id");
+    let timings = answer.remove("timings");
+    let took_us = timings.and_then(|timings| timings.get("total_us")?.as_u64()).unwrap_or_default();
+    // What the caller sent, where a setting or a hook made something else of it.
+    let arguments = call.model_arguments.as_ref().or(call.arguments.as_ref());
+    Some(CassetteCall {
+        tool: call.tool.clone(),
+        arguments: match arguments {
+            Some(arguments) => Some(serde_json::from_str(&ids::marked(arguments.get(), place_of)).ok()?),
+            None => None,
+        },
+        unread_bytes: call.unread_bytes.filter(|_| arguments.is_none()),
+        took_ms: took_us / 1_000,
+        progress: taken.progress.iter().map(heard).collect(),
+        answer,
+    })
+}
+
+fn heard(milestone: &Milestone) -> CassetteEvent {
+    CassetteEvent { after_ms: milestone.at_us / 1_000, body: milestone.body.clone() }
+}
+
+/// What the newest catalog records say.
+#[derive(Default)]
+struct Catalog {
+    tools: Vec<DeclaredTool>,
+    /// Pieces of a catalog that was not told to its end yet.
+    begun: Vec<DeclaredTool>,
+}
+
+impl Catalog {
+    fn take(&mut self, body: CatalogBody) {
+        // A host may have died between two pieces, and what it began then counts for nothing.
+        if body.part <= 1 {
+            self.begun.clear();
+        }
+        self.begun.extend(body.declared);
+        if body.part < body.parts {
+            return;
+        }
+        let declared = std::mem::take(&mut self.begun);
+        if body.whole {
+            self.tools = declared;
+            return;
+        }
+        self.tools.retain(|tool| !body.removed.contains(&tool.declaration.tool_id));
+        let mut places: HashMap<ToolId, usize> = self
+            .tools
+            .iter()
+            .enumerate()
+            .map(|(place, tool)| (tool.declaration.tool_id.clone(), place))
+            .collect();
+        for tool in declared {
+            let id = tool.declaration.tool_id.clone();
+            match places.get(&id) {
+                Some(&place) => self.tools[place] = tool,
+                None => {
+                    places.insert(id, self.tools.len());
+                    self.tools.push(tool);
+                }
+            }
+        }
+    }
+}
+
+/// A tool as a cassette has it.
+fn tool_on_tape(tool: DeclaredTool, denied: &HashSet<ToolId>) -> CassetteTool {
+    CassetteTool {
+        denied: denied.contains(&tool.declaration.tool_id),
+        name: tool.name,
+        sensitive: tool.settings.sensitive,
+        declaration: tool.declaration,
+    }
+}

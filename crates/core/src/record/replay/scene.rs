@@ -1,0 +1,114 @@
+//! The tools of a cassette as a host lists them: a source that runs nothing, their names, and what a rule hid.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use toolpost_model::{
+    Behavior, BoxFuture, Decision, Declaration, EffectClass, EffectOrigin, Mode, Naming, SessionScope,
+    Source, SourceError, SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
+};
+
+use super::{Cassette, CassetteTool};
+use crate::{
+    catalog::{OperatorSettings, ToolSettings},
+    flow::permission::{Facts, Policy, PolicyEngine},
+};
+
+/// What stands in for the recorded host's sources, rules and settings.
+pub(crate) struct Scene {
+    pub(crate) source: RecordedTools,
+    pub(crate) policy: RecordedDenials,
+    pub(crate) settings: RecordedNames,
+}
+
+impl Scene {
+    /// Takes the tools out of a cassette.
+    pub(crate) fn of(cassette: &mut Cassette) -> Self {
+        let tools = std::mem::take(&mut cassette.tools);
+        let denied = tools.iter().filter(|tool| tool.denied).map(|tool| tool.declaration.tool_id.clone());
+        let denied = denied.collect();
+        let names = tools.iter().map(|CassetteTool { name, sensitive, declaration, .. }| {
+            let settings = ToolSettings {
+                name: Some(name.clone()),
+                sensitive: sensitive.clone(),
+                ..ToolSettings::default()
+            };
+            (declaration.tool_id.clone(), settings)
+        });
+        Self {
+            settings: RecordedNames(names.collect()),
+            policy: RecordedDenials { denied, other: Policy::in_mode(Mode::Bypass) },
+            source: RecordedTools(tools.into_iter().map(|tool| tool.declaration).collect()),
+        }
+    }
+}
+
+/// The recorded declarations.
+pub(crate) struct RecordedTools(Vec<Declaration>);
+
+impl Source for RecordedTools {
+    fn name(&self) -> &str {
+        "replay"
+    }
+
+    fn origin(&self) -> EffectOrigin {
+        EffectOrigin::HostCode
+    }
+
+    fn naming(&self) -> Naming {
+        Naming::Bare
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
+        Box::pin(std::future::ready(Ok(self.0.clone())))
+    }
+
+    fn open<'a>(&'a self, _: &'a SessionScope) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
+        Box::pin(std::future::ready(Ok(Arc::new(NothingRuns) as Arc<dyn SourceSession>)))
+    }
+}
+
+struct NothingRuns;
+
+impl SourceSession for NothingRuns {
+    fn execute<'a>(&'a self, _: &'a ToolId, _: ToolCall) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        let failure = ToolFailure::new("a recording is served here, and nothing runs").untouched();
+        Box::pin(std::future::ready(Err(failure)))
+    }
+}
+
+/// Hides what was hidden. Nothing else is decided in a replay.
+pub(crate) struct RecordedDenials {
+    denied: HashSet<ToolId>,
+    other: Policy,
+}
+
+impl PolicyEngine for RecordedDenials {
+    fn decide(&self, facts: &Facts<'_>) -> Decision {
+        let mut decision = self.other.decide(facts);
+        if self.denied.contains(&facts.declaration.tool_id) {
+            decision.behavior = Behavior::Deny;
+            decision.reason.text = "the recorded host denied every call of it".to_owned();
+        }
+        decision
+    }
+
+    fn denies_outright(&self, declaration: &Declaration, _: Option<EffectClass>) -> bool {
+        self.denied.contains(&declaration.tool_id)
+    }
+}
+
+/// The names that the tools had on the wire, and what was kept out of the record of their calls.
+pub(crate) struct RecordedNames(HashMap<ToolId, ToolSettings>);
+
+impl OperatorSettings for RecordedNames {
+    fn of(&self, tool: &ToolId, _: &str) -> Option<ToolSettings> {
+        self.0.get(tool).cloned()
+    }
+
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

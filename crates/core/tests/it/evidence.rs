@@ -1,0 +1,5 @@
+//! What the record tells beside calls: tools, surfaces, inputs and progress.
+
+mod export;
+mod told;
+mod world;

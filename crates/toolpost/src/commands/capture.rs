@@ -1,0 +1,83 @@
+//! `toolpost capture -- COMMAND`: runs an agent against a host that records, and keeps the recording in a file.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use anyhow::Context;
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+use toolpost_core::{Cassette, Recorder};
+use toolpost_serve::{Access, Server};
+use toolpost_store::{DataDir, JournalReader};
+
+use super::journal::replay;
+use crate::{
+    approving::prompt,
+    cli::{PlaceArgs, PolicyArgs},
+    environment::{self, Agent},
+    exit::Exit,
+    settings, terminal,
+};
+
+/// How long calls that still run get to finish when the command has ended.
+const GRACE: Duration = Duration::from_secs(5);
+
+#[derive(Args)]
+pub(crate) struct CaptureArgs {
+    /// The cassette file; written anew, whole or not at all
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Do not ask on this terminal about calls that need approval
+    #[arg(long)]
+    no_prompt: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    /// The agent; it finds the host in `TOOLPOST_URL` and `TOOLPOST_TOKEN`
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<Exit> {
+    let mut settings = settings::resolve(&arguments.place, &arguments.policy)?;
+    settings.warnings().for_each(terminal::warn);
+    // Before anything is opened: a signal that comes early must find a listener.
+    let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("signals")?;
+    toolpost_sandbox::harden_host();
+    // Trust and rules were read from the workspace's own data directory; the record is a new one.
+    let record = environment::record_for_now()?;
+    settings.config.data_dir = Some(record.path().to_owned());
+    settings.config.http.listen = ([127, 0, 0, 1], 0).into();
+    let server = Server::builder(settings.config.clone()).native(settings.handover()?);
+    let server = server.access(Access::KeptToken).start().await?;
+    server.host().notices().iter().for_each(terminal::warn);
+    let tty = if arguments.no_prompt { None } else { prompt::terminal(&settings.config.approvals) };
+    let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
+    let url = server.address().map(|address| format!("http://{address}")).unwrap_or_default();
+    let token = server.token().unwrap_or_default().to_owned();
+    let mut agent = Agent::start(&arguments.command, [("TOOLPOST_URL", &url), ("TOOLPOST_TOKEN", &token)])?;
+    let code = loop {
+        tokio::select! {
+            code = agent.end() => break code?,
+            // A terminal tells both of them; what the agent makes of it is its own affair.
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => agent.tell_to_stop(),
+        }
+    };
+    if let Some(asking) = asking {
+        asking.abort();
+    }
+    server.shutdown(GRACE).await;
+    let path = DataDir::at(record.path())?.journal_path();
+    let reader = JournalReader::open(&path).context("the recording cannot be read")?;
+    let cassette = replay::taken(&reader, Recorder::of_all())?.unwrap_or_else(|| Cassette::of([]));
+    environment::write_cassette(&arguments.output, &cassette)?;
+    let (calls, file) = (cassette.calls.len(), arguments.output.display());
+    if calls == 0 {
+        terminal::warn(format_args!("the command called no tool, so {file} holds no call"));
+    } else {
+        anstream::eprintln!("{calls} calls are in {file}");
+    }
+    Ok(Exit::Of(code))
+}

@@ -1,0 +1,262 @@
+//! `toolpost journal replay`: a recorded session, served as a host.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+use toolpost_config::HostConfig;
+use toolpost_core::{Cassette, Host, Matching, Pace, RecordKind, Recorder, ReplayOptions, ReplayReport};
+use toolpost_model::SessionId;
+use toolpost_serve::Server;
+use toolpost_store::JournalReader;
+
+use crate::{
+    cli::{FaceArgs, PlaceArgs},
+    commands::serve,
+    environment,
+    exit::{Exit, UsageError},
+    settings,
+    terminal::{self, BOLD, DIM, GREEN, RED, YELLOW, printable, say, styled},
+};
+
+const PAGE: usize = 1_000;
+/// The word for the session that called last.
+const LAST: &str = "last";
+/// So many of the newest sessions are told to somebody who looks for one.
+const SESSIONS_TOLD: usize = 5;
+/// So many recorded calls that nobody made are told on the terminal.
+const LEFT_TOLD: usize = 10;
+/// How long calls that wait for their recorded delay may take at the end.
+const GRACE: Duration = Duration::from_secs(1);
+
+#[derive(Args)]
+pub(crate) struct ReplayArgs {
+    /// What to serve: a cassette file, the id of a recorded session, or `last` for the session that called last
+    #[arg(value_name = "SESSION|FILE")]
+    what: String,
+    /// Which recorded call answers one
+    #[arg(long = "match", value_name = "HOW", default_value = "strict")]
+    matching: MatchWord,
+    /// When a call is answered
+    #[arg(long, value_name = "HOW", default_value = "none")]
+    delays: DelayWord,
+    /// Fail also where recorded calls were not made
+    #[arg(long)]
+    complete: bool,
+    /// Write the session to a cassette file, and serve nothing
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Print what became of the recorded calls as JSON at the end
+    #[arg(long, conflicts_with = "stdio")]
+    json: bool,
+    #[command(flatten)]
+    face: FaceArgs,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum MatchWord {
+    /// One of the same tool with the same input; each answers once
+    Strict,
+    /// Only the next one of the recording
+    Ordered,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum DelayWord {
+    /// At once
+    None,
+    /// After as long as it took when it was recorded
+    Recorded,
+}
+
+impl ReplayArgs {
+    pub(crate) fn talks_over_pipes(&self) -> bool {
+        self.face.stdio.is_some()
+    }
+
+    fn options(&self) -> ReplayOptions {
+        ReplayOptions {
+            matching: match self.matching {
+                MatchWord::Strict => Matching::Strict,
+                MatchWord::Ordered => Matching::Ordered,
+            },
+            pace: match self.delays {
+                DelayWord::None => Pace::AtOnce,
+                DelayWord::Recorded => Pace::AsRecorded,
+            },
+        }
+    }
+}
+
+pub(crate) async fn run(arguments: &ReplayArgs) -> anyhow::Result<Exit> {
+    let cassette = cassette(arguments)?;
+    if let Some(path) = &arguments.save {
+        environment::write_cassette(path, &cassette)?;
+        anstream::eprintln!(
+            "{} calls of {} tools are in {}",
+            cassette.calls.len(),
+            cassette.tools.len(),
+            path.display()
+        );
+        return Ok(Exit::Done);
+    }
+    let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("signals")?;
+    // Nothing of the workspace counts: the same recording is the same host on every machine.
+    let mut config = HostConfig::default();
+    if let Some(address) = arguments.face.http {
+        config.http.listen = address;
+    }
+    let recorded = Recorded { calls: cassette.calls.len(), tools: cassette.tools.len() };
+    let builder = Server::builder(config).access(serve::access(&arguments.face, None)?);
+    let builder = builder.replay(cassette, arguments.options());
+    let server = if arguments.talks_over_pipes() {
+        let server = builder.start_offline().await?;
+        tokio::select! {
+            () = server.converse(std::io::stdin(), std::io::stdout()) => {}
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        server
+    } else {
+        environment::raise_file_limit();
+        let server = builder.start().await?;
+        banner(&server, arguments, &recorded);
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        server
+    };
+    let host = server.host().clone();
+    server.shutdown(GRACE).await;
+    tell(&host, arguments)
+}
+
+/// What a recording holds.
+struct Recorded {
+    calls: usize,
+    tools: usize,
+}
+
+fn banner(server: &Server, arguments: &ReplayArgs, recorded: &Recorded) {
+    let line =
+        |name: &str, text: String| anstream::eprintln!("  {}  {text}", styled(BOLD, format!("{name:<10}")));
+    anstream::eprintln!("{} {}\n", styled(GREEN, "toolpost replays"), styled(DIM, env!("CARGO_PKG_VERSION")));
+    line(
+        "recording",
+        format!("{}: {} calls, {} tools", printable(&arguments.what), recorded.calls, recorded.tools),
+    );
+    let given = arguments.face.token.is_some() || arguments.face.token_file.is_some();
+    line(
+        "token",
+        match server.token() {
+            None => styled(YELLOW, "none: everybody on this machine may call"),
+            Some(_) if given => "the one you gave".to_owned(),
+            // It opens nothing but a recording, and dies with this process.
+            Some(token) => token.to_owned(),
+        },
+    );
+    let address = server.address().as_ref().map(SocketAddr::to_string).unwrap_or_default();
+    line("listening", format!("http://{address}"));
+}
+
+/// Says what became of the recorded calls.
+fn tell(host: &Host, arguments: &ReplayArgs) -> anyhow::Result<Exit> {
+    let Some(report) = host.replay_report() else { anyhow::bail!("the host served no recording") };
+    let ReplayReport { answered, refused, left } = &report;
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        let refused = if *refused > 0 {
+            styled(RED, format!("{refused} not recorded"))
+        } else {
+            "0 not recorded".into()
+        };
+        anstream::eprintln!("replayed: {answered} answered, {refused}, {} recorded and not made", left.len());
+        for one in left.iter().take(LEFT_TOLD) {
+            anstream::eprintln!("  call {} of {}", one.call, printable(&one.tool));
+        }
+        if left.len() > LEFT_TOLD {
+            anstream::eprintln!("  and {} more", left.len() - LEFT_TOLD);
+        }
+    }
+    let failed = *refused > 0 || arguments.complete && !left.is_empty();
+    Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+fn cassette(arguments: &ReplayArgs) -> anyhow::Result<Cassette> {
+    let path = Path::new(&arguments.what);
+    if environment::is_file(path) {
+        return environment::read_cassette(path);
+    }
+    if arguments.what.contains('/') || path.extension().is_some_and(|extension| extension == "json") {
+        return Err(UsageError(format!("the file `{}` is not there", path.display())).into());
+    }
+    let reader = super::open(&settings::locate(&arguments.place)?)?;
+    let session = match arguments.what.as_str() {
+        LAST => match newest_sessions(&reader, 1)?.pop() {
+            Some(session) => session,
+            None => anyhow::bail!("no call is on record"),
+        },
+        id => SessionId::new(id),
+    };
+    match taken(&reader, Recorder::of_session(session.clone()))? {
+        Some(cassette) => Ok(cassette),
+        None => {
+            let newest = newest_sessions(&reader, SESSIONS_TOLD)?;
+            let newest: Vec<String> =
+                newest.iter().map(|id| format!("`{}`", printable(id.as_str()))).collect();
+            let hint = if newest.is_empty() {
+                "no call is on record".to_owned()
+            } else {
+                format!("those that called last are {}", newest.join(", "))
+            };
+            let what = printable(session.as_str());
+            Err(UsageError(format!(
+                "no session `{what}` is on record, and no file has that name\nhint: {hint}"
+            ))
+            .into())
+        }
+    }
+}
+
+/// Shows every record to a recorder. `None`: it found nothing of what it looks for.
+pub(crate) fn taken(reader: &JournalReader, mut recorder: Recorder) -> anyhow::Result<Option<Cassette>> {
+    let bar = terminal::bar(reader.last_seq()?, "reading");
+    let mut after = 0;
+    loop {
+        let rows = reader.read(after, PAGE)?;
+        let Some(last) = rows.last() else { break };
+        after = last.seq;
+        rows.iter().for_each(|row| recorder.take(row));
+        bar.set_position(after);
+    }
+    bar.finish_and_clear();
+    Ok(recorder.found().then(|| recorder.finish()))
+}
+
+/// The sessions that called last, newest first.
+fn newest_sessions(reader: &JournalReader, count: usize) -> anyhow::Result<Vec<SessionId>> {
+    let mut found: Vec<SessionId> = Vec::new();
+    let mut before = reader.last_seq()?;
+    while before > 0 && found.len() < count {
+        let after = before.saturating_sub(PAGE as u64);
+        let rows = reader.read(after, usize::try_from(before - after).unwrap_or(PAGE))?;
+        let ended = rows.into_iter().rev().filter(|row| row.record.kind == RecordKind::Ended);
+        for session in ended.filter_map(|row| row.record.session_id) {
+            if found.len() < count && !found.contains(&session) {
+                found.push(session);
+            }
+        }
+        before = after;
+    }
+    Ok(found)
+}

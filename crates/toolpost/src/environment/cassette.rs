@@ -1,0 +1,33 @@
+//! Cassette files.
+
+use std::{io::Write, os::unix::fs::PermissionsExt, path::Path};
+
+use anyhow::Context;
+use toolpost_core::Cassette;
+
+use super::{Readers, Saving};
+
+/// Whether a word on the command line names a file.
+pub(crate) fn is_file(path: &Path) -> bool {
+    path.is_file()
+}
+
+pub(crate) fn read_cassette(path: &Path) -> anyhow::Result<Cassette> {
+    let said = || format!("`{}` cannot be replayed", path.display());
+    let text = std::fs::read_to_string(path).with_context(said)?;
+    Cassette::read(&text).with_context(said)
+}
+
+/// Writes the file whole or not at all.
+pub(crate) fn write_cassette(path: &Path, cassette: &Cassette) -> anyhow::Result<()> {
+    let mut file = Saving::begin(path, Readers::AsUsual)?;
+    file.write_all(cassette.to_text().as_bytes())?;
+    file.end()
+}
+
+/// A data directory for one recording, gone when it is dropped.
+pub(crate) fn record_for_now() -> anyhow::Result<tempfile::TempDir> {
+    let private = std::fs::Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new().prefix("toolpost-").permissions(private).tempdir();
+    folder.context("a temporary folder for the record")
+}
