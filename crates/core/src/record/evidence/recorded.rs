@@ -47,7 +47,8 @@ pub(super) struct Way {
     /// Milestones of its progress.
     pub(super) progress: Vec<Milestone>,
     /// What it met on its way, where nothing else tells.
-    pub(super) explain: Option<Met>,
+    #[schemars(with = "Option<Met>")]
+    pub(super) explain: Option<Value>,
     /// What came back; in `ended`.
     pub(super) result: Option<Box<ToolResult>>,
 }

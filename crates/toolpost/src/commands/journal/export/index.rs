@@ -111,3 +111,71 @@ impl Index {
         self.catalogs[from..=last].iter().map(|piece| piece.seq).chain([place.seq]).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use toolpost_core::{Record, RecordKind, StoredRecord};
+    use toolpost_model::SurfaceId;
+
+    use super::Index;
+
+    fn digest(mark: u8) -> String {
+        format!("sha256:{}", format!("{mark:02x}").repeat(32))
+    }
+
+    fn index(rows: &[(u64, RecordKind, Value)]) -> Index {
+        let mut index = Index::default();
+        for (seq, kind, body) in rows {
+            let record = Record {
+                kind: *kind,
+                at: jiff::Timestamp::UNIX_EPOCH,
+                invocation_id: None,
+                session_id: None,
+                request: None,
+                facets: None,
+                body: body.to_string(),
+            };
+            index.note(&StoredRecord { seq: *seq, record, hash: [0; 32] });
+        }
+        index
+    }
+
+    fn piece(mark: u8, whole: bool, part: u32, parts: u32) -> Value {
+        json!({ "digest": digest(mark), "whole": whole, "part": part, "parts": parts, "declared": [] })
+    }
+
+    fn surface(id: &str, catalog: u8) -> Value {
+        json!({ "surface_id": id, "catalog": digest(catalog), "loaded": [] })
+    }
+
+    #[test]
+    fn a_surface_comes_with_the_whole_catalog_and_the_changes_up_to_it() {
+        let index = index(&[
+            (2, RecordKind::Catalog, piece(1, true, 1, 2)),
+            (3, RecordKind::Catalog, piece(1, true, 2, 2)),
+            (4, RecordKind::Surface, surface("one", 1)),
+            (7, RecordKind::Catalog, piece(2, false, 1, 1)),
+            (8, RecordKind::Surface, surface("two", 2)),
+            (9, RecordKind::Catalog, piece(3, true, 1, 1)),
+            (10, RecordKind::Surface, surface("three", 3)),
+        ]);
+        let of = |id: &str| index.surface(&SurfaceId::new(id));
+        assert_eq!(of("one"), [2, 3, 4]);
+        assert_eq!(of("two"), [2, 3, 7, 8]);
+        assert_eq!(of("three"), [9, 10]);
+        assert!(of("four").is_empty());
+    }
+
+    #[test]
+    fn what_was_told_again_counts_where_it_was_told_first() {
+        let mut again = piece(1, true, 1, 1);
+        again["restated"] = json!({ "seq": 2, "at": "2026-11-16T00:00:00Z" });
+        let index = index(&[
+            (7, RecordKind::Catalog, piece(2, false, 1, 1)),
+            (8, RecordKind::Surface, surface("two", 2)),
+            (12, RecordKind::Catalog, again),
+        ]);
+        assert_eq!(index.surface(&SurfaceId::new("two")), [12, 7, 8]);
+    }
+}
