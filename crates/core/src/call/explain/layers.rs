@@ -8,7 +8,7 @@ use toolpost_model::{
     Visibility,
 };
 
-use super::super::{hooking, running, waiting};
+use super::super::{hooking, keeping, running, waiting};
 use crate::{
     catalog::{Entry, Surface},
     flow::{
@@ -233,7 +233,7 @@ pub(super) fn of(
         }),
         scheduling: scheduling(host, call).filter(|_| may_run),
         execution: resolved.filter(|_| may_run).map(|resolved| execution(host, call, resolved)),
-        result: entry.filter(|_| may_run).map(|entry| result(host, entry)),
+        result: entry.filter(|_| may_run).map(|_| result(host, call)),
     }
 }
 
@@ -314,10 +314,7 @@ fn execution(host: &Inner, call: &Call, resolved: &Resolved) -> ExecutionLayer {
     }
 }
 
-fn result(host: &Inner, entry: &Entry) -> ResultLayer {
-    let declared = &entry.declaration().interface.persistence;
-    ResultLayer {
-        inline_chars: declared.max_inline_chars.unwrap_or(host.limits.inline_chars),
-        strategy: declared.strategy,
-    }
+fn result(host: &Inner, call: &Call) -> ResultLayer {
+    let room = keeping::room(host, call);
+    ResultLayer { inline_chars: room.limit, strategy: room.strategy }
 }
