@@ -106,5 +106,6 @@ fn record() -> Record {
         session_id: None,
         request: None,
         body: format!("{{\"filler\":\"{}\"}}", "x".repeat(1_400)),
+        facets: None,
     }
 }

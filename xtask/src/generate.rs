@@ -20,6 +20,7 @@ const REFERENCES: &[(&str, &str)] = &[
     ("errors", "docs/reference/errors.md"),
     ("cli", "docs/reference/cli.md"),
     ("openapi", "docs/reference/openapi.json"),
+    ("evidence-schema", "docs/reference/evidence.schema.json"),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

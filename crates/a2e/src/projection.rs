@@ -6,8 +6,9 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toolpost_model::{
-    AppliedSandbox, ApprovalStatus, Content, ErrorClass, Event, EventBody, InvocationId, LogLevel, Outcome,
-    ToolError, ToolResult as HostResult,
+    AppliedSandbox, ApprovalStatus, ArtifactRef, Content, Disposition, ErrorClass, Event, EventBody,
+    InvocationId, LogLevel, Outcome, Redactions, ResultPersistence, RetryGuidance, ToolError,
+    ToolResult as HostResult,
 };
 
 use crate::{ToolCallResponse, ToolEvent, ToolResult, codec};
@@ -44,12 +45,21 @@ struct ResultView<'a> {
     events: &'a [ToolEvent],
     invocation_id: InvocationId,
     outcome: Outcome,
+    disposition: Disposition,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    artifacts: &'a [ArtifactRef],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    persistence: Option<&'a ResultPersistence>,
+    #[serde(skip_serializing_if = "Redactions::is_empty")]
+    redactions: &'a Redactions,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_class: Option<ErrorClass>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_safe: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<&'a RetryGuidance>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<&'a AppliedSandbox>,
 }
@@ -158,9 +168,14 @@ impl<'a> CallResponseView<'a> {
                 events,
                 invocation_id: result.invocation_id,
                 outcome: result.outcome,
+                disposition: result.disposition,
+                artifacts: &result.artifacts,
+                persistence: result.persistence.as_deref(),
+                redactions: &result.redactions,
                 error_class: result.error_class(),
                 hint: error.and_then(|error| error.hint.as_deref()),
                 retry_safe: error.map(|error| error.retry.safe),
+                retry: error.map(|error| &error.retry),
                 sandbox: result.sandbox.as_deref(),
             },
             created_at: ended_at(result),
@@ -191,9 +206,14 @@ impl<'a> CallResponseView<'a> {
                 events: data.events.to_vec(),
                 invocation_id: Some(data.invocation_id),
                 outcome: Some(data.outcome),
+                disposition: Some(data.disposition),
+                artifacts: data.artifacts.to_vec(),
+                persistence: data.persistence.cloned().map(Box::new),
+                redactions: data.redactions.clone(),
                 error_class: data.error_class,
                 hint: data.hint.map(str::to_owned),
                 retry_safe: data.retry_safe,
+                retry: data.retry.copied(),
                 sandbox: data.sandbox.cloned().map(Box::new),
             },
         }
@@ -219,9 +239,14 @@ pub fn backgrounded(req_id: &str, tool_name: &str, call: InvocationId) -> ToolCa
             events: Vec::new(),
             invocation_id: Some(call),
             outcome: None,
+            disposition: None,
+            artifacts: Vec::new(),
+            persistence: None,
+            redactions: Redactions::default(),
             error_class: None,
             hint: None,
             retry_safe: None,
+            retry: None,
             sandbox: None,
         },
     }
@@ -333,6 +358,19 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
             };
             ("artifact", object(json!({ "name": name, "mime": mime, "chunk": chunk, "final": true })))
         }
+        // Its bytes do not come with the event: clients that add chunks up add nothing, the others ask for the reference.
+        EventBody::Kept(piece) => (
+            "artifact",
+            object(json!({
+                "name": piece.name,
+                "mime": piece.media_type,
+                "chunk": "",
+                "ref": piece.id,
+                "size": piece.size,
+                "digest": piece.digest,
+                "final": true,
+            })),
+        ),
         // The protocol's clients know no kind of its own for output; a log line they show. The counters are extra.
         EventBody::Output(chunk) => (
             "log",

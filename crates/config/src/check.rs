@@ -8,6 +8,7 @@ mod hooks;
 mod http;
 pub(crate) mod limits;
 mod network;
+mod retention;
 mod roots;
 mod rules;
 mod sandbox;
@@ -53,6 +54,7 @@ pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Comp
     tools::check_sources(&file.sources, &mut complaints);
     approvals::check(&file.approvals, &mut complaints);
     limits::check(&file.limits, &mut complaints);
+    retention::check(&file.retention, &mut complaints);
     a2e::check(&file.a2e, &mut complaints);
     let paths = [
         ("workspace", &file.workspace),

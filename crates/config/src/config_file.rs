@@ -6,6 +6,7 @@ mod code;
 mod commands;
 mod hooks;
 mod network;
+mod retention;
 mod roots;
 mod sandbox;
 mod tools;
@@ -23,9 +24,10 @@ pub use code::CodeSection;
 pub use commands::{CommandEntry, CommandOutput, ParameterEntry, ParameterType};
 pub use hooks::HookEntry;
 pub use network::{CredentialEntry, NetworkSection};
+pub use retention::{JournalRetentionSection, RetentionSection};
 pub use roots::{ProtectSection, RootAccess, RootEntry};
 pub use sandbox::SandboxSection;
-pub use tools::{ArgumentKinds, SourceEntry, SourceTrust, ToolEntry};
+pub use tools::{ArgumentKinds, Keep, SourceEntry, SourceTrust, ToolEntry};
 
 /// `toolpost.yaml`. Every key may be left out.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -70,6 +72,8 @@ pub struct ConfigFile {
     pub approvals: ApprovalsSection,
     /// How much at once, how long and how large.
     pub limits: LimitsSection,
+    /// How long what was recorded and kept stays.
+    pub retention: RetentionSection,
     /// How tools are found.
     pub discovery: DiscoverySection,
     /// Agents that speak A2E.
@@ -123,7 +127,7 @@ pub struct LimitsSection {
     pub deadline: Option<Located<ConfigDuration>>,
     /// The longest deadline anybody may ask for.
     pub deadline_ceiling: Option<Located<ConfigDuration>>,
-    /// The longest text of a result shown whole, in characters.
+    /// The longest text of a result shown whole, in characters. Of a longer one a part is shown and the whole is kept.
     #[schemars(range(min = 1))]
     pub inline_chars: Option<Located<usize>>,
     /// Sessions open at the same time.
@@ -133,6 +137,10 @@ pub struct LimitsSection {
     pub session_idle: Option<Located<ConfigDuration>>,
     /// The room the journal may take on disk.
     pub journal: Option<Located<ByteSize>>,
+    /// The room that all kept results together may take on disk.
+    pub artifacts: Option<Located<ByteSize>>,
+    /// The largest single result that is kept.
+    pub artifact: Option<Located<ByteSize>>,
     /// The largest arguments of one call.
     pub argument_bytes: Option<Located<ByteSize>>,
 }

@@ -11,9 +11,9 @@ use serde::{
 use crate::snippet::shown;
 
 /// The units from the largest to the smallest, with their length in milliseconds.
-const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// A whole number with a unit: `250ms`, `30s`, `5m`, `24h`.
+/// A whole number with a unit: `250ms`, `30s`, `5m`, `24h`, `30d`.
 ///
 /// A bare number is refused, since readers of the file would differ over what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +23,7 @@ pub struct ConfigDuration(Duration);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// Not a whole number and a unit.
-    #[error("`{0}` is not a duration; write a whole number and a unit, such as 250ms, 30s, 5m or 24h")]
+    #[error("`{0}` is not a duration; write a whole number and a unit, such as 250ms, 30s, 5m, 24h or 30d")]
     Form(String),
     /// A number alone.
     #[error("`{0}` has no unit; write a duration such as {0}s or {0}ms")]
@@ -67,12 +67,15 @@ impl FromStr for ConfigDuration {
     }
 }
 
-/// The largest unit that divides the duration, so that what is printed parses to the same value.
+/// The largest unit that divides the duration, so that what is printed parses to the same value. Days begin at two:
+/// of a single one people say `24h`.
 impl fmt::Display for ConfigDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.0.as_millis();
-        let fitting =
-            UNITS.into_iter().find(|&(_, factor)| millis.is_multiple_of(u128::from(factor)) && millis > 0);
+        let fitting = UNITS.into_iter().find(|&(unit, factor)| {
+            let whole = millis / u128::from(factor);
+            millis.is_multiple_of(u128::from(factor)) && whole > u128::from(unit == "d")
+        });
         let (unit, factor) = fitting.unwrap_or(("ms", 1));
         write!(f, "{}{unit}", millis / u128::from(factor))
     }
@@ -114,8 +117,8 @@ impl JsonSchema for ConfigDuration {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "A whole number and a unit: `250ms`, `30s`, `5m`, `24h`.",
-            "pattern": "^[0-9]+(ms|s|m|h)$",
+            "description": "A whole number and a unit: `250ms`, `30s`, `5m`, `24h`, `30d`.",
+            "pattern": "^[0-9]+(ms|s|m|h|d)$",
         })
     }
 }

@@ -4,6 +4,7 @@ mod approvals;
 mod commands;
 mod hooks;
 mod native;
+mod retention;
 mod tools;
 
 use std::{
@@ -22,7 +23,7 @@ pub use native::{
     ChildVariables, CodeConfig, CredentialConfig, CredentialSource, NetworkConfig, ProtectConfig, RootConfig,
     SandboxConfig,
 };
-
+pub use retention::{JournalRetention, RetentionConfig};
 pub use tools::{SourceConfig, ToolIndex, ToolSettings, ToolTable};
 
 /// What a host runs with. `Default` holds the documented defaults.
@@ -72,6 +73,8 @@ pub struct HostConfig {
     pub approvals: ApprovalsConfig,
     /// How much at once, how long and how large.
     pub limits: Limits,
+    /// How long what was recorded and kept stays.
+    pub retention: RetentionConfig,
     /// How tools are found.
     pub discovery: Discovery,
     /// Agents that speak A2E.
@@ -146,6 +149,10 @@ pub struct Limits {
     pub session_idle: Duration,
     /// The room the journal may take on disk, in bytes.
     pub journal: u64,
+    /// The room that all kept results together may take on disk, in bytes.
+    pub artifacts: u64,
+    /// The largest single result that is kept, in bytes.
+    pub artifact: u64,
     /// The largest arguments of one call, in bytes.
     pub argument_bytes: usize,
 }
@@ -158,10 +165,12 @@ impl Default for Limits {
             queue: 1024,
             deadline: Duration::from_secs(60),
             deadline_ceiling: Duration::from_secs(600),
-            inline_chars: 400_000,
+            inline_chars: 50_000,
             sessions: 1024,
             session_idle: Duration::from_secs(24 * 60 * 60),
             journal: 10 << 30,
+            artifacts: 4 << 30,
+            artifact: 2 << 30,
             argument_bytes: 4 << 20,
         }
     }

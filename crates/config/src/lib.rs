@@ -49,18 +49,18 @@ mod yaml;
 pub use a2e_host::{A2eCapability, A2eFace, A2eHostFile, A2ePlugin};
 pub use config_file::{
     A2eSection, ApprovalsSection, ArgumentKinds, AuditSection, CodeSection, CommandEntry, CommandOutput,
-    ConfigFile, CredentialEntry, DiscoverySection, HookEntry, HttpSection, LimitsSection, NetworkSection,
-    ParameterEntry, ParameterType, ProtectSection, RootAccess, RootEntry, SandboxSection, SourceEntry,
-    SourceTrust, TokenEntry, ToolEntry,
+    ConfigFile, CredentialEntry, DiscoverySection, HookEntry, HttpSection, JournalRetentionSection, Keep,
+    LimitsSection, NetworkSection, ParameterEntry, ParameterType, ProtectSection, RetentionSection,
+    RootAccess, RootEntry, SandboxSection, SourceEntry, SourceTrust, TokenEntry, ToolEntry,
 };
 pub use duration::{ConfigDuration, DurationError};
 pub use error::{ConfigError, ConfigErrors};
 pub use file::read_config;
 pub use host_config::{
     A2eConfig, ApprovalsConfig, AuditConfig, ChildVariables, CodeConfig, CommandConfig, CredentialConfig,
-    CredentialSource, Discovery, HookConfig, HostConfig, HttpConfig, Limits, NetworkConfig, ParameterConfig,
-    ParameterKind, Piece, ProtectConfig, RootConfig, SandboxConfig, SourceConfig, Template, TokenConfig,
-    ToolIndex, ToolSettings, ToolTable,
+    CredentialSource, Discovery, HookConfig, HostConfig, HttpConfig, JournalRetention, Limits, NetworkConfig,
+    ParameterConfig, ParameterKind, Piece, ProtectConfig, RetentionConfig, RootConfig, SandboxConfig,
+    SourceConfig, Template, TokenConfig, ToolIndex, ToolSettings, ToolTable,
 };
 pub use layer::{Layer, Notice, Standing};
 pub use located::{Located, Position};

@@ -3,6 +3,7 @@
 
 mod hooks;
 mod native;
+mod retention;
 mod tools;
 
 pub(crate) use native::power;
@@ -44,6 +45,7 @@ impl Merge<'_> {
         self.tokens(&mut config.tokens, &checked.tokens);
         self.approvals(&mut config.approvals, &file.approvals);
         self.limits(&mut config.limits, &file.limits);
+        self.retention(&mut config.retention, &file.retention);
         self.discovery(&mut config.discovery, &file.discovery);
         self.a2e(&mut config.a2e, &file.a2e);
         self.tools(config);
@@ -186,6 +188,9 @@ impl Merge<'_> {
         self.put("limits.session_idle", &mut limits.session_idle, file.session_idle, lower);
         // Less room for the journal is not stricter: an agent could shrink the record of what it did.
         self.put("limits.journal", &mut limits.journal, file.journal, never);
+        // Nor is less room for kept results, which are a part of it.
+        self.put("limits.artifacts", &mut limits.artifacts, file.artifacts, never);
+        self.put("limits.artifact", &mut limits.artifact, file.artifact, never);
         self.put("limits.argument_bytes", &mut limits.argument_bytes, file.argument_bytes, lower);
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::config_schema;
 
 /// Headings of the tables, with the schema each is made of and where its keys stand.
-const TABLES: [(&str, &str, &str); 22] = [
+const TABLES: [(&str, &str, &str); 24] = [
     ("Top level", "", ""),
     ("`rules`", "RuleTable", "Each entry is a line such as `ask class:write`, or a table of these keys."),
     ("`rules.….tests`", "RuleTests", ""),
@@ -25,6 +25,13 @@ const TABLES: [(&str, &str, &str); 22] = [
     ("`tokens`", "TokenEntry", "Each entry is a table of these keys."),
     ("`approvals`", "ApprovalsSection", ""),
     ("`limits`", "LimitsSection", ""),
+    ("`retention`", "RetentionSection", ""),
+    (
+        "`retention.journal`",
+        "JournalRetentionSection",
+        "Without either key, nothing is removed. Calls that have not ended, questions that wait and sessions that may \
+         come back stay in any case.",
+    ),
     ("`discovery`", "DiscoverySection", ""),
     ("`a2e`", "A2eSection", ""),
     ("`a2e.audit`", "AuditSection", "A file that other programs read. The host's own record is the journal."),

@@ -27,7 +27,7 @@ pub fn config_schema() -> Value {
 ///
 /// Taken from [`HostConfig`] rather than written into attributes, so that they cannot disagree.
 fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
-    let HostConfig { mode, approvals, http, limits, discovery, a2e, .. } = config;
+    let HostConfig { mode, approvals, http, limits, retention, discovery, a2e, .. } = config;
     let time = |duration| json!(ConfigDuration::new(duration).to_string());
     let size = |bytes: usize| json!(ByteSize::new(bytes as u64).to_string());
     let rows = [
@@ -55,7 +55,10 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("LimitsSection", "sessions", json!(limits.sessions)),
         ("LimitsSection", "session_idle", time(limits.session_idle)),
         ("LimitsSection", "journal", json!(ByteSize::new(limits.journal).to_string())),
+        ("LimitsSection", "artifacts", json!(ByteSize::new(limits.artifacts).to_string())),
+        ("LimitsSection", "artifact", json!(ByteSize::new(limits.artifact).to_string())),
         ("LimitsSection", "argument_bytes", size(limits.argument_bytes)),
+        ("RetentionSection", "artifacts", time(retention.artifacts)),
         ("DiscoverySection", "require_shown", json!(discovery.require_shown)),
         ("A2eSection", "require_negotiated", json!(a2e.require_negotiated)),
         ("AuditSection", "max_bytes", json!(ByteSize::new(a2e.audit.max_bytes).to_string())),

@@ -7,6 +7,7 @@
 mod answer;
 pub(crate) mod explain;
 mod hooking;
+mod keeping;
 mod nested;
 mod onward;
 pub(crate) mod permitting;
@@ -69,9 +70,10 @@ pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<A
         call.stage = Stage::Map;
     }
     permitting::give_back(host, call);
+    call.live.flush_output();
     call.enter();
     let replayed = replaying::result(call);
-    let mut result = replayed.unwrap_or_else(|| result::map(call, host.limits.inline_chars));
+    let mut result = replayed.unwrap_or_else(|| result::map(call, keeping::room(host, call)));
     if call.asking.left_open {
         // Nobody hears this, and the record says that the call still waits. The next host goes on with it.
         return Answer::of(result);
@@ -99,11 +101,11 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
         let step = match call.stage {
             Stage::Resolve => prepare::resolve(host, call, way).await,
             Stage::Parse => prepare::parse(host, call),
-            Stage::Validate => prepare::validate(call),
+            Stage::Validate => prepare::validate(host, call),
             Stage::Observe => prepare::observe(host, call, way).await,
             Stage::PreHooks if replaying::is_due(host, way) => replaying::answer(host, call, way).await,
             // They saw it before, and what they left of its arguments is on record.
-            Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(call),
+            Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(host, call),
             Stage::PreHooks => hooking::pre_hooks(host, call, way).await,
             Stage::Decide => permitting::decide(host, call),
             Stage::AwaitApproval if way == Way::Dry && host.approvals != Approvals::Nobody => return,
@@ -126,11 +128,12 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
     }
 }
 
-/// Commits the end, then makes the answer. A record never contradicts an answer: where the end cannot be
+/// Keeps what is too large to show and commits the end, then makes the answer. A record never contradicts an answer: where the end cannot be
 /// written, the answer says so instead of what the tool said.
-async fn persist(host: &Inner, call: &mut Call, result: ToolResult) -> Arc<Answer> {
-    let answer = Answer::of(result);
-    let record = rendering::record(call, RecordKind::Ended, Some(answer.json()));
+async fn persist(host: &Inner, call: &mut Call, mut result: ToolResult) -> Arc<Answer> {
+    keeping::keep(host, call, &mut result).await;
+    let answer = Answer::without_secrets(result, &call.live.redactor());
+    let record = rendering::record(call, RecordKind::Ended, Some(&answer));
     match host.append(record, Strength::Committed).await {
         Ok(()) => answer,
         // Nothing had run, so the answer claims nothing that the missing record would have to back.
@@ -138,7 +141,9 @@ async fn persist(host: &Inner, call: &mut Call, result: ToolResult) -> Arc<Answe
         Err(error) => {
             let safe = call.effects.as_ref().is_none_or(Effects::may_run_again);
             call.ending = Some(result::end_not_recorded(&error, safe));
-            Answer::of(result::map(call, host.limits.inline_chars))
+            // Without a record nothing tells who may read it.
+            call.live.artifacts.withhold();
+            Answer::of(result::map(call, keeping::room(host, call)))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The second phase: the way of one call.
 
 pub(crate) mod approval;
+pub(crate) mod credentials;
 pub(crate) mod execution;
 pub(crate) mod hooks;
 pub(crate) mod invocation;

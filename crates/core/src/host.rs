@@ -1,11 +1,13 @@
 //! The host: what faces and embedders talk to.
 
 mod approvals;
+mod artifacts;
 mod builder;
 mod calls;
 mod declared;
 mod invocations;
 mod policy;
+mod retention;
 mod sessions;
 
 use std::{
@@ -36,14 +38,16 @@ use crate::{
     catalog::{Catalog, CatalogNotice, Entry, Listing, OperatorSettings, SourceTools, Surface, ToolFilter},
     flow::{
         approval::{Approvals, Questions, RuleStore},
+        credentials::Credentials,
         hooks::Hook,
         invocation::LiveCall,
         scheduling::{Scheduler, SchedulerLimits},
     },
     port::SourceIndex,
     record::{
+        blobs::BlobStore,
         journal::{Journal, JournalError, Record, Strength},
-        redaction::Redactor,
+        redaction::{HostRedactor, Redactor},
         replay::{Player, ReplayReport},
     },
     session::Session,
@@ -79,7 +83,7 @@ impl Default for Limits {
             deadline: Duration::from_secs(60),
             hook: Duration::from_secs(5),
             deadline_ceiling: Duration::from_secs(600),
-            inline_chars: 400_000,
+            inline_chars: 50_000,
             argument_bytes: 4 << 20,
             approvals: 256,
             sessions: 1024,
@@ -125,7 +129,9 @@ pub(crate) struct Inner {
     /// Answers every call, where the host serves a recording.
     pub(crate) replay: Option<Player>,
     pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) redactor: Arc<dyn Redactor>,
+    pub(crate) blobs: Arc<dyn BlobStore>,
+    pub(crate) redactor: Arc<HostRedactor>,
+    pub(crate) credentials: Credentials,
     pub(crate) limits: Limits,
     pub(crate) require_shown: bool,
     pub(crate) scheduler: Arc<Scheduler>,
@@ -213,8 +219,11 @@ impl Inner {
     async fn append_numbered(&self, mut record: Record, strength: Strength) -> Result<u64, JournalError> {
         // The last gate before the record: names, ids and reasons pass here too. A call's result was redacted
         // before, so that the answer and the record stay the same bytes.
-        if let Cow::Owned(clean) = self.redactor.text(&record.body) {
+        if let Cow::Owned(clean) = self.redactor.json(&record.body) {
             record.body = clean;
+        }
+        if let Some(facets) = &mut record.facets {
+            facets.clean(&*self.redactor);
         }
         let appended = self.journal.append(record, strength).await;
         let failing = match &appended {
@@ -245,9 +254,10 @@ impl Inner {
                 Err(SourceError { origin: source.name().to_owned(), reason })
             };
             let declarations = match listed_in_time.unwrap_or_else(late) {
-                Ok(declarations) => declarations,
+                Ok(declarations) => self.speakable(source.name(), declarations, &mut notices),
                 Err(error) => {
-                    notices.push(CatalogNotice::Source(error.to_string()));
+                    let told = self.redactor.text(&error.to_string()).into_owned();
+                    notices.push(CatalogNotice::Source(told));
                     continue;
                 }
             };
@@ -276,6 +286,23 @@ impl Inner {
         self.moved_on();
         // Where it fails, the first call that stands on it tries again, and does not run without.
         let _ = self.tell_catalog().await;
+    }
+
+    /// Declarations without the secrets that a source put into them, knowing or not: everybody reads them.
+    fn speakable(
+        &self,
+        source: &str,
+        mut declarations: Vec<Declaration>,
+        notices: &mut Vec<CatalogNotice>,
+    ) -> Vec<Declaration> {
+        let before = declarations.len();
+        declarations.retain_mut(|declaration| self.redactor.declaration(declaration));
+        let lost = before - declarations.len();
+        if lost > 0 {
+            let told = format!("{lost} of the tools of `{source}` are left out: their names hold a secret");
+            notices.push(CatalogNotice::Source(told));
+        }
+        declarations
     }
 
     /// What surfaces are made of is no longer what it was.
@@ -313,6 +340,11 @@ impl Host {
     /// How long the journal had been left alone when this host started on it.
     pub fn away_for(&self) -> Duration {
         self.inner.state.away.get().copied().unwrap_or_default()
+    }
+
+    /// What stands before everything this host writes or shows, for whoever writes or shows something beside it.
+    pub fn redactor(&self) -> Arc<dyn Redactor> {
+        Arc::clone(&self.inner.redactor) as Arc<dyn Redactor>
     }
 
     /// A text without what must not be written or shown.

@@ -30,35 +30,53 @@ mod port;
 mod record;
 mod session;
 
-pub use call::{Answer, CallHandle, Standing, explain::Explanation};
+pub use call::{
+    Answer, CallHandle, Standing,
+    explain::{
+        DeclarationLayer, ExecutionLayer, Explanation, HookPlan, InterfaceLayer, InvocationLayer, Layers,
+        PermissionLayer, ResultLayer, SchedulingLayer, SchemaVerdict, SurfaceLayer,
+    },
+};
 pub use catalog::{
     Catalog, CatalogNotice, Entry, Listing, OperatorSettings, Schema, SchemaError, SourceSettings,
     SourceTrust, Surface, ToolFilter, ToolSettings, Violation,
 };
 pub use flow::{
     approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},
+    credentials::CredentialGrant,
     hooks::{
         Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion, OutputMutation,
     },
-    invocation::{Acknowledged, CallRequest, CancelReason, Heard, Listener, Wants},
-    permission::{Facts, PartDecision, Places, Policy, PolicyEngine, PolicySpec, RuleProblem},
-    scheduling::SchedulerLimits,
+    invocation::{
+        Acknowledged, CallRequest, CancelReason, Deadline, DeadlineBy, Heard, Listener, MatchedBy, Wants,
+    },
+    permission::{
+        Account, Change, ChangeKind, ConsideredRule, Facts, PartDecision, Places, Policy, PolicyEngine,
+        PolicySpec, RuleProblem, RuleVoice,
+    },
+    scheduling::{Outlook, OwnLimit, SchedulerLimits, Slots, WaitReason},
 };
 pub use host::{
     ApprovalError, Decided, Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits,
     SessionError, StatusWord,
 };
 pub use record::{
+    blobs::{Blob, BlobError, BlobStore, BlobWriter, KeptBlob, MemoryBlobs},
     declared::{BlockedTool, CatalogBody, DeclaredTool, SurfaceBody, ToolTerms},
     evidence::{Export, ExportError, ExportFormat, StandsOn, evidence_schema},
+    facets::{FacetReader, Facets, NamedContent, ToldFacets},
     journal::{
-        GENESIS, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, StoredRecord,
-        Strength, chain,
+        GENESIS, Journal, JournalError, JournalHead, MemoryJournal, Record, RecordKind, RequestKey,
+        StoredRecord, Strength, chain,
     },
-    redaction::{KnownSecrets, Redactor},
+    query::{Query, ToolPattern},
+    redaction::{Finding, KnownSecrets, Redactor, StreamRedactor, Window},
     replay::{
         Cassette, CassetteCall, CassetteError, CassetteEvent, CassetteSession, CassetteTool, LeftOver,
         Matching, Pace, Recorder, ReplayOptions, ReplayReport,
+    },
+    retention::{
+        Cut, Due, Hold, Needed, PruneReport, Pruned, PrunedBody, Retention, plan_prune, prune, pruned_record,
     },
 };
 pub use session::{Session, Stay};

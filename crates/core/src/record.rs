@@ -1,8 +1,13 @@
 //! The last phase: what stays of a call, and how it is shown.
 
+pub(crate) mod artifacts;
+pub(crate) mod blobs;
 pub(crate) mod declared;
 pub(crate) mod evidence;
+pub(crate) mod facets;
 pub(crate) mod journal;
+pub(crate) mod query;
 pub(crate) mod redaction;
 pub(crate) mod rendering;
 pub(crate) mod replay;
+pub(crate) mod retention;

@@ -31,6 +31,8 @@ pub struct Session {
     /// A mark of the credential it was opened with.
     credential: Option<String>,
     request: SurfaceRequest,
+    /// The largest text of a result that its caller wants to see whole.
+    inline_chars: Option<usize>,
     /// Deferred tools that were shown here and may be called.
     discovered: Mutex<HashSet<ToolId>>,
     surface: Mutex<Option<(u64, Arc<Surface>)>>,
@@ -118,11 +120,14 @@ impl Session {
         origin: Origin,
     ) -> Self {
         request.role = principal.role;
+        // Which tools are seen does not depend on it.
+        let inline_chars = request.inline_chars.take();
         let seen = (origin == Origin::Opened).then(HashSet::new);
         Self {
             scope: SessionScope { session_id: id, principal },
             credential: None,
             request,
+            inline_chars,
             discovered: Mutex::default(),
             surface: Mutex::default(),
             opened: (0..sources).map(|_| OnceCell::new()).collect(),
@@ -157,6 +162,11 @@ impl Session {
     /// What it asks of a surface.
     pub fn surface_request(&self) -> &SurfaceRequest {
         &self.request
+    }
+
+    /// The largest text of a result that its caller wants to see whole, where it said so.
+    pub fn inline_chars(&self) -> Option<usize> {
+        self.inline_chars
     }
 
     /// The surface, rebuilt when `generation` moved on.

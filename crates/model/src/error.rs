@@ -144,6 +144,8 @@ pub struct ToolFailure {
     pub hint: Option<String>,
     /// Nothing was changed, so the call can be sent again. `None`: judged by the call's effects.
     pub untouched: Option<bool>,
+    /// Not before so many milliseconds is it worth another try, where that is known.
+    pub after_ms: Option<u64>,
     /// Machine-readable details.
     pub details: Option<Value>,
     /// Exit code of a process, where one ran.
@@ -168,6 +170,7 @@ impl ToolFailure {
             message: message.into(),
             hint: None,
             untouched: None,
+            after_ms: None,
             details: None,
             exit_code: None,
             sandbox: None,
@@ -198,6 +201,13 @@ impl ToolFailure {
     #[must_use]
     pub fn confined(mut self, sandbox: AppliedSandbox) -> Self {
         self.sandbox = Some(Box::new(sandbox));
+        self
+    }
+
+    /// Says when it is worth another try.
+    #[must_use]
+    pub fn after_ms(mut self, wait: u64) -> Self {
+        self.after_ms = Some(wait);
         self
     }
 

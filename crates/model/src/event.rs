@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ApprovalStatus, Content, InvocationId, Stage};
+use crate::{ApprovalStatus, ArtifactRef, Content, InvocationId, Stage};
 
 /// One event of one call.
 #[derive(Clone, Debug, Serialize)]
@@ -51,6 +51,8 @@ pub enum EventBody {
         /// The piece.
         content: Content,
     },
+    /// A piece of the result was kept and can be read from now on.
+    Kept(ArtifactRef),
     /// A running process wrote something.
     Output(OutputChunk),
     /// A person is being asked, or has answered.

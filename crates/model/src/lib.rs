@@ -57,7 +57,7 @@ pub use permission::{
     matches_any,
 };
 pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult, Truncation};
-pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxProfile, SandboxTier};
+pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxPlan, SandboxProfile, SandboxTier};
 pub use secret::Secret;
 pub use source::{
     BoxFuture, Naming, Refusal, SessionScope, Source, SourceError, SourceFeed, SourceNotice, SourceSession,
@@ -66,4 +66,4 @@ pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};
 pub use tool::{CallContext, CallPort, CallReport, CallableTool, DynTool, NestedCall, Tool, ToolCall};
 pub use tool_set::ToolSet;
-pub use variable::never_passed;
+pub use variable::{holds_secret, never_passed};

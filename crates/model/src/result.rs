@@ -72,6 +72,21 @@ pub enum Disposition {
     Synthetic,
 }
 
+impl Disposition {
+    /// The word on the wire and in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Inline => "inline",
+            Self::Preview => "preview",
+            Self::RefOnly => "ref_only",
+            Self::Redacted => "redacted",
+            Self::Dropped => "dropped",
+            Self::Empty => "empty",
+            Self::Synthetic => "synthetic",
+        }
+    }
+}
+
 /// A piece of content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -272,7 +287,45 @@ impl ToolResult {
         self.error.as_ref().map(|error| error.class)
     }
 
-    /// All text pieces joined, or the structured content as JSON: what a text-only model is given.
+    /// What a reader of the content alone would not know, a line each: that it is only a part, that there was nothing,
+    /// that something was taken out, where the rest is.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.outcome == Outcome::Partial {
+            remarks.push("partial: only part of the work was done".to_owned());
+        }
+        let why = || self.persistence.as_ref().and_then(|kept| kept.reason.as_deref());
+        match self.disposition {
+            Disposition::Empty => remarks.push("empty: the tool succeeded and had nothing to say".to_owned()),
+            Disposition::RefOnly => remarks.push("kept, and not shown".to_owned()),
+            Disposition::Redacted => {
+                remarks.push("redacted: what it says is neither shown nor kept".to_owned());
+            }
+            Disposition::Dropped => {
+                let why = why().unwrap_or("it could not be kept");
+                remarks.push(format!("dropped: what is not shown here is lost: {why}"));
+            }
+            Disposition::Inline | Disposition::Preview | Disposition::Synthetic => {}
+        }
+        if let Some(cut) = &self.truncated {
+            let total = cut.total.map(|total| format!(" of {total}")).unwrap_or_default();
+            let hint = cut.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+            remarks.push(format!("{}{total} {} shown{hint}", cut.shown, cut.unit));
+        }
+        for kept in &self.artifacts {
+            let ArtifactRef { id, name, media_type, size, .. } = kept;
+            remarks.push(format!("`{name}` is kept as {id} ({media_type}, {size} bytes)"));
+        }
+        if !self.redactions.is_empty() {
+            let kinds: Vec<String> =
+                self.redactions.0.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+            remarks.push(format!("secrets were taken out: {}", kinds.join(", ")));
+        }
+        remarks
+    }
+
+    /// All text pieces joined, or the structured content as JSON: what a text-only model is given. Where there is
+    /// nothing, or only a part, the text says so: silence would look like a lost result.
     pub fn model_text(&self) -> String {
         let texts: Vec<&str> = self
             .content
@@ -288,8 +341,17 @@ impl ToolResult {
                 let shown: String = texts.iter().map(|text| format!("\n{text}")).collect();
                 format!("{}: {}{hint}{shown}", error.class, error.message)
             }
-            (None, Some(value)) if texts.is_empty() => value.to_string(),
-            (None, _) => texts.join("\n"),
+            (None, _) if self.disposition == Disposition::Empty => format!("[{}]", self.remarks().join("; ")),
+            (None, structured) => {
+                let text = match structured {
+                    Some(value) if texts.is_empty() => value.to_string(),
+                    Some(_) | None => texts.join("\n"),
+                };
+                match self.outcome {
+                    Outcome::Partial => format!("[partial: only part of the work was done]\n{text}"),
+                    _ => text,
+                }
+            }
         }
     }
 }

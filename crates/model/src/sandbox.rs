@@ -75,6 +75,29 @@ impl SandboxTier {
     }
 }
 
+/// What would confine a process of a call, as far as that can be told before it starts. What really did is told by
+/// [`AppliedSandbox`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxPlan {
+    /// What it may do.
+    pub profile: SandboxProfile,
+    /// What the machine can give.
+    pub tier: SandboxTier,
+    /// Whether it reaches the network.
+    pub network: bool,
+    /// Folders it may write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writable: Vec<String>,
+    /// Further folders it may read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readable: Vec<String>,
+    /// Nothing is started where the machine cannot give all of it.
+    pub required: bool,
+    /// What the machine cannot give of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lack: Option<String>,
+}
+
 /// What really confined a process: reported by the launcher right before the process began, never what was wished.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AppliedSandbox {

@@ -3,8 +3,8 @@
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use crate::{
-    CallInput, Declaration, EffectOrigin, Effects, ErrorClass, Principal, SessionId, ToolCall, ToolFailure,
-    ToolId, ToolOutput,
+    CallInput, Declaration, EffectOrigin, Effects, ErrorClass, Principal, SandboxPlan, SandboxProfile,
+    SessionId, ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 
 /// A boxed future, as traits behind pointers need it.
@@ -62,6 +62,17 @@ pub trait SourceSession: Send + Sync {
     /// What the call will touch. `None`: what the declaration says.
     fn effects(&self, tool: &ToolId, input: &CallInput) -> Option<Effects> {
         let _ = (tool, input);
+        None
+    }
+
+    /// What would confine the process that the call starts. See [`Tool::sandbox`](crate::Tool::sandbox).
+    fn sandbox(
+        &self,
+        tool: &ToolId,
+        input: &CallInput,
+        narrowed: Option<SandboxProfile>,
+    ) -> Option<SandboxPlan> {
+        let _ = (tool, input, narrowed);
         None
     }
 

@@ -23,6 +23,9 @@ pub struct SurfaceRequest {
     /// What the model can do, such as `vision`. None means nobody said, and tools that ask for one are hidden.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model_capabilities: Vec<String>,
+    /// The largest text of a result that is to be shown whole, in characters. Only ever less than the host shows anyway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inline_chars: Option<usize>,
 }
 
 impl Default for SurfaceRequest {
@@ -33,6 +36,7 @@ impl Default for SurfaceRequest {
             task: None,
             skills: Vec::new(),
             model_capabilities: Vec::new(),
+            inline_chars: None,
         }
     }
 }

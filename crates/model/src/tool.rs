@@ -12,7 +12,8 @@ use serde_json::Value;
 use crate::{
     Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallInput, Content, Declaration, Effects,
     ErrorClass, EventBody, InvocationId, LogLevel, NewArtifact, OutputChunk, Principal, Progress, Refusal,
-    SandboxProfile, SessionId, Stage, StoredArtifact, ToolFailure, ToolId, ToolOutput, ToolResult,
+    SandboxPlan, SandboxProfile, SessionId, Stage, StoredArtifact, ToolFailure, ToolId, ToolOutput,
+    ToolResult,
 };
 
 /// One tool.
@@ -49,6 +50,13 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
+    /// What would confine the process that this call starts, for whoever asks beforehand; `narrowed` is the operator's own
+    /// word for the tool. `None`: it starts none, or nobody can tell.
+    fn sandbox(&self, input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan> {
+        let _ = (input, narrowed);
+        None
+    }
+
     /// Does the work. The future is dropped at the deadline, or when the call is canceled and does not stop.
     fn execute(&self, call: ToolCall) -> impl Future<Output = Result<ToolOutput, ToolFailure>> + Send;
 }
@@ -61,6 +69,8 @@ pub trait DynTool: Send + Sync + 'static {
     fn check(&self, input: &CallInput) -> Result<(), Refusal>;
     /// See [`Tool::effects`].
     fn effects(&self, input: &CallInput) -> Option<Effects>;
+    /// See [`Tool::sandbox`].
+    fn sandbox(&self, input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan>;
     /// See [`Tool::execute`].
     fn execute(&self, call: ToolCall) -> BoxFuture<'_, Result<ToolOutput, ToolFailure>>;
 }
@@ -76,6 +86,10 @@ impl<T: Tool> DynTool for T {
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         Tool::effects(self, input)
+    }
+
+    fn sandbox(&self, input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan> {
+        Tool::sandbox(self, input, narrowed)
     }
 
     fn execute(&self, call: ToolCall) -> BoxFuture<'_, Result<ToolOutput, ToolFailure>> {

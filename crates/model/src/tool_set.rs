@@ -3,8 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    BoxFuture, CallInput, Declaration, DynTool, EffectOrigin, Effects, Naming, Refusal, SessionId,
-    SessionScope, Source, SourceError, SourceSession, Tool, ToolCall, ToolFailure, ToolId, ToolOutput,
+    BoxFuture, CallInput, Declaration, DynTool, EffectOrigin, Effects, Naming, Refusal, SandboxPlan,
+    SandboxProfile, SessionId, SessionScope, Source, SourceError, SourceSession, Tool, ToolCall, ToolFailure,
+    ToolId, ToolOutput,
 };
 
 /// Tools compiled into the host, as a source.
@@ -95,6 +96,15 @@ impl SourceSession for OpenTools {
 
     fn effects(&self, tool: &ToolId, input: &CallInput) -> Option<Effects> {
         self.tools.get(tool).and_then(|tool| tool.effects(input))
+    }
+
+    fn sandbox(
+        &self,
+        tool: &ToolId,
+        input: &CallInput,
+        narrowed: Option<SandboxProfile>,
+    ) -> Option<SandboxPlan> {
+        self.tools.get(tool).and_then(|tool| tool.sandbox(input, narrowed))
     }
 
     fn execute<'a>(

@@ -1,4 +1,5 @@
-//! Environment variables that no child process is ever given, whatever is configured or asked for.
+//! Environment variables that no child process is ever given, whatever is configured or asked for, and those that hold
+//! secrets.
 
 /// Beginnings of names by which a variable changes what code a program loads or runs.
 const LOADERS: [&str; 7] = ["LD_", "DYLD_", "BASH_FUNC_", "PYTHON", "PERL5", "GLIBC_", "MALLOC_"];
@@ -28,7 +29,27 @@ const LOADED: [&str; 22] = [
     "_JAVA_OPTIONS",
 ];
 /// Words in names of variables that hold secrets.
-const SECRETS: [&str; 6] = ["KEY", "SECRET", "TOKEN", "PASSW", "CREDENTIAL", "COOKIE"];
+const SECRETS: [&str; 7] = ["KEY", "SECRET", "TOKEN", "PASSW", "PASSPHRASE", "CREDENTIAL", "COOKIE"];
+/// Ends of such names.
+const SECRET_ENDS: [&str; 4] = ["_PASS", "_PWD", "_PAT", "_WEBHOOK"];
+/// Ends of names of variables that say where a secret is, how large or of which kind, and do not hold one.
+const ABOUT_SECRETS: [&str; 15] = [
+    "_ALGORITHM",
+    "_COUNT",
+    "_DIR",
+    "_ENDPOINT",
+    "_FILE",
+    "_LENGTH",
+    "_LIMIT",
+    "_NAME",
+    "_PATH",
+    "_SIZE",
+    "_SOCK",
+    "_TIMEOUT",
+    "_TOKENS",
+    "_TTL",
+    "_TYPE",
+];
 /// Beginnings of names in which clouds and agents keep secrets or the way to them.
 const KEEPERS: [&str; 10] =
     ["AWS_", "AZURE_", "DBUS_", "DOCKER_", "GCLOUD_", "GCP_", "GOOGLE_", "GPG_", "KUBE", "SSH_"];
@@ -48,11 +69,42 @@ pub fn never_passed(name: &str) -> Option<&'static str> {
         Some("it changes what code a program runs")
     } else if name.starts_with("GIT_") {
         Some("git would run or read something else by it")
-    } else if SECRETS.iter().any(|word| name.contains(word)) || begins(&KEEPERS) {
+    } else if is_secret_like(&name) || begins(&KEEPERS) {
         Some("by its name it holds a secret or the way to one")
     } else if begins(&OWN) {
         Some("it is the host's own to set")
     } else {
         None
+    }
+}
+
+/// Whether a variable by its name holds a secret, so that its value must be kept out of everything that is written or
+/// shown. Narrower than what children are not given: a region or the path of a key file is no secret.
+pub fn holds_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    is_secret_like(&name) && !ABOUT_SECRETS.iter().any(|end| name.ends_with(end))
+}
+
+/// Of a name in capitals.
+fn is_secret_like(name: &str) -> bool {
+    SECRETS.iter().any(|word| name.contains(word)) || SECRET_ENDS.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::holds_secret;
+
+    #[test]
+    fn names_of_secrets() {
+        for name in
+            ["GITHUB_TOKEN", "aws_secret_access_key", "DB_PASS", "GH_PAT", "SESSION_COOKIE", "SLACK_WEBHOOK"]
+        {
+            assert!(holds_secret(name), "{name}");
+        }
+        for name in
+            ["PATH", "PWD", "OLDPWD", "AWS_REGION", "KEY_FILE", "MAX_TOKENS", "TOKEN_TYPE", "SSH_AUTH_SOCK"]
+        {
+            assert!(!holds_secret(name), "{name}");
+        }
     }
 }

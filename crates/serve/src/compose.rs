@@ -9,21 +9,26 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
-use toolpost_config::{ApprovalsConfig, HostConfig, SourceConfig, ToolIndex};
+use toolpost_config::{ApprovalsConfig, HostConfig, JournalRetention, SourceConfig, ToolIndex};
 use toolpost_core::{
     Approvals, Cassette, Hook, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy,
-    PolicySpec, ReplayOptions, RuleProblem, SchedulerLimits, SourceSettings, SourceTrust, ToolSettings,
+    PolicySpec, ReplayOptions, Retention, RuleProblem, SchedulerLimits, SourceSettings, SourceTrust,
+    ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_store::{
-    AuditLogError, DataDir, DataDirError, JournalOptions, OpenError, RulesFile, SqliteJournal, TokenError,
-    load_token,
+    AuditLogError, BlobOptions, BlobsError, DataDir, DataDirError, DiskBlobs, JournalOptions, OpenError,
+    RulesFile, SqliteJournal, TokenError, load_token,
 };
 
 pub use hooks::HooksError;
 pub use native::{NativeError, NativeHandover};
+
+/// How often kept results are looked through for what is too old.
+const CLEARED_EVERY: Duration = Duration::from_secs(3600);
 
 /// Why a host or server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +59,9 @@ pub enum StartError {
     /// The journal cannot be opened.
     #[error(transparent)]
     Journal(#[from] OpenError),
+    /// The folder of kept results cannot be used.
+    #[error(transparent)]
+    Blobs(#[from] BlobsError),
     /// The host cannot start.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -176,11 +184,15 @@ pub(crate) async fn host_on(
     for (name, value) in &parts.native.credentials {
         parts.secrets.push((format!("credential_{name}"), value.reveal().to_owned()));
     }
+    let grants = native::grants(&config.network.credentials, &parts.native.credentials);
+    let of_environment = parts.native.secrets.drain(..);
+    parts.secrets.extend(of_environment.map(|(kind, value)| (kind, value.reveal().to_owned())));
     let mut builder = Host::builder()
         .policy(policy(config)?)
         .limits(limits(config))
         .settings(Configured::of(config))
         .require_shown(config.discovery.require_shown)
+        .credentials(grants)
         .redactor(KnownSecrets::new(
             parts.secrets.iter().map(|(kind, value)| (kind.as_str(), value.as_str())),
         ));
@@ -192,6 +204,9 @@ pub(crate) async fn host_on(
         builder = builder.rule_store(Arc::new(RulesFile::new(data_dir)));
         let options = JournalOptions { max_bytes: config.limits.journal };
         builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
+        builder = builder.blobs(Arc::new(blobs(config, data_dir)?));
+        let JournalRetention { age, size } = config.retention.journal;
+        builder = builder.retention(Retention { age, size });
     }
     if let Some((cassette, options)) = parts.replay {
         return Ok(builder.replay(cassette, options).build().await?);
@@ -206,6 +221,27 @@ pub(crate) async fn host_on(
         builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);
     }
     Ok(builder.build().await?)
+}
+
+/// The store of kept results, cleared of what is too old now and from time to time for as long as it is used.
+fn blobs(config: &HostConfig, data_dir: &DataDir) -> Result<DiskBlobs, BlobsError> {
+    let options = BlobOptions {
+        total: config.limits.artifacts,
+        one: config.limits.artifact,
+        age: Some(config.retention.artifacts),
+    };
+    let blobs = DiskBlobs::open(data_dir, options)?;
+    let watched = blobs.downgrade();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(CLEARED_EVERY).await;
+            let Some(blobs) = watched.upgrade() else { return };
+            if let Err(error) = blobs.clear_away().await {
+                tracing::warn!(%error, "kept results that are too old cannot be removed");
+            }
+        }
+    });
+    Ok(blobs)
 }
 
 /// The rules of a configuration, compiled.
@@ -281,6 +317,7 @@ impl OperatorSettings for Configured {
             class: set.class,
             idempotent: set.idempotent,
             max_inline_chars: set.max_inline_chars,
+            keep: set.keep,
             argument_bytes: set.argument_bytes,
             approval_required: set.approval_required,
             requires: set.requires,

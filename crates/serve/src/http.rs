@@ -1,6 +1,7 @@
 //! Plain HTTP: one POST, one answer. The only module that knows this face's paths, headers and JSON.
 
 mod approvals;
+mod artifacts;
 mod calls;
 pub(crate) mod formats;
 mod gate;
@@ -19,6 +20,7 @@ use axum::{
     body::{Body, Bytes},
     extract::{FromRequestParts, Path, State},
     http::{HeaderMap, header, request::Parts},
+    middleware::map_response_with_state,
     routing::{delete, get, post},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -69,6 +71,7 @@ fn router(shared: Shared) -> Router {
         .route("/tools/{name}/explain", post(calls::explain))
         .route("/invocations/{id}", get(invocations::show))
         .route("/invocations/{id}/cancel", post(invocations::cancel))
+        .route("/artifacts/{id}", get(artifacts::serve))
         .route("/approvals", get(approvals::list))
         .route("/approvals/{id}", get(approvals::show).post(approvals::answer))
         .route("/rules", get(rules::list))
@@ -78,6 +81,7 @@ fn router(shared: Shared) -> Router {
         .route("/openapi.json", get(openapi::serve))
         .fallback(|| async { Problem::not_found("no_such_route", "there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .layer(map_response_with_state(shared.clone(), problem::without_secrets))
         .with_state(shared)
         .merge(a2e)
 }

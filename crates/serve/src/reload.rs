@@ -135,6 +135,7 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         tokens,
         approvals,
         limits,
+        retention,
         discovery,
         a2e,
     } = now;
@@ -152,6 +153,7 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         ("tokens", *tokens != next.tokens),
         ("approvals", *approvals != next.approvals),
         ("limits", *limits != next.limits),
+        ("retention", *retention != next.retention),
         ("discovery", *discovery != next.discovery),
         ("a2e", *a2e != next.a2e),
     ];

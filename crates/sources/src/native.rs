@@ -8,6 +8,7 @@ mod echo;
 mod environment;
 mod files;
 mod http;
+mod results;
 mod search;
 mod shell;
 
@@ -76,11 +77,12 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     tools.extend(search::tools(Arc::clone(&workspace)));
     tools.extend(http::tools(Arc::clone(&workspace), network));
     let processes = Arc::new(Processes::new(spool, children.lifetime));
-    let children = Arc::new(Children::new(launcher, children, workspace));
+    let children = Arc::new(Children::new(launcher, children, Arc::clone(&workspace)));
     tools.extend(shell::tools(&children, &processes));
     let code = program.map(|program| CodeTools::new(code, program, Arc::clone(&children)));
     tools.extend(code.iter().flat_map(CodeTools::tools));
     tools.extend(command::tools(&children, &processes, commands)?);
+    tools.extend(results::tools(Arc::clone(&workspace)));
     tools.extend(calls::tools());
     tools.push(Arc::new(echo::tool()));
     Ok(ToolSet::new("native", tools).when_session_closes(move |session| {

@@ -9,8 +9,8 @@ use std::{
 };
 
 use jiff::Timestamp;
-use toolpost_core::{Journal, Record, RecordKind, Strength};
-use toolpost_model::{InvocationId, SessionId};
+use toolpost_core::{Facets, Journal, Record, RecordKind, Strength};
+use toolpost_model::{InvocationId, Outcome, SessionId};
 use toolpost_store::{JournalOptions, JournalReader, SqliteJournal};
 
 const LENGTH: Duration = Duration::from_secs(3);
@@ -82,6 +82,12 @@ fn sample() -> Record {
         session_id: Some(SessionId::new("0198c0de-session")),
         request: None,
         body: format!("{{\"text\":\"{}\"}}", "x".repeat(BODY_BYTES)),
+        facets: Some(Facets {
+            tool: "files.read_file".to_owned(),
+            principal: "local".to_owned(),
+            outcome: Some(Outcome::Succeeded),
+            correlation: None,
+        }),
     }
 }
 

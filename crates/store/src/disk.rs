@@ -2,6 +2,8 @@
 //! file means; this module knows modes, links, locks and the order of writes that survives a power cut.
 #![expect(clippy::disallowed_methods, reason = "this is the one module of the crate that opens files")]
 
+pub(crate) mod contents;
+
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -154,6 +156,47 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Option<(Vec<u8>, Privacy)>> 
     let privacy = privacy(&file.metadata()?);
     file.take(LONGEST_SMALL_FILE).read_to_end(&mut bytes)?;
     Ok(Some((bytes, privacy)))
+}
+
+/// Shows a file's bytes piece by piece, and tells how many there were; `None` where there is no file.
+pub(crate) fn read_in_pieces(
+    path: &Path,
+    size: usize,
+    mut show: impl FnMut(&[u8]),
+) -> io::Result<Option<u64>> {
+    // A pipe in its place would otherwise keep us waiting for somebody who writes.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut file = match OpenOptions::new().read(true).custom_flags(bits(flags)).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let (mut piece, mut total) = (vec![0; size], 0);
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(Some(total)),
+            Ok(count) => {
+                show(&piece[..count]);
+                total += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Writes what the system holds of a file to its disk, whoever wrote it. One that is not there needs nothing.
+///
+/// Not while SQLite has the file open in this process: see [`create_private_file`].
+pub(crate) fn sync(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().read(true).custom_flags(bits(OFlags::NOFOLLOW)).open(path) {
+        Ok(file) => file.sync_all().and_then(|()| sync_parent(path)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Replaces a file as a whole: whoever reads sees the old content or the new, after a power cut too.

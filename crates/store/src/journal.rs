@@ -5,7 +5,9 @@
 //! take any number of rows, so it goes to a thread of its own. That thread belongs to the journal and not
 //! to a runtime's blocking pool: the port asks for no runtime, and one long read cannot use up the pool.
 
+pub(crate) mod anchor;
 mod committer;
+pub(crate) mod facet;
 pub(crate) mod query;
 mod reads;
 mod row;
@@ -17,12 +19,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use toolpost_core::{Journal, JournalError, Record, StoredRecord, Strength};
+use toolpost_core::{Cut, Journal, JournalError, JournalHead, Pruned, Query, Record, StoredRecord, Strength};
 use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
 
 pub use row::ReadError;
 pub(crate) use row::{decode, stored_hash};
-pub(crate) use schema::{open_for_reading, schema_differences};
+pub(crate) use schema::{has_facets, open_for_reading, schema_differences};
 
 use reads::{Lookups, Scans};
 use writer::Writer;
@@ -169,6 +171,18 @@ impl Journal for SqliteJournal {
     }
 
     fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
-        self.scans.read(after, limit)
+        self.scans.run(move |connection| query::page(connection, after, limit))
+    }
+
+    fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        self.scans.run(move |connection| facet::find(connection, &query))
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>> {
+        self.lookups.answer(query::head)
+    }
+
+    fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
+        self.writer.prune(cut)
     }
 }

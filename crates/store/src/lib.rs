@@ -1,4 +1,4 @@
-//! Toolpost's state on disk: the journal on SQLite, the data directory with its lock, its token, the list
+//! Toolpost's state on disk: the journal on SQLite, kept results, the data directory with its lock, its token, the list
 //! of trusted files and the remembered rules, and an audit log for other programs to read.
 //!
 //! The binary opens a [`DataDir`], then a [`SqliteJournal`] inside it, and hands the journal to the host as
@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 mod audit_log;
+mod blobs;
 mod data_dir;
 mod disk;
 mod journal;
@@ -17,11 +18,15 @@ mod trust;
 mod verify;
 
 pub use audit_log::{AuditLog, AuditLogError, AuditRotation, AuditWriter};
+pub use blobs::{BlobFile, BlobFiles, BlobOptions, BlobsError, DiskBlobs, WeakBlobs};
 pub use data_dir::{DataDir, DataDirError};
 pub use journal::{JournalOptions, OpenError, ReadError, SqliteJournal};
 pub use last_good::{LastGood, LastGoodError};
-pub use reader::JournalReader;
+pub use reader::{JournalReader, SealError};
 pub use rules::RulesFile;
 pub use token::{TokenError, load_or_create_token, load_token, new_token};
 pub use trust::{TrustEntry, TrustError, TrustStore};
-pub use verify::{Flaw, Problem, VerifyReport};
+pub use verify::{
+    ArtifactCounts, ArtifactsPlace, Flaw, Problem, SealedHead, SealedHeadError, VerifyOptions, VerifyReport,
+    VerifyStep,
+};

@@ -1,15 +1,38 @@
 //! The journal as the CLI sees it: read-only, beside a running host, after one, or on a copied file.
 
-use std::path::Path;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use rusqlite::Connection;
-use toolpost_core::StoredRecord;
+use toolpost_core::{JournalHead, Query, RecordKind, StoredRecord};
 use toolpost_model::InvocationId;
 
 use crate::{
-    journal::{OpenError, ReadError, open_for_reading, query},
-    verify::{self, VerifyReport},
+    disk,
+    journal::{OpenError, ReadError, facet, has_facets, open_for_reading, query},
+    verify::{self, SealedHead, VerifyOptions, VerifyReport, VerifyStep},
 };
+
+/// Why a journal cannot be sealed.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// It cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The disk did not take it.
+    #[error("journal `{path}` could not be synced")]
+    Sync {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
 
 /// A look at a journal that cannot change it.
 pub struct JournalReader {
@@ -47,10 +70,61 @@ impl JournalReader {
     ///
     /// What was changed, removed from the middle, swapped or inserted shows. What was cut off the end does
     /// not: a shorter chain is a whole chain. Only a head hash that was written down elsewhere shows that,
-    /// so keep [`VerifyReport::head`] and compare.
+    /// so keep [`VerifyReport::head`] and give it to [`verify_with`](Self::verify_with).
     ///
     /// Remembers some 40 bytes a call while it runs, to see that no call ends twice.
-    pub fn verify(&self, progress: impl FnMut(u64, u64)) -> Result<VerifyReport, ReadError> {
-        verify::verify(&self.connection, progress)
+    pub fn verify(&self, mut progress: impl FnMut(u64, u64)) -> Result<VerifyReport, ReadError> {
+        let records_only = |step| match step {
+            VerifyStep::Records(done, total) => progress(done, total),
+            VerifyStep::Artifacts(..) => {}
+        };
+        self.verify_with(&VerifyOptions::default(), records_only)
+    }
+
+    /// The same, and also whether a head that was sealed earlier is still in the chain, and whether the kept results
+    /// are what the records say.
+    pub fn verify_with(
+        &self,
+        options: &VerifyOptions,
+        progress: impl FnMut(VerifyStep),
+    ) -> Result<VerifyReport, ReadError> {
+        verify::verify(&self.connection, options, progress)
+    }
+
+    /// Calls, newest first; each by one record: its end, or its first one where it has not ended.
+    pub fn find(&self, query: &Query) -> Result<Vec<StoredRecord>, ReadError> {
+        if !has_facets(&self.connection)? {
+            return Err(ReadError::OlderFormat);
+        }
+        facet::find(&self.connection, query)
+    }
+
+    /// Records of one of the rare kinds (`catalog`, `surface`, `pruned`) with numbers below `before`, newest first.
+    pub fn of_kind(
+        &self,
+        kind: RecordKind,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        query::of_kind(&self.connection, kind, before, limit)
+    }
+
+    /// Where the journal ends and begins.
+    pub fn head(&self) -> Result<JournalHead, ReadError> {
+        query::head(&self.connection)
+    }
+
+    /// The head, with all that is before it on the disk: a power cut does not take it back. Works beside a host,
+    /// whose log may hold records that were only committed.
+    pub fn seal(path: &Path) -> Result<SealedHead, SealError> {
+        let reader = Self::open(path)?;
+        let JournalHead { seq, hash, .. } = reader.head()?;
+        // Closed first: to open and close the file while SQLite has it would drop SQLite's locks.
+        drop(reader);
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let synced = disk::sync(Path::new(&log)).and_then(|()| disk::sync(path));
+        synced.map_err(|source| SealError::Sync { path: path.to_path_buf(), source })?;
+        Ok(SealedHead { seq: Some(seq), hash })
     }
 }

@@ -1,256 +1,186 @@
-//! The check behind `toolpost journal verify`: does the chain hold, and do the records make sense?
+//! The check behind `toolpost journal verify`: does the chain hold, do the records make sense, and are the kept
+//! results still what the records say?
 
-use std::collections::HashMap;
+mod artifacts;
+mod check;
+mod report;
+mod sealed;
+
+use std::{
+    path::{Path, PathBuf},
+    thread,
+};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, ErrorCode, Row};
-use serde::de::IgnoredAny;
-use toolpost_core::{GENESIS, RecordKind, StoredRecord, chain};
-use toolpost_model::InvocationId;
+use rusqlite::{Connection, ErrorCode};
+use toolpost_core::{PrunedBody, RecordKind};
 
-use crate::journal::{ReadError, decode, query, schema_differences, stored_hash};
+pub use artifacts::ArtifactCounts;
+pub use report::{Flaw, Problem, VerifyReport};
+pub use sealed::{SealedHead, SealedHeadError};
+
+use crate::journal::{
+    ReadError, anchor, has_facets, open_for_reading,
+    query::{self, Beside},
+    schema_differences,
+};
+use check::Check;
 
 /// Rows between two reports of progress, and in one read transaction.
 const PIECE: usize = 2000;
-/// A file that is wrong everywhere need not be described everywhere.
-const MOST_PROBLEMS: usize = 1000;
 
-/// One thing that is wrong.
-#[derive(Debug)]
-pub struct Problem {
-    /// The record it was found at, 0 where it concerns the file.
-    pub seq: u64,
-    /// What it is.
-    pub what: Flaw,
+/// What is checked beside the records themselves.
+#[derive(Clone, Debug, Default)]
+pub struct VerifyOptions {
+    /// A head from an earlier time, which must still be in the chain.
+    pub head: Option<SealedHead>,
+    /// Where the kept results lie that the records name.
+    pub artifacts: Option<ArtifactsPlace>,
 }
 
-/// What can be wrong with a journal.
-#[derive(Debug, PartialEq, thiserror::Error)]
-pub enum Flaw {
-    /// Rows are gone.
-    #[error("records {first} to {last} are missing")]
-    Missing {
-        /// The first that is not there.
-        first: u64,
-        /// The last that is not there.
-        last: u64,
-    },
-    /// A row that cannot stand where it stands.
-    #[error("a record has the number {number}, and numbers begin at 1")]
-    Number {
-        /// The number.
-        number: i64,
-    },
-    /// A value no journal writes.
-    #[error("column `{column}` {why}")]
-    Column {
-        /// The column.
-        column: &'static str,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// This record or the one before it was changed after it was written.
-    #[error("the hash does not follow from this record and the hash before it")]
-    Chain,
-    /// The body does not parse.
-    #[error("the body is not a JSON object")]
-    Body,
-    /// The call had ended before.
-    #[error("call `{0}` ends a second time")]
-    SecondEnd(InvocationId),
-    /// The call had ended before.
-    #[error("call `{0}` goes on after its end")]
-    AfterEnd(InvocationId),
-    /// A table, index or trigger differs from what this version makes.
-    #[error("`{name}` is missing from the database, changed or foreign to it")]
-    Schema {
-        /// Its name.
-        name: String,
-    },
-    /// The file's own structure is broken, or an index disagrees with its table.
-    #[error("the database is damaged: {0}")]
-    Storage(String),
+/// Where kept results lie, and which of them may be gone.
+#[derive(Clone, Debug)]
+pub struct ArtifactsPlace {
+    /// The folder with the blobs.
+    pub folder: PathBuf,
+    /// What was last named before this moment may have been removed since.
+    pub kept_since: Timestamp,
 }
 
-/// What a check found.
-#[derive(Debug)]
-pub struct VerifyReport {
-    /// How many records there are.
-    pub records: u64,
-    /// How many calls they tell of.
-    pub invocations: u64,
-    /// When the first was written.
-    pub first: Option<Timestamp>,
-    /// When the last was written.
-    pub last: Option<Timestamp>,
-    /// The hash of the last record: worth keeping elsewhere, as it vouches for all before it.
-    pub head: [u8; 32],
-    /// Calls that have not ended, oldest first. Beside a running host, calls in flight are among them.
-    pub open_invocations: Vec<InvocationId>,
-    /// What is wrong, by place; the first thousand.
-    pub problems: Vec<Problem>,
-    /// How many more there are.
-    pub problems_left_out: u64,
-}
-
-impl VerifyReport {
-    /// True where nothing is wrong.
-    pub fn is_clean(&self) -> bool {
-        self.problems.is_empty()
-    }
+/// How far a check has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerifyStep {
+    /// So many of so many records.
+    Records(u64, u64),
+    /// So many of so many bytes of kept results.
+    Artifacts(u64, u64),
 }
 
 pub(crate) fn verify(
     connection: &Connection,
-    mut progress: impl FnMut(u64, u64),
+    options: &VerifyOptions,
+    mut progress: impl FnMut(VerifyStep),
 ) -> Result<VerifyReport, ReadError> {
-    let mut check = Check::new();
+    let mut check = Check::new(options.head.clone(), options.artifacts.is_some());
     for name in schema_differences(connection)? {
         check.found(0, Flaw::Schema { name });
     }
+    // Both read the whole file, and neither needs the other: the one waits for hashes, the other for pages.
+    let beside = connection.path().and_then(|path| open_for_reading(Path::new(path)).ok());
+    let storage = thread::scope(|scope| {
+        let storage = beside.map(|beside| scope.spawn(move || check_storage(&beside)));
+        let walked = walk(connection, &mut check, &mut progress);
+        let storage = match storage.map(|storage| storage.join()) {
+            Some(Ok(found)) => found,
+            Some(Err(_)) | None => check_storage(connection),
+        };
+        walked.and(storage)
+    })?;
+    for text in storage {
+        check.found(0, Flaw::Storage(text));
+    }
+    check_anchor(connection, &mut check)?;
+    if let Some(place) = &options.artifacts {
+        artifacts::check(place, &mut check, |done, total| progress(VerifyStep::Artifacts(done, total)));
+    }
+    Ok(check.finish())
+}
+
+/// Goes through the records in pieces, each in a transaction of its own: a host beside it can go on cutting its log,
+/// and may even remove the oldest records.
+fn walk(
+    connection: &Connection,
+    check: &mut Check,
+    progress: &mut impl FnMut(VerifyStep),
+) -> Result<(), ReadError> {
+    let beside = if has_facets(connection)? { Beside::Facets } else { Beside::Nothing };
     let total = query::last_seq(connection)?;
     let last = total.cast_signed();
     let mut after = i64::MIN;
     loop {
-        match query::rows_between(connection, (after, last), PIECE, |row| check.visit(row)) {
+        let snapshot = connection.unchecked_transaction()?;
+        if beside == Beside::Facets {
+            match anchor::read(connection) {
+                Ok(anchor) => check.begin_at(anchor),
+                Err(error) => check.found(0, Flaw::Storage(format!("the anchor cannot be read: {error}"))),
+            }
+        }
+        let read =
+            query::rows_between(connection, (after, last), PIECE, beside, |row| check.visit(row, beside));
+        drop(snapshot);
+        match read {
             Ok(Some(end)) => after = end,
-            Ok(None) => break,
+            Ok(None) => return Ok(()),
             Err(ReadError::Sqlite(error)) if is_damage(&error) => {
-                check.found(check.next, Flaw::Storage(error.to_string()));
-                break;
+                check.found_here(Flaw::Storage(error.to_string()));
+                return Ok(());
             }
             Err(error) => return Err(error),
         }
-        progress(check.report.records, total);
+        progress(VerifyStep::Records(check.records(), total));
     }
-    check_storage(connection, &mut check)?;
-    Ok(check.finish())
+}
+
+/// What was removed must have been removed by a journal: its newest `pruned` record says the same as the anchor.
+fn check_anchor(connection: &Connection, check: &mut Check) -> Result<(), ReadError> {
+    if !has_facets(connection)? {
+        return Ok(());
+    }
+    let snapshot = connection.unchecked_transaction()?;
+    let newest = match query::of_kind(connection, RecordKind::Pruned, u64::MAX, 1) {
+        Ok(mut found) => found.pop(),
+        // Said where the row was seen.
+        Err(ReadError::Damaged { .. } | ReadError::OlderFormat) => None,
+        Err(ReadError::Sqlite(error)) if is_damage(&error) => None,
+        Err(error) => return Err(error),
+    };
+    let anchor = anchor::read(connection).unwrap_or(None);
+    drop(snapshot);
+    let told =
+        newest.and_then(|row| Some((row.seq, serde_json::from_str::<PrunedBody>(&row.record.body).ok()?)));
+    match (anchor, told) {
+        (None, None) => {}
+        (None, Some((seq, body))) => check.found(seq, Flaw::AnchorLost { up_to: body.up_to }),
+        (Some(anchor), told) => {
+            let hash: String = anchor.hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            let vouches = |body: &PrunedBody| (body.up_to, &body.hash) == (anchor.up_to, &hash);
+            if !told.is_some_and(|(_, body)| vouches(&body)) {
+                check.found(anchor.up_to + 1, Flaw::Unvouched { up_to: anchor.up_to });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Rows can be as they were written while an index hides them from a lookup.
-fn check_storage(connection: &Connection, check: &mut Check) -> Result<(), ReadError> {
+fn check_storage(connection: &Connection) -> Result<Vec<String>, ReadError> {
+    let mut found = Vec::new();
     let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
     let mut rows = statement.query([])?;
     loop {
         match rows.next() {
-            Ok(None) => return Ok(()),
-            Ok(Some(row)) => {
-                let text: String = row.get(0)?;
-                if text != "ok" {
-                    check.found(0, Flaw::Storage(text));
-                }
-            }
+            Ok(None) => break,
+            Ok(Some(row)) => found.push(row.get(0)?),
             Err(error) if is_damage(&error) => {
-                check.found(0, Flaw::Storage(error.to_string()));
-                return Ok(());
+                found.push(error.to_string());
+                return Ok(found);
             }
             Err(error) => return Err(error.into()),
         }
     }
+    drop(rows);
+    found.retain(|text: &String| text != "ok");
+    if found.is_empty() && has_facets(connection)? {
+        let stray = "SELECT seq FROM facet WHERE NOT EXISTS (SELECT 1 FROM record WHERE record.seq = facet.seq) LIMIT 10";
+        let mut statement = connection.prepare(stray)?;
+        let seqs = statement.query_map([], |row| row.get::<_, i64>(0))?;
+        for seq in seqs {
+            found.push(format!("`facet` has a row for record {}, which is not there", seq?));
+        }
+    }
+    Ok(found)
 }
 
 fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
-}
-
-/// Where in its life a call is, as far as the records go.
-#[derive(Clone, Copy, PartialEq)]
-enum Call {
-    Open,
-    Ended,
-}
-
-struct Check {
-    report: VerifyReport,
-    calls: HashMap<InvocationId, Call>,
-    /// The number the next row should have.
-    next: u64,
-    /// The hash the next row builds on; unknown after a hole or a row whose hash cannot be read. It is the
-    /// stored one, not the computed one, so that one changed row is one problem and not the whole rest.
-    previous: Option<[u8; 32]>,
-}
-
-impl Check {
-    fn new() -> Self {
-        let report = VerifyReport {
-            records: 0,
-            invocations: 0,
-            first: None,
-            last: None,
-            head: GENESIS,
-            open_invocations: Vec::new(),
-            problems: Vec::new(),
-            problems_left_out: 0,
-        };
-        Self { report, calls: HashMap::new(), next: 1, previous: Some(GENESIS) }
-    }
-
-    fn found(&mut self, seq: u64, what: Flaw) {
-        if self.report.problems.len() < MOST_PROBLEMS {
-            self.report.problems.push(Problem { seq, what });
-        } else {
-            self.report.problems_left_out += 1;
-        }
-    }
-
-    fn visit(&mut self, row: &Row<'_>) {
-        self.report.records += 1;
-        let number = row.get::<_, i64>(0).unwrap_or(0);
-        let Some(seq) = u64::try_from(number).ok().filter(|&seq| seq > 0) else {
-            return self.found(0, Flaw::Number { number });
-        };
-        if seq > self.next {
-            self.found(seq, Flaw::Missing { first: self.next, last: seq - 1 });
-            self.previous = None;
-        }
-        self.next = seq + 1;
-        match decode(row) {
-            Ok(stored) => self.visit_record(&stored),
-            Err(ReadError::Damaged { column, why, .. }) => self.found(seq, Flaw::Column { column, why }),
-            Err(ReadError::Sqlite(error)) => self.found(seq, Flaw::Storage(error.to_string())),
-        }
-        self.previous = stored_hash(row);
-        self.report.head = self.previous.unwrap_or(self.report.head);
-    }
-
-    fn visit_record(&mut self, stored: &StoredRecord) {
-        let StoredRecord { seq, record, hash } = stored;
-        if self.previous.is_some_and(|previous| chain(&previous, *seq, record) != *hash) {
-            self.found(*seq, Flaw::Chain);
-        }
-        if !is_json_object(&record.body) {
-            self.found(*seq, Flaw::Body);
-        }
-        if let Some(id) = record.invocation_id {
-            self.visit_call(*seq, id, record.kind);
-        }
-        self.report.first.get_or_insert(record.at);
-        self.report.last = Some(record.at);
-    }
-
-    fn visit_call(&mut self, seq: u64, id: InvocationId, kind: RecordKind) {
-        // An answer may come when the call that asked has ended and its caller was told to come again.
-        if kind == RecordKind::Decided {
-            return;
-        }
-        let ends = kind == RecordKind::Ended;
-        let state = if ends { Call::Ended } else { Call::Open };
-        let before = self.calls.insert(id, state);
-        if before == Some(Call::Ended) {
-            self.calls.insert(id, Call::Ended);
-            self.found(seq, if ends { Flaw::SecondEnd(id) } else { Flaw::AfterEnd(id) });
-        }
-    }
-
-    fn finish(mut self) -> VerifyReport {
-        self.report.invocations = self.calls.len() as u64;
-        let open = self.calls.into_iter().filter(|(_, state)| *state == Call::Open);
-        self.report.open_invocations = open.map(|(id, _)| id).collect();
-        self.report.open_invocations.sort();
-        self.report
-    }
-}
-
-fn is_json_object(text: &str) -> bool {
-    text.trim_ascii_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

@@ -1,10 +1,13 @@
 //! What every journal must do, whatever it stands on. The one in memory and the one on SQLite pass the same
 //! checks; a third adapter has its tests written by this file.
 
+mod finding;
+mod pruning;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use toolpost_core::{GENESIS, Journal, Record, RecordKind, RequestKey, StoredRecord, Strength, chain};
+use toolpost_core::{GENESIS, Journal, Query, Record, RecordKind, RequestKey, StoredRecord, Strength, chain};
 use toolpost_model::{InvocationId, RequestId, SessionId};
 
 /// Runs every check, each on a journal of its own that `make` hands over empty.
@@ -21,6 +24,8 @@ pub async fn journal_suite<J: Journal>(make: impl AsyncFn() -> J) {
     reading_pages_through_everything_once(&make().await).await;
     appends_not_awaited_at_once_keep_their_order(&make().await).await;
     concurrent_appends_each_get_a_number_of_their_own(make().await).await;
+    finding::run(&make).await;
+    pruning::run(&make).await;
 }
 
 /// A record as plain as can be, to be made into the one a check needs.
@@ -32,6 +37,7 @@ fn sample_record(kind: RecordKind) -> Record {
         session_id: None,
         request: None,
         body: "{}".into(),
+        facets: None,
     }
 }
 
@@ -71,6 +77,9 @@ async fn an_empty_journal_answers_with_nothing<J: Journal>(journal: &J) {
     assert_eq!(journal.records_of(InvocationId::new()).await.expect("records"), []);
     assert_eq!(journal.find_request(&session, &request).await.expect("request"), None);
     assert_eq!(journal.find_session(&session).await.expect("session"), None);
+    assert_eq!(journal.find(Query::newest(9)).await.expect("find"), []);
+    let head = journal.head().await.expect("head");
+    assert_eq!((head.seq, head.hash, head.first), (0, GENESIS, 1));
 }
 
 async fn numbers_count_up_from_one_and_the_chain_holds<J: Journal>(journal: &J) {

@@ -16,13 +16,17 @@
 #![warn(missing_docs)]
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should stop with the reason")]
 
+mod blob_suite;
 mod cassette_file;
 mod event_recorder;
+mod every_end;
 mod journal_suite;
 mod mock_tool;
 mod test_host;
 
+pub use blob_suite::blob_suite;
 pub use event_recorder::EventRecorder;
+pub use every_end::every_end;
 pub use journal_suite::journal_suite;
 pub use mock_tool::{Gate, MockTool};
 pub use test_host::TestHost;

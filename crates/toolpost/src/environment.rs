@@ -7,6 +7,8 @@ mod children;
 mod configuration;
 mod credentials;
 mod editor;
+mod saving;
+mod secrets;
 mod terminal;
 
 use std::{
@@ -26,6 +28,8 @@ pub(crate) use children::child_variables;
 pub(crate) use configuration::{check_user_file, home, policy_file, user_file};
 pub(crate) use credentials::credentials;
 pub(crate) use editor::edit;
+pub(crate) use saving::{Readers, Saving};
+pub(crate) use secrets::secrets;
 pub(crate) use terminal::{Tty, Typed};
 
 /// The largest token file or argument text that is read.

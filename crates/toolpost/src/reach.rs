@@ -73,6 +73,7 @@ pub(crate) async fn reach(
     let asked = if tty.is_some() { Asked::Operators } else { Asked::Nobody };
     match open_host(&config, HostParts { native, asked, ..HostParts::default() }).await {
         Ok(opened) => {
+            terminal::keep_out(opened.host.redactor());
             opened.host.notices().iter().for_each(terminal::warn);
             if opened.data_dir.is_some() {
                 settings.keep_last_good();

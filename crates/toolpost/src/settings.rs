@@ -57,7 +57,13 @@ impl Settings {
     fn without_credentials(&self) -> NativeHandover {
         // A file that is not there yet is one that an agent could put there.
         let own_files = self.files.iter().map(|file| environment::real_path(&file.path)).collect();
-        NativeHandover { program: environment::this_program(), own_files, ..NativeHandover::default() }
+        let secrets = environment::secrets();
+        NativeHandover {
+            program: environment::this_program(),
+            own_files,
+            secrets,
+            ..NativeHandover::default()
+        }
     }
 
     /// The file of an origin, where there is one.
@@ -79,7 +85,9 @@ impl Settings {
     /// Keeps what the files say, for the day on which one of them cannot be read. Said after a host has started with
     /// them; that this fails is no reason to stop it.
     pub(crate) fn keep_last_good(&self) {
-        let texts = self.files.iter().filter_map(|file| Some((file.path.as_path(), file.good.as_deref()?)));
+        // Whole files are kept, and a secret in one of them must not be: what they restrict needs none.
+        let texts: Vec<_> = self.files.iter().filter_map(FoundFile::kept_text).collect();
+        let texts = texts.iter().map(|(path, text)| (*path, text.as_str()));
         let kept = DataDir::at(&self.place.data_dir)
             .map_err(anyhow::Error::from)
             .and_then(|data_dir| Ok(LastGood::of(&data_dir).keep(texts)?));

@@ -1,5 +1,6 @@
 //! What people see: errors, colours, progress. Nothing here reaches stdout but data.
 
+mod redaction;
 mod text;
 
 use std::io::{IsTerminal, Write};
@@ -11,12 +12,14 @@ use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use crate::{approving::ids, environment};
 
+pub(crate) use redaction::{clean, keep_out};
 pub(crate) use text::{moment, printable, spelled_out};
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 
 /// A line on stdout, its colours taken away where nobody can see them.
@@ -59,6 +62,7 @@ pub(crate) fn for_terminal(text: &str) -> std::borrow::Cow<'_, str> {
 /// Logs go to stderr; `TOOLPOST_LOG` chooses what.
 pub(crate) fn start_logging() {
     log_to(std::io::stderr);
+    std::panic::set_hook(Box::new(|panic| anstream::eprintln!("{}", clean(&panic.to_string()))));
 }
 
 /// The same for a host whose stderr may be a pipe that nobody reads: a thread of its own writes, and what it cannot
@@ -100,7 +104,7 @@ fn log_to<W: for<'a> MakeWriter<'a> + Send + Sync + 'static>(writer: W) {
         .unwrap_or_else(|_| EnvFilter::new(without_commands("warn")));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(writer)
+        .with_writer(redaction::Clean(writer))
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .init();
@@ -110,19 +114,19 @@ fn log_to<W: for<'a> MakeWriter<'a> + Send + Sync + 'static>(writer: W) {
 pub(crate) fn complain(error: &anyhow::Error) {
     let mut causes = error.chain().map(ToString::to_string);
     let first = causes.next().unwrap_or_default();
-    anstream::eprintln!("{} {}", styled(RED, "error:"), printable(&first));
+    anstream::eprintln!("{} {}", styled(RED, "error:"), printable(&clean(&first)));
     let mut said = first;
     for cause in causes {
         // Transparent errors repeat their source.
         if !said.contains(&cause) {
-            anstream::eprintln!("  {} {}", styled(DIM, "because"), printable(&cause));
+            anstream::eprintln!("  {} {}", styled(DIM, "because"), printable(&clean(&cause)));
         }
         said = cause;
     }
 }
 
 pub(crate) fn warn(message: impl std::fmt::Display) {
-    anstream::eprintln!("{} {message}", styled(YELLOW, "warning:"));
+    anstream::eprintln!("{} {}", styled(YELLOW, "warning:"), clean(&message.to_string()));
 }
 
 /// A bar for work whose size is known, on a terminal only.
@@ -173,6 +177,14 @@ impl LiveCall {
             EventBody::Approval(ApprovalStatus::Granted { .. }) => self.bar.set_message("approved"),
             EventBody::Log { message, .. } => self.bar.println(printable(message)),
             EventBody::Artifact { name, .. } => self.bar.println(format!("artifact {}", printable(name))),
+            EventBody::Kept(piece) => {
+                self.bar.println(format!(
+                    "kept {} as {} ({} bytes)",
+                    printable(&piece.name),
+                    piece.id,
+                    piece.size
+                ));
+            }
             EventBody::Output(chunk) => chunk.text.lines().for_each(|line| self.bar.println(printable(line))),
         }
     }

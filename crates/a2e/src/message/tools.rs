@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, value::RawValue};
-use toolpost_model::{AppliedSandbox, BatchPlace, ErrorClass, InvocationId, ModelInput, Outcome};
+use toolpost_model::{
+    AppliedSandbox, ArtifactRef, BatchPlace, Disposition, ErrorClass, InvocationId, ModelInput, Outcome,
+    Redactions, ResultPersistence, RetryGuidance,
+};
 
 use super::InvokeEvent;
 use crate::{ToolDefinition, lax};
@@ -173,6 +176,18 @@ pub struct ToolResult {
     /// How it ended, in finer words than `success`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
+    /// What became of the content: whole, cut, kept apart, taken out, empty, or the host's own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disposition: Option<Disposition>,
+    /// What the host keeps of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<ArtifactRef>,
+    /// What the host did about its size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistence: Option<Box<ResultPersistence>>,
+    /// Secrets that were taken out of it, by kind.
+    #[serde(default, skip_serializing_if = "Redactions::is_empty")]
+    pub redactions: Redactions,
     /// The kind of a failure, finer than `error_code`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_class: Option<ErrorClass>,
@@ -182,6 +197,9 @@ pub struct ToolResult {
     /// Whether sending the call again cannot do harm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_safe: Option<bool>,
+    /// What sending the call again needs: other arguments, a look at the tool first, approval, a pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryGuidance>,
     /// What confined the process, where one ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Box<AppliedSandbox>>,

@@ -11,7 +11,8 @@ use toolpost_a2e::{
     codec::{self, Framing},
 };
 use toolpost_model::{
-    BatchPlace, ErrorClass, InvocationId, ModelInput, OnFailure, Ordering, Outcome, SurfaceRequest,
+    BatchPlace, Disposition, ErrorClass, InvocationId, ModelInput, OnFailure, Ordering, Outcome, Redactions,
+    RetryGuidance, SurfaceRequest,
 };
 
 /// Text with everything that readers have stumbled over.
@@ -127,9 +128,14 @@ fn result() -> impl Strategy<Value = ToolResult> {
                 events,
                 invocation_id: ids.0,
                 outcome: ids.2.then_some(Outcome::Failed),
+                disposition: ids.2.then_some(Disposition::Synthetic),
+                artifacts: Vec::new(),
+                persistence: None,
+                redactions: Redactions::default(),
                 error_class: ids.1.map(|place| ErrorClass::ALL[place]),
                 hint: words.2,
                 retry_safe: words.3,
+                retry: words.3.map(|safe| RetryGuidance { safe, ..RetryGuidance::SAFE }),
                 sandbox: None,
             }
         },

@@ -24,6 +24,8 @@ pub(super) fn check(limits: &LimitsSection, complaints: &mut Vec<Complaint>) {
     check_deadline("limits.deadline_ceiling", limits.deadline_ceiling, complaints);
     check_lifetime("limits.session_idle", limits.session_idle, complaints);
     check_range("limits.journal", limits.journal, size(1 << 20)..=size(1 << 50), complaints);
+    check_range("limits.artifacts", limits.artifacts, size(1 << 20)..=size(1 << 50), complaints);
+    check_range("limits.artifact", limits.artifact, size(1 << 10)..=size(1 << 50), complaints);
     check_range("limits.argument_bytes", limits.argument_bytes, size(1 << 10)..=size(1 << 30), complaints);
 }
 

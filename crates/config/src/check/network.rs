@@ -1,6 +1,8 @@
 //! `network`: beginnings of URLs, and credentials. No message here quotes what stands under `env` or `scheme`,
 //! since somebody may have put the credential itself there.
 
+use toolpost_model::ToolPattern;
+
 use crate::{
     CredentialConfig, CredentialEntry, CredentialSource, Located, NetworkSection,
     error::{Complaint, Source},
@@ -64,18 +66,30 @@ fn credential(
     source: Source<'_>,
     complaints: &mut Vec<Complaint>,
 ) -> Option<CredentialConfig> {
-    let Located { value: CredentialEntry { file, env, header, scheme, urls }, at } = entry;
+    let Located { value: CredentialEntry { file, env, header, scheme, urls, tools }, at } = entry;
     let key = |part: &str| format!("network.credentials.{}.{part}", shown(name));
     complaints.extend(file.as_ref().and_then(|file| path_complaint(&key("file"), file)));
     complaints.extend(env.as_ref().and_then(|env| variable_complaint(&key("env"), env)));
     complaints.extend(header.as_ref().and_then(|header| header_complaint(&key("header"), header)));
     complaints.extend(scheme.as_ref().and_then(|scheme| scheme_complaint(&key("scheme"), scheme)));
-    if urls.value.is_empty() {
-        let hint = "name the beginnings of the URLs it is for, such as `https://api.example.org/`";
-        let message = format!("`{}` is empty, so the credential could never be sent", key("urls"));
-        complaints.push(Complaint::new(urls.at, message).hint(Some(hint.to_owned())));
+    if urls.is_none() && tools.is_none() {
+        let hint = "name the beginnings of the URLs it is for, such as `https://api.example.org/`, or the tools that get it under `tools`";
+        let complaint =
+            Complaint::new(*at, "the credential has neither `urls` nor `tools`, so it is for nothing");
+        complaints.push(complaint.hint(Some(hint.to_owned())));
     }
-    let urls = check_prefixes(&key("urls"), &urls.value, complaints);
+    let mut listed = |part: &str, written: &Option<Located<Vec<Located<String>>>>| {
+        let Some(Located { value, at }) = written else { return Vec::new() };
+        if value.is_empty() {
+            let message = format!("`{}` is empty, so the credential could never be sent", key(part));
+            complaints
+                .push(Complaint::new(*at, message).hint(Some("leave it out, or name something".to_owned())));
+        }
+        value.clone()
+    };
+    let (urls, tools) = (listed("urls", urls), listed("tools", tools));
+    let urls = check_prefixes(&key("urls"), &urls, complaints);
+    let tools = check_tools(&key("tools"), &tools, complaints);
     let kept = match (file, env) {
         (Some(file), None) => Some(CredentialSource::File(file.value.clone())),
         (None, Some(env)) => Some(CredentialSource::Variable(env.value.clone())),
@@ -100,8 +114,24 @@ fn credential(
         header: header.to_owned(),
         scheme: scheme.filter(|scheme| !scheme.is_empty()),
         urls: urls.into_iter().map(|url| url.value).collect(),
+        tools,
         place: source.place(*at),
     })
+}
+
+fn check_tools(key: &str, written: &[Located<String>], complaints: &mut Vec<Complaint>) -> Vec<ToolPattern> {
+    let mut tools = Vec::with_capacity(written.len());
+    for Located { value, at } in written {
+        match value.parse::<ToolPattern>() {
+            Ok(pattern) => tools.push(pattern),
+            Err(_) => {
+                let message = format!("`{}` in `{key}` is not the name of a tool", shown(value));
+                let hint = "a name, an id such as `commands.deploy`, or one with `*`".to_owned();
+                complaints.push(Complaint::new(*at, message).hint(Some(hint)));
+            }
+        }
+    }
+    tools
 }
 
 /// In capitals, as variables are. A token that was pasted here has small letters nearly always.

@@ -23,6 +23,7 @@ pub struct NetworkSection {
 /// Where a credential is kept, and where it may be sent. It has a `file` or an `env`, never both.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("anyOf" = [{ "required": ["urls"] }, { "required": ["tools"] }]))]
 pub struct CredentialEntry {
     /// A file that holds nothing else, relative to this one. Only its owner may be able to read it.
     #[serde(default)]
@@ -39,6 +40,12 @@ pub struct CredentialEntry {
     #[serde(default)]
     pub scheme: Option<Located<String>>,
     /// Where it may be sent: beginnings of URLs, such as `https://api.example.org/`.
+    #[serde(default)]
     #[schemars(length(min = 1))]
-    pub urls: Located<Vec<Located<String>>>,
+    pub urls: Option<Located<Vec<Located<String>>>>,
+    /// Tools that get its value where a call writes `{"$cred": "name"}`, by id or name, with `*` for any characters. It
+    /// has `urls`, `tools` or both.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    pub tools: Option<Located<Vec<Located<String>>>>,
 }

@@ -8,7 +8,7 @@ use serde::{
     de::{Error, IntoDeserializer, SeqAccess, Visitor},
 };
 use serde_json::{Map, Value};
-use toolpost_model::{ArgumentKind, EffectClass, Interrupt, Requirements, SandboxProfile};
+use toolpost_model::{ArgumentKind, EffectClass, Interrupt, PersistStrategy, Requirements, SandboxProfile};
 
 use crate::{ByteSize, ConfigDuration, Located};
 
@@ -46,6 +46,8 @@ pub struct ToolEntry {
     /// The longest text shown whole, in characters.
     #[schemars(range(min = 1))]
     pub max_inline_chars: Option<Located<usize>>,
+    /// What becomes of a result that is too long to be shown whole.
+    pub keep: Option<Located<Keep>>,
     /// The largest arguments of one call.
     pub argument_bytes: Option<Located<ByteSize>>,
     /// Ask a person even where the mode would allow.
@@ -61,6 +63,37 @@ pub struct ToolEntry {
     pub defaults: Option<Located<Map<String, Value>>>,
     /// What arguments mean to rules, by JSON pointers such as `/path`; where the argument is a list, each of its elements.
     pub arguments: BTreeMap<String, Located<ArgumentKinds>>,
+}
+
+/// What becomes of a result that is too long to be shown whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    /// It is shown whole all the same.
+    Inline,
+    /// A part is shown, and the whole is kept.
+    Preview,
+    /// It is kept, and only what it is and where is shown, also of a short one.
+    RefOnly,
+    /// It is neither shown nor kept, also a short one.
+    Redact,
+    /// A part is shown, the rest is dropped.
+    Drop,
+    /// A part is shown; the tool can be asked for the rest.
+    Never,
+}
+
+impl From<Keep> for PersistStrategy {
+    fn from(word: Keep) -> Self {
+        match word {
+            Keep::Inline => Self::Inline,
+            Keep::Preview => Self::PreviewAndPersist,
+            Keep::RefOnly => Self::RefOnly,
+            Keep::Redact => Self::Redact,
+            Keep::Drop => Self::DropWithReason,
+            Keep::Never => Self::NeverPersist,
+        }
+    }
 }
 
 /// What an argument is to rules: one word, or several where it is read and written.

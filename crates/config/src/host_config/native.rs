@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use toolpost_model::{Access, SandboxProfile};
+use toolpost_model::{Access, SandboxProfile, ToolPattern};
 
 /// A folder beside the workspace that tools may work in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,8 +101,10 @@ pub struct CredentialConfig {
     pub header: String,
     /// The word before it in the header.
     pub scheme: Option<String>,
-    /// Beginnings of URLs it may be sent to, with at least a `/` behind the host. Never empty.
+    /// Beginnings of URLs it may be sent to, with at least a `/` behind the host.
     pub urls: Vec<String>,
+    /// Tools that get its value where a call names it.
+    pub tools: Vec<ToolPattern>,
     /// File and line of its entry.
     pub place: String,
 }

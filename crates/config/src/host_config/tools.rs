@@ -7,7 +7,8 @@ use std::{
 
 use serde_json::{Map, Value};
 use toolpost_model::{
-    ArgumentMeaning, EffectClass, Interrupt, Requirements, SandboxProfile, ToolId, ToolPattern,
+    ArgumentMeaning, EffectClass, Interrupt, PersistStrategy, Requirements, SandboxProfile, ToolId,
+    ToolPattern,
 };
 
 use super::HostConfig;
@@ -45,6 +46,8 @@ pub struct ToolSettings {
     pub interrupt: Option<Interrupt>,
     /// The longest text shown whole, in characters.
     pub max_inline_chars: Option<usize>,
+    /// What becomes of a result that is too long to be shown whole.
+    pub keep: Option<PersistStrategy>,
     /// The largest arguments of one call, in bytes.
     pub argument_bytes: Option<usize>,
     /// Ask a person even where the mode would allow.
@@ -89,6 +92,7 @@ impl ToolSettings {
             exclusive: self.exclusive.or(wider.exclusive),
             interrupt: self.interrupt.or(wider.interrupt),
             max_inline_chars: self.max_inline_chars.or(wider.max_inline_chars),
+            keep: self.keep.or(wider.keep),
             argument_bytes: self.argument_bytes.or(wider.argument_bytes),
             approval_required: self.approval_required.or(wider.approval_required),
             requires: self.requires.or_else(|| wider.requires.clone()),

@@ -140,6 +140,10 @@ impl Merge<'_> {
         self.bind(&key("class"), &mut tool.class, now.class.as_ref(), file.class, nobody);
         let nobody = |_: Option<&_>, _: &_| false;
         self.bind(&key("interrupt"), &mut tool.interrupt, now.interrupt.as_ref(), file.interrupt, nobody);
+        // To show more is no restriction, and to keep less would hide what a tool did.
+        let nobody = |_: Option<&_>, _: &_| false;
+        let keep = file.keep.map(Located::converted);
+        self.bind(&key("keep"), &mut tool.keep, now.keep.as_ref(), keep, nobody);
         // It would take the place of what the tool itself asks for, which may be more.
         let nobody = |_: Option<&_>, _: &_| false;
         self.bind(&key("requires"), &mut tool.requires, now.requires.as_ref(), file.requires.clone(), nobody);

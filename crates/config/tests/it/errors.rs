@@ -346,7 +346,7 @@ fn everything_wrong_is_told_at_once() {
     7 |   concurrency: 0
       |                ^
 
-    `limits.session_idle` is 10000h; it must be between 1s and 8760h
+    `limits.session_idle` is 10000h; it must be between 1s and 365d
      --> toolpost.yaml:8:17
       |
     8 |   session_idle: 10000h

@@ -93,7 +93,7 @@ fn untrusted_limits_may_only_be_lower() {
         ("session_concurrency", "1", "17"),
         ("queue", "10", "1025"),
         ("deadline", "30s", "61s"),
-        ("inline_chars", "1000", "400001"),
+        ("inline_chars", "1000", "50001"),
         ("sessions", "3", "2000"),
         ("session_idle", "1h", "48h"),
         ("argument_bytes", "1MiB", "5MiB"),
@@ -108,6 +108,8 @@ fn untrusted_limits_may_only_be_lower() {
     check("limits: { queue: 5000 }", "limits: { queue: 4000 }", Word::Counts);
     check("", "limits: { journal: 1MiB }", Word::Ignored("limits.journal"));
     check("", "limits: { journal: 20GiB }", Word::Ignored("limits.journal"));
+    check("", "limits: { artifacts: 1GiB }", Word::Ignored("limits.artifacts"));
+    check("", "limits: { artifact: 1GiB }", Word::Ignored("limits.artifact"));
 }
 
 #[test]
@@ -126,6 +128,8 @@ fn untrusted_tool_settings_may_only_restrict() {
         ("", "class: execute", Word::Ignored("tools.x.class")),
         ("", "max_inline_chars: 10", Word::Counts),
         ("", "max_inline_chars: 500000", Word::Ignored("tools.x.max_inline_chars")),
+        ("", "keep: redact", Word::Ignored("tools.x.keep")),
+        ("", "keep: inline", Word::Ignored("tools.x.keep")),
         ("", "approval_required: true", Word::Counts),
         ("", "approval_required: false", Word::Ignored("tools.x.approval_required")),
         ("approval_required: true", "approval_required: false", Word::Ignored("tools.x.approval_required")),
@@ -302,6 +306,10 @@ fn untrusted_files_say_nothing_of_the_outside() {
     check("", "approvals: { waiting: 5 }", Word::Counts);
     check("", "approvals: { waiting: 257 }", Word::Ignored("approvals.waiting"));
     check("", "approvals: { prompt: false }", Word::Ignored("approvals.prompt"));
+    check("", "retention: { artifacts: 1h }", Word::Ignored("retention.artifacts"));
+    check("", "retention: { artifacts: 60d }", Word::Ignored("retention.artifacts"));
+    check("", "retention: { journal: { age: 1h } }", Word::Ignored("retention.journal.age"));
+    check("", "retention: { journal: { size: 1MiB } }", Word::Ignored("retention.journal.size"));
     check("", "a2e: { require_negotiated: true }", Word::Counts);
     check("a2e: { require_negotiated: true }", "a2e: { require_negotiated: true }", Word::Same);
     let loosened = Word::Ignored("a2e.require_negotiated");

@@ -10,12 +10,13 @@ use std::{
 
 use toolpost_config::{
     A2eConfig, ApprovalsConfig, AuditConfig, ByteSize, ChildVariables, CodeConfig, ConfigDuration,
-    ConfigFile, Discovery, HostConfig, HttpConfig, Layer, Limits, Located, NetworkConfig, ProtectConfig,
-    SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig, ToolSettings, config_example,
+    ConfigFile, Discovery, HostConfig, HttpConfig, JournalRetention, Layer, Limits, Located, NetworkConfig,
+    ProtectConfig, RetentionConfig, SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig,
+    ToolSettings, config_example,
 };
 use toolpost_model::{
-    ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, Remember, Requirements, Role,
-    RuleOrigin, SandboxProfile, Selector,
+    ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, PersistStrategy, Remember,
+    Requirements, Role, RuleOrigin, SandboxProfile, Selector,
 };
 
 fn resolved(text: &str) -> HostConfig {
@@ -49,9 +50,12 @@ fn durations() {
     check("90s", Ok(Duration::from_secs(90)));
     check("5m", Ok(Duration::from_secs(300)));
     check("24h", Ok(Duration::from_secs(86_400)));
+    check("1d", Ok(Duration::from_secs(86_400)));
+    check("30d", Ok(Duration::from_secs(2_592_000)));
+    check("49h", Ok(Duration::from_secs(176_400)));
     check("0s", Ok(Duration::ZERO));
     check("30", Err("`30` has no unit"));
-    for text in ["", "s", "1.5s", "-1s", "30 s", "30S", "7d", "1h30m", "٣s"] {
+    for text in ["", "s", "1.5s", "-1s", "30 s", "30S", "7w", "1h30m", "٣s"] {
         check(text, Err("is not a duration"));
     }
     check("99999999999999999h", Err("longer than any duration"));
@@ -124,11 +128,17 @@ fn defaults_are_the_documented_ones() {
             queue: 1024,
             deadline: seconds(60),
             deadline_ceiling: seconds(600),
-            inline_chars: 400_000,
+            inline_chars: 50_000,
             sessions: 1024,
             session_idle: seconds(86_400),
             journal: 10_737_418_240,
+            artifacts: 4_294_967_296,
+            artifact: 2_147_483_648,
             argument_bytes: 4_194_304,
+        },
+        retention: RetentionConfig {
+            artifacts: seconds(30 * 86_400),
+            journal: JournalRetention { age: None, size: None },
         },
         discovery: Discovery { require_shown: true },
         a2e: A2eConfig {
@@ -174,6 +184,8 @@ fn what_is_written_is_what_is_used() {
     assert_eq!(config.http.allowed_hosts, ["tools.example.org"]);
     assert_eq!(config.http.allowed_origins, ["https://app.example.org"]);
     assert_eq!(config.limits, Limits::default());
+    let journal = JournalRetention { age: Some(Duration::from_secs(365 * 86_400)), size: Some(8 << 30) };
+    assert_eq!(config.retention, RetentionConfig { journal, ..RetentionConfig::default() });
     let audit = AuditConfig { path: Some("/etc/toolpost/./audit.jsonl".into()), ..AuditConfig::default() };
     let host_id = Some("workshop".to_owned());
     assert_eq!(config.a2e, A2eConfig { host_id, require_negotiated: false, audit });
@@ -186,6 +198,7 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
         timeout: Some(Duration::from_secs(30)),
         class: Some(EffectClass::Write),
         max_inline_chars: Some(20_000),
+        keep: Some(PersistStrategy::PreviewAndPersist),
         approval_required: Some(true),
         requires: Some(Requirements {
             model_capabilities: vec!["vision".to_owned()],
@@ -238,7 +251,8 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
 #[test]
 fn each_limit_reaches_its_own_setting() {
     let text = "limits: { concurrency: 1, session_concurrency: 2, queue: 3, deadline: 4s, deadline_ceiling: 5s, \
-                inline_chars: 6, sessions: 7, session_idle: 8s, journal: 9MiB, argument_bytes: 10KiB }";
+                inline_chars: 6, sessions: 7, session_idle: 8s, journal: 9MiB, \
+                artifacts: 11MiB, artifact: 12KiB, argument_bytes: 10KiB }";
     let seconds = Duration::from_secs;
     let expected = Limits {
         concurrency: 1,
@@ -250,6 +264,8 @@ fn each_limit_reaches_its_own_setting() {
         sessions: 7,
         session_idle: seconds(8),
         journal: 9 << 20,
+        artifacts: 11 << 20,
+        artifact: 12 << 10,
         argument_bytes: 10 << 10,
     };
     assert_eq!(resolved(text).limits, expected);

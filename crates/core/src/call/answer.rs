@@ -1,17 +1,20 @@
 //! What a caller gets: the result, and its JSON as the journal has it.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
-use toolpost_model::{Content, InvocationId, ToolResult};
+use toolpost_model::{Content, InvocationId, Redactions, ToolResult};
 
 use crate::{
     flow::{
         invocation::{CancelReason, LiveCall},
         result::{self, Ending},
     },
-    record::rendering::written,
+    record::{
+        redaction::{CallRedactor, Redactor as _},
+        rendering::written,
+    },
 };
 
 /// What a result takes beside its content.
@@ -29,6 +32,22 @@ impl Answer {
         let content: usize = result.content.iter().map(Content::size).sum();
         let json = written(&result, RESULT_ROOM + content);
         Arc::new(Self { result, json })
+    }
+
+    /// The same, once more without secrets: some show only when a result is written, such as a header's name and its
+    /// value side by side. Done before it is recorded, so that the record and the answer stay the same bytes.
+    pub(crate) fn without_secrets(result: ToolResult, redactor: &CallRedactor) -> Arc<Self> {
+        let answer = Self::of(result);
+        let mut counts = Redactions::default();
+        let Cow::Owned(clean) = redactor.counted(&answer.json, &mut counts) else { return answer };
+        match serde_json::from_str::<ToolResult>(&clean) {
+            Ok(mut result) => {
+                result.redactions.add(&counts);
+                Self::of(result)
+            }
+            // A number within it happens to be equal to a secret, and what reads it expects a number.
+            Err(_) => answer,
+        }
     }
 
     /// From the record of a call that ended earlier.
@@ -174,7 +193,7 @@ fn lost(id: InvocationId) -> Arc<Answer> {
         truncated: None,
         artifacts: Vec::new(),
         persistence: None,
-        redactions: toolpost_model::Redactions::default(),
+        redactions: Redactions::default(),
         error: Some(*error),
         sandbox: None,
         timings: toolpost_model::Timings::default(),

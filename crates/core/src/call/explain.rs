@@ -1,15 +1,26 @@
-//! A dry run, told: what would happen to a call, and why.
+//! A dry run, told: what would happen to a call, layer by layer, why, and what would change it.
+
+mod ahead;
+mod layers;
 
 use serde::Serialize;
-use toolpost_model::{Decision, Effects, HookRun, Outcome, Stage, ToolError, ToolId, Visibility};
+use toolpost_model::{
+    Behavior, Decision, Effects, HookRun, Outcome, ResourceKey, Stage, ToolError, ToolId, Visibility,
+};
 
 use crate::{
     flow::{
         invocation::Call,
-        permission::{Facts, PartDecision},
+        permission::{Account, Change, Facts, PartDecision},
         result::Ending,
     },
     host::Inner,
+    record::redaction::CallRedactor,
+};
+
+pub use layers::{
+    DeclarationLayer, ExecutionLayer, HookPlan, InterfaceLayer, InvocationLayer, Layers, PermissionLayer,
+    ResultLayer, SchedulingLayer, SchemaVerdict, SurfaceLayer,
 };
 
 /// What would happen to a call.
@@ -37,6 +48,11 @@ pub struct Explanation {
     /// The same for each part of it: every command, path and request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartDecision>,
+    /// What each layer has to say.
+    pub layers: Layers,
+    /// What would lead to another outcome.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub would_change: Vec<Change>,
     /// Whether it would run without anybody being asked.
     pub would_run: bool,
     /// Whether a person would be asked.
@@ -50,50 +66,104 @@ pub struct Explanation {
     pub error: Option<ToolError>,
 }
 
-pub(crate) fn explain(host: &Inner, call: Call, visibility: Option<Visibility>) -> Explanation {
-    let parts = parts(host, &call);
-    let (outcome, error) = match call.ending {
+pub(crate) fn explain(host: &Inner, mut call: Call) -> Explanation {
+    let surface = host.surface(&call.session);
+    let visibility = surface.find(&call.live.tool).map(|(_, visibility)| visibility);
+    let mut account = account(host, &call);
+    let (outcome, error) = match call.ending.take() {
         Some(Ending::Failure { outcome, mut error, .. }) => {
-            call.live.redactor().error(&mut error);
+            call.live.redactor().error(&mut error, &mut toolpost_model::Redactions::default());
             (Some(outcome), Some(*error))
         }
         Some(Ending::Output(_)) | None => (None, None),
     };
     let would_ask = outcome.is_none() && call.stage == Stage::AwaitApproval;
-    Explanation {
+    let mut would_change = std::mem::take(&mut account.changes);
+    would_change.extend(ahead::changes(host, &call, visibility, error.as_ref()));
+    let parts = std::mem::take(&mut account.parts);
+    let layers = layers::of(host, &call, &surface, visibility, account, error.as_ref());
+    let mut explanation = Explanation {
         tool: call.live.tool.clone(),
         tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
         visibility,
         stages: call.transitions.iter().map(|transition| transition.stage).collect(),
-        effects: call.effects,
-        hooks: call.hooks.runs,
-        decision: call.decision,
+        effects: call.effects.take(),
+        hooks: std::mem::take(&mut call.hooks.runs),
+        decision: call.decision.take(),
         parts,
+        layers,
+        would_change,
         would_run: outcome.is_none() && !would_ask,
         would_ask,
         outcome,
         error,
+    };
+    explanation.clean(&call.live.redactor());
+    explanation
+}
+
+/// The story of the decision, where one was made.
+fn account(host: &Inner, call: &Call) -> Account {
+    let (Some(resolved), Some(effects), Some(_)) = (&call.resolved, &call.effects, &call.decision) else {
+        return Account::default();
+    };
+    host.engine(&call.session).account(&Facts {
+        declaration: resolved.entry.declaration(),
+        input: call.inputs.permission.as_ref(),
+        effects,
+        principal: call.session.principal(),
+        opinions: &call.hooks.opinions,
+        at: crate::port::now(),
+    })
+}
+
+impl Explanation {
+    /// Takes secrets out of whatever repeats parts of the call.
+    fn clean(&mut self, redactor: &CallRedactor) {
+        let text = |text: &mut String| {
+            if let std::borrow::Cow::Owned(clean) = redactor.text(text) {
+                *text = clean;
+            }
+        };
+        text(&mut self.tool);
+        for part in &mut self.parts {
+            text(&mut part.reason.text);
+            part.subject.iter_mut().for_each(text);
+        }
+        for change in &mut self.would_change {
+            text(&mut change.text);
+            change.rules.iter_mut().for_each(text);
+        }
+        if let Some(permission) = &mut self.layers.permission {
+            permission.considered.iter_mut().flat_map(|rule| &mut rule.of).for_each(text);
+        }
+        let uses = self.effects.iter_mut().flat_map(|effects| &mut effects.uses);
+        let ahead = self.layers.scheduling.iter_mut().filter_map(|layer| layer.now.as_mut());
+        let mut held = Vec::new();
+        for outlook in ahead {
+            held.extend(&mut outlook.locks);
+            outlook.waits_for.iter_mut().for_each(|reason| reason.clean(|key| clean_key(redactor, key)));
+        }
+        for one in uses.chain(held) {
+            if let Some(key) = clean_key(redactor, &one.key) {
+                one.key = key;
+            }
+        }
+    }
+
+    /// What was decided, where that came up.
+    pub fn behavior(&self) -> Option<Behavior> {
+        self.decision.as_ref().map(|decision| decision.behavior)
     }
 }
 
-fn parts(host: &Inner, call: &Call) -> Vec<PartDecision> {
-    let (Some(resolved), Some(effects), Some(input)) =
-        (&call.resolved, &call.effects, &call.inputs.permission)
-    else {
-        return Vec::new();
-    };
-    let mut parts = host.engine(&call.session).parts(&Facts {
-        declaration: resolved.entry.declaration(),
-        input: Some(input),
-        effects,
-        principal: call.session.principal(),
-        opinions: &[],
-        at: crate::port::now(),
-    });
-    let redactor = call.live.redactor();
-    for part in &mut parts {
-        part.reason.text = redactor.text(&part.reason.text).into_owned();
-        part.subject = part.subject.as_deref().map(|subject| redactor.text(subject).into_owned());
+/// A resource's name as others may see it, where that is another.
+pub(super) fn clean_key(redactor: &CallRedactor, key: &ResourceKey) -> Option<ResourceKey> {
+    match redactor.text(key.as_str()) {
+        std::borrow::Cow::Borrowed(_) => None,
+        std::borrow::Cow::Owned(clean) => {
+            let (kind, name) = clean.split_once(':').unwrap_or(("redacted", &clean));
+            Some(ResourceKey::new(kind, name))
+        }
     }
-    parts
 }

@@ -16,7 +16,7 @@ use toolpost_model::{EventBody, HookEvent, HookRun, InvocationId, LogLevel, Obse
 pub(super) use after::post_hooks;
 pub(super) use before::pre_hooks;
 
-use super::Way;
+use super::{Way, explain::HookPlan};
 use crate::{
     flow::{
         execution::panic_text,
@@ -66,6 +66,26 @@ impl Seen {
             is_dry_run: self.is_dry_run,
         }
     }
+}
+
+/// The hooks that would be asked about a call, and when.
+pub(super) fn ahead(host: &Inner, call: &Call) -> Vec<HookPlan> {
+    let mut found: Vec<HookPlan> = Vec::new();
+    for hook in &host.hooks {
+        let concerned = |event: &HookEvent| {
+            let seen = Seen::of(call, *event, Way::Dry);
+            seen.is_some_and(|seen| {
+                std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view()))).unwrap_or(true)
+            })
+        };
+        let events = [HookEvent::Before, HookEvent::After, HookEvent::Failure];
+        let events: Vec<HookEvent> = events.into_iter().filter(concerned).collect();
+        if !events.is_empty() {
+            let (name, standing) = (hook.name().to_owned(), hook.standing());
+            found.push(HookPlan { name, standing, events });
+        }
+    }
+    found
 }
 
 /// How long a hook may take. A call's source and its hooks wait under the same ceiling.

@@ -13,19 +13,21 @@ use std::{
 };
 
 use toolpost_model::{
-    Access, BoxFuture, CallPort, CallReport, CallableTool, Effects, ErrorClass, EventBody, InvocationId,
-    ModelInput, NestedCall, Principal, ResourceKey, ResourceUse, SandboxProfile, SessionId, ToolFailure,
-    ToolId, ToolResult, Visibility,
+    Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallPort, CallReport, CallableTool, Effects,
+    ErrorClass, EventBody, InvocationId, ModelInput, NestedCall, NewArtifact, PersistStrategy, Principal,
+    ResourceKey, ResourceUse, SandboxProfile, SessionId, StoredArtifact, ToolFailure, ToolId, ToolResult,
+    Visibility,
 };
 
-use super::{Way, onward::Onward};
+use super::{Way, keeping, onward::Onward};
 use crate::{
     flow::{
         invocation::{Acknowledged, Call, CallRequest, LiveCall, Parent},
         permission::PolicyEngine,
+        result::Room,
     },
     host::{Inner, InvocationView, Sight},
-    record::journal::JournalError,
+    record::{artifacts::Sink, journal::JournalError},
     session::Session,
 };
 
@@ -47,6 +49,7 @@ pub(super) struct Port {
     /// The resources that the call was decided on.
     decided: Vec<ResourceUse>,
     profile: Option<SandboxProfile>,
+    room: Room,
     onward: Option<Onward>,
     /// What its nested calls are told of it.
     as_parent: Parent,
@@ -71,6 +74,7 @@ impl Port {
             engine: host.engine(&call.session),
             decided: effects.uses.clone(),
             profile: call.resolved.as_ref().and_then(|resolved| resolved.entry.settings.sandbox),
+            room: keeping::bounds(host, call),
             onward: Onward::of(call, effects),
             as_parent: Parent { id: call.live.id, line, deadline, held },
             under_way: AtomicUsize::new(0),
@@ -162,6 +166,10 @@ impl CallPort for Port {
     }
 
     fn emit(&self, body: EventBody) {
+        let is_output = matches!(body, EventBody::Output(_) | EventBody::Artifact { .. });
+        if self.room.strategy == PersistStrategy::Redact && is_output {
+            return;
+        }
         self.live.emit(body);
     }
 
@@ -222,6 +230,23 @@ impl CallPort for Port {
             self.host.cancel(id, sight);
             Ok(stood)
         })
+    }
+
+    fn create_artifact(
+        &self,
+        artifact: NewArtifact,
+    ) -> BoxFuture<'_, Result<Box<dyn ArtifactSink>, ArtifactError>> {
+        Box::pin(async move {
+            if let Some(why) = self.room.keeps_nothing() {
+                return Err(ArtifactError::Storage(why.to_owned()));
+            }
+            let sink = Sink::begin(Arc::clone(&self.live), &*self.host.blobs, artifact).await?;
+            Ok(Box::new(sink) as Box<dyn ArtifactSink>)
+        })
+    }
+
+    fn open_artifact(&self, id: ArtifactId) -> BoxFuture<'_, Result<Arc<dyn StoredArtifact>, ArtifactError>> {
+        Box::pin(self.host.artifact(id, Sight::OwnOnly(self.principal())))
     }
 
     fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {

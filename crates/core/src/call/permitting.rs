@@ -19,6 +19,7 @@ use crate::{
             self, Approval, Approvals, Asked, Entered, Kept, Key, Late, Left, No, OneUse, Seat, Terms, Why,
             Word, Yes,
         },
+        credentials,
         hooks::{InputMutation, changed_fields},
         invocation::{Call, CancelReason, OnRecord, Resolved, micros},
         permission::Facts,
@@ -41,7 +42,8 @@ pub(crate) fn effects_of(resolved: &Resolved, input: &CallInput) -> Effects {
     let interface = &resolved.entry.declaration().interface;
     let declared = Effects::of(interface.safety.class.worst());
     let (entry, set) = (&resolved.entry, &resolved.entry.settings);
-    let stated = entry.stated_by.and_then(|_| resolved.source.effects(entry.id(), input));
+    let input = credentials::with_words(input);
+    let stated = entry.stated_by.and_then(|_| resolved.source.effects(entry.id(), &input));
     let mut effects = stated.unwrap_or_else(|| declared.clone());
     if entry.origin == EffectOrigin::Operator {
         let Effects { uses, caution, confined, .. } = effects;
@@ -123,14 +125,14 @@ fn is_covered(host: &Inner, call: &Call) -> bool {
 }
 
 /// Goes on with a call of an earlier life where its hooks left it.
-pub(super) fn take_up(call: &mut Call) -> Step {
+pub(super) fn take_up(host: &Inner, call: &mut Call) -> Step {
     let answered = call.asking.earlier.as_ref().and_then(|earlier| earlier.answer.clone());
     let Some((yes, one_use)) = answered else {
         let Some(input) = &call.inputs.call else { return lost_its_way() };
         call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
         return Step::Next(Stage::Decide);
     };
-    go_on(call, yes, one_use, None)
+    go_on(host, call, yes, one_use, None)
 }
 
 /// Waits for a person's word, where there is a person.
@@ -197,7 +199,7 @@ async fn ask(host: &Inner, call: &mut Call, hash: CallHash, timeout: SignedDurat
             }
             Entered::Late(late) => {
                 give_back(host, call);
-                return take_late(call, late);
+                return take_late(host, call, late);
             }
             // As long as the journal takes for one record.
             Entered::Busy(mut over) => {
@@ -211,7 +213,7 @@ async fn ask(host: &Inner, call: &mut Call, hash: CallHash, timeout: SignedDurat
     match wait(host, call, &mut seat).await {
         Ok(Word::Yes(yes)) => {
             give_back(host, call);
-            go_on(call, yes, OneUse(false), None)
+            go_on(host, call, yes, OneUse(false), None)
         }
         Ok(Word::No(no)) => refused(call, no, Kept::No),
         Ok(Word::Expired) => Step::End(result::approval_expired(name(call), ask_id)),
@@ -332,9 +334,9 @@ async fn wait(host: &Inner, call: &mut Call, seat: &mut Seat) -> Result<Word, En
 }
 
 /// The answer came before the call did: its caller had stopped waiting and comes again.
-fn take_late(call: &mut Call, late: Late) -> Step {
+fn take_late(host: &Inner, call: &mut Call, late: Late) -> Step {
     match late.word.clone() {
-        Word::Yes(yes) => go_on(call, yes, OneUse(true), Some(late)),
+        Word::Yes(yes) => go_on(host, call, yes, OneUse(true), Some(late)),
         Word::No(no) => refused(call, no, Kept::Yes),
         Word::Expired => lost_its_way(),
     }
@@ -352,13 +354,13 @@ fn refused(call: &mut Call, no: No, kept: Kept) -> Step {
 
 /// A person said yes. The call is decided again, for rules may have changed and arguments may be others; a deny
 /// stands, and an ask is what this yes is for.
-fn go_on(call: &mut Call, yes: Yes, one_use: OneUse, grant: Option<Late>) -> Step {
+fn go_on(host: &Inner, call: &mut Call, yes: Yes, one_use: OneUse, grant: Option<Late>) -> Step {
     call.live.emit(EventBody::Approval(ApprovalStatus::Granted { ask_id: yes.ask_id }));
     let edited = yes.arguments.clone();
     let by = yes.by.clone();
     call.asking.approval = Some(Approval { yes, one_use, grant, spent: false });
     if let Some(arguments) = edited
-        && let Err(ending) = edit(call, arguments, &by)
+        && let Err(ending) = edit(host, call, arguments, &by)
     {
         return Step::End(ending);
     }
@@ -368,7 +370,7 @@ fn go_on(call: &mut Call, yes: Yes, one_use: OneUse, grant: Option<Late>) -> Ste
 }
 
 /// Puts other arguments in place of the call's own, checked like those.
-fn edit(call: &mut Call, arguments: Value, by: &PrincipalName) -> Result<(), Ending> {
+fn edit(host: &Inner, call: &mut Call, arguments: Value, by: &PrincipalName) -> Result<(), Ending> {
     if let Some(input) = &call.inputs.call {
         call.inputs.mutations.push(InputMutation {
             source_type: "permission_prompt",
@@ -379,7 +381,7 @@ fn edit(call: &mut Call, arguments: Value, by: &PrincipalName) -> Result<(), End
         });
     }
     call.inputs.call = Some(CallInput::new(Arguments::from_value(arguments)));
-    if let Step::End(ending) = validate(call) {
+    if let Step::End(ending) = validate(host, call) {
         return Err(ending);
     }
     show(call);

@@ -11,6 +11,7 @@ use super::{Step, Way, lost_its_way, waiting::patiently};
 use crate::{
     catalog::Entry,
     flow::{
+        credentials,
         hooks::InputMutation,
         invocation::{Acknowledged, Call, OnRecord, Resolved, micros},
         permission::Facts,
@@ -19,7 +20,8 @@ use crate::{
     host::Inner,
     record::{
         journal::{RecordKind, Strength},
-        redaction, rendering,
+        redaction::{self, Observed},
+        rendering,
     },
 };
 
@@ -48,6 +50,7 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
     match visibility {
         Visibility::Loaded => Step::Next(Stage::Parse),
         Visibility::Deferred if passed_before || host.is_shown(&call.session, entry) => {
+            call.met.deferred = true;
             Step::Next(Stage::Parse)
         }
         Visibility::Deferred => Step::End(result::schema_not_loaded(entry.name())),
@@ -137,10 +140,15 @@ fn filled(entry: &Entry, arguments: Arguments, at_us: u64, mutations: &mut Vec<I
 }
 
 /// Checks the values before any I/O.
-pub(super) fn validate(call: &mut Call) -> Step {
+pub(super) fn validate(host: &Inner, call: &mut Call) -> Step {
     let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
         return lost_its_way();
     };
+    if let Err(ending) = host.credentials.check(&resolved.entry, input.arguments().value()) {
+        show(call);
+        return Step::End(ending);
+    }
+    let input = credentials::with_words(input);
     match resolved.entry.input().violations(input.arguments().value()) {
         Ok(found) if found.is_empty() => {}
         Ok(found) => {
@@ -150,7 +158,7 @@ pub(super) fn validate(call: &mut Call) -> Step {
         }
         Err(error) => return Step::End(result::broken_schema(&error)),
     }
-    if let Err(refusal) = resolved.source.check(resolved.entry.id(), input) {
+    if let Err(refusal) = resolved.source.check(resolved.entry.id(), &input) {
         show(call);
         return Step::End(result::refused(&refusal));
     }
@@ -196,7 +204,9 @@ pub(super) fn show(call: &mut Call) {
     };
     let arguments = input.arguments();
     let sensitive = resolved.entry.input().sensitive_pointers(arguments.value());
-    let (shown, secrets) = redaction::observable(arguments, &sensitive, call.live.host_redactor());
+    let Observed { shown, secrets, sensitive } =
+        redaction::observable(arguments, &sensitive, call.live.host_redactor());
+    call.inputs.sensitive = sensitive;
     call.inputs.redacted = !std::ptr::eq(shown.value(), arguments.value());
     call.inputs.observable = Some(ObservableInput::new(shown));
     call.live.add_secrets(secrets);

@@ -158,7 +158,9 @@ async fn unheard(
     let mut before = end;
     while before > end.saturating_sub(UNHEARD_RECORDS) {
         let after = before.saturating_sub(UNHEARD_PAGE as u64);
-        let rows = journal.read(after, usize::try_from(before - after).unwrap_or(UNHEARD_PAGE)).await?;
+        let mut rows = journal.read(after, usize::try_from(before - after).unwrap_or(UNHEARD_PAGE)).await?;
+        // Where the oldest records are gone, the page begins with later ones.
+        rows.retain(|row| row.seq <= before);
         before = after;
         let recent = rows.iter().rev().take_while(|row| row.record.at >= oldest);
         let mut seen = 0;
@@ -278,6 +280,7 @@ async fn mark_start(
         session_id: None,
         request: None,
         body: serde_json::to_string(&body).unwrap_or_default(),
+        facets: None,
     };
     host.append(record, Strength::Synced).await?;
     host.begin_telling(told).await

@@ -1,14 +1,14 @@
 //! The turn of a call and its work: admit, execute.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
-use toolpost_model::{CallContext, Stage, ToolCall};
+use toolpost_model::{CallContext, CancelSupport, Effects, Stage, ToolCall};
 
 use super::{
-    Step, Way, lost_its_way, nested,
+    Step, Way, explain, lost_its_way, nested,
     permitting::{self, effects},
     prepare::{accept, owes_acknowledgement},
     siblings,
@@ -18,9 +18,9 @@ use crate::{
     catalog::Entry,
     flow::{
         execution::{self, Attempt, Finished, MOST_RETRIES},
-        invocation::{Call, CancelReason, OnRecord, micros},
+        invocation::{Call, CancelReason, LateAnswer, OnRecord, micros},
         result::{self, Ending},
-        scheduling::{Bound, Bounded, Permit, QueueFull, Wanted},
+        scheduling::{Bound, Bounded, Outlook, Permit, QueueFull, Wanted},
     },
     host::Inner,
     record::{
@@ -53,31 +53,67 @@ pub(super) async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
         call: live.id,
         session: session.id(),
         effects: &effects,
-        alone: resolved.entry.settings.exclusive.unwrap_or(!effects.concurrency_safe),
+        alone: runs_alone(&resolved.entry, &effects),
         parent: parent.as_ref(),
         bounds: bounds(host, &resolved.entry),
     };
-    let admission = host.scheduler.admit(wanted, || live.say_queued());
+    call.met.alone = wanted.alone;
+    let waited_for = OnceLock::new();
+    let admission = host.scheduler.admit(wanted, |reasons| {
+        live.say_queued();
+        let _ = waited_for.set(reasons);
+    });
     let mut admission = std::pin::pin!(admission);
     let admitted = loop {
         let owes = owes_acknowledgement(call, way);
         tokio::select! {
             biased;
-            admitted = &mut admission => break admitted,
+            admitted = &mut admission => break Ok(admitted),
             () = live.token().cancelled() => {
                 let reason = live.cancel_reason().unwrap_or(CancelReason::Requested);
-                return Step::End(result::canceled_before_start(reason));
+                break Err(result::canceled_before_start(reason));
             }
-            () = out_of_patience(call) => return Step::End(result::still_queued()),
+            () = out_of_patience(call) => break Err(result::still_queued()),
             () = tokio::time::sleep(QUICK), if owes => {
                 if let Err(ending) = accept(host, call).await {
-                    return Step::End(ending);
+                    break Err(ending);
                 }
             }
         }
     };
     call.queued += began.elapsed();
-    take_turn(call, admitted)
+    if let Some(reasons) = waited_for.get() {
+        // A call whose facts changed waits once more; both are told.
+        let redactor = live.redactor();
+        call.met.waited_for.extend(reasons.iter().cloned().map(|mut reason| {
+            reason.clean(|key| explain::clean_key(&redactor, key));
+            reason
+        }));
+    }
+    match admitted {
+        Ok(admitted) => take_turn(call, admitted),
+        Err(ending) => Step::End(ending),
+    }
+}
+
+/// What a call that came now would have to wait for.
+pub(super) fn look_ahead(host: &Inner, call: &Call) -> Option<Result<Outlook, QueueFull>> {
+    let (effects, resolved) = (call.effects.as_ref()?, call.resolved.as_ref()?);
+    (!effects.unscheduled).then(|| {
+        host.scheduler.look(Wanted {
+            call: call.live.id,
+            session: call.session.id(),
+            effects,
+            alone: runs_alone(&resolved.entry, effects),
+            parent: call.parent.as_ref(),
+            bounds: bounds(host, &resolved.entry),
+        })
+    })
+}
+
+/// As its effects say, unless the operator said otherwise.
+fn runs_alone(entry: &Entry, effects: &Effects) -> bool {
+    entry.settings.exclusive.unwrap_or(!effects.concurrency_safe)
 }
 
 fn take_turn(call: &mut Call, admitted: Result<Permit, QueueFull>) -> Step {
@@ -115,13 +151,24 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
         return Step::End(result::restarted("it had not started, and its caller is gone"));
     }
     let limit = match time_left(host, call, &resolved.entry) {
-        Ok(limit) => limit,
+        Ok((limit, deadline)) => {
+            call.met.deadline = Some(deadline);
+            limit
+        }
         Err(ending) => return Step::End(ending),
     };
     let execution = &resolved.entry.declaration().interface.execution;
     let (support, interrupt) = (execution.cancel, execution.interrupt);
     let retries = if effects.may_run_again() { execution.retries.min(MOST_RETRIES) } else { 0 };
-    let (entry, source, input) = (Arc::clone(&resolved.entry), Arc::clone(&resolved.source), input.clone());
+    let (entry, source) = (Arc::clone(&resolved.entry), Arc::clone(&resolved.source));
+    let input = match host.credentials.filled(&entry, input) {
+        Ok(None) => input.clone(),
+        Ok(Some((filled, used))) => {
+            call.live.add_secrets(used);
+            filled
+        }
+        Err(ending) => return Step::End(ending),
+    };
     if let Some(Err(reason)) = call.member.as_ref().map(|member| member.begin(interrupt)) {
         return Step::End(result::canceled_before_start(reason));
     }
@@ -151,17 +198,50 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
     };
     call.executed = began.elapsed();
     call.permit = None;
+    call.met.late = late(call, &finished, support);
+    Step::End(ending(call, finished, &effects, limit))
+}
+
+/// How the work ended, as the call's end.
+fn ending(call: &Call, finished: Finished, effects: &Effects, limit: Duration) -> Ending {
     let safe = effects.may_run_again();
     let reason = call.live.cancel_reason().unwrap_or(CancelReason::Requested);
-    Step::End(match finished {
-        Finished::Returned(Ok(output)) => Ending::Output(output),
-        Finished::Returned(Err(failure)) => result::tool_failed(failure, &effects),
+    let ending = match finished {
+        Finished::Returned(Ok(output)) => Ending::Output(Box::new(output)),
+        Finished::Returned(Err(failure)) => result::tool_failed(failure, effects),
         Finished::Panicked(message) => result::panicked(&message, safe),
         Finished::DeadlinePassed { said } => {
             result::stopped(result::timed_out(limit.as_millis(), safe), said)
         }
         Finished::Canceled { said } => result::stopped(result::canceled_while_running(reason, safe), said),
-    })
+    };
+    match call.met.late {
+        Some(LateAnswer::Discarded) => result::discarding(ending),
+        Some(LateAnswer::Told | LateAnswer::Unheard) | None => ending,
+    }
+}
+
+/// Whether an answer came after the word to stop, or may still come when nobody listens any more.
+fn late(call: &Call, finished: &Finished, support: CancelSupport) -> Option<LateAnswer> {
+    match finished {
+        Finished::Returned(Ok(_)) => call.live.cancel_reason().map(|reason| match reason {
+            CancelReason::CallerGone => LateAnswer::Unheard,
+            CancelReason::Requested
+            | CancelReason::Shutdown
+            | CancelReason::SessionClosed
+            | CancelReason::ParentStopped
+            | CancelReason::SiblingFailed { .. } => LateAnswer::Told,
+        }),
+        Finished::DeadlinePassed { said: None } | Finished::Canceled { said: None } => match support {
+            CancelSupport::Cooperative | CancelSupport::Unsupported => Some(LateAnswer::Discarded),
+            // Dropped where it stood, it answers nothing any more.
+            CancelSupport::AtAwaitPoints => None,
+        },
+        Finished::DeadlinePassed { said: Some(_) }
+        | Finished::Canceled { said: Some(_) }
+        | Finished::Returned(Err(_))
+        | Finished::Panicked(_) => None,
+    }
 }
 
 /// Waits for the work, and puts the call on record meanwhile where somebody waits to hear that it was taken.

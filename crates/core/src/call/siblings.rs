@@ -12,7 +12,10 @@ use crate::{
     flow::{
         invocation::{Call, CancelReason},
         result::{self, Ending},
-        scheduling::batch::{self, Ended, Member, Turn},
+        scheduling::{
+            WaitReason,
+            batch::{self, Ended, Member, Turn},
+        },
     },
     host::Inner,
 };
@@ -42,6 +45,7 @@ pub(super) async fn await_turn(host: &Inner, call: &mut Call, way: Way) -> Resul
             let held = host.scheduler.hold(call.session.id());
             place = Some(held.map_err(|full| result::queue_full(&full))?);
             call.live.say("waiting for other calls of its batch");
+            call.met.waited_for.push(WaitReason::Batch);
         }
         let owes = owes_acknowledgement(call, way);
         tokio::select! {

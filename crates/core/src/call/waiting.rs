@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::{
     catalog::Entry,
     flow::{
-        invocation::{Call, CancelReason},
+        invocation::{Call, CancelReason, Deadline, DeadlineBy},
         result::{self, Ending},
     },
     host::Inner,
@@ -41,23 +41,47 @@ pub(super) async fn out_of_patience(call: &Call) {
 
 /// How long the call may run: the caller's wish, else the operator's or the tool's own, else the host's; never
 /// beyond what the operator set for the tool, the host's ceiling, the caller's patience or the calling call's end.
-pub(super) fn time_left(host: &Inner, call: &Call, entry: &Entry) -> Result<Duration, Ending> {
+pub(super) fn time_left(host: &Inner, call: &Call, entry: &Entry) -> Result<(Duration, Deadline), Ending> {
+    let (limit, by) = allotted(host, call, entry);
+    match by {
+        DeadlineBy::Parent if limit.is_zero() => {
+            Err(result::canceled_before_start(CancelReason::ParentStopped))
+        }
+        DeadlineBy::Patience if limit.is_zero() => Err(result::still_queued()),
+        DeadlineBy::Caller
+        | DeadlineBy::ToolSetting
+        | DeadlineBy::Tool
+        | DeadlineBy::HostDefault
+        | DeadlineBy::ToolCeiling
+        | DeadlineBy::HostCeiling
+        | DeadlineBy::Parent
+        | DeadlineBy::Patience => {
+            let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+            Ok((limit, Deadline { ms, by }))
+        }
+    }
+}
+
+fn allotted(host: &Inner, call: &Call, entry: &Entry) -> (Duration, DeadlineBy) {
     let own = entry.declaration().interface.execution.timeout_ms.map(Duration::from_millis);
-    let (set, ceiling) = (entry.settings.timeout, host.limits.deadline_ceiling);
-    let most = entry.settings.ceiling.or(set).unwrap_or(ceiling).min(ceiling);
-    let mut limit = call.timeout.or(set).or(own).unwrap_or(host.limits.deadline).min(most);
+    let (set, limits) = (entry.settings.timeout, &host.limits);
+    let mut allotted = match (call.timeout, set, own) {
+        (Some(wish), _, _) => (wish, DeadlineBy::Caller),
+        (None, Some(set), _) => (set, DeadlineBy::ToolSetting),
+        (None, None, Some(own)) => (own, DeadlineBy::Tool),
+        (None, None, None) => (limits.deadline, DeadlineBy::HostDefault),
+    };
     let until = |end: Instant| end.saturating_duration_since(Instant::now());
-    if let Some(parent) = &call.parent {
-        limit = limit.min(until(parent.deadline));
-        if limit.is_zero() {
-            return Err(result::canceled_before_start(CancelReason::ParentStopped));
+    let bounds = [
+        entry.settings.ceiling.or(set).map(|most| (most, DeadlineBy::ToolCeiling)),
+        Some((limits.deadline_ceiling, DeadlineBy::HostCeiling)),
+        call.parent.as_ref().map(|parent| (until(parent.deadline), DeadlineBy::Parent)),
+        call.patience.map(|patience| (until(patience), DeadlineBy::Patience)),
+    ];
+    for (most, by) in bounds.into_iter().flatten() {
+        if most < allotted.0 {
+            allotted = (most, by);
         }
     }
-    if let Some(patience) = call.patience {
-        limit = limit.min(until(patience));
-        if limit.is_zero() {
-            return Err(result::still_queued());
-        }
-    }
-    Ok(limit)
+    allotted
 }

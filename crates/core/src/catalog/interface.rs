@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use serde_json::{Map, Value};
 use toolpost_model::{
     ArgumentMeaning, ClassFact, Declaration, EffectClass, EffectOrigin, Interface, Interrupt, Lifecycle,
-    Loading, Requirements, Role, SandboxProfile, ToolId, ToolPattern,
+    Loading, PersistStrategy, Requirements, Role, SandboxProfile, ToolId, ToolPattern,
 };
 
 use super::{CatalogNotice, Entry};
@@ -31,6 +31,8 @@ pub struct ToolSettings {
     pub idempotent: Option<bool>,
     /// The largest text shown whole.
     pub max_inline_chars: Option<usize>,
+    /// What becomes of a result that is larger than may be shown.
+    pub keep: Option<PersistStrategy>,
     /// The largest arguments of one call.
     pub argument_bytes: Option<usize>,
     /// Ask even where a mode would allow.
@@ -151,6 +153,9 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
     }
     if settings.max_inline_chars.is_some() {
         interface.persistence.max_inline_chars = settings.max_inline_chars;
+    }
+    if let Some(keep) = settings.keep {
+        interface.persistence.strategy = keep;
     }
     if let Some(required) = settings.approval_required {
         interface.permission.approval_required = required;

@@ -1,6 +1,8 @@
 //! Layer 4: what the agent asked for, and everything known of it on its way.
 
+mod met;
 mod milestones;
+mod output;
 mod request;
 
 use std::{
@@ -20,8 +22,11 @@ use toolpost_model::{
     ToolResult, Transition, Vote,
 };
 
+pub use met::{Deadline, DeadlineBy, MatchedBy};
+pub(crate) use met::{LateAnswer, Met, MetBody};
 pub(crate) use milestones::Milestone;
 use milestones::Milestones;
+use output::Outputs;
 pub use request::{Acknowledged, CallRequest, Heard, Listener, Wants};
 
 use crate::{
@@ -30,12 +35,13 @@ use crate::{
         approval::Asking,
         execution::Attempt,
         hooks::{InputMutation, OutputMutation},
-        result::Ending,
+        result::{Ending, Unkept},
         scheduling::{Permit, batch::Member},
     },
     record::{
+        artifacts::CallArtifacts,
         journal::RequestKey,
-        redaction::{CallRedactor, Redactor},
+        redaction::{CallRedactor, HostRedactor, KnownSecrets, SensitiveArgument},
     },
     session::Session,
 };
@@ -93,17 +99,41 @@ pub(crate) struct LiveCall {
     dropped: AtomicU64,
     stage: AtomicU64,
     milestones: Mutex<Milestones>,
-    redactor: Arc<dyn Redactor>,
+    redactor: Arc<HostRedactor>,
     /// The call's sensitive texts. Grows: a hook's rewrite may bring more.
-    secrets: Mutex<Vec<String>>,
+    secrets: Mutex<OwnSecrets>,
+    outputs: Mutex<Outputs>,
+    /// What it kept so far.
+    pub(crate) artifacts: CallArtifacts,
     accepted: SetOnce<()>,
     /// How many wait for its answer.
     awaited: AtomicU64,
     over: SetOnce<()>,
 }
 
+/// The sensitive texts of one call, and what finds them.
+#[derive(Default)]
+struct OwnSecrets {
+    texts: Vec<String>,
+    finder: Option<Arc<KnownSecrets>>,
+}
+
+impl OwnSecrets {
+    fn add(&mut self, secrets: Vec<String>) {
+        let before = self.texts.len();
+        for secret in secrets {
+            if !self.texts.contains(&secret) {
+                self.texts.push(secret);
+            }
+        }
+        if self.texts.len() > before {
+            self.finder = Some(Arc::new(KnownSecrets::arguments(&self.texts)));
+        }
+    }
+}
+
 impl LiveCall {
-    pub(crate) fn new(id: InvocationId, request: &CallRequest, redactor: Arc<dyn Redactor>) -> Self {
+    pub(crate) fn new(id: InvocationId, request: &CallRequest, redactor: Arc<HostRedactor>) -> Self {
         Self {
             id,
             tool: request.tool.clone(),
@@ -121,6 +151,8 @@ impl LiveCall {
             milestones: Mutex::default(),
             redactor,
             secrets: Mutex::default(),
+            artifacts: CallArtifacts::default(),
+            outputs: Mutex::default(),
             accepted: SetOnce::new(),
             awaited: AtomicU64::new(0),
             over: SetOnce::new(),
@@ -182,8 +214,8 @@ impl LiveCall {
         self.emit(EventBody::Status { message: message.into() });
     }
 
-    pub(crate) fn host_redactor(&self) -> &dyn Redactor {
-        &*self.redactor
+    pub(crate) fn host_redactor(&self) -> &HostRedactor {
+        &self.redactor
     }
 
     pub(crate) fn cancel(&self, reason: CancelReason) {
@@ -202,12 +234,13 @@ impl LiveCall {
     }
 
     pub(crate) fn add_secrets(&self, secrets: Vec<String>) {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).extend(secrets);
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).add(secrets);
     }
 
-    pub(crate) fn redactor(&self) -> CallRedactor<'_> {
-        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        CallRedactor { host: &*self.redactor, secrets }
+    /// What the call may not tell, as far as that is known now.
+    pub(crate) fn redactor(&self) -> CallRedactor {
+        let own = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).finder.clone();
+        CallRedactor { own, ..self.redactor.of_no_call() }
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -260,7 +293,26 @@ impl LiveCall {
             self.mark(seq, &body);
             return;
         }
-        self.redactor().event(&mut body);
+        let redactor = self.redactor();
+        if let EventBody::Output(chunk) = body {
+            // Held until it is told, so that two threads of one tool do not tell pieces of one stream in another order.
+            let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(chunk) = outputs.pass(chunk, &redactor) {
+                self.tell(EventBody::Output(chunk));
+            }
+            return;
+        }
+        redactor.event(&mut body);
+        self.tell(body);
+    }
+
+    /// Tells what was held back of a process's output: no more of it comes.
+    pub(crate) fn flush_output(&self) {
+        let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        outputs.finish().into_iter().for_each(|chunk| self.tell(EventBody::Output(chunk)));
+    }
+
+    fn tell(&self, body: EventBody) {
         // Numbered under the lock, so that two threads of one tool are heard in the order of their numbers.
         let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
@@ -293,6 +345,8 @@ pub(crate) struct Inputs {
     pub(crate) mutations: Vec<InputMutation>,
     /// A sensitive value was taken out of the record, so the call cannot be run again from it.
     pub(crate) redacted: bool,
+    /// What the record says of the sensitive ones.
+    pub(crate) sensitive: Vec<SensitiveArgument>,
 }
 
 /// The tool a call was resolved to.
@@ -357,6 +411,8 @@ pub(crate) struct Call {
     pub(crate) hooks: Hooked,
     pub(crate) permit: Option<Permit>,
     pub(crate) ending: Option<Ending>,
+    /// What its result is too large to show.
+    pub(crate) unkept: Vec<Unkept>,
     /// The answer of the recorded call that it is, in a replay.
     pub(crate) replayed: Option<Box<ToolResult>>,
     pub(crate) on_record: OnRecord,
@@ -367,6 +423,8 @@ pub(crate) struct Call {
     pub(crate) background: bool,
     /// Tries of the tool that failed and were followed by another.
     pub(crate) attempts: Vec<Attempt>,
+    /// What it met on its way, for its record.
+    pub(crate) met: Met,
     pub(crate) queued: Duration,
     pub(crate) executed: Duration,
 }
@@ -391,6 +449,7 @@ impl Call {
                 call: None,
                 mutations: Vec::new(),
                 redacted: false,
+                sensitive: Vec::new(),
             },
             surface: None,
             resolved: None,
@@ -400,12 +459,14 @@ impl Call {
             hooks: Hooked::default(),
             permit: None,
             ending: None,
+            unkept: Vec::new(),
             replayed: None,
             on_record: OnRecord::Nothing,
             place: request.batch,
             member: None,
             background: request.background,
             attempts: Vec::new(),
+            met: Met::default(),
             queued: Duration::ZERO,
             executed: Duration::ZERO,
         }

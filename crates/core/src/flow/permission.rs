@@ -1,8 +1,10 @@
 //! Layer 5: allowed, denied or asked, and by which rule. Decisions are pure functions of facts.
 //!
 //! Here is the port; the host's own engine lies in the folder. There `parts` takes a call apart, `hearing` hears the
-//! rules on each part, `decision` writes down what follows, and `snapshot` finds the rules that could speak.
+//! rules on each part, `decision` writes down what follows, `account` tells the whole story to whoever asks, and
+//! `snapshot` finds the rules that could speak.
 
+mod account;
 mod decision;
 mod hearing;
 mod index;
@@ -30,6 +32,7 @@ use toolpost_model::{
     Principal, Rule, RuleRef, Vote,
 };
 
+pub use account::{Account, Change, ChangeKind, ConsideredRule, RuleVoice};
 pub use places::Places;
 pub use policy::{Policy, PolicySpec, RuleProblem};
 
@@ -87,6 +90,13 @@ pub trait PolicyEngine: Send + Sync + 'static {
     fn parts(&self, facts: &Facts<'_>) -> Vec<PartDecision> {
         let _ = facts;
         Vec::new()
+    }
+
+    /// The whole story of a decision, for `explain`: every rule that could have spoken of the call, and what would have
+    /// led to another answer. Never asked on a call's own way. Empty where the engine keeps no account.
+    fn account(&self, facts: &Facts<'_>) -> Account {
+        let _ = facts;
+        Account::default()
     }
 
     /// Rules, from narrow to wide, each of which would let this call and the like of it pass without a question.

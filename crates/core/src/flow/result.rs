@@ -1,20 +1,26 @@
 //! Layer 8: every way a call can end, made into one result.
 
 mod failures;
+mod fitting;
+mod preview;
+mod retry;
 
+use serde_json::Value;
 use toolpost_model::{
     AppliedSandbox, Content, Disposition, Effects, ErrorClass, EventBody, LogLevel, Outcome, Recoverability,
     RetryGuidance, Timings, ToolError, ToolFailure, ToolOutput, ToolResult, Truncation,
 };
 
 pub(crate) use failures::*;
+use fitting::Fitted;
+pub(crate) use fitting::{Readers, Room, Unkept};
 
 use crate::flow::invocation::{Call, micros};
 
 /// How a call ended, before it is made into a result.
 pub(crate) enum Ending {
     /// The tool did its work.
-    Output(ToolOutput),
+    Output(Box<ToolOutput>),
     /// Anything else. Normal failures are endings, never lost errors.
     Failure { outcome: Outcome, error: Box<ToolError>, shown: Shown, by: EndedBy },
 }
@@ -44,8 +50,8 @@ pub(crate) enum EndedBy {
     Host,
 }
 
-/// Makes the result, once. Redacts it, cuts it to size and keeps outcome and disposition apart.
-pub(crate) fn map(call: &mut Call, default_inline_chars: usize) -> ToolResult {
+/// Makes the result, once. Redacts it, makes it small enough to be shown and keeps outcome and disposition apart.
+pub(crate) fn map(call: &mut Call, room: Room) -> ToolResult {
     let ending = call.ending.take().unwrap_or_else(|| {
         // The loop always sets an ending before it comes here; if it ever does not, say so instead of lying.
         internal("the call reached its end without an outcome")
@@ -68,27 +74,30 @@ pub(crate) fn map(call: &mut Call, default_inline_chars: usize) -> ToolResult {
         summary: None,
         exit_code: None,
         truncated: None,
-        artifacts: Vec::new(),
+        artifacts: call.live.artifacts.close(),
         persistence: None,
         redactions: toolpost_model::Redactions::default(),
         error: None,
         sandbox: None,
         timings,
     };
-    let limit = entry.and_then(|entry| entry.declaration().interface.persistence.max_inline_chars);
-    let inline_chars = limit.unwrap_or(default_inline_chars);
     match ending {
         Ending::Output(mut output) => {
-            call.live.redactor().output(&mut output);
-            cut(&mut output, inline_chars);
+            call.live.redactor().output(&mut output, &mut result.redactions);
             check_promise(call, &output);
-            fill(&mut result, output);
+            let fitted = fitting::fit(&call.live, room, &mut output);
+            fill(&mut result, *output);
+            take_fitted(call, &mut result, fitted);
         }
         Ending::Failure { outcome, mut error, shown, by } => {
-            call.live.redactor().error(&mut error);
+            let redactor = call.live.redactor();
+            redactor.error(&mut error, &mut result.redactions);
             let mut output = ToolOutput { content: shown.content, ..ToolOutput::default() };
-            call.live.redactor().output(&mut output);
-            cut(&mut output, inline_chars);
+            redactor.output(&mut output, &mut result.redactions);
+            let fitted = fitting::fit(&call.live, room, &mut output);
+            if fitted.is_redacted {
+                error.details = None;
+            }
             result.outcome = outcome;
             result.content = output.content;
             result.truncated = output.truncated;
@@ -99,27 +108,65 @@ pub(crate) fn map(call: &mut Call, default_inline_chars: usize) -> ToolResult {
             }
             result.summary = Some(error.message.clone());
             result.error = Some(*error);
+            take_fitted(call, &mut result, fitted);
         }
     }
     result
 }
 
-/// Puts other output in place of a result's own, redacted and cut like it. How the call ended stays as it is.
-pub(crate) fn replace_output(
-    call: &Call,
-    result: &mut ToolResult,
-    mut output: ToolOutput,
-    default_inline_chars: usize,
-) {
-    let declared = call.resolved.as_ref().map(|resolved| &resolved.entry.declaration().interface.persistence);
-    let inline_chars =
-        declared.and_then(|declared| declared.max_inline_chars).unwrap_or(default_inline_chars);
-    call.live.redactor().output(&mut output);
-    cut(&mut output, inline_chars);
-    // What the tool left out is still left out.
-    output.truncated = output.truncated.or_else(|| result.truncated.take());
+/// Notes what was done about the size of a result.
+fn take_fitted(call: &mut Call, result: &mut ToolResult, fitted: Fitted) {
+    if result.disposition != Disposition::Synthetic {
+        result.disposition = fitted.disposition.unwrap_or(result.disposition);
+    }
+    result.persistence = fitted.persistence;
+    call.unkept.extend(fitted.unkept);
+    if fitted.is_redacted {
+        result.artifacts.clear();
+        call.live.artifacts.withhold();
+    }
+}
+
+/// What takes the place of a result's own output. What is not named stays as it is.
+pub(crate) enum Replacement {
+    /// All of it.
+    Output { content: Vec<Content>, structured: Option<Value> },
+    /// The value for programs.
+    Structured(Value),
+}
+
+/// Puts other output in place of a result's own, redacted and made small enough like it. How the call ended stays as
+/// it is. What was kept of the output that goes is not to be had by another way.
+pub(crate) fn replace_output(call: &mut Call, result: &mut ToolResult, replacement: Replacement, room: Room) {
+    let (mut output, is_whole) = match replacement {
+        Replacement::Output { content, structured } => {
+            (ToolOutput { content, structured, ..ToolOutput::default() }, true)
+        }
+        Replacement::Structured(value) => {
+            let content = std::mem::take(&mut result.content);
+            let (summary, truncated) = (result.summary.take(), result.truncated.take());
+            let structured = Some(value);
+            (ToolOutput { content, structured, summary, truncated, ..ToolOutput::default() }, false)
+        }
+    };
+    call.live.redactor().output(&mut output, &mut result.redactions);
     if !result.is_error {
         check_promise(call, &output);
+    }
+    let fitted = if is_whole {
+        call.unkept.clear();
+        call.live.artifacts.withhold();
+        result.artifacts.clear();
+        result.persistence = None;
+        fitting::fit(&call.live, room, &mut output)
+    } else {
+        call.unkept.retain(|part| part.name != fitting::STRUCTURED);
+        fitting::fit_structured(&call.live, room, &mut output)
+    };
+    // What the tool left out is still left out, but where it was kept is of the output that goes.
+    let left_out = result.truncated.take().map(|cut| Truncation { artifact: None, hint: None, ..cut });
+    output.truncated = output.truncated.or(left_out);
+    if !result.is_error {
         result.summary = output.summary.take();
     }
     if result.disposition != Disposition::Synthetic {
@@ -128,11 +175,16 @@ pub(crate) fn replace_output(
     result.content = output.content;
     result.structured_content = output.structured;
     result.truncated = output.truncated;
+    let persistence = fitted.persistence.clone().or_else(|| result.persistence.take());
+    take_fitted(call, result, fitted);
+    result.persistence = persistence;
 }
 
 /// Takes away what a call has to show, and says so. How it ended stays: what was done was done.
 pub(crate) fn withhold(result: &mut ToolResult, class: ErrorClass, hook: &str, why: &str, safe: bool) {
     result.content.clear();
+    result.artifacts.clear();
+    result.persistence = None;
     result.structured_content = None;
     result.truncated = None;
     result.is_error = true;
@@ -175,52 +227,6 @@ fn disposition(output: &ToolOutput) -> Disposition {
     }
 }
 
-/// Cuts text to the limit, head and tail kept, and says so. Structured content over the limit is left out:
-/// half a JSON value is none.
-fn cut(output: &mut ToolOutput, limit: usize) {
-    let mut shown = 0;
-    let mut total = 0;
-    for piece in &mut output.content {
-        let Content::Text { text } = piece else { continue };
-        // Bytes bound characters from above, so that the common small text is never counted.
-        let room = limit.saturating_sub(shown);
-        if text.len() <= room {
-            shown += text.len();
-            total += text.len();
-            continue;
-        }
-        let length = text.chars().count();
-        total += length;
-        if length > room {
-            *text = head_and_tail(text, length, room);
-        }
-        shown += length.min(room);
-    }
-    let oversize =
-        output.structured.as_ref().map(|value| value.to_string().len()).filter(|&size| size > limit);
-    if let Some(size) = oversize {
-        output.structured = None;
-        total = total.max(size);
-    }
-    if total > shown || oversize.is_some() {
-        output.truncated = Some(Truncation {
-            shown: shown as u64,
-            total: Some(total as u64),
-            unit: "characters".to_owned(),
-            hint: Some(format!(
-                "the host shows at most {limit} characters of a result; ask for a smaller part"
-            )),
-            artifact: None,
-        });
-    }
-}
-
-fn head_and_tail(text: &str, length: usize, room: usize) -> String {
-    let (head, tail) = (room - room / 3, room / 3);
-    let at = |place: usize| text.char_indices().nth(place).map_or(text.len(), |(byte, _)| byte);
-    format!("{}\n[… {} characters cut …]\n{}", &text[..at(head)], length - room, &text[at(length - tail)..])
-}
-
 /// A promise the tool did not keep is said aloud; the content still goes out, because text is what models read.
 fn check_promise(call: &Call, output: &ToolOutput) {
     let Some(schema) = call.resolved.as_ref().and_then(|resolved| resolved.entry.output()) else {
@@ -250,14 +256,8 @@ pub(crate) fn may_pass(failure: &ToolFailure) -> bool {
 pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending {
     let shown = Shown::of(&mut failure);
     let untouched = failure.untouched.unwrap_or_else(|| effects.may_run_again());
-    let arguments = matches!(failure.class, ErrorClass::InvalidArguments | ErrorClass::SandboxViolation);
-    let recoverability = if untouched && may_pass(&failure) {
-        Recoverability::Retry
-    } else if arguments || untouched {
-        Recoverability::ChangeCall
-    } else {
-        Recoverability::Never
-    };
+    let (recoverability, mut retry) = retry::after_failure(failure.class, untouched);
+    retry.after_ms = failure.after_ms;
     let outcome = if failure.class == ErrorClass::Canceled {
         Outcome::Canceled
     } else if failure.class == ErrorClass::Timeout {
@@ -272,7 +272,7 @@ pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending
         message: failure.message,
         hint: failure.hint,
         recoverability,
-        retry: RetryGuidance { change_arguments: arguments, safe: untouched, ..RetryGuidance::SAFE },
+        retry,
         details: failure.details,
     };
     Ending::Failure { outcome, error: Box::new(error), shown, by: EndedBy::Tool }

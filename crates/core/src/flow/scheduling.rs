@@ -15,6 +15,7 @@ pub(crate) mod batch;
 mod circle;
 mod locks;
 mod need;
+mod outlook;
 mod table;
 mod turns;
 
@@ -25,6 +26,7 @@ use toolpost_model::SessionId;
 
 pub(crate) use need::{Bound, Bounded, Wanted};
 use need::{Need, Ticket};
+pub use outlook::{Outlook, OwnLimit, Slots, WaitReason};
 use table::Table;
 
 /// How many calls run and wait.
@@ -92,27 +94,34 @@ impl Scheduler {
         self.table().load()
     }
 
-    /// Waits for a slot and the resources. `waiting` is called when the call has to queue.
+    /// Waits for a slot and the resources. `waiting` is called when the call has to queue, with what it waits for.
     pub(crate) async fn admit(
         self: &Arc<Self>,
         wanted: Wanted<'_>,
-        waiting: impl FnOnce(),
+        waiting: impl FnOnce(Vec<WaitReason>),
     ) -> Result<Permit, QueueFull> {
         let need = Arc::new(Need::of(wanted)?);
         let permit = |need| Permit { scheduler: Arc::clone(self), given: Given::Slot(need) };
-        let (ticket, admitted) = {
+        let (ticket, admitted, reasons) = {
             let mut table = self.table();
             if table.admit_at_once(&need) {
                 return Ok(permit(need));
             }
+            let reasons = outlook::reasons(&table, &need);
             let (admit, admitted) = oneshot::channel();
-            (table.enqueue(&need, admit)?, admitted)
+            (table.enqueue(&need, admit)?, admitted, reasons)
         };
-        waiting();
+        waiting(reasons);
         let mut place = Place { scheduler: self, ticket, admitted: false, need: Arc::clone(&need) };
         // The sender is dropped only with the scheduler, which this future keeps alive.
         place.admitted = admitted.await.is_ok();
         Ok(permit(need))
+    }
+
+    /// What a call would have to wait for if it came now.
+    pub(crate) fn look(&self, wanted: Wanted<'_>) -> Result<Outlook, QueueFull> {
+        let need = Need::of(wanted)?;
+        Ok(outlook::of(&self.table(), &need))
     }
 
     /// Takes a place in the queue for a call that waits for other calls. It counts like any other there.

@@ -5,20 +5,23 @@ use std::{collections::HashMap, sync::Arc};
 use arc_swap::ArcSwap;
 use toolpost_model::{Source, SourceFeed, SourceNotice, Tool, ToolSet};
 
-use super::{Host, Inner, Limits, PolicyHolder, State, approvals};
+use super::{Host, Inner, Limits, PolicyHolder, State, approvals, retention};
 use crate::{
     call::recovery,
     catalog::{Catalog, OperatorSettings, ToolSettings},
     flow::{
         approval::{Approvals, MemoryRules, Questions, RememberedRule, RuleStore},
+        credentials::{CredentialGrant, Credentials},
         hooks::Hook,
         permission::{Policy, PolicyEngine},
         scheduling::Scheduler,
     },
     record::{
+        blobs::{BlobStore, MemoryBlobs},
         journal::{Journal, JournalError, MemoryJournal},
-        redaction::{KnownSecrets, Redactor},
+        redaction::{HostRedactor, KnownSecrets, Redactor},
         replay::{Cassette, CassetteError, Player, ReplayOptions, Scene},
+        retention::Retention,
     },
 };
 
@@ -28,7 +31,9 @@ pub struct HostBuilder {
     policy: Arc<dyn PolicyEngine>,
     hooks: Vec<Arc<dyn Hook>>,
     journal: Arc<dyn Journal>,
+    blobs: Arc<dyn BlobStore>,
     redactor: Arc<dyn Redactor>,
+    credentials: Vec<CredentialGrant>,
     limits: Limits,
     settings: Box<dyn OperatorSettings>,
     source_limits: HashMap<String, usize>,
@@ -36,6 +41,7 @@ pub struct HostBuilder {
     approvals: Approvals,
     rules: Arc<dyn RuleStore>,
     replay: Option<(Cassette, ReplayOptions)>,
+    retention: Retention,
 }
 
 /// Why a host cannot start.
@@ -56,7 +62,9 @@ impl HostBuilder {
             policy: Arc::new(Policy::default()),
             hooks: Vec::new(),
             journal: Arc::new(MemoryJournal::default()),
+            blobs: Arc::new(MemoryBlobs::default()),
             redactor: Arc::new(KnownSecrets::default()),
+            credentials: Vec::new(),
             limits: Limits::default(),
             settings: Box::new(HashMap::<String, ToolSettings>::new()),
             source_limits: HashMap::new(),
@@ -64,6 +72,7 @@ impl HostBuilder {
             approvals: Approvals::Nobody,
             rules: Arc::new(MemoryRules::default()),
             replay: None,
+            retention: Retention::default(),
         }
     }
 
@@ -108,10 +117,25 @@ impl HostBuilder {
         self
     }
 
+    /// Where results go that are too large for a record.
+    #[must_use]
+    pub fn blobs(mut self, blobs: Arc<dyn BlobStore>) -> Self {
+        self.blobs = blobs;
+        self
+    }
+
     /// What is taken out of everything that is written or shown.
     #[must_use]
     pub fn redactor(mut self, redactor: impl Redactor) -> Self {
         self.redactor = Arc::new(redactor);
+        self
+    }
+
+    /// Credentials that calls may name with `{"$cred": "name"}` in their arguments. Their values should be known to the
+    /// redactor.
+    #[must_use]
+    pub fn credentials(mut self, credentials: Vec<CredentialGrant>) -> Self {
+        self.credentials = credentials;
         self
     }
 
@@ -178,6 +202,13 @@ impl HostBuilder {
         Ok(Some(Player::new(&cassette, options)?))
     }
 
+    /// How long records stay. Without this, for ever.
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
     /// Lists the sources, ends what the last host left open, and starts.
     pub async fn build(mut self) -> Result<Host, HostError> {
         let replay = self.take_up_recording()?;
@@ -194,7 +225,9 @@ impl HostBuilder {
             hooks: self.hooks,
             replay,
             journal: self.journal,
-            redactor: self.redactor,
+            blobs: self.blobs,
+            redactor: HostRedactor::new(self.redactor),
+            credentials: Credentials::new(self.credentials),
             limits: self.limits,
             require_shown: self.require_shown,
             settings: ArcSwap::from_pointee(self.settings),
@@ -221,6 +254,11 @@ impl HostBuilder {
         inner.refresh().await;
         tokio::spawn(approvals::watch_the_clock(Arc::downgrade(&inner), inner.state.closing.clone()));
         recovery::recover(&inner).await?;
+        if self.retention.is_any() {
+            let (host, closing) = (Arc::downgrade(&inner), inner.state.closing.clone());
+            // A shutdown waits for it, so that the journal is nobody's when the host is gone.
+            inner.state.tasks.spawn(retention::keep_to(self.retention, host, closing));
+        }
         Ok(Host { inner })
     }
 }

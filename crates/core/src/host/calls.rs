@@ -290,12 +290,10 @@ impl Host {
 
     /// What would happen to a call. Nothing runs, nothing is recorded.
     pub async fn explain(&self, request: CallRequest) -> crate::Explanation {
-        let surface = self.inner.surface(&request.session);
-        let visibility = surface.find(&request.tool).map(|(_, visibility)| visibility);
         let live = Arc::new(LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.inner.redactor)));
         let mut call = Call::new(live, request, None);
         rehearse(&self.inner, &mut call).await;
-        explain::explain(&self.inner, call, visibility)
+        explain::explain(&self.inner, call)
     }
 }
 

@@ -110,5 +110,13 @@ impl Inner {
 }
 
 fn record(kind: RecordKind, body: String) -> Record {
-    Record { kind, at: crate::port::now(), invocation_id: None, session_id: None, request: None, body }
+    Record {
+        kind,
+        at: crate::port::now(),
+        invocation_id: None,
+        session_id: None,
+        request: None,
+        facets: None,
+        body,
+    }
 }

@@ -55,7 +55,7 @@ pub(crate) enum Sight<'a> {
 }
 
 impl Sight<'_> {
-    fn shows(self, owner: &Principal) -> bool {
+    pub(super) fn shows(self, owner: &Principal) -> bool {
         match self {
             Self::ByRole(viewer) => viewer.role == Role::Operator || owner == viewer,
             Self::OwnOnly(viewer) => owner == viewer,
@@ -64,7 +64,7 @@ impl Sight<'_> {
 }
 
 impl Inner {
-    fn live(&self, id: InvocationId, sight: Sight<'_>) -> Option<Arc<LiveCall>> {
+    pub(super) fn live(&self, id: InvocationId, sight: Sight<'_>) -> Option<Arc<LiveCall>> {
         let live = lock(&self.state.running).get(&id).cloned();
         live.filter(|live| sight.shows(live.principal()))
     }

@@ -37,6 +37,11 @@ pub enum SessionError {
 /// How the ids of sessions begin that nobody opened.
 const DEFAULT: &str = "default:";
 
+/// Whether a session is one that nobody opened, and nobody closes.
+pub(super) fn is_default(id: &SessionId) -> bool {
+    id.as_str().starts_with(DEFAULT)
+}
+
 impl Inner {
     fn known(&self, id: &SessionId) -> Option<Arc<Session>> {
         self.state.sessions.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
@@ -195,7 +200,7 @@ impl Host {
 
     /// Closes a session: its calls are canceled, its sources told, its id never valid again.
     pub async fn close_session(&self, session: &Session) -> Result<(), SessionError> {
-        if session.id().as_str().starts_with(DEFAULT) {
+        if is_default(session.id()) {
             return Err(SessionError::Default);
         }
         session.end();
@@ -221,6 +226,7 @@ impl Host {
             session_id: Some(id.clone()),
             request: None,
             body,
+            facets: None,
         }
     }
 }

@@ -72,8 +72,8 @@ impl Export {
     }
 
     /// There are no more records: what is told of calls that have no end yet.
-    pub fn finish(self, lines: &mut Vec<String>) {
-        match self.0 {
+    pub fn finish(&mut self, lines: &mut Vec<String>) {
+        match &mut self.0 {
             Form::AgentTool(form) => form.finish(lines),
             Form::Jsonl | Form::Audit(_) => {}
         }

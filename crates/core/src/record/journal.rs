@@ -1,16 +1,21 @@
-//! Layer 9: the journal port, the chain that makes edits show, and the journal in memory.
+//! Layer 9: the journal port, and the chain that makes edits show.
 //!
 //! `call.rs` appends; recovery, `GET /invocations` and the CLI read. A record is redacted and serialised
 //! before it comes here, so no adapter ever holds a secret or knows a call's shape.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+mod memory;
 
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
+
+pub use memory::MemoryJournal;
+
+use super::{
+    facets::Facets,
+    query::Query,
+    retention::{Cut, Pruned},
+};
 
 /// What a record tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,6 +116,9 @@ pub struct Record {
     pub request: Option<RequestKey>,
     /// A JSON object.
     pub body: String,
+    /// What a call is looked for by, on its first record and on its end. Only on the way in: no part of the chain,
+    /// and `None` in what is read.
+    pub facets: Option<Facets>,
 }
 
 /// A record in its place in the chain.
@@ -122,6 +130,19 @@ pub struct StoredRecord {
     pub record: Record,
     /// [`chain`] of the hash before it and this record.
     pub hash: [u8; 32],
+}
+
+/// The two ends of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalHead {
+    /// The highest number, 0 in a journal that never had a record.
+    pub seq: u64,
+    /// The hash of the newest record. It vouches for all before it, so it is worth keeping elsewhere.
+    pub hash: [u8; 32],
+    /// The number of the oldest record that is there, or would be.
+    pub first: u64,
+    /// The room that the records take, about.
+    pub bytes: u64,
 }
 
 /// Why the journal cannot do its work.
@@ -146,7 +167,7 @@ pub enum JournalError {
     Closed,
 }
 
-/// Where records go. Append-only.
+/// Where records go. Only ever appended to, except that the oldest may go.
 pub trait Journal: Send + Sync + 'static {
     /// Resolves with the record's number once it is as durable as `strength` demands.
     fn append(&self, record: Record, strength: Strength) -> BoxFuture<'_, Result<u64, JournalError>>;
@@ -172,6 +193,17 @@ pub trait Journal: Send + Sync + 'static {
 
     /// Up to `limit` records with numbers over `after`, oldest first.
     fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>>;
+
+    /// Calls, newest first; each by one record: its end, or its first one where it has not ended.
+    fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>>;
+
+    /// Where it ends and where it begins.
+    fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>>;
+
+    /// Removes the oldest records at once with the record that vouches for it, and tells what went; `None` where
+    /// there was nothing. Others wait meanwhile, so large cuts are made in pieces, as [`prune`](crate::prune) does, which
+    /// also knows what must not go.
+    fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>>;
 }
 
 /// The hash of a record's place: the previous hash and every field of the record, each with its length in
@@ -197,92 +229,3 @@ pub fn chain(previous: &[u8; 32], seq: u64, record: &Record) -> [u8; 32] {
 
 /// The hash before the first record.
 pub const GENESIS: [u8; 32] = [0; 32];
-
-/// The journal in memory: for embedders that want no record, and for tests. Passes the same suite as the
-/// one on disk; only what dies with the process differs.
-#[derive(Default)]
-pub struct MemoryJournal {
-    rows: Mutex<Rows>,
-}
-
-#[derive(Default)]
-struct Rows {
-    all: Vec<StoredRecord>,
-    by_invocation: HashMap<InvocationId, Vec<usize>>,
-    by_request: HashMap<(SessionId, RequestId), usize>,
-}
-
-impl MemoryJournal {
-    fn rows(&self) -> MutexGuard<'_, Rows> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A record keeps microseconds, so that what is read back equals what was written.
-fn to_microseconds(record: &mut Record) {
-    record.at = Timestamp::from_microsecond(record.at.as_microsecond()).unwrap_or(record.at);
-}
-
-impl Journal for MemoryJournal {
-    fn append(&self, mut record: Record, _: Strength) -> BoxFuture<'_, Result<u64, JournalError>> {
-        to_microseconds(&mut record);
-        let mut rows = self.rows();
-        let place = rows.all.len();
-        let seq = place as u64 + 1;
-        let previous = rows.all.last().map_or(GENESIS, |row| row.hash);
-        if let Some(id) = record.invocation_id {
-            rows.by_invocation.entry(id).or_default().push(place);
-        }
-        if let (Some(session), Some(request)) = (&record.session_id, &record.request) {
-            rows.by_request.insert((session.clone(), request.id.clone()), place);
-        }
-        let hash = chain(&previous, seq, &record);
-        rows.all.push(StoredRecord { seq, record, hash });
-        Box::pin(std::future::ready(Ok(seq)))
-    }
-
-    fn records_of(&self, invocation: InvocationId) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
-        let rows = self.rows();
-        let places = rows.by_invocation.get(&invocation).map_or(&[][..], Vec::as_slice);
-        let found = places.iter().map(|&place| rows.all[place].clone()).collect();
-        Box::pin(std::future::ready(Ok(found)))
-    }
-
-    fn find_request<'a>(
-        &'a self,
-        session: &'a SessionId,
-        request: &'a RequestId,
-    ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
-        let rows = self.rows();
-        let place = rows.by_request.get(&(session.clone(), request.clone()));
-        let found = place.map(|&place| rows.all[place].clone());
-        Box::pin(std::future::ready(Ok(found)))
-    }
-
-    fn find_session<'a>(
-        &'a self,
-        session: &'a SessionId,
-    ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
-        let rows = self.rows();
-        let tells_of_it = |row: &&StoredRecord| {
-            matches!(row.record.kind, RecordKind::SessionOpened | RecordKind::SessionClosed)
-                && row.record.session_id.as_ref() == Some(session)
-        };
-        let found = rows.all.iter().rev().find(tells_of_it).cloned();
-        Box::pin(std::future::ready(Ok(found)))
-    }
-
-    fn last_start(&self) -> BoxFuture<'_, Result<u64, JournalError>> {
-        let rows = self.rows();
-        let found = rows.all.iter().rev().find(|row| row.record.kind == RecordKind::HostStarted);
-        let seq = found.map_or(0, |row| row.seq);
-        Box::pin(std::future::ready(Ok(seq)))
-    }
-
-    fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
-        let rows = self.rows();
-        let first = usize::try_from(after).unwrap_or(usize::MAX);
-        let found = rows.all.iter().skip(first).take(limit).cloned().collect();
-        Box::pin(std::future::ready(Ok(found)))
-    }
-}

@@ -1,5 +1,7 @@
 //! How a call is written down: the bodies of journal records, and what recovery and readers get back from them.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -9,17 +11,19 @@ use toolpost_model::{
 };
 
 use crate::{
+    call::Answer,
     flow::{
         approval::{Approval, Asked, Asking, Kept},
         execution::Attempt,
         hooks::{InputMutation, OutputMutation},
-        invocation::{Call, Milestone, OnRecord},
+        invocation::{Call, MetBody, Milestone, OnRecord},
     },
     host::Limits,
     record::{
         declared::CatalogOnRecord,
+        facets::Facets,
         journal::{Record, RecordKind},
-        redaction,
+        redaction::{self, SensitiveArgument},
     },
 };
 
@@ -37,6 +41,9 @@ struct CallBody<'a> {
     unread_bytes: Option<usize>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     redacted: bool,
+    /// What may be said of the sensitive arguments.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    sensitive: &'a [SensitiveArgument],
     /// The call that made this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<InvocationId>,
@@ -92,6 +99,9 @@ struct WayBody<'a> {
     events: EventCounts,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     progress: Vec<Milestone>,
+    /// What it met on its way, where nothing else tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explain: Option<MetBody<'a>>,
 }
 
 /// A person's answer, as the records of a call that heard it tell it.
@@ -167,7 +177,7 @@ fn model_arguments(call: &Call) -> Option<Arguments> {
     let resolved = call.resolved.as_ref().filter(|_| !call.inputs.mutations.is_empty())?;
     let sent = call.inputs.model.parse().ok()?;
     let sensitive = resolved.entry.input().sensitive_pointers(sent.value());
-    Some(redaction::observable(&sent, &sensitive, call.live.host_redactor()).0)
+    Some(redaction::observable(&sent, &sensitive, call.live.host_redactor()).shown)
 }
 
 fn call_body(call: &Call) -> CallBody<'_> {
@@ -184,6 +194,7 @@ fn call_body(call: &Call) -> CallBody<'_> {
         model_arguments: model_arguments(call),
         unread_bytes,
         redacted: call.inputs.redacted,
+        sensitive: &call.inputs.sensitive,
         parent: call.parent.as_ref().map(|parent| parent.id),
         principal: &call.session.principal().name,
         role: call.session.principal().role,
@@ -208,8 +219,8 @@ pub(crate) fn written(value: &impl Serialize, expected: usize) -> String {
     }
 }
 
-/// A record of where the call stands; `result` is the finished result's JSON for its end.
-pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Record {
+/// A record of where the call stands, with its answer where it ends.
+pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> Record {
     let (sent, dropped) = call.live.event_counts();
     let (first, asks) = (call.on_record == OnRecord::Nothing, kind == RecordKind::Asked);
     let observable = call.inputs.observable.as_ref().map(|input| input.arguments());
@@ -231,8 +242,17 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
         progress: if kind == RecordKind::Ended { call.live.milestones() } else { Vec::new() },
+        explain: call.met_body().filter(|_| matches!(kind, RecordKind::Started | RecordKind::Ended)),
     };
+    let result = answer.map(Answer::json);
     let mut body = written(&body, RECORD_ROOM + result.map_or(0, str::len));
+    // What the host knows is taken out of every record. What only this call knows may be in its effects or hooks.
+    let redactor = call.live.redactor();
+    if redactor.own.is_some()
+        && let Cow::Owned(clean) = redactor.json(&body)
+    {
+        body = clean;
+    }
     if let Some(result) = result {
         // The result is JSON already; pasting it in keeps the record and the answer the same bytes.
         body.pop();
@@ -250,6 +270,19 @@ pub(crate) fn record(call: &Call, kind: RecordKind, result: Option<&str>) -> Rec
         session_id: Some(call.session.id().clone()),
         request: first.then(|| call.request.clone()).flatten(),
         body,
+        facets: (first || answer.is_some()).then(|| facets(call, answer)),
+    }
+}
+
+/// What the call is looked for by.
+fn facets(call: &Call, answer: Option<&Answer>) -> Facets {
+    let tool =
+        call.resolved.as_ref().map_or(call.live.tool.as_str(), |resolved| resolved.entry.id().as_str());
+    Facets {
+        tool: tool.to_owned(),
+        principal: call.session.principal().name.to_string(),
+        outcome: answer.map(|answer| answer.result().outcome),
+        correlation: call.correlation_id.clone(),
     }
 }
 

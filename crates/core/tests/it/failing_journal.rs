@@ -7,7 +7,8 @@ use std::sync::{
 
 use serde_json::json;
 use toolpost_core::{
-    CallRequest, Host, Journal, JournalError, MemoryJournal, Record, RecordKind, StoredRecord, Strength,
+    CallRequest, Cut, Host, Journal, JournalError, JournalHead, MemoryJournal, Pruned, Query, Record,
+    RecordKind, StoredRecord, Strength,
 };
 use toolpost_model::{
     BoxFuture, EffectClass, ErrorClass, InvocationId, ModelInput, Outcome, Principal, RequestId, SessionId,
@@ -51,6 +52,15 @@ impl Journal for Filling {
     }
     fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         self.inner.read(after, limit)
+    }
+    fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        self.inner.find(query)
+    }
+    fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>> {
+        self.inner.head()
+    }
+    fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
+        self.inner.prune(cut)
     }
 }
 

@@ -16,11 +16,11 @@ use toolpost_core::{Hook, HookCall, HookError, HookOutput};
 use toolpost_model::{BoxFuture, EffectClass, HookEvent, HookStanding, ToolResult};
 use toolpost_testkit::{MockTool, TestHost};
 
-type Answer = Result<HookOutput, HookError>;
+pub(crate) type Answer = Result<HookOutput, HookError>;
 type Said = Box<dyn Fn(&HookCall<'_>, Option<&ToolResult>) -> BoxFuture<'static, Answer> + Send + Sync>;
 
 /// A hook that says what the test wants, at the events the test wants, and remembers what it was shown.
-struct Probe {
+pub(crate) struct Probe {
     name: &'static str,
     standing: HookStanding,
     limit: Option<Duration>,
@@ -33,7 +33,7 @@ struct Probe {
 type Seen = Arc<Mutex<Vec<(HookEvent, Value, Option<String>)>>>;
 
 impl Probe {
-    fn at(event: HookEvent, said: impl Fn() -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) fn at(event: HookEvent, said: impl Fn() -> Answer + Send + Sync + 'static) -> Self {
         Self::asking(event, move |_, _| Box::pin(std::future::ready(said())))
     }
 

@@ -3,11 +3,16 @@
 
 mod acknowledging;
 mod approvals;
+mod artifacts;
 mod background;
 mod batches;
+mod credentials;
 mod discovery;
 mod evidence;
+mod explaining;
 mod failing_journal;
+mod finding;
+mod honesty;
 mod hooks;
 mod nested;
 mod pipeline;

@@ -2,8 +2,10 @@
 
 use serde_json::json;
 use toolpost_core::KnownSecrets;
-use toolpost_model::{Content, EffectClass, FnTool, LogLevel, ToolFailure};
-use toolpost_testkit::{EventRecorder, TestHost};
+use toolpost_model::{
+    Content, EffectClass, EventBody, FnTool, LogLevel, OutputChunk, OutputStream, ToolFailure,
+};
+use toolpost_testkit::{EventRecorder, MockTool, TestHost};
 
 const HOST_SECRET: &str = "tp_sentinel_host_0123456789";
 const ARGUMENT_SECRET: &str = "sentinel-argument-98765";
@@ -62,8 +64,7 @@ async fn a_schema_error_does_not_quote_a_secret() {
 
 #[tokio::test]
 async fn arguments_that_nobody_could_judge_are_not_kept() {
-    let later = toolpost_testkit::MockTool::named("demo.later")
-        .declare(|d| d.loading = toolpost_model::Loading::Deferred);
+    let later = MockTool::named("demo.later").declare(|d| d.loading = toolpost_model::Loading::Deferred);
     let host = TestHost::with(later).await;
     for (tool, input) in [
         ("unknown", r#"{"x":"sentinel-99"}"#),
@@ -101,8 +102,7 @@ async fn a_mark_inside_a_nested_type_counts() {
 async fn names_and_ids_are_no_way_around() {
     use toolpost_core::Journal as _;
     let host = TestHost::build(|b| {
-        b.tool(toolpost_testkit::MockTool::named("demo.act"))
-            .redactor(KnownSecrets::new([("host_token", HOST_SECRET)]))
+        b.tool(MockTool::named("demo.act")).redactor(KnownSecrets::new([("host_token", HOST_SECRET)]))
     })
     .await;
     let request = toolpost_model::SurfaceRequest { task: Some(HOST_SECRET.into()), ..Default::default() };
@@ -116,4 +116,114 @@ async fn names_and_ids_are_no_way_around() {
     }
     let records = host.journal.read(0, usize::MAX).await.unwrap();
     assert!(!format!("{records:?}").contains(HOST_SECRET), "{records:?}");
+}
+
+/// A tool that writes pieces of output, each followed by the next.
+fn writer(pieces: &'static [&'static str]) -> impl toolpost_model::Tool {
+    FnTool::named("demo.write").unwrap().class(EffectClass::Read).run(
+        move |_: serde_json::Value, context| async move {
+            let mut bytes = 0;
+            for piece in pieces {
+                bytes += piece.len() as u64;
+                let (stream, text) = (OutputStream::Stdout, (*piece).to_owned());
+                context.output(OutputChunk { stream, text, bytes, lines: 0, skipped: 0 });
+            }
+            Ok::<_, ToolFailure>(pieces.concat())
+        },
+    )
+}
+
+async fn shown(pieces: &'static [&'static str]) -> (Vec<String>, toolpost_model::ToolResult) {
+    let secrets = KnownSecrets::new([("host_token", HOST_SECRET)]);
+    let host = TestHost::build(|b| b.tool(writer(pieces)).redactor(secrets)).await;
+    let (events, recorder) = EventRecorder::new(64);
+    let mut request = host.request("write", json!({}));
+    request.listener = Some(std::sync::Arc::new(events));
+    let answer = host.host.call(request).await;
+    let text = |event: toolpost_model::Event| match event.body {
+        EventBody::Output(chunk) => Some(chunk.text),
+        _ => None,
+    };
+    (recorder.all().await.into_iter().filter_map(text).collect(), answer.result().clone())
+}
+
+#[tokio::test]
+async fn a_secret_that_is_torn_over_pieces_of_output_does_not_show() {
+    let (events, result) = shown(&[
+        "one tp_sentinel",
+        "_host_01234",
+        "56789 two\n",
+        "ghp_16C7e42F292c6912E77",
+        "10c838347Ae178B4a",
+    ])
+    .await;
+    assert_eq!(events, ["one ", "[redacted:host_token] two\n", "[redacted:github]"]);
+    assert_eq!(result.model_text(), "one [redacted:host_token] two\n[redacted:github]");
+    assert_eq!(serde_json::to_value(&result.redactions).unwrap(), json!({ "github": 1, "host_token": 1 }));
+}
+
+#[tokio::test]
+async fn what_was_held_back_and_is_no_secret_is_told_at_the_end() {
+    let (events, _) = shown(&["almost tp_sentinel", "_nothing", " and ghp_"]).await;
+    assert_eq!(events.concat(), "almost tp_sentinel_nothing and ghp_");
+}
+
+#[tokio::test]
+async fn a_secret_that_shows_only_beside_its_name_is_in_neither_answer_nor_record() {
+    let tool = FnTool::named("demo.headers").unwrap().class(EffectClass::Read).run(
+        |_: serde_json::Value, _| async {
+            Ok::<_, ToolFailure>(json!({ "Authorization": "Bearer abc-0123456789" }))
+        },
+    );
+    let host = TestHost::with(tool).await;
+    let answer = host.host.call(host.request("headers", json!({}))).await;
+    let records = format!("{:?}", host.records().await);
+    assert!(!answer.json().contains("abc-0123456789") && !records.contains("abc-0123456789"));
+    assert_eq!(
+        answer.result().structured_content,
+        Some(json!({ "Authorization": "Bearer [redacted:authorization]" }))
+    );
+    assert!(records.contains(&answer.json().replace('"', "\\\"")), "the record has the bytes of the answer");
+}
+
+#[tokio::test]
+async fn two_records_tell_whether_a_sensitive_argument_was_the_same() {
+    let tool = FnTool::named("demo.login")
+        .unwrap()
+        .class(EffectClass::Read)
+        .run(|_: Login, _| async { Ok::<_, ToolFailure>(()) });
+    let host = TestHost::with(tool).await;
+    for pin in ["1234", "1234", "4321"] {
+        host.call("login", json!({ "pin": pin, "note": "n", "fail": false })).await;
+    }
+    let of = |row: &toolpost_core::StoredRecord| {
+        let body: serde_json::Value = serde_json::from_str(&row.record.body).unwrap();
+        body["call"]["sensitive"][0].clone()
+    };
+    let told: Vec<_> = host.records().await.iter().map(of).filter(|told| !told.is_null()).collect();
+    assert_eq!((&told[0]["pointer"], &told[0]["length"]), (&json!("/pin"), &json!(4)));
+    assert_eq!(told[0], told[1]);
+    assert_ne!(told[0]["hash"], told[2]["hash"]);
+}
+
+#[tokio::test]
+async fn what_a_source_says_of_its_tools_is_shown_without_secrets() {
+    let tool = MockTool::named("demo.up").schema(json!({
+        "type": "object", "properties": { "a": { "type": "string", "description": format!("use {HOST_SECRET}") } }
+    }));
+    let tool = tool.declare(|declaration| {
+        declaration.description = format!("send {HOST_SECRET} or AKIAIOSFODNN7EXAMPLE");
+        declaration.title = Some(HOST_SECRET.to_owned());
+        declaration.annotations.insert("hint".to_owned(), json!([HOST_SECRET]));
+    });
+    let named = MockTool::named("demo.tp_sentinel_host_0123456789");
+    let secrets = KnownSecrets::new([("host_token", HOST_SECRET)]);
+    let host = TestHost::build(|b| b.tool(tool).tool(named).redactor(secrets)).await;
+    let catalog = host.host.catalog();
+    let shown = serde_json::to_string(catalog.entries()[0].declaration()).unwrap();
+    assert!(!shown.contains(HOST_SECRET), "{shown}");
+    assert!(shown.contains("send [redacted:host_token] or [redacted:aws]"), "{shown}");
+    assert_eq!(catalog.entries().len(), 1);
+    let notices: Vec<String> = host.host.notices().iter().map(ToString::to_string).collect();
+    assert!(notices.iter().any(|notice| notice.contains("hold a secret")), "{notices:?}");
 }

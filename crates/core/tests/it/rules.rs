@@ -4,6 +4,7 @@
 //! who calls (`principal NAME`) and when (`at TIME`). Then each line is `OUTCOME DECIDER CALL`: allow, ask or deny;
 //! the number of the deciding rule, `mode`, `opaque`, `caution` or `approval`; and the call. `␤` is a new line.
 
+mod account;
 mod calls;
 mod engine;
 mod properties;

@@ -313,7 +313,11 @@ impl Conversation {
         }
     }
 
-    fn say(&self, body: Body) -> Received {
+    fn say(&self, mut body: Body) -> Received {
+        if let Body::Error(error) = &mut body {
+            // It may repeat what could not be read.
+            error.message = self.face.host.redacted(&error.message).into_owned();
+        }
         let message = Message::new(body);
         let said = match self.is_stranger() {
             true => self.outbox.push_to_stranger(message),

@@ -9,6 +9,7 @@ use std::{
 use toolpost_config::{
     CommandConfig, CredentialConfig, HostConfig, NetworkConfig, ParameterConfig, ParameterKind,
 };
+use toolpost_core::CredentialGrant;
 use toolpost_model::{Access, Secret, ToolSet};
 use toolpost_sandbox::{Launcher, ProcessLimits};
 use toolpost_sources::{
@@ -59,8 +60,20 @@ pub struct NativeHandover {
     pub program: Option<PathBuf>,
     /// The values of the credentials that the configuration names.
     pub credentials: Vec<(String, Secret)>,
+    /// What the environment of the host holds and must never be written or shown, with its kind.
+    pub secrets: Vec<(String, Secret)>,
     /// Files that tell this host what is allowed. Tools ask before they change one.
     pub own_files: Vec<PathBuf>,
+}
+
+/// The credentials that calls may name, for the tools that may have them.
+pub(super) fn grants(known: &[CredentialConfig], values: &[(String, Secret)]) -> Vec<CredentialGrant> {
+    let grant = |credential: &CredentialConfig| {
+        let (_, value) = values.iter().find(|(name, _)| *name == credential.name)?;
+        let (name, value, tools) = (credential.name.clone(), value.clone(), credential.tools.clone());
+        Some(CredentialGrant { name, value, tools })
+    };
+    known.iter().filter_map(grant).collect()
 }
 
 /// The tools, working in `root`.

@@ -74,7 +74,7 @@ fn with_problems(mut responses: Value) -> Value {
 fn call_responses() -> Value {
     let mut ok = answer("The tool ran; `outcome` says what came of it.", "ToolResult");
     ok["content"]["text/event-stream"] = json!({
-        "schema": { "type": "string", "description": "Events `stage`, `progress`, `status`, `log`, `artifact`, `output`, `approval`, then one `result`." }
+        "schema": { "type": "string", "description": "Events `stage`, `progress`, `status`, `log`, `artifact`, `kept`, `output`, `approval`, then one `result`." }
     });
     with_problems(json!({
         "200": ok,
@@ -92,6 +92,10 @@ fn call_responses() -> Value {
 
 fn any_object(description: &str) -> Value {
     json!({ "description": description, "content": { "application/json": { "schema": { "type": "object" } } } })
+}
+
+fn bytes(description: &str) -> Value {
+    json!({ "description": description, "content": { "*/*": { "schema": { "type": "string", "format": "binary" } } } })
 }
 
 fn arguments() -> Value {
@@ -209,6 +213,19 @@ fn callers_paths() -> Value {
             "summary": "Tell a call to stop",
             "parameters": [parameter("Id")],
             "responses": with_problems(json!({ "200": any, "404": answer("No such call.", "Problem") }))
+        } },
+        "/artifacts/{id}": { "get": {
+            "summary": "The bytes of a kept result. Agents get those of their own calls",
+            "parameters": [parameter("Id"), header("Range", "One range of bytes.")],
+            "responses": with_problems(json!({
+                "200": bytes("All of it."),
+                "206": bytes("The range that was asked for."),
+                "304": { "description": "The caller has it already." },
+                "404": answer("No such kept result.", "Problem"),
+                "410": answer("It was kept, and is not any more.", "Problem"),
+                "416": answer("There is no byte in that range.", "Problem"),
+                "503": answer("Kept results cannot be read.", "Problem")
+            }))
         } },
         "/sessions": { "post": {
             "summary": "Open a session",

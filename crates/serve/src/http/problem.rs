@@ -1,12 +1,19 @@
 //! What goes wrong before there is a call: one JSON shape, the right status, and what to do about it.
 
+use std::borrow::Cow;
+
 use axum::{
     Json,
+    body::Body,
+    extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde_json::json;
 use toolpost_core::{ApprovalError, JournalError, RuleStoreError, SessionError};
+use toolpost_model::ArtifactError;
+
+use super::Shared;
 
 /// A refusal of a request.
 #[derive(Debug)]
@@ -36,6 +43,10 @@ impl Problem {
 
     pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, message)
+    }
+
+    pub(super) fn range_not_satisfiable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message)
     }
 
     fn unprocessable(code: &'static str, message: impl Into<String>) -> Self {
@@ -105,6 +116,24 @@ impl From<RuleStoreError> for Problem {
     }
 }
 
+impl From<ArtifactError> for Problem {
+    fn from(error: ArtifactError) -> Self {
+        let message = error.to_string();
+        match error {
+            ArtifactError::Unknown(_) => Self::not_found("unknown_artifact", message)
+                .hint("the result of the call that kept it lists its `artifacts`"),
+            ArtifactError::Gone(_) => Self::new(StatusCode::GONE, "artifact_gone", message)
+                .hint("results are kept as long as `retention.artifacts` says"),
+            ArtifactError::Damaged(_) => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "artifact_damaged", message)
+            }
+            ArtifactError::Full { .. } | ArtifactError::TooLarge { .. } | ArtifactError::Storage(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "artifacts_unavailable", message)
+            }
+        }
+    }
+}
+
 impl From<SessionError> for Problem {
     fn from(error: SessionError) -> Self {
         let message = error.to_string();
@@ -130,13 +159,28 @@ impl From<JournalError> for Problem {
     }
 }
 
+/// What a problem tells. It may repeat what somebody sent, so it passes the redactor on its way out.
+#[derive(Clone)]
+struct Told(String);
+
+/// Takes the secrets out of a problem's body. Other answers were redacted where they were made.
+pub(super) async fn without_secrets(State(shared): State<Shared>, mut response: Response) -> Response {
+    let Some(Told(told)) = response.extensions_mut().remove::<Told>() else { return response };
+    if let Cow::Owned(clean) = shared.host.redacted(&told) {
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        *response.body_mut() = Body::from(clean);
+    }
+    response
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = match self.hint {
             Some(hint) => json!({ "error": { "code": self.code, "message": self.message, "hint": hint } }),
             None => json!({ "error": { "code": self.code, "message": self.message } }),
         };
-        let mut response = (self.status, Json(body)).into_response();
+        let mut response = (self.status, Json(&body)).into_response();
+        response.extensions_mut().insert(Told(body.to_string()));
         if self.status == StatusCode::UNAUTHORIZED {
             let challenge = axum::http::HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);

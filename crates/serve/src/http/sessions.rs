@@ -8,12 +8,16 @@ use toolpost_model::{Principal, SessionId, SurfaceRequest};
 use super::{Named, Problem, Shared, read_body};
 
 fn describe(session: &Session) -> Value {
-    json!({
+    let mut told = json!({
         "session_id": session.id(),
         "principal": session.principal().name,
         "role": session.principal().role,
         "surface": session.surface_request(),
-    })
+    });
+    if let Some(chars) = session.inline_chars() {
+        told["surface"]["inline_chars"] = json!(chars);
+    }
+    told
 }
 
 /// Opens a session. The body, where there is one, says what the surface is for.

@@ -83,6 +83,7 @@ fn frame(event: &Event) -> Bytes {
         EventBody::Status { .. } => "status",
         EventBody::Log { .. } => "log",
         EventBody::Artifact { .. } => "artifact",
+        EventBody::Kept(_) => "kept",
         EventBody::Output(_) => "output",
         EventBody::Approval(_) => "approval",
     };

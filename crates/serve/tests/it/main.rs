@@ -7,10 +7,12 @@ mod running;
 
 mod a2e;
 mod approvals;
+mod artifacts;
 mod background;
 mod bodies;
 mod connections;
 mod door;
+mod honesty;
 mod invocations;
 mod leaving;
 mod listing;

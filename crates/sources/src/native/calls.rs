@@ -11,8 +11,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolpost_model::{
-    CallInput, CallReport, ClassFact, Content, Declaration, DynTool, EffectClass, Effects, InvocationId,
-    Loading, Refusal, RiskLevel, ToolError, ToolFailure, ToolId, ToolKind, ToolOutput, schema_of,
+    ArtifactRef, CallInput, CallReport, ClassFact, Content, Declaration, Disposition, DynTool, EffectClass,
+    Effects, InvocationId, Loading, Redactions, Refusal, RiskLevel, ToolError, ToolFailure, ToolId, ToolKind,
+    ToolOutput, schema_of,
 };
 
 use self::{call_cancel::CallCancel, call_result::CallResult};
@@ -76,6 +77,17 @@ struct Standing {
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'static str>,
+    /// What became of its content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disposition: Option<Disposition>,
+    /// What is kept of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    artifacts: Vec<ArtifactRef>,
+    /// Secrets that were taken out of it, by kind.
+    #[serde(skip_serializing_if = "Redactions::is_empty")]
+    #[schemars(default)]
+    redactions: Redactions,
     /// Why it did not succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ToolError>,
@@ -109,6 +121,9 @@ fn told(report: CallReport) -> Result<ToolOutput, ToolFailure> {
         status: if stage.is_some() { Status::Running } else { Status::Unknown },
         stage: stage.map(|stage| stage.as_str()),
         outcome: None,
+        disposition: None,
+        artifacts: Vec::new(),
+        redactions: Redactions::default(),
         error: None,
         structured_content: None,
         exit_code: None,
@@ -121,6 +136,12 @@ fn told(report: CallReport) -> Result<ToolOutput, ToolFailure> {
             if let Some(error) = &result.error {
                 line = format!("{line}: {}", error.message);
             }
+            for remark in result.remarks() {
+                line.push_str(&format!("\n[{remark}]"));
+            }
+            standing.disposition = Some(result.disposition);
+            standing.artifacts = std::mem::take(&mut result.artifacts);
+            standing.redactions = std::mem::take(&mut result.redactions);
             standing.error = result.error.take();
             standing.structured_content = result.structured_content.take();
             standing.exit_code = result.exit_code;

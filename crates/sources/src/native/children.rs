@@ -4,7 +4,8 @@
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use toolpost_model::{
-    AppliedSandbox, CallContext, Effects, ErrorClass, Refusal, SandboxProfile, SandboxTier, ToolFailure,
+    Access, AppliedSandbox, CallContext, Effects, ErrorClass, Refusal, SandboxPlan, SandboxProfile,
+    SandboxTier, ToolFailure,
 };
 use toolpost_sandbox::{Confines, Job, LaunchError, Launcher, Process, ProcessLimits, Root, Stderr, Stdin};
 
@@ -127,6 +128,29 @@ impl Children {
         match self.launcher.as_ref().map_or(SandboxTier::N, Launcher::tier) {
             SandboxTier::A | SandboxTier::B => Some(profile),
             SandboxTier::C | SandboxTier::N => None,
+        }
+    }
+
+    /// What would confine a process of this profile, where the operator narrows it so far.
+    pub(crate) fn plan(&self, profile: SandboxProfile, narrowed: Option<SandboxProfile>) -> SandboxPlan {
+        let profile = narrowed.map_or(profile, |given| profile.stricter(given));
+        let writes = match profile {
+            SandboxProfile::ReadOnly => false,
+            SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => true,
+        };
+        let network = matches!(profile, SandboxProfile::Network | SandboxProfile::None);
+        let (open, closed): (Vec<Root>, Vec<Root>) =
+            self.roots().into_iter().partition(|root| writes && root.access == Access::Write);
+        let named = |paths: Vec<PathBuf>| paths.iter().map(|path| path.display().to_string()).collect();
+        let readable = closed.into_iter().map(|root| root.path);
+        SandboxPlan {
+            profile,
+            tier: self.launcher.as_ref().map_or(SandboxTier::N, Launcher::tier),
+            network,
+            writable: named(open.into_iter().map(|root| root.path).collect()),
+            readable: named(readable.chain(self.settings.readable.iter().cloned()).collect()),
+            required: self.settings.required,
+            lack: self.lack(profile),
         }
     }
 

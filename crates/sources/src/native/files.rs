@@ -37,6 +37,7 @@ pub(super) use self::{
     failure::PathError,
     incoming::{IncomingFile, SavedFile, check_incoming, incoming_effects},
     names::shown,
+    read_file::LineWindow,
     worker::on_worker,
     workspace::{Found, KeptError, KeptPaths, Sight},
 };

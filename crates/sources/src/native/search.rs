@@ -9,6 +9,7 @@ mod grep;
 mod newest;
 mod pattern;
 mod start;
+mod text;
 mod walk;
 mod watch;
 
@@ -20,6 +21,10 @@ use toolpost_model::{
     RiskLevel, ToolId, ToolKind, schema_of,
 };
 
+pub(super) use self::{
+    grep::{Line, listing},
+    text::{TextSearch, search_text},
+};
 use super::{files::Workspace, literal};
 
 /// How far `offset` and `limit` together may reach: that many hits are held to find the newest.

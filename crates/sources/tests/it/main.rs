@@ -23,6 +23,7 @@ mod permissions;
 mod protection;
 mod races;
 mod read_file;
+mod results;
 mod roots;
 mod workers;
 mod write_file;

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, ffi};
-use toolpost_core::{GENESIS, JournalError, Strength, chain};
+use toolpost_core::{Cut, GENESIS, JournalError, Pruned, Record, Strength, chain, pruned_record};
 
-use super::{OpenError, row, writer::Append};
+use super::{OpenError, anchor, facet, row, writer::Append};
 
 /// Pages in the log (16 MiB) from which it is copied into the database.
 const CHECKPOINT_PAGES: i64 = 4000;
@@ -59,7 +59,10 @@ impl Committer {
             return Err(lost.clone());
         }
         let first = self.head.seq + 1;
-        match self.try_commit(batch) {
+        let written = self
+            .demand(strongest(batch))
+            .and_then(|()| self.transact(|this| this.insert(batch.iter().map(|append| &append.record))));
+        match written {
             Ok(head) => {
                 self.head = head;
                 Ok(first)
@@ -68,11 +71,36 @@ impl Committer {
         }
     }
 
-    fn try_commit(&mut self, batch: &[Append]) -> rusqlite::Result<Head> {
-        self.demand(strongest(batch))?;
+    /// Removes the oldest records with the record that says so, in one transaction. A power cut may take it back
+    /// whole, so it is not synced.
+    pub(super) fn prune(&mut self, cut: &Cut) -> Result<Option<Pruned>, JournalError> {
+        if let Some(lost) = &self.lost {
+            return Err(lost.clone());
+        }
+        let done = self.demand(Strength::Committed).and_then(|()| {
+            self.transact(|this| {
+                let Some(pruned) = anchor::measure(&this.connection, cut.up_to)? else {
+                    return Ok((this.head, None));
+                };
+                let vouches = pruned_record(&pruned, cut.at, &cut.why);
+                let head = this.insert(cut.restated.iter().chain([&vouches]))?;
+                anchor::advance(&this.connection, &pruned)?;
+                Ok((head, Some(pruned)))
+            })
+        });
+        match done {
+            Ok((head, pruned)) => {
+                self.head = head;
+                Ok(pruned)
+            }
+            Err(error) => Err(self.fail(&error)),
+        }
+    }
+
+    fn transact<T>(&self, work: impl FnOnce(&Self) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
         // Prepared once: at thousands of small batches a second, parsing `BEGIN` and `COMMIT` shows.
         self.run("BEGIN IMMEDIATE")?;
-        let written = self.insert(batch).and_then(|head| self.run("COMMIT").map(|()| head));
+        let written = work(self).and_then(|done| self.run("COMMIT").map(|()| done));
         if written.is_err()
             && !self.connection.is_autocommit()
             && let Err(error) = self.run("ROLLBACK")
@@ -82,13 +110,17 @@ impl Committer {
         written
     }
 
-    fn insert(&self, batch: &[Append]) -> rusqlite::Result<Head> {
+    fn insert<'a>(&self, records: impl Iterator<Item = &'a Record>) -> rusqlite::Result<Head> {
         let mut head = self.head;
         let mut statement = self.connection.prepare_cached(row::INSERT)?;
-        for append in batch {
+        let mut facet = self.connection.prepare_cached(facet::INSERT)?;
+        for record in records {
             let seq = head.seq + 1;
-            head = Head { seq, hash: chain(&head.hash, seq, &append.record) };
-            row::insert(&mut statement, seq, &append.record, &head.hash)?;
+            head = Head { seq, hash: chain(&head.hash, seq, record) };
+            row::insert(&mut statement, seq, record, &head.hash)?;
+            if let Some(facets) = &record.facets {
+                facet::insert(&mut facet, seq, record, facets)?;
+            }
         }
         Ok(head)
     }

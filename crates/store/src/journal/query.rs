@@ -1,11 +1,11 @@
 //! Every question asked of the `record` table, over any connection. The host's lookups and the CLI's
 //! reader share them, so that both see the same.
 
-use rusqlite::{Connection, Params, Row};
-use toolpost_core::StoredRecord;
+use rusqlite::{Connection, Params, Row, params};
+use toolpost_core::{GENESIS, JournalHead, RecordKind, StoredRecord};
 use toolpost_model::{InvocationId, RequestId, SessionId};
 
-use super::row::{ReadError, columns, decode};
+use super::row::{ReadError, columns, columns_of, decode};
 
 macro_rules! select {
     ($rest:literal) => {
@@ -21,8 +21,20 @@ const OF_SESSION: &str =
 const LAST_START: &str = "SELECT seq FROM record WHERE kind = 'host_started' ORDER BY seq DESC LIMIT 1";
 const PAGE: &str = select!("WHERE seq > ?1 ORDER BY seq LIMIT ?2");
 const BETWEEN: &str = select!("WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3");
+const BETWEEN_WITH_FACETS: &str = concat!(
+    "SELECT ",
+    columns_of!("record"),
+    ", facet.seq, facet.at, facet.session, facet.tool, facet.principal, facet.outcome, facet.correlation ",
+    "FROM record LEFT JOIN facet ON facet.seq = record.seq ",
+    "WHERE record.seq > ?1 AND record.seq <= ?2 ORDER BY record.seq LIMIT ?3"
+);
+// The kinds stand here exactly as in the partial index.
+const OF_KIND: &str = select!(
+    "WHERE kind IN ('catalog', 'surface', 'pruned') AND kind = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3"
+);
 const TAIL: &str = select!("ORDER BY seq DESC LIMIT ?1");
 const LAST: &str = "SELECT max(seq) FROM record";
+const FIRST: &str = "SELECT min(seq) FROM record";
 
 /// All records of a call, oldest first.
 pub(crate) fn records_of(
@@ -78,6 +90,36 @@ pub(crate) fn last_seq(connection: &Connection) -> Result<u64, ReadError> {
     Ok(last.unwrap_or(0).max(0).cast_unsigned())
 }
 
+/// The newest records of one of the rare kinds (`catalog`, `surface`, `pruned`) with numbers below `before`, newest
+/// first.
+pub(crate) fn of_kind(
+    connection: &Connection,
+    kind: RecordKind,
+    before: u64,
+    limit: usize,
+) -> Result<Vec<StoredRecord>, ReadError> {
+    let before = i64::try_from(before).unwrap_or(i64::MAX);
+    all(connection, OF_KIND, params![kind.as_str(), before, to_limit(limit)])
+}
+
+/// The number of the oldest record, or the one after the last where there is none.
+pub(crate) fn first_seq(connection: &Connection) -> Result<u64, ReadError> {
+    let first: Option<i64> = connection.prepare_cached(FIRST)?.query_row([], |row| row.get(0))?;
+    Ok(first.unwrap_or(1).max(0).cast_unsigned())
+}
+
+/// Where the journal ends and begins.
+pub(crate) fn head(connection: &Connection) -> Result<JournalHead, ReadError> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let pages = pragma("page_count")? - pragma("freelist_count")?;
+    let bytes = (pages * pragma("page_size")?).max(0).cast_unsigned();
+    let (seq, hash) = match tail(connection, 1)?.pop() {
+        Some(row) => (row.seq, row.hash),
+        None => (0, GENESIS),
+    };
+    Ok(JournalHead { seq, hash, first: first_seq(connection)?, bytes })
+}
+
 /// Shows each of up to `limit` rows between two numbers to `visit`, and tells the number of the last one.
 ///
 /// Rows as they are, for a look at damaged ones. The read ends with the call: a journal of many gigabytes
@@ -86,9 +128,13 @@ pub(crate) fn rows_between(
     connection: &Connection,
     (after, last): (i64, i64),
     limit: usize,
+    facets: Beside,
     mut visit: impl FnMut(&Row<'_>),
 ) -> Result<Option<i64>, ReadError> {
-    let mut statement = connection.prepare_cached(BETWEEN)?;
+    let mut statement = connection.prepare_cached(match facets {
+        Beside::Facets => BETWEEN_WITH_FACETS,
+        Beside::Nothing => BETWEEN,
+    })?;
     let mut rows = statement.query([after, last, to_limit(limit)])?;
     let mut end = None;
     while let Some(row) = rows.next()? {
@@ -98,7 +144,19 @@ pub(crate) fn rows_between(
     Ok(end)
 }
 
-fn all(connection: &Connection, sql: &str, params: impl Params) -> Result<Vec<StoredRecord>, ReadError> {
+/// What comes with each row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Nothing,
+    /// The columns of its facets; empty where it has none.
+    Facets,
+}
+
+pub(super) fn all(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+) -> Result<Vec<StoredRecord>, ReadError> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     let mut found = Vec::new();
@@ -108,6 +166,6 @@ fn all(connection: &Connection, sql: &str, params: impl Params) -> Result<Vec<St
     Ok(found)
 }
 
-fn to_limit(limit: usize) -> i64 {
+pub(super) fn to_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

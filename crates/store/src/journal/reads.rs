@@ -8,10 +8,10 @@ use std::{
 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
-use toolpost_core::{JournalError, StoredRecord};
+use toolpost_core::JournalError;
 use toolpost_model::BoxFuture;
 
-use super::{query, row::ReadError};
+use super::row::ReadError;
 
 /// Readers that wait for a turn. More wait in front of the queue.
 const QUEUE: usize = 64;
@@ -37,11 +37,8 @@ impl Lookups {
     }
 }
 
-struct Scan {
-    after: u64,
-    limit: usize,
-    done: oneshot::Sender<Result<Vec<StoredRecord>, JournalError>>,
-}
+/// A read, which sends its own answer.
+type Scan = Box<dyn FnOnce(&Connection) + Send>;
 
 /// Long reads, one after the other.
 pub(super) struct Scans {
@@ -55,26 +52,27 @@ impl Scans {
         let (queue, mut waiting) = mpsc::channel::<Scan>(QUEUE);
         let work = move || {
             while let Some(scan) = waiting.blocking_recv() {
-                // The asker may have gone; then there is nobody to read for.
-                if !scan.done.is_closed() {
-                    let found = query::page(&connection, scan.after, scan.limit);
-                    let _ = scan.done.send(found.map_err(JournalError::from));
-                }
+                scan(&connection);
             }
         };
         let thread = thread::Builder::new().name("journal-read".into()).spawn(work)?;
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
-    pub(super) fn read(
+    pub(super) fn run<T: Send + 'static>(
         &self,
-        after: u64,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        ask: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, JournalError>> {
         Box::pin(async move {
             let (done, answer) = oneshot::channel();
             let queue = self.queue.as_ref().ok_or(JournalError::Closed)?;
-            queue.send(Scan { after, limit, done }).await.map_err(|_| JournalError::Closed)?;
+            let scan = move |connection: &Connection| {
+                // The asker may have gone; then there is nobody to read for.
+                if !done.is_closed() {
+                    let _ = done.send(ask(connection).map_err(JournalError::from));
+                }
+            };
+            queue.send(Box::new(scan)).await.map_err(|_| JournalError::Closed)?;
             answer.await.unwrap_or(Err(JournalError::Closed))
         })
     }

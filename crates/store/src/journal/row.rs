@@ -16,6 +16,33 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
+/// The same, where another table is asked with it.
+macro_rules! columns_of {
+    ($table:literal) => {
+        concat!(
+            $table,
+            ".seq, ",
+            $table,
+            ".kind, ",
+            $table,
+            ".at, ",
+            $table,
+            ".invocation, ",
+            $table,
+            ".session, ",
+            $table,
+            ".request, ",
+            $table,
+            ".request_digest, ",
+            $table,
+            ".hash, ",
+            $table,
+            ".body"
+        )
+    };
+}
+pub(super) use columns_of;
+
 pub(super) const INSERT: &str =
     concat!("INSERT INTO record (", columns!(), ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
 
@@ -34,6 +61,12 @@ pub enum ReadError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A format in which this cannot be asked.
+    #[error(
+        "this journal is of an older format, in which calls cannot be looked for\n\
+         hint: a host that starts on it brings it up to date"
+    )]
+    OlderFormat,
     /// SQLite failed.
     #[error("the journal cannot be read: {0}")]
     Sqlite(#[from] rusqlite::Error),
@@ -91,6 +124,7 @@ pub(crate) fn decode(row: &Row<'_>) -> Result<StoredRecord, ReadError> {
         session_id,
         request,
         body: cell(8, "body")?.text()?.into(),
+        facets: None,
     };
     let hash = cell(HASH, "hash")?;
     let hash = hash.bytes_or_null()?.ok_or_else(|| hash.damaged("is missing"))?;

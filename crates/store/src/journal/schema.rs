@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig, ffi};
 
-use super::OpenError;
+use super::{OpenError, facet};
 use crate::disk;
 
 /// `TPJL`, so that a database of something else is neither read nor changed.
@@ -12,7 +12,7 @@ const APPLICATION_ID: i32 = 0x5450_4a4c;
 
 /// Each entry leads from the version that is its place in the list to the next. Never edit one that was
 /// released: append another.
-const MIGRATIONS: [&str; 1] = [VERSION_1];
+const MIGRATIONS: [&str; 2] = [VERSION_1, VERSION_2];
 
 /// `hash` stands before `body`, so that finding the chain's end need not walk through a large body's pages.
 ///
@@ -38,6 +38,46 @@ CREATE INDEX record_of_start ON record (kind) WHERE kind = 'host_started';
 CREATE TRIGGER record_is_not_changed BEFORE UPDATE ON record
 BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
 CREATE TRIGGER record_is_not_deleted BEFORE DELETE ON record
+BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+";
+
+/// What calls are looked for by, and how the oldest records go.
+///
+/// Facets stand in a table of their own: a look through all of them then reads a tenth of the file, no old row had
+/// to be rewritten for them, and a record without a call pays nothing. The number of the last record that went is
+/// the one thing that is ever changed, and only forward; what lies before it may be deleted.
+const VERSION_2: &str = "
+CREATE TABLE facet (
+    seq INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    session TEXT,
+    tool TEXT NOT NULL,
+    principal TEXT NOT NULL,
+    outcome TEXT,
+    correlation TEXT
+) STRICT;
+CREATE INDEX facet_of_tool ON facet (tool);
+CREATE INDEX facet_of_session ON facet (session);
+CREATE INDEX facet_of_correlation ON facet (correlation) WHERE correlation IS NOT NULL;
+CREATE INDEX record_of_context ON record (kind) WHERE kind IN ('catalog', 'surface', 'pruned');
+CREATE TABLE anchor (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    up_to INTEGER NOT NULL,
+    hash BLOB NOT NULL
+) STRICT;
+CREATE TRIGGER facet_is_not_changed BEFORE UPDATE ON facet
+BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+CREATE TRIGGER facet_is_not_deleted BEFORE DELETE ON facet
+WHEN OLD.seq > coalesce((SELECT up_to FROM anchor), 0)
+BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+CREATE TRIGGER anchor_moves_forward BEFORE UPDATE ON anchor
+WHEN NEW.up_to <= OLD.up_to
+BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+CREATE TRIGGER anchor_is_not_deleted BEFORE DELETE ON anchor
+BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+DROP TRIGGER record_is_not_deleted;
+CREATE TRIGGER record_is_not_deleted BEFORE DELETE ON record
+WHEN OLD.seq > coalesce((SELECT up_to FROM anchor), 0)
 BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
 ";
 
@@ -150,6 +190,9 @@ fn identify(connection: &Connection) -> rusqlite::Result<Identity> {
     })
 }
 
+/// The last version in which calls could not be looked for.
+const WITHOUT_FACETS: usize = 1;
+
 const MIGRATIONS_LEN: usize = MIGRATIONS.len();
 
 fn migrate(connection: &mut Connection, from: usize) -> rusqlite::Result<()> {
@@ -157,8 +200,12 @@ fn migrate(connection: &mut Connection, from: usize) -> rusqlite::Result<()> {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for migration in &MIGRATIONS[from..] {
+    for (version, migration) in MIGRATIONS.iter().enumerate().skip(from) {
         transaction.execute_batch(migration)?;
+        if version == WITHOUT_FACETS && from > 0 {
+            tracing::info!("bringing an older journal up to date; this reads all of it once");
+            facet::fill(&transaction)?;
+        }
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", MIGRATIONS_LEN as i64)?;
@@ -190,10 +237,10 @@ fn set_up_reader(path: &Path, connection: Connection) -> Result<Connection, Open
     Ok(connection)
 }
 
-/// The names of tables, indexes and triggers that are missing, added or unlike what this version makes.
+/// The names of tables, indexes and triggers that are missing, added or unlike what the file's version makes.
 pub(crate) fn schema_differences(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let fresh = Connection::open_in_memory()?;
-    for migration in MIGRATIONS {
+    for migration in &MIGRATIONS[..version(connection)?] {
         fresh.execute_batch(migration)?;
     }
     let (expected, found) = (schema_of(&fresh)?, schema_of(connection)?);
@@ -203,6 +250,17 @@ pub(crate) fn schema_differences(connection: &Connection) -> rusqlite::Result<Ve
     names.sort();
     names.dedup();
     Ok(names)
+}
+
+/// The version of a journal that was opened: an older one is read as it is.
+fn version(connection: &Connection) -> rusqlite::Result<usize> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(usize::try_from(version).unwrap_or(0).min(MIGRATIONS_LEN))
+}
+
+/// Whether a journal is of a version that has facets and an anchor.
+pub(crate) fn has_facets(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(version(connection)? > WITHOUT_FACETS)
 }
 
 fn schema_of(connection: &Connection) -> rusqlite::Result<Vec<(String, Option<String>)>> {

@@ -13,7 +13,7 @@ use tokio::sync::{
     mpsc::{self, error::TrySendError},
     oneshot,
 };
-use toolpost_core::{JournalError, Record, Strength};
+use toolpost_core::{Cut, JournalError, Pruned, Record, Strength};
 use toolpost_model::{BoxFuture, SessionId};
 
 use super::{OpenError, committer::Committer};
@@ -34,10 +34,22 @@ pub(super) struct Append {
     done: oneshot::Sender<Result<u64, JournalError>>,
 }
 
+/// The oldest records are to go, and who waits for it.
+struct Prune {
+    cut: Cut,
+    done: oneshot::Sender<Result<Option<Pruned>, JournalError>>,
+}
+
+/// What the thread is asked to do.
+enum Job {
+    Append(Append),
+    Prune(Prune),
+}
+
 /// The handle the journal holds.
 pub(super) struct Writer {
     /// Taken by `drop`, which ends the thread once the queue is empty.
-    queue: Option<mpsc::Sender<Append>>,
+    queue: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -64,6 +76,17 @@ impl Writer {
             None => refused(JournalError::Closed),
         }
     }
+
+    /// In the same queue: what was appended before is there when the oldest go.
+    pub(super) fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
+        Box::pin(async move {
+            let (done, answer) = oneshot::channel();
+            let queue = self.queue.as_ref().ok_or(JournalError::Closed)?;
+            let job = Job::Prune(Prune { cut, done });
+            queue.send(job).await.map_err(|_| JournalError::Closed)?;
+            answer.await.unwrap_or(Err(JournalError::Closed))
+        })
+    }
 }
 
 impl Drop for Writer {
@@ -78,7 +101,7 @@ impl Drop for Writer {
 }
 
 fn enqueue(
-    queue: &mpsc::Sender<Append>,
+    queue: &mpsc::Sender<Job>,
     record: Record,
     strength: Strength,
 ) -> BoxFuture<'_, Result<u64, JournalError>> {
@@ -86,14 +109,14 @@ fn enqueue(
         return refused(why);
     }
     let (done, answer) = oneshot::channel();
-    let left_over = match queue.try_send(Append { record, strength, done }) {
+    let left_over = match queue.try_send(Job::Append(Append { record, strength, done })) {
         Ok(()) => None,
-        Err(TrySendError::Full(append)) => Some(append),
+        Err(TrySendError::Full(job)) => Some(job),
         Err(TrySendError::Closed(_)) => return refused(JournalError::Closed),
     };
     Box::pin(async move {
-        if let Some(append) = left_over {
-            queue.send(append).await.map_err(|_| JournalError::Closed)?;
+        if let Some(job) = left_over {
+            queue.send(job).await.map_err(|_| JournalError::Closed)?;
         }
         let lost = |_| Err(JournalError::Broken("the writer ended before it answered".into()));
         answer.await.unwrap_or_else(lost)
@@ -119,18 +142,33 @@ fn refused<'a>(error: JournalError) -> BoxFuture<'a, Result<u64, JournalError>> 
 }
 
 /// Ends when every sender is gone and the queue is empty.
-fn run(mut committer: Committer, mut inbox: mpsc::Receiver<Append>) {
+fn run(mut committer: Committer, mut inbox: mpsc::Receiver<Job>) {
+    let mut jobs = Vec::with_capacity(QUEUE);
     let mut waiting = Vec::with_capacity(QUEUE);
-    while inbox.blocking_recv_many(&mut waiting, QUEUE) > 0 {
-        while !waiting.is_empty() {
-            let count = batch_length(&waiting);
-            let outcome = committer.commit(&waiting[..count]);
-            answer(waiting.drain(..count), &outcome);
-            // After the answers: copying the log takes tens of milliseconds, and nobody needs to wait.
-            committer.checkpoint_if_due();
+    while inbox.blocking_recv_many(&mut jobs, QUEUE) > 0 {
+        for job in jobs.drain(..) {
+            match job {
+                Job::Append(append) => waiting.push(append),
+                Job::Prune(prune) => {
+                    write(&mut committer, &mut waiting);
+                    let _ = prune.done.send(committer.prune(&prune.cut));
+                    committer.checkpoint_if_due();
+                }
+            }
         }
+        write(&mut committer, &mut waiting);
     }
     committer.close();
+}
+
+fn write(committer: &mut Committer, waiting: &mut Vec<Append>) {
+    while !waiting.is_empty() {
+        let count = batch_length(waiting);
+        let outcome = committer.commit(&waiting[..count]);
+        answer(waiting.drain(..count), &outcome);
+        // After the answers: copying the log takes tens of milliseconds, and nobody needs to wait.
+        committer.checkpoint_if_due();
+    }
 }
 
 fn batch_length(waiting: &[Append]) -> usize {
@@ -158,7 +196,7 @@ mod tests {
     use tokio::sync::mpsc;
     use toolpost_core::{JournalError, Record, RecordKind, Strength};
 
-    use super::{Append, BATCH_BYTES, batch_length, enqueue};
+    use super::{Append, BATCH_BYTES, Job, batch_length, enqueue};
 
     fn record(body: &str) -> Record {
         Record {
@@ -168,12 +206,13 @@ mod tests {
             session_id: None,
             request: None,
             body: body.into(),
+            facets: None,
         }
     }
 
     #[tokio::test]
     async fn a_writer_that_is_gone_refuses_and_one_that_dies_answers() {
-        let (queue, inbox) = mpsc::channel::<Append>(4);
+        let (queue, inbox) = mpsc::channel::<Job>(4);
         let pending = enqueue(&queue, record("{}"), Strength::Committed);
         drop(inbox);
         assert!(matches!(pending.await, Err(JournalError::Broken(_))), "its record was in the queue");
@@ -183,7 +222,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_makes_appends_wait_and_then_fail_with_the_writer() {
-        let (queue, inbox) = mpsc::channel::<Append>(1);
+        let (queue, inbox) = mpsc::channel::<Job>(1);
         let first = enqueue(&queue, record("{}"), Strength::Committed);
         let second = enqueue(&queue, record("{}"), Strength::Committed);
         drop(inbox);

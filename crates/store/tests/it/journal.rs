@@ -78,6 +78,8 @@ fn the_database_itself_refuses_changes() {
         "UPDATE record SET body = '{}' WHERE seq = 2",
         "DELETE FROM record",
         "DELETE FROM record WHERE seq = 7",
+        "UPDATE facet SET tool = 'x'",
+        "DELETE FROM facet",
     ] {
         let error = raw.execute(sql, []).unwrap_err();
         assert!(error.to_string().contains("append-only"), "{sql}: {error}");
@@ -127,7 +129,7 @@ fn a_foreign_or_newer_file_is_refused_and_left_as_it_is() {
             .execute_batch("PRAGMA journal_mode = DELETE; PRAGMA user_version = 99")
             .unwrap();
     };
-    check(&newer, |error| matches!(error, OpenError::Newer { found: 99, known: 1, .. }));
+    check(&newer, |error| matches!(error, OpenError::Newer { found: 99, known: 2, .. }));
 }
 
 #[test]
@@ -166,4 +168,8 @@ fn lookups_use_their_indexes() {
     );
     check("kind = 'host_started' ORDER BY seq DESC LIMIT 1", "record_of_start");
     check("seq > 7 ORDER BY seq LIMIT 3", "INTEGER PRIMARY KEY");
+    check(
+        "kind IN ('catalog', 'surface', 'pruned') AND kind = 'catalog' AND seq < 7 ORDER BY seq DESC LIMIT 1",
+        "record_of_context",
+    );
 }

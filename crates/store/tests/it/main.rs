@@ -3,11 +3,15 @@
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "in test helpers, which clippy takes for code")]
 
 mod audit_log;
+mod blobs;
 mod data_dir;
 mod full;
 mod journal;
+mod kept_results;
 mod killed;
 mod last_good;
+mod older_format;
+mod pruning;
 mod readers;
 mod rules;
 mod tampering;
@@ -17,8 +21,8 @@ mod trust;
 use std::path::Path;
 
 use jiff::Timestamp;
-use toolpost_core::{Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, Strength};
-use toolpost_model::{InvocationId, RequestId, SessionId};
+use toolpost_core::{Facets, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, Strength};
+use toolpost_model::{InvocationId, Outcome, RequestId, SessionId};
 use toolpost_store::{JournalOptions, OpenError, SqliteJournal};
 
 const ROOMY: JournalOptions = JournalOptions { max_bytes: 1 << 30 };
@@ -35,6 +39,7 @@ fn record(kind: RecordKind, body: &str) -> Record {
         session_id: None,
         request: None,
         body: body.into(),
+        facets: None,
     }
 }
 
@@ -44,10 +49,17 @@ fn call() -> [Record; 3] {
     let session_id = Some(SessionId::new("session"));
     let request = Some(RequestKey { id: RequestId::new("request"), digest: [9; 32] });
     let of = |kind, body| Record { invocation_id: id, session_id: session_id.clone(), ..record(kind, body) };
+    let facets = |outcome| {
+        let (tool, principal) = ("files.write".to_owned(), "ann".to_owned());
+        Some(Facets { tool, principal, outcome, correlation: Some("trace".to_owned()) })
+    };
+    let begin =
+        r#"{"tool_id":"files.write","call":{"tool":"write","principal":"ann","correlation_id":"trace"}}"#;
+    let end = r#"{"tool_id":"files.write","result":{"outcome":"succeeded"}}"#;
     [
-        Record { request, ..of(RecordKind::Accepted, r#"{"tool":"files.write"}"#) },
-        of(RecordKind::Started, r#"{"stage":"execute"}"#),
-        of(RecordKind::Ended, r#"{"outcome":"succeeded"}"#),
+        Record { request, facets: facets(None), ..of(RecordKind::Accepted, begin) },
+        of(RecordKind::Started, r#"{"tool_id":"files.write"}"#),
+        Record { facets: facets(Some(Outcome::Succeeded)), ..of(RecordKind::Ended, end) },
     ]
 }
 

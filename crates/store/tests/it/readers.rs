@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolpost_store::{JournalReader, OpenError};
+use toolpost_store::{JournalReader, OpenError, SealedHead};
 
 use super::{Journal, RecordKind, Strength, append, call, fill, open, record};
 
@@ -61,7 +61,8 @@ async fn a_report_counts_calls_and_names_the_open_ones() {
     let report = JournalReader::open(&path).unwrap().verify(|done, total| heard.push((done, total))).unwrap();
     assert_eq!((report.records, report.invocations), (9, 3));
     assert_eq!(report.open_invocations, [open_id]);
-    assert_eq!(report.head, journal.read(8, 1).await.unwrap()[0].hash);
+    let head = SealedHead { seq: Some(9), hash: journal.read(8, 1).await.unwrap()[0].hash };
+    assert_eq!(report.head, head);
     assert_eq!(report.first, Some(record(RecordKind::Ended, "").at));
     assert_eq!(heard, [(9, 9)]);
 }

@@ -8,25 +8,28 @@ use std::{
 
 use rusqlite::Connection;
 use toolpost_core::RecordKind;
-use toolpost_store::{Flaw, JournalReader, SqliteJournal, VerifyReport};
+use toolpost_store::{Flaw, JournalReader, SealedHead, SqliteJournal, VerifyOptions, VerifyReport};
 
 use super::{ROOMY, append, call, fill, open, record};
 
 /// Takes away what the database does against changes, makes one, and puts the protection back.
-fn tamper(path: &Path, sql: &str) {
+pub(super) fn tamper(path: &Path, sql: &str) {
     let raw = Connection::open(path).unwrap();
     let triggers = "SELECT sql FROM sqlite_schema WHERE type = 'trigger'";
     let triggers: Vec<String> = {
         let mut statement = raw.prepare(triggers).unwrap();
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
-    assert_eq!(triggers.len(), 2);
-    raw.execute_batch("DROP TRIGGER record_is_not_changed; DROP TRIGGER record_is_not_deleted").unwrap();
+    assert_eq!(triggers.len(), 6);
+    for trigger in &triggers {
+        let name = trigger.split_whitespace().nth(2).unwrap();
+        raw.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
+    }
     raw.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     raw.execute_batch(&triggers.join(";")).unwrap();
 }
 
-fn verify(path: &Path) -> VerifyReport {
+pub(super) fn verify(path: &Path) -> VerifyReport {
     JournalReader::open(path).unwrap().verify(|_, _| {}).unwrap()
 }
 
@@ -75,7 +78,7 @@ async fn a_changed_value_in_any_column_is_found() {
         ("request = NULL", 2, column),
         ("request = NULL, request_digest = NULL", 2, chain),
         ("request_digest = randomblob(32)", 2, chain),
-        ("body = '{\"tool\":\"files.writf\"}'", 2, chain),
+        ("body = replace(body, 'ann', 'bob')", 2, chain),
         ("body = body || ' '", 7, chain),
         ("body = '{'", 6, body),
         ("body = '[]'", 6, body),
@@ -117,6 +120,41 @@ async fn a_removed_swapped_or_inserted_row_is_found() {
     check(&in_between, &[(5, chain), (6, chain)]).await;
 }
 
+/// The chain does not cover what calls are looked for by, so that is compared with the bodies.
+#[tokio::test]
+async fn a_changed_facet_is_found() {
+    let facets = |flaw: &Flaw| *flaw == Flaw::Facets;
+    let changes = [
+        "tool = 'files.read'",
+        "principal = 'bob'",
+        "outcome = 'failed'",
+        "outcome = 'nonsense'",
+        "outcome = NULL",
+        "correlation = NULL",
+        "correlation = 'other'",
+        "session = 'other'",
+        "at = at + 1",
+    ];
+    for change in changes {
+        check(&format!("UPDATE facet SET {change} WHERE seq = 4"), &[(4, facets)]).await;
+    }
+    check("DELETE FROM facet WHERE seq = 2", &[(2, facets)]).await;
+    check("UPDATE facet SET seq = 3 WHERE seq = 2", &[(2, facets), (3, facets)]).await;
+    check("UPDATE facet SET seq = 100 WHERE seq = 7", &[(0, |flaw| matches!(flaw, Flaw::Storage(_)))]).await;
+}
+
+#[tokio::test]
+async fn the_first_bad_record_comes_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    fill(&open(&path)).await;
+    tamper(&path, "CREATE TABLE other (a); UPDATE record SET body = '{}' WHERE seq IN (3, 6)");
+    let report = verify(&path);
+    assert_eq!(report.first_bad(), Some(3));
+    let seqs: Vec<u64> = report.problems.iter().map(|problem| problem.seq).collect();
+    assert_eq!((seqs[0], seqs[1], *seqs.last().unwrap()), (3, 6, 0), "{:?}", report.problems);
+}
+
 #[tokio::test]
 async fn a_changed_schema_is_found() {
     let schema = |flaw: &Flaw| matches!(flaw, Flaw::Schema { .. });
@@ -154,7 +192,7 @@ async fn an_answer_behind_the_end_of_the_call_that_asked_is_no_flaw_and_opens_no
     let path = folder.path().join("journal.db");
     let journal = open(&path);
     let [accepted, _, ended] = call();
-    let of_kind = |kind| toolpost_core::Record { kind, ..ended.clone() };
+    let of_kind = |kind| toolpost_core::Record { kind, facets: None, ..ended.clone() };
     let records = [accepted, of_kind(RecordKind::Asked), ended.clone(), of_kind(RecordKind::Decided)];
     for record in records {
         append(&journal, record).await.unwrap();
@@ -200,17 +238,48 @@ fn flip(path: &Path, place: u64) {
     file.write_all(&[byte[0] ^ 0x20]).unwrap();
 }
 
+fn against(path: &Path, head: &SealedHead) -> Vec<(u64, Flaw)> {
+    let options = VerifyOptions { head: Some(head.clone()), ..VerifyOptions::default() };
+    let report = JournalReader::open(path).unwrap().verify_with(&options, |_| {}).unwrap();
+    report.problems.into_iter().map(|problem| (problem.seq, problem.what)).collect()
+}
+
+/// Everything from record 4 on is written anew, with hashes that follow: a whole chain, and another one.
+#[tokio::test]
+async fn a_rewritten_tail_shows_against_a_head_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    fill(&open(&path)).await;
+    let sealed = JournalReader::seal(&path).unwrap();
+    tamper(&path, "DELETE FROM record WHERE seq > 3; DELETE FROM facet WHERE seq > 3");
+    let journal = open(&path);
+    for record in call().into_iter().chain([record(RecordKind::HostStarted, "{}")]) {
+        append(&journal, record).await.unwrap();
+    }
+    drop(journal);
+    assert!(verify(&path).problems.iter().all(|problem| !chain(&problem.what)), "a chain it is");
+    let found = against(&path, &sealed);
+    assert!(found.contains(&(7, Flaw::Head(sealed))), "{found:?}");
+}
+
 #[tokio::test]
 async fn a_cut_end_does_not_show_but_changes_the_head() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     fill(&open(&path)).await;
-    let before = verify(&path).head;
-    tamper(&path, "DELETE FROM record WHERE seq = 7");
+    let before = JournalReader::seal(&path).unwrap();
+    assert_eq!((verify(&path).head, before.seq), (before.clone(), Some(7)));
+    tamper(&path, "DELETE FROM record WHERE seq = 7; DELETE FROM facet WHERE seq = 7");
     let report = verify(&path);
     assert!(report.is_clean(), "{:?}", report.problems);
     assert_ne!(report.head, before);
+    assert_eq!(against(&path, &before), [(7, Flaw::Head(before.clone()))]);
+    let without_number = SealedHead { seq: None, ..before.clone() };
+    assert_eq!(against(&path, &without_number), [(0, Flaw::Head(without_number.clone()))]);
+    assert_eq!(against(&path, &report.head), [], "an older head is still there");
     // And the journal goes on from what is there.
     let journal = SqliteJournal::open(&path, ROOMY).unwrap();
     assert_eq!(append(&journal, record(RecordKind::HostStarted, "{}")).await.unwrap(), 7);
+    drop(journal);
+    assert_eq!(against(&path, &before), [(7, Flaw::Head(before))], "another record in its place is not it");
 }

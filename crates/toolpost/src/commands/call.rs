@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use clap::Args;
 use toolpost_model::{Content, ToolResult};
 
+use super::journal::story;
 use crate::{
     arguments,
     cli::{PlaceArgs, PolicyArgs},
     environment,
     exit::{Exit, Interrupted, UsageError},
     reach::{self, Purpose, Reached},
-    terminal::{self, LiveCall, RED, print_text, printable, say, styled},
+    terminal::{LiveCall, RED, YELLOW, print_text, printable, say, styled},
 };
 
 /// A day: the host's own ceiling is far below.
@@ -142,29 +143,56 @@ fn print(result: &ToolResult) {
     if let (true, Some(value)) = (result.content.is_empty(), &result.structured_content) {
         say!("{}", serde_json::to_string_pretty(value).unwrap_or_default());
     }
-    if let Some(cut) = &result.truncated {
-        let total = cut.total.map(|total| format!(" of {total}")).unwrap_or_default();
-        let hint = cut.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
-        terminal::warn(format!("{}{total} {} shown{hint}", cut.shown, cut.unit));
+    for line in aside(result) {
+        anstream::eprintln!("{line}");
     }
+}
+
+/// What is said beside the content: what a reader of it would not know, and why there is none.
+fn aside(result: &ToolResult) -> Vec<String> {
+    let warning = styled(YELLOW, "warning:");
+    let remarks = result.remarks();
+    let mut lines: Vec<String> =
+        remarks.iter().map(|remark| format!("{warning} {}", printable(remark))).collect();
     match &result.error {
         Some(error) => {
-            anstream::eprintln!("{} {}", styled(RED, format!("{}:", error.class)), printable(&error.message));
-            if let Some(hint) = &error.hint {
-                anstream::eprintln!("hint: {}", printable(hint));
-            }
-            anstream::eprintln!("more: toolpost explain {}", result.invocation_id);
+            lines.push(format!("{} {}", styled(RED, format!("{}:", error.class)), printable(&error.message)));
+            lines.extend(error.hint.as_deref().map(|hint| format!("hint: {}", printable(hint))));
+            lines.extend(serde_json::to_value(error).map(|error| format!("retry: {}", story::retry(&error))));
+            lines.push(format!("more: toolpost explain {}", result.invocation_id));
         }
         None => {
-            if let (true, Some(summary)) = (result.content.is_empty(), &result.summary) {
-                anstream::eprintln!("{}", printable(summary));
-            }
+            let summary = result.summary.as_deref().filter(|_| result.content.is_empty());
+            lines.extend(summary.map(printable));
         }
     }
+    lines
 }
 
 /// A terminal gets text that cannot harm it; a pipe gets the bytes.
 fn shown(text: &str) -> std::borrow::Cow<'_, str> {
     use std::io::IsTerminal as _;
     if std::io::stdout().is_terminal() { printable(text).into() } else { text.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolpost_testkit::every_end;
+
+    use super::aside;
+
+    #[test]
+    fn no_two_kinds_of_end_look_the_same_on_a_terminal() {
+        let mut seen: Vec<(Vec<String>, &str)> = Vec::new();
+        for (name, result) in every_end() {
+            let id = result.invocation_id.to_string();
+            let clean = |line: String| line.replace(&id, "ID").replace(&id.replace('-', ""), "ID");
+            let lines: Vec<String> = aside(&result).into_iter().map(clean).collect();
+            if let Some((_, other)) = seen.iter().find(|(other, _)| *other == lines) {
+                panic!("`{name}` looks like `{other}`: {lines:?}");
+            }
+            assert_eq!(lines.is_empty(), name == "whole", "{name}: {lines:?}");
+            seen.push((lines, name));
+        }
+    }
 }

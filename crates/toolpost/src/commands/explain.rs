@@ -1,7 +1,8 @@
 //! `toolpost explain`: what would happen to a call, or what happened to one, and why.
 
+mod layers;
+
 use clap::Args;
-use serde_json::Value;
 use toolpost_model::InvocationId;
 
 use super::journal::story;
@@ -11,7 +12,7 @@ use crate::{
     exit::Exit,
     reach::{self, Purpose},
     settings,
-    terminal::{BOLD, GREEN, RED, YELLOW, printable, say, styled},
+    terminal::say,
 };
 
 #[derive(Args)]
@@ -43,64 +44,7 @@ pub(crate) async fn run(explain: ExplainArgs) -> anyhow::Result<Exit> {
     if explain.json {
         say!("{}", serde_json::to_string_pretty(&explanation)?);
     } else {
-        tell(&explanation);
+        layers::tell(&explanation);
     }
     Ok(if explanation["would_run"] == true { Exit::Done } else { Exit::Denied })
-}
-
-/// What each of several parts comes to: every command of a line, every path.
-fn parts(explanation: &Value, line: story::Line<'_>) {
-    let parts = explanation["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if parts.len() < 2 {
-        return;
-    }
-    for part in parts {
-        let text = |value: &Value| printable(value.as_str().unwrap_or_default());
-        let because = text(&part["reason"]["text"]);
-        line("of it", format!("{}: {} ({because})", text(&part["behavior"]), text(&part["subject"])));
-    }
-}
-
-fn tell(explanation: &Value) {
-    let text = |pointer: &str| explanation.pointer(pointer).and_then(Value::as_str).map(printable);
-    let line = |name: &str, text: String| say!("{}  {text}", styled(BOLD, format!("{name:<9}")));
-    let asks = explanation["would_ask"] == true;
-    let verdict = match (&explanation["would_run"], asks) {
-        (Value::Bool(true), _) => styled(GREEN, "it would run"),
-        (_, true) => styled(YELLOW, "a person would be asked"),
-        (_, false) => styled(RED, "it would not run"),
-    };
-    line("verdict", verdict);
-    if let Some(id) = text("/tool_id") {
-        line("tool", id);
-    }
-    if let Some(class) = text("/effects/class") {
-        line("class", class);
-    }
-    if let Some(profile) = text("/effects/confined") {
-        line("sandbox", profile);
-    }
-    for touched in explanation.pointer("/effects/uses").and_then(Value::as_array).into_iter().flatten() {
-        line(
-            "touches",
-            format!(
-                "{} ({})",
-                touched["key"].as_str().map(printable).unwrap_or_default(),
-                touched["access"].as_str().unwrap_or_default()
-            ),
-        );
-    }
-    if let (Some(behavior), Some(reason)) = (text("/decision/behavior"), text("/decision/reason/text")) {
-        line("decision", format!("{behavior}: {reason}"));
-    }
-    if let Some(decision) = explanation.get("decision") {
-        story::grounds(decision, &line);
-    }
-    parts(explanation, &line);
-    if let Some(message) = text("/error/message") {
-        line("because", message);
-    }
-    if let Some(hint) = text("/error/hint").or_else(|| text("/decision/operator_hint")) {
-        line("hint", hint);
-    }
 }

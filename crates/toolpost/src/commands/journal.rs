@@ -1,10 +1,18 @@
 //! `toolpost journal`: read and check the record. Reads the database directly, beside a running host or
 //! without one: a reader needs no host, and the record must be readable when the host is not.
 
+mod export;
+mod filters;
+mod line;
+mod prune;
 pub(crate) mod replay;
+mod seal;
+mod search;
 pub(crate) mod story;
 mod tail;
 mod verify;
+
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -27,10 +35,18 @@ pub(crate) struct JournalArgs {
 enum JournalCommand {
     /// The newest records
     Tail(tail::TailArgs),
+    /// Calls by tool, caller, outcome, time or words in them, newest first
+    Search(search::SearchArgs),
     /// One call: its stages, decision, timing and result
     Show(ShowArgs),
-    /// Check that no record was changed, removed or added, and that every call has at most one end
+    /// The record as lines for other programs: all of it, a session, a time, a call
+    Export(export::ExportArgs),
+    /// Check that no record was changed, removed or added, and that kept results are what they were
     Verify(verify::VerifyArgs),
+    /// Sync the record to disk and print its head, to keep where the host cannot write
+    Seal(seal::SealArgs),
+    /// Remove the oldest records while no host runs, so that the rest can still be checked
+    Prune(prune::PruneArgs),
     /// Serve a recorded session as a host: same tools, same answers, and nothing runs
     Replay(replay::ReplayArgs),
 }
@@ -55,7 +71,11 @@ struct ShowArgs {
 pub(crate) fn run(arguments: &JournalArgs) -> anyhow::Result<Exit> {
     match &arguments.command {
         JournalCommand::Tail(arguments) => tail::run(arguments),
+        JournalCommand::Search(arguments) => search::run(arguments),
+        JournalCommand::Export(arguments) => export::run(arguments),
         JournalCommand::Verify(arguments) => verify::run(arguments),
+        JournalCommand::Seal(arguments) => seal::run(arguments),
+        JournalCommand::Prune(arguments) => prune::run(arguments),
         JournalCommand::Replay(arguments) => crate::runtime()?.block_on(replay::run(arguments)),
         JournalCommand::Show(arguments) => {
             story::show(&settings::locate(&arguments.place)?, arguments.id, arguments.json)
@@ -64,13 +84,33 @@ pub(crate) fn run(arguments: &JournalArgs) -> anyhow::Result<Exit> {
 }
 
 fn open(place: &Place) -> anyhow::Result<JournalReader> {
-    let data_dir = match DataDir::at(&place.data_dir) {
-        Ok(data_dir) => data_dir,
+    let path = journal_of(place)?;
+    JournalReader::open(&path).with_context(|| format!("the journal `{}` cannot be read", path.display()))
+}
+
+fn journal_of(place: &Place) -> anyhow::Result<PathBuf> {
+    match DataDir::at(&place.data_dir) {
+        Ok(data_dir) => Ok(data_dir.journal_path()),
         Err(DataDirError::Missing { .. }) => {
             anyhow::bail!("nothing was recorded for `{}` yet", place.workspace.display())
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A journal, and the folder of the kept results that its records name.
+struct Files {
+    journal: PathBuf,
+    blobs: PathBuf,
+}
+
+/// The record of a workspace, or a copy of one: its file, or the folder it lies in.
+fn files(elsewhere: Option<&Path>, place: &PlaceArgs) -> anyhow::Result<Files> {
+    let journal = match elsewhere {
+        Some(folder) if folder.is_dir() => folder.join("journal.db"),
+        Some(file) => file.to_owned(),
+        None => journal_of(&settings::locate(place)?)?,
     };
-    let path = data_dir.journal_path();
-    JournalReader::open(&path).with_context(|| format!("the journal `{}` cannot be read", path.display()))
+    let blobs = journal.with_file_name("blobs");
+    Ok(Files { journal, blobs })
 }

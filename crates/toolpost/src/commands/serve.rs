@@ -99,6 +99,7 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     let kept = matches!(access, Access::KeptToken);
     environment::raise_file_limit();
     let server = builder.start().await?;
+    terminal::keep_out(server.host().redactor());
     settings.keep_last_good();
     let mut reloads = Reloads::begin(&arguments, &settings);
     let tty = if arguments.no_prompt { None } else { prompt::terminal(&settings.config.approvals) };
@@ -134,6 +135,7 @@ async fn talk(
     [interrupt, terminate]: [&mut Signal; 2],
 ) -> anyhow::Result<Exit> {
     let server = builder.start_offline().await?;
+    terminal::keep_out(server.host().redactor());
     settings.keep_last_good();
     let mut reloads = Reloads::begin(arguments, settings);
     server.host().notices().iter().for_each(|notice| tracing::warn!("{notice}"));

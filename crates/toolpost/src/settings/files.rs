@@ -1,6 +1,9 @@
 //! The files of every standing: found, read, trusted or not, and what stands in for one that is broken.
 
-use std::path::{Path, PathBuf};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context;
 use sha2::{Digest, Sha256};
@@ -10,7 +13,7 @@ use toolpost_model::{Rule, RuleOrigin};
 use toolpost_store::{DataDir, DataDirError, LastGood, TrustStore};
 
 use super::{PROJECT_FILE, Place, folder_of};
-use crate::environment;
+use crate::{environment, terminal};
 
 /// A file that is looked at, and what came of it.
 pub(crate) struct FoundFile {
@@ -41,6 +44,25 @@ impl FoundFile {
     /// A file that the command line names. It must be there and be good.
     pub(super) fn given(path: &Path) -> Self {
         Self { standing: Some(Standing::Trusted), ..Self::absent(path, RuleOrigin::Cli) }
+    }
+
+    /// What is kept of its last good text: all of it but secrets. A mark would mean a list to YAML, so a word stands in
+    /// their place; a text that means nothing without them is not kept.
+    pub(super) fn kept_text(&self) -> Option<(&Path, String)> {
+        const MARK: &str = "[redacted:";
+        let text = self.good.as_deref()?;
+        let clean = terminal::clean(text);
+        if let Cow::Borrowed(text) = clean {
+            return Some((&self.path, text.to_owned()));
+        }
+        let mut parts = clean.split(MARK);
+        let first = parts.next().unwrap_or_default().to_owned();
+        let whole = parts.fold(first, |mut whole, part| {
+            whole.push_str("redacted");
+            whole.push_str(part.split_once(']').map_or("", |(_, rest)| rest));
+            whole
+        });
+        ConfigFile::parse(&whole, &self.path.display().to_string()).is_ok().then_some((&self.path, whole))
     }
 }
 

@@ -38,6 +38,7 @@ CAPABILITIES = (
     "test",
 )
 OUTCOMES = ("succeeded", "partial", "failed", "denied", "rejected", "canceled", "timed_out", "unknown")
+DISPOSITIONS = ("inline", "preview", "ref_only", "redacted", "dropped", "empty", "synthetic")
 EVENT_KINDS = ("progress", "status", "artifact", "log")
 HEX_ID = "[0-9a-f]{32}"
 
@@ -107,9 +108,14 @@ RESULT = Record({
     "events": Field(ListOf(EVENT)),
     "invocation_id": Field(TEXT, ours=True),
     "outcome": Field(Choice(*OUTCOMES), ours=True),
+    "disposition": Field(Choice(*DISPOSITIONS), ours=True),
+    "artifacts": Field(ListOf(OBJECT), ours=True),
+    "persistence": Field(OBJECT, ours=True),
+    "redactions": Field(OBJECT, ours=True),
     "error_class": Field(TEXT, ours=True, nullable=True),
     "hint": Field(TEXT, ours=True, nullable=True),
     "retry_safe": Field(FLAG, ours=True, nullable=True),
+    "retry": Field(OBJECT, ours=True),
 })
 
 ACCEPTED = Record({

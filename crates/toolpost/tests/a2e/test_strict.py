@@ -89,6 +89,8 @@ TAKEN = [
     (call(data=[1, 2.5, "x", None]), True),
     (call(outcome="succeeded", invocation_id=HEX, retry_safe=True), True),
     (call(outcome="fine"), False),
+    (call(disposition="empty", redactions={"github": 1}, artifacts=[{"id": "art_x_1"}]), True),
+    (call(disposition="gone"), False),
     (call(duration_ms=3.0), False),
     (call(duration_ms="3"), False),
     (call(duration_ms=-1), False),

@@ -218,14 +218,14 @@ async fn the_operator_s_time_limit_holds() {
 }
 
 #[tokio::test]
-async fn long_text_is_kept_for_the_session() {
+async fn long_text_is_kept() {
     let mut declared = command(&["seq", "1", "20000"], &[]);
     declared.max_output = Some(300);
     declared.working_directory = Some(".".to_owned());
     let shop = shop(declared).await;
     let result = call(&shop, json!({})).await;
     assert!(text(&result).len() < 600 && text(&result).ends_with("\n20000\n"), "{}", text(&result));
-    let id = facts(&result)["process_id"].as_str().unwrap().to_owned();
-    let rest = shop.call("process_read", json!({ "process_id": id, "offset": 50, "limit": 50 })).await;
-    assert!(text(&rest).contains("\n25\n"), "{}", text(&rest));
+    let id = facts(&result)["ref"].as_str().unwrap().to_owned();
+    let rest = shop.call("read_result", json!({ "ref": id, "offset": 24, "limit": 3 })).await;
+    assert_eq!(text(&rest), "24\n25\n26\n");
 }

@@ -105,6 +105,8 @@ impl Home {
             (r"in \d+\.\d+ ms: \d+\.\d+ waiting, \d+\.\d+ in the tool", "in [MS] ms"),
             (r"in \[MS\] ms: \d+\.\d+ waiting, \d+\.\d+ in the tool", "in [MS] ms"),
             (r#""(at|total|queued|execute)_us": ?\d+"#, "\"[US]\""),
+            (r"\|[ #]{30}\|", "|[BAR]|"),
+            (r"surface-[0-9a-f-]+", "[SURFACE]"),
             (r"\b[0-9a-f]{64}\b", "[SHA-256]"),
             (r"toolpost/[0-9a-f]{16}\b", "toolpost/[WORKSPACE]"),
             (r"process \d+", "process [PID]"),

@@ -2,16 +2,17 @@
 
 use std::time::Instant;
 
-use toolpost_model::{
-    Content, Effects, ErrorClass, HookDeed, HookEvent, HookRun, HookStanding, ToolOutput, ToolResult,
-};
+use toolpost_model::{Content, Effects, ErrorClass, HookDeed, HookEvent, HookRun, HookStanding, ToolResult};
 
-use super::{super::Way, Seen, TEXT_CHARS, ask, begun, limit, note_failure, take_words, told};
+use super::{
+    super::{Way, keeping},
+    Seen, TEXT_CHARS, ask, begun, limit, note_failure, take_words, told,
+};
 use crate::{
     flow::{
         hooks::{HookError, HookOutput, OutputMutation},
         invocation::Call,
-        result,
+        result::{self, Replacement},
     },
     host::Inner,
 };
@@ -69,19 +70,15 @@ fn heed(host: &Inner, call: &mut Call, run: &mut HookRun, result: &mut ToolResul
             if structured.is_some() || result.structured_content.is_some() {
                 changed_fields.push("structured_content");
             }
-            ToolOutput { content, structured, ..ToolOutput::default() }
+            Replacement::Output { content, structured }
         }
-        (None, structured) => {
+        (None, Some(structured)) => {
             changed_fields.push("structured_content");
-            ToolOutput {
-                content: std::mem::take(&mut result.content),
-                structured,
-                summary: result.summary.take(),
-                ..ToolOutput::default()
-            }
+            Replacement::Structured(structured)
         }
     };
-    result::replace_output(call, result, fresh, host.limits.inline_chars);
+    let room = keeping::room(host, call);
+    result::replace_output(call, result, fresh, room);
     run.did.push(HookDeed::ChangedOutput);
     call.hooks.output_mutations.push(OutputMutation {
         source_type: "hook",
@@ -94,7 +91,7 @@ fn heed(host: &Inner, call: &mut Call, run: &mut HookRun, result: &mut ToolResul
 }
 
 /// What the failure of a hook means after a call.
-fn fail(call: &Call, run: &mut HookRun, result: &mut ToolResult, error: &HookError) {
+fn fail(call: &mut Call, run: &mut HookRun, result: &mut ToolResult, error: &HookError) {
     note_failure(call, run, error);
     match run.standing {
         HookStanding::Guard => {
@@ -106,12 +103,14 @@ fn fail(call: &Call, run: &mut HookRun, result: &mut ToolResult, error: &HookErr
 }
 
 /// Keeps the result from the caller. Where the tool never ran, the host's own words are all there is, and they stay.
-fn withhold(call: &Call, run: &mut HookRun, result: &mut ToolResult, class: ErrorClass, why: &str) {
+fn withhold(call: &mut Call, run: &mut HookRun, result: &mut ToolResult, class: ErrorClass, why: &str) {
     if call.executed.is_zero() {
         return;
     }
     let safe = call.effects.as_ref().is_none_or(Effects::may_run_again);
     result::withhold(result, class, &run.name, why, safe);
+    call.live.artifacts.withhold();
+    call.unkept.clear();
     run.did.push(HookDeed::Withheld);
 }
 

@@ -106,7 +106,7 @@ fn heed(
         return Ok(Err(ending));
     }
     if let Some(arguments) = rewritten
-        && let Err(ending) = rewrite(call, run, arguments)
+        && let Err(ending) = rewrite(host, call, run, arguments)
     {
         return Ok(Err(ending));
     }
@@ -141,7 +141,7 @@ fn rewritten(host: &Inner, call: &Call, arguments: &Value) -> Result<Arguments, 
 
 /// Puts new arguments in place. They are checked like the model's own, and whoever allowed the old ones has said
 /// nothing of these.
-fn rewrite(call: &mut Call, run: &mut HookRun, arguments: Arguments) -> Result<(), Ending> {
+fn rewrite(host: &Inner, call: &mut Call, run: &mut HookRun, arguments: Arguments) -> Result<(), Ending> {
     let before = call.inputs.call.as_ref().map_or(&Value::Null, |input| input.arguments().value());
     let changed_fields = changed_fields(before, arguments.value());
     run.did.push(HookDeed::ChangedArguments);
@@ -157,7 +157,7 @@ fn rewrite(call: &mut Call, run: &mut HookRun, arguments: Arguments) -> Result<(
         at_us: micros(call.live.began.elapsed()),
     });
     call.inputs.call = Some(CallInput::new(arguments));
-    if let Step::End(ending) = validate(call) {
+    if let Step::End(ending) = validate(host, call) {
         return Err(result::after_rewrite(&run.name, ending));
     }
     show(call);

@@ -39,6 +39,7 @@ impl Milestones {
             EventBody::Stage { .. }
             | EventBody::Log { .. }
             | EventBody::Artifact { .. }
+            | EventBody::Kept(_)
             | EventBody::Output(_)
             | EventBody::Approval(_) => return,
         }
@@ -65,7 +66,7 @@ impl Milestones {
     }
 
     /// What is told of them, oldest first, without the call's secrets.
-    pub(crate) fn told(&self, redactor: &CallRedactor<'_>) -> Vec<Milestone> {
+    pub(crate) fn told(&self, redactor: &CallRedactor) -> Vec<Milestone> {
         let newest = self.kept.last().map(|milestone| milestone.seq);
         let last = self.last.iter().filter(|last| newest != Some(last.seq));
         let mut told: Vec<Milestone> = self.kept.iter().chain(last).cloned().collect();
@@ -77,6 +78,7 @@ impl Milestones {
                 EventBody::Stage { .. }
                 | EventBody::Log { .. }
                 | EventBody::Artifact { .. }
+                | EventBody::Kept(_)
                 | EventBody::Output(_)
                 | EventBody::Approval(_) => {}
             }
@@ -95,6 +97,8 @@ fn cut(message: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use toolpost_model::{EventBody, Progress};
 
     use super::Milestones;
@@ -106,7 +110,7 @@ mod tests {
             let body = EventBody::Progress(Progress { done: Some(seq), ..Progress::default() });
             milestones.pass(seq, seq, &body);
         }
-        let redactor = CallRedactor { host: &KnownSecrets::default(), secrets: Vec::new() };
+        let redactor = CallRedactor { host: Arc::new(KnownSecrets::default()), own: None };
         milestones.told(&redactor).iter().map(|milestone| milestone.seq).collect()
     }
 

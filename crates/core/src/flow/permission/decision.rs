@@ -14,9 +14,8 @@ pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_
     let class = part.map_or(facts.effects.class, |part| part.class);
     let mut reason = verdict.decided.reason(policy, class);
     let operator_hint = hint(policy, hearing, verdict, &reason);
-    let mut behavior = verdict.decided.behavior;
-    if policy.mode == Mode::NeverAsk && behavior == Behavior::Ask {
-        behavior = Behavior::Deny;
+    let behavior = behavior(policy, verdict);
+    if behavior != verdict.decided.behavior {
         reason.text.push_str("; mode `never-ask` denies what would be asked");
     }
     let deciding = match &verdict.decided.ground {
@@ -35,6 +34,14 @@ pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_
         notes: policy.notes.to_vec(),
         operator_hint,
         reason,
+    }
+}
+
+/// What follows from a verdict in the policy's mode.
+pub(super) fn behavior(policy: &Policy, verdict: &Verdict<'_>) -> Behavior {
+    match verdict.decided.behavior {
+        Behavior::Ask if policy.mode == Mode::NeverAsk => Behavior::Deny,
+        behavior => behavior,
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Hearing<'a> {
     layers: Vec<Layer<'a>>,
     /// The rules that speak of the call as a whole, and so of every part of it.
     whole: Vec<Heard<'a>>,
+    /// Rules that are not heard, for whoever wants to know what would follow without them.
+    without: Vec<&'a Rule>,
 }
 
 struct Layer<'a> {
@@ -37,6 +39,17 @@ struct Layer<'a> {
 pub(super) struct Heard<'a> {
     pub(super) rule: &'a Rule,
     order: (usize, Place),
+}
+
+/// Why a rule that could be about a call does not speak of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// It is about another caller's calls.
+    OtherCaller,
+    /// Its time is over.
+    Expired,
+    /// Its conditions do not hold for these arguments.
+    Condition,
 }
 
 /// What became of one part, or of the call as such.
@@ -72,6 +85,16 @@ pub(super) struct Verdict<'a> {
 
 impl<'a> Hearing<'a> {
     pub(super) fn open(policy: &'a Policy, facts: &'a Facts<'a>, parts: &'a Parts) -> Self {
+        Self::open_without(policy, facts, parts, Vec::new())
+    }
+
+    /// The same as if these rules had not been written.
+    pub(super) fn open_without(
+        policy: &'a Policy,
+        facts: &'a Facts<'a>,
+        parts: &'a Parts,
+        without: Vec<&'a Rule>,
+    ) -> Self {
         let layer = |(number, snapshot): (usize, &'a Arc<Snapshot>)| Layer {
             number,
             snapshot: snapshot.as_ref(),
@@ -83,6 +106,7 @@ impl<'a> Hearing<'a> {
             parts,
             layers: policy.layers.iter().enumerate().map(layer).collect(),
             whole: Vec::new(),
+            without,
         };
         let whole = hearing.layers.iter().flat_map(|layer| layer.heard(&layer.tool.whole));
         hearing.whole = whole.filter(|heard| hearing.concerns(heard.rule)).collect();
@@ -91,6 +115,11 @@ impl<'a> Hearing<'a> {
 
     /// Whether a rule that was found by tool or class is about this caller, this time and these arguments.
     fn concerns(&self, rule: &Rule) -> bool {
+        self.silence(rule).is_none() && !self.without.iter().any(|left_out| std::ptr::eq(*left_out, rule))
+    }
+
+    /// Why a rule has nothing to say of this caller, this time or these arguments, whatever it is about.
+    pub(super) fn silence(&self, rule: &Rule) -> Option<Silence> {
         let holds = |condition: &Condition| match self.facts.input {
             Some(input) => condition.holds(input.arguments().value()),
             // Whatever the arguments are: only a rule without conditions speaks of all of them.
@@ -100,7 +129,18 @@ impl<'a> Hearing<'a> {
             Selector::Tool { conditions, .. } => conditions.as_slice(),
             Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => &[],
         };
-        rule.speaks_of(self.facts.principal, self.facts.at) && conditions.iter().all(holds)
+        if rule.expires.is_some_and(|end| end <= self.facts.at) {
+            Some(Silence::Expired)
+        } else if !rule.speaks_of(self.facts.principal, self.facts.at) {
+            Some(Silence::OtherCaller)
+        } else {
+            (!conditions.iter().all(holds)).then_some(Silence::Condition)
+        }
+    }
+
+    /// The rules that speak of a part.
+    pub(super) fn speakers(&self, part: &Part) -> Vec<&'a Rule> {
+        self.votes(part).all().map(|heard| heard.rule).collect()
     }
 
     pub(super) fn judge(&self) -> Verdict<'a> {

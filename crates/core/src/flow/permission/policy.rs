@@ -14,7 +14,7 @@ use toolpost_model::{
 };
 
 use super::{
-    Facts, PartDecision, PolicyEngine, decision,
+    Account, Facts, PartDecision, PolicyEngine, account, decision,
     hearing::{Hearing, is_an_answer},
     parts::Parts,
     places::{Places, PlainPath},
@@ -238,6 +238,10 @@ impl PolicyEngine for Policy {
             reason: judgement.reason(self, part.class),
         });
         told.collect()
+    }
+
+    fn account(&self, facts: &Facts<'_>) -> Account {
+        account::of(self, facts)
     }
 
     fn suggestions(&self, facts: &Facts<'_>) -> Vec<Rule> {

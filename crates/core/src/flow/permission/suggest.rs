@@ -64,6 +64,17 @@ pub(super) fn flags(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_
     flags(&lines).or_else(|| flags(&named()))
 }
 
+/// The narrowest line for each part that needs a word. `None`: there are too many of them, or no line would do.
+pub(super) fn narrowest(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    verdict: &Verdict<'_>,
+) -> Option<Vec<String>> {
+    let found = candidates(policy, hearing, verdict)?;
+    let narrow: Option<Vec<String>> = found.into_iter().map(|lines| lines.into_iter().next()).collect();
+    narrow.filter(|lines| !lines.is_empty())
+}
+
 /// For each part that needs a word, the lines that would give it, narrow first. `None`: too many.
 fn candidates(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Option<Vec<Vec<String>>> {
     let needy: Vec<&Part> = needy(hearing, verdict).take(MAX_NEEDY + 1).collect();
@@ -77,7 +88,8 @@ fn needy<'h>(hearing: &'h Hearing<'_>, verdict: &Verdict<'_>) -> impl Iterator<I
     hearing.parts.all.iter().zip(allowed).filter(|(_, allowed)| !allowed).map(|(part, _)| part)
 }
 
-fn of_part(part: &Part, name: &str, places: &Places) -> Vec<String> {
+/// The lines that would allow one part, narrow first.
+pub(super) fn of_part(part: &Part, name: &str, places: &Places) -> Vec<String> {
     match &part.subject {
         Subject::Command(command) => {
             let patterns = toolpost_command::suggestions(command);

@@ -6,7 +6,7 @@ use toolpost_model::{
     SourceError, ToolError,
 };
 
-use super::{EndedBy, Ending, Shown};
+use super::{EndedBy, Ending, Shown, retry};
 use crate::{
     catalog::{SchemaError, Violation},
     flow::{
@@ -88,6 +88,7 @@ pub(crate) fn unknown_tool(name: &str, similar: &[&str]) -> Ending {
     let shown: String = name.chars().take(100).collect();
     Failure::new(ErrorClass::UnknownTool, format!("no tool is called `{}`", shown.escape_debug()))
         .hint(hint)
+        .retry(|retry| retry.discover_first = true)
         .ends()
 }
 
@@ -179,8 +180,45 @@ pub(crate) fn violations(found: &[Violation]) -> Ending {
 
 pub(crate) fn refused(refusal: &Refusal) -> Ending {
     let at = if refusal.at.is_empty() { "the arguments" } else { refusal.at.as_str() };
+    let (recoverability, guidance) = retry::after_failure(refusal.class, true);
     Failure::new(refusal.class, format!("at {at}: {}", refusal.message))
         .details(json!({ "at": refusal.at }))
+        .recoverable(recoverability)
+        .retry(|retry| *retry = guidance)
+        .ends()
+}
+
+pub(crate) fn credential_missing(at: &str, name: &str) -> Ending {
+    Failure::new(ErrorClass::SetupRequired, format!("at {at}: there is no credential `{name}`"))
+        .code("credential_missing")
+        .hint(format!(
+            "an operator can add it to the host's configuration, under `network.credentials.{name}`"
+        ))
+        .recoverable(Recoverability::Operator)
+        .details(json!({ "at": at, "credential": name }))
+        .ends()
+}
+
+pub(crate) fn credential_not_granted(at: &str, name: &str, tool: &str) -> Ending {
+    Failure::new(
+        ErrorClass::PermissionDenied,
+        format!("at {at}: the credential `{name}` is not for `{tool}`"),
+    )
+    .outcome(Outcome::Denied)
+    .code("credential_not_granted")
+    .hint(format!("an operator can list the tool in `network.credentials.{name}.tools`"))
+    .recoverable(Recoverability::Operator)
+    .details(json!({ "at": at, "credential": name }))
+    .ends()
+}
+
+/// A command, path or URL cannot be decided on before it is known.
+pub(crate) fn credential_out_of_place(at: &str, name: &str) -> Ending {
+    let message =
+        format!("at {at}: rules look at this argument, so the credential `{name}` cannot stand here");
+    Failure::new(ErrorClass::InvalidArguments, message)
+        .code("credential_out_of_place")
+        .details(json!({ "at": at, "credential": name }))
         .retry(|retry| retry.change_arguments = true)
         .ends()
 }
@@ -277,7 +315,10 @@ pub(crate) fn too_many_questions(full: &TableFull) -> Ending {
         .outcome(Outcome::Rejected)
         .code("too_many_approvals")
         .recoverable(Recoverability::Operator)
-        .retry(|retry| retry.needs_approval = true)
+        .retry(|retry| {
+            retry.needs_approval = true;
+            retry.after_ms = Some(5_000);
+        })
         .ends()
 }
 
@@ -363,6 +404,7 @@ pub(crate) fn no_place(refusal: &BatchRefusal) -> Ending {
                 .outcome(Outcome::Rejected)
                 .code("too_many_batches")
                 .recoverable(Recoverability::Retry)
+                .retry(|retry| retry.after_ms = Some(500))
                 .ends();
         }
         BatchRefusal::Id(_) => "batch_id",
@@ -379,7 +421,24 @@ pub(crate) fn no_place(refusal: &BatchRefusal) -> Ending {
 
 pub(crate) fn canceled_while_running(reason: CancelReason, safe: bool) -> Ending {
     let message = format!("the call was stopped while it ran: {}{}", reason.explain(), maybe_done(safe));
-    canceled(reason, message).retry(|retry| retry.safe = safe).ends()
+    canceled(reason, message).recoverable(once_begun(safe)).retry(|retry| retry.safe = safe).ends()
+}
+
+/// Whether the same call may be sent again after it began.
+fn once_begun(safe: bool) -> Recoverability {
+    if safe { Recoverability::Retry } else { Recoverability::Never }
+}
+
+/// The host stopped listening to work that may go on: what it still answers, nobody hears.
+pub(crate) fn discarding(ending: Ending) -> Ending {
+    match ending {
+        Ending::Output(output) => Ending::Output(output),
+        Ending::Failure { outcome, mut error, shown, by } => {
+            error.message.push_str("; what it may still answer is discarded");
+            error.details.get_or_insert_with(|| json!({ "late_answer": "discarded" }));
+            Ending::Failure { outcome, error, shown, by }
+        }
+    }
 }
 
 pub(crate) fn timed_out(limit_ms: u128, safe: bool) -> Ending {
@@ -388,7 +447,7 @@ pub(crate) fn timed_out(limit_ms: u128, safe: bool) -> Ending {
         format!("the call was stopped at its deadline of {limit_ms} ms{}", maybe_done(safe)),
     )
     .outcome(Outcome::TimedOut)
-    .recoverable(if safe { Recoverability::Retry } else { Recoverability::Never })
+    .recoverable(once_begun(safe))
     .hint("ask for less at a time, or for a longer deadline")
     .retry(|retry| retry.safe = safe)
     .ends()

@@ -11,7 +11,8 @@ use toolpost_model::{InvocationId, SessionId};
 use super::{
     QueueFull, SchedulerLimits, circle,
     locks::LockTable,
-    need::{Bounded, Need, Ticket},
+    need::{Bound, Bounded, Need, Ticket},
+    outlook::Slots,
     turns::{Lane, Turns},
 };
 
@@ -24,9 +25,9 @@ pub(super) struct Table {
     /// Calls that run of what has a limit of its own.
     bounded: HashMap<Bounded, usize>,
     sessions: HashMap<SessionId, SessionLoad>,
-    locks: LockTable,
+    pub(super) locks: LockTable,
     pub(super) waiting: BTreeMap<Ticket, Waiting>,
-    turns: Turns,
+    pub(super) turns: Turns,
     /// Places in the queue of calls that do not wait for a slot.
     held: usize,
     next_ticket: u64,
@@ -111,6 +112,33 @@ impl Table {
         (self.running, self.waiting.len() + self.held)
     }
 
+    /// The ticket that a call without a parent would get now.
+    pub(super) fn next_ticket(&self) -> Ticket {
+        Ticket::number(self.next_ticket, false)
+    }
+
+    pub(super) fn host_slots(&self) -> Slots {
+        Slots { used: self.running, limit: self.limits.concurrency }
+    }
+
+    pub(super) fn session_slots(&self, session: &SessionId) -> Slots {
+        let used = self.sessions.get(session).map_or(0, |load| load.running);
+        Slots { used, limit: self.limits.session_concurrency }
+    }
+
+    pub(super) fn queue_slots(&self) -> Slots {
+        Slots { used: self.waiting.len() + self.held, limit: self.limits.queue }
+    }
+
+    pub(super) fn slots_of(&self, bound: &Bound) -> Slots {
+        Slots { used: self.bounded.get(&bound.on).copied().unwrap_or_default(), limit: bound.most }
+    }
+
+    /// Whether its session lets a call in beside those that run and those that came before it.
+    pub(super) fn lets_in(&self, need: &Need, ticket: Ticket) -> bool {
+        self.sessions.get(&need.session).is_none_or(|load| load.lets_in(need.alone, ticket))
+    }
+
     /// Admits a newcomer that is in nobody's way.
     pub(super) fn admit_at_once(&mut self, need: &Arc<Need>) -> bool {
         if !self.has_room(&need.bounds) {
@@ -122,7 +150,7 @@ impl Table {
             let load = self.sessions.get(&need.session);
             self.running < self.limits.concurrency
                 && load.is_none_or(|load| load.running < self.limits.session_concurrency)
-                && self.is_free(need, Ticket::number(self.next_ticket, false))
+                && self.is_free(need, self.next_ticket())
                 && !self.turns.is_kept_from(&need.session, &need.bounds)
         };
         if goes {
@@ -158,7 +186,7 @@ impl Table {
     }
 
     /// One session may fill half of the queue, so that it cannot keep the others out.
-    fn check_room(&self, session: &SessionId) -> Result<(), QueueFull> {
+    pub(super) fn check_room(&self, session: &SessionId) -> Result<(), QueueFull> {
         let limit = self.limits.queue;
         if self.waiting.len() + self.held >= limit {
             return Err(QueueFull::Host { limit });
@@ -244,8 +272,7 @@ impl Table {
 
     /// Whether a call waits for nothing but a slot: no running call and no earlier one in the queue is in its way.
     fn is_free(&self, need: &Need, ticket: Ticket) -> bool {
-        let load = self.sessions.get(&need.session);
-        load.is_none_or(|load| load.lets_in(need.alone, ticket)) && self.locks.free(&need.uses, Some(ticket))
+        self.lets_in(need, ticket) && self.locks.free(&need.uses, Some(ticket))
     }
 
     /// A call has left, from the queue or at its end: finds out whom that lets go on, and gives out the slots.

@@ -31,12 +31,12 @@ fn wanted<'a>(session: &'a SessionId, effects: &'a Effects) -> Wanted<'a> {
 
 /// Waits for as long as it takes.
 async fn admitted(scheduler: Arc<Scheduler>, who: &str, effects: Effects) -> Result<Permit, QueueFull> {
-    scheduler.admit(wanted(&session(who), &effects), || ()).await
+    scheduler.admit(wanted(&session(who), &effects), |_| ()).await
 }
 
 /// Admits at once, or says that it would have to wait.
 fn try_admit(scheduler: &Arc<Scheduler>, who: &str, effects: &Effects) -> Option<Result<Permit, QueueFull>> {
-    scheduler.admit(wanted(&session(who), effects), || ()).now_or_never()
+    scheduler.admit(wanted(&session(who), effects), |_| ()).now_or_never()
 }
 
 fn runs(scheduler: &Arc<Scheduler>, who: &str, effects: &Effects) -> Permit {
@@ -150,10 +150,9 @@ struct Queue {
 impl Queue {
     fn add(&mut self, who: &str, effects: &Effects, bounds: Vec<Bound>) {
         let (scheduler, session, effects) = (Arc::clone(&self.scheduler), session(who), effects.clone());
-        let mut one: Pin<Box<dyn Future<Output = _>>> =
-            Box::pin(
-                async move { scheduler.admit(Wanted { bounds, ..wanted(&session, &effects) }, || ()).await },
-            );
+        let mut one: Pin<Box<dyn Future<Output = _>>> = Box::pin(async move {
+            scheduler.admit(Wanted { bounds, ..wanted(&session, &effects) }, |_| ()).await
+        });
         assert!(one.as_mut().now_or_never().is_none(), "{who} must wait");
         self.waiting.push((who.to_owned(), one));
     }
@@ -222,7 +221,7 @@ fn a_call_of_a_limited_tool_gets_its_turn_in_a_busy_session() {
     let limited = |who: &str| {
         let (session, effects) = (session(who), read("/x"));
         let wanted = Wanted { bounds: one(), ..wanted(&session, &effects) };
-        scheduler.admit(wanted, || ()).now_or_never().unwrap().unwrap()
+        scheduler.admit(wanted, |_| ()).now_or_never().unwrap().unwrap()
     };
     let mut tool = vec![("other".to_owned(), limited("other"))];
     let mut busy = vec![runs(&scheduler, "busy", &read("/x")), runs(&scheduler, "busy", &read("/x"))];
@@ -257,7 +256,7 @@ fn two_nested_calls_that_would_wait_for_each_other_do_not() {
     let (left, right) = (write("/left"), write("/right"));
     let admit = |call, effects: &Effects, parent: Option<&Parent>| {
         let session = session("a");
-        scheduler.admit(Wanted { call, parent, ..wanted(&session, effects) }, || ()).now_or_never()
+        scheduler.admit(Wanted { call, parent, ..wanted(&session, effects) }, |_| ()).now_or_never()
     };
     let _one = admit(one, &left, None).unwrap().unwrap();
     let _two = admit(two, &right, None).unwrap().unwrap();
@@ -270,7 +269,7 @@ fn two_nested_calls_that_would_wait_for_each_other_do_not() {
     let (of_one, of_two) = (parent(one, &left), parent(two, &right));
     let session = session("a");
     let nested = Wanted { parent: Some(&of_one), ..wanted(&session, &right) };
-    let mut first = Box::pin(scheduler.admit(nested, || ()));
+    let mut first = Box::pin(scheduler.admit(nested, |_| ()));
     assert!(first.as_mut().now_or_never().is_none(), "it waits for the other call to end");
     let second = admit(InvocationId::new(), &left, Some(&of_two)).unwrap();
     assert_eq!(second.err(), Some(QueueFull::Circle), "and the other would wait for it");
@@ -299,4 +298,53 @@ fn a_thousand_waiting_calls_are_admitted_in_order_one_by_one() {
     let expected: Vec<String> = (0..1_024).map(|number| format!("s{}", number % 32)).collect();
     assert_eq!(order, expected);
     assert!(scheduler.table().is_empty());
+}
+
+fn reasons(scheduler: &Arc<Scheduler>, who: &str, effects: &Effects) -> Vec<String> {
+    let outlook = scheduler.look(wanted(&session(who), effects)).unwrap();
+    outlook.waits_for.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_look_tells_what_stands_in_the_way_and_changes_nothing() {
+    let scheduler = scheduler(3, 2, 4);
+    assert!(reasons(&scheduler, "a", &write("/w/x")).is_empty());
+    let first = runs(&scheduler, "a", &write("/w/x"));
+    assert_eq!(reasons(&scheduler, "a", &read("/w")), ["`path:/w` to read, which a call holds"]);
+    let outlook = scheduler.look(wanted(&session("b"), &write("/w"))).unwrap();
+    let [super::WaitReason::Resource { held_by, others, .. }] = outlook.waits_for.as_slice() else {
+        panic!("{:?}", outlook.waits_for)
+    };
+    assert!(held_by.is_empty() && *others == 1, "another session's calls are counted, not named");
+    let alone = Effects::unknown();
+    assert_eq!(reasons(&scheduler, "a", &alone), ["the 1 other calls of its session to end"]);
+    let second = runs(&scheduler, "a", &read("/1"));
+    assert_eq!(
+        reasons(&scheduler, "a", &read("/2")),
+        ["a slot of its session: 2 of 2 in use (`limits.session_concurrency`)"]
+    );
+    let third = runs(&scheduler, "b", &alone);
+    assert_eq!(
+        reasons(&scheduler, "b", &read("/2")),
+        ["a slot of the host: 3 of 3 in use (`limits.concurrency`)", "a call of its session that runs alone"]
+    );
+    assert_eq!(scheduler.load(), (3, 0), "a look takes no place");
+    drop((first, second, third));
+    assert!(reasons(&scheduler, "b", &read("/2")).is_empty());
+    assert!(scheduler.table().is_empty());
+}
+
+#[test]
+fn whoever_has_to_queue_is_told_for_what() {
+    let scheduler = scheduler(4, 4, 4);
+    let held = runs(&scheduler, "a", &write("/w"));
+    let told = std::sync::Mutex::new(Vec::new());
+    let (who, effects) = (session("a"), read("/w/x"));
+    let waiting = scheduler.admit(wanted(&who, &effects), |reasons| told.lock().unwrap().extend(reasons));
+    let mut waiting = Box::pin(waiting);
+    assert!(waiting.as_mut().now_or_never().is_none());
+    let told: Vec<String> = told.lock().unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["`path:/w/x` to read, which a call holds"]);
+    drop(held);
+    assert!(waiting.as_mut().now_or_never().is_some());
 }

@@ -16,13 +16,14 @@ use crate::{
     catalog::Violation,
     flow::{
         approval::{Approvals, Begun, Closed, Deciding, LONGEST, No, RememberedRule, Word, Yes, place},
+        credentials,
         hooks::changed_fields,
         permission::Facts,
     },
     host::Inner,
     record::{
         journal::{JournalError, Record, RecordKind, StoredRecord, Strength},
-        redaction,
+        redaction::{self, Observed},
         rendering::{DecidedBody, RecordedWay},
     },
 };
@@ -170,20 +171,24 @@ impl Inner {
         if !arguments.is_object() {
             return Err(fault("", "a JSON object".to_owned(), "something else"));
         }
+        let edited = Arguments::from_value(arguments.clone());
+        let input = CallInput::new(edited.clone());
+        if self.credentials.check(&resolved.entry, arguments).is_err() {
+            return Err(fault("", "no credential that this tool may not have".to_owned(), "one"));
+        }
+        let seen = credentials::with_words(&input);
         let found =
-            resolved.entry.input().violations(arguments).map_err(|error| {
+            resolved.entry.input().violations(seen.arguments().value()).map_err(|error| {
                 fault("", "a tool whose schema can be used".to_owned(), &error.to_string())
             })?;
         if !found.is_empty() {
             return Err(ApprovalError::BadArguments(found));
         }
-        let edited = Arguments::from_value(arguments.clone());
-        let input = CallInput::new(edited.clone());
-        if let Err(refusal) = resolved.source.check(resolved.entry.id(), &input) {
+        if let Err(refusal) = resolved.source.check(resolved.entry.id(), &seen) {
             return Err(fault(&refusal.at, refusal.message, "this"));
         }
         let sensitive = resolved.entry.input().sensitive_pointers(arguments);
-        let (shown, _) = redaction::observable(&edited, &sensitive, &*self.redactor);
+        let Observed { shown, .. } = redaction::observable(&edited, &sensitive, &self.redactor);
         body.redacted = !std::ptr::eq(shown.value(), edited.value());
         body.changed_fields = changed_fields(&request.arguments, arguments);
         if let Verdict::Allow { arguments, .. } = &mut body.verdict {
@@ -226,6 +231,7 @@ impl Inner {
             session_id: Some(deciding.about().session.id().clone()),
             request: None,
             body: serde_json::to_string(&weighed.body).unwrap_or_default(),
+            facets: None,
         };
         let Err(error) = self.append(record, strength).await else { return Ok(()) };
         if let Some(kept) = weighed.remembered.clone() {

@@ -116,7 +116,7 @@ impl AgentTool {
         Ok(())
     }
 
-    pub(super) fn finish(mut self, lines: &mut Vec<String>) {
+    pub(super) fn finish(&mut self, lines: &mut Vec<String>) {
         for id in std::mem::take(&mut self.order) {
             if let Some(story) = self.open.remove(&id) {
                 self.tell(&story, lines);

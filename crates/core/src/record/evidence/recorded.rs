@@ -46,6 +46,9 @@ pub(super) struct Way {
     pub(super) events: Option<Events>,
     /// Milestones of its progress.
     pub(super) progress: Vec<Milestone>,
+    /// What it met on its way, where nothing else tells.
+    #[schemars(with = "Option<Met>")]
+    pub(super) explain: Option<Value>,
     /// What came back; in `ended`.
     pub(super) result: Option<Box<ToolResult>>,
 }
@@ -67,6 +70,10 @@ pub(super) struct Asked {
     /// A secret was taken out of the arguments.
     #[serde(default)]
     pub(super) redacted: bool,
+    /// What is said of the sensitive ones among them.
+    #[serde(default)]
+    #[expect(dead_code, reason = "for the schema")]
+    pub(super) sensitive: Vec<Sensitive>,
     /// The call that made it.
     #[serde(default)]
     pub(super) parent: Option<InvocationId>,
@@ -88,6 +95,42 @@ pub(super) struct Asked {
     /// Its caller does not wait for it.
     #[serde(default)]
     pub(super) background: bool,
+}
+
+/// A sensitive argument: enough to tell whether two calls were given the same one.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "for the schema")]
+pub(super) struct Sensitive {
+    /// Where it stands in the arguments.
+    pub(super) pointer: String,
+    /// How long it is, in bytes of text.
+    pub(super) length: u64,
+    /// A keyed hash of it. The key goes with the host that wrote it.
+    pub(super) hash: String,
+}
+
+/// What a call met on its way.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "for the schema")]
+pub(super) struct Met {
+    /// `id` or `alias`, where it was not asked for by its name.
+    #[serde(default)]
+    pub(super) matched_by: Option<String>,
+    /// `deferred`, where the tool was, and had been shown.
+    #[serde(default)]
+    pub(super) visibility: Option<Value>,
+    /// What it waited for.
+    #[serde(default)]
+    pub(super) waited_for: Vec<Value>,
+    /// It ran alone in its session.
+    #[serde(default)]
+    pub(super) alone: bool,
+    /// How long it might run, and who said so.
+    #[serde(default)]
+    pub(super) deadline: Option<Value>,
+    /// It ended after the word to stop: `told`, `unheard` or `discarded`.
+    #[serde(default)]
+    pub(super) late: Option<String>,
 }
 
 /// A question to a person.
@@ -305,6 +348,8 @@ pub(super) struct Catalog {
     pub(super) declared: Vec<DeclaredTool>,
     /// Tools that are gone.
     pub(super) removed: Option<Vec<ToolId>>,
+    /// It is told again.
+    pub(super) restated: Option<Restated>,
 }
 
 /// Body of `surface`.
@@ -325,6 +370,8 @@ pub(super) struct Surface {
     pub(super) deferred: Option<Vec<ToolId>>,
     /// Tools that are not there for such a caller.
     pub(super) blocked: Option<Vec<BlockedTool>>,
+    /// It is told again.
+    pub(super) restated: Option<Restated>,
 }
 
 /// Body of `pruned`.
@@ -335,4 +382,22 @@ pub(super) struct Pruned {
     pub(super) up_to: u64,
     /// The chain's hash after it.
     pub(super) hash: String,
+    /// How many records went.
+    pub(super) records: u64,
+    /// When the first of them was written.
+    pub(super) first: String,
+    /// When the last of them was written.
+    pub(super) last: String,
+    /// Why they went.
+    pub(super) why: String,
+}
+
+/// A catalog or a surface that is told again, so that it outlives the records around it.
+#[derive(Debug, JsonSchema)]
+#[expect(dead_code, reason = "for the schema")]
+pub(super) struct Restated {
+    /// The record that told it first.
+    pub(super) seq: u64,
+    /// When that was.
+    pub(super) at: String,
 }

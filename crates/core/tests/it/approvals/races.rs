@@ -10,8 +10,8 @@ use std::{
 
 use tokio::sync::Semaphore;
 use toolpost_core::{
-    ApprovalError, Journal, JournalError, Limits, MemoryJournal, Record, RecordKind, SchedulerLimits,
-    StoredRecord, Strength,
+    ApprovalError, Cut, Journal, JournalError, JournalHead, Limits, MemoryJournal, Pruned, Query, Record,
+    RecordKind, SchedulerLimits, StoredRecord, Strength,
 };
 use toolpost_model::{
     Access, ApprovalScope, BoxFuture, CallInput, ClassFact, Declaration, EffectClass, Effects, ErrorClass,
@@ -92,6 +92,15 @@ impl Journal for Held {
     }
     fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         self.inner.read(after, limit)
+    }
+    fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        self.inner.find(query)
+    }
+    fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>> {
+        self.inner.head()
+    }
+    fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
+        self.inner.prune(cut)
     }
 }
 

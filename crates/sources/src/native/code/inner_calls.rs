@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toolpost_model::{
-    BoxFuture, CallContext, Content, ErrorClass, InvocationId, NestedCall, Outcome, ToolFailure, ToolResult,
+    ArtifactId, BoxFuture, CallContext, Content, Disposition, ErrorClass, InvocationId, NestedCall, Outcome,
+    Redactions, RetryGuidance, ToolFailure, ToolResult,
 };
 
 use super::{
@@ -54,10 +55,52 @@ pub(super) struct CallRecord {
     /// The class of its error.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorClass>,
+    /// What became of its content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disposition: Option<Disposition>,
+    /// What is kept of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    artifacts: Vec<ArtifactId>,
+    /// Secrets that were taken out of it, by kind.
+    #[serde(skip_serializing_if = "Redactions::is_empty")]
+    #[schemars(default)]
+    redactions: Redactions,
+    /// What sending it again needs, where it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<RetryGuidance>,
     /// The host or the tool cut its result.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     truncated: bool,
+}
+
+impl CallRecord {
+    fn new(tool: String) -> Self {
+        Self {
+            tool,
+            invocation_id: None,
+            outcome: None,
+            error: None,
+            disposition: None,
+            artifacts: Vec::new(),
+            redactions: Redactions::default(),
+            retry: None,
+            truncated: false,
+        }
+    }
+
+    /// How it ended: what the value that code was given does not tell.
+    fn note(&mut self, result: &ToolResult) {
+        self.invocation_id = Some(result.invocation_id);
+        self.outcome = Some(result.outcome);
+        self.error = result.error_class();
+        self.truncated = result.truncated.is_some();
+        self.disposition = Some(result.disposition);
+        self.artifacts = result.artifacts.iter().map(|kept| kept.id).collect();
+        self.redactions = result.redactions.clone();
+        self.retry = result.error.as_ref().map(|error| error.retry);
+    }
 }
 
 struct Done {
@@ -133,13 +176,7 @@ impl InnerCalls {
             }
         };
         let record = self.records.len();
-        self.records.push(CallRecord {
-            tool: tool.clone(),
-            invocation_id: None,
-            outcome: None,
-            error: None,
-            truncated: false,
-        });
+        self.records.push(CallRecord::new(tool.clone()));
         let context = self.context.clone();
         self.waiting.push_back(Box::pin(async move {
             Done { id, record, result: context.call_tool(NestedCall { tool, arguments }).await }
@@ -167,10 +204,7 @@ impl InnerCalls {
         let Some(record) = self.records.get_mut(record) else { return (id, Answer::Unknown) };
         let answer = match result {
             Ok(result) => {
-                record.invocation_id = Some(result.invocation_id);
-                record.outcome = Some(result.outcome);
-                record.error = result.error_class();
-                record.truncated = result.truncated.is_some();
+                record.note(&result);
                 answer_of(&record.tool, result)
             }
             Err(failure) => {
@@ -246,4 +280,70 @@ fn raise(tool: &str, class: ErrorClass, code: Option<&str>, message: &str, hint:
     };
     let hint = hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
     Answer::Raise { kind, message: format!("{tool}: {class}: {message}{hint}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::CallRecord;
+
+    /// An inner call as the run's own result tells it, without the names of the tool and the call.
+    fn told(result: Value) -> Value {
+        let mut whole = json!({
+            "invocation_id": "01900000-0000-7000-8000-000000000001", "outcome": "succeeded",
+            "disposition": "inline", "is_error": false, "content": [{ "type": "text", "text": "text" }],
+            "timings": { "total_us": 1, "queued_us": 0, "execute_us": 1 },
+        });
+        for (name, value) in result.as_object().unwrap() {
+            whole[name] = value.clone();
+        }
+        let mut record = CallRecord::new("tool".to_owned());
+        record.note(&serde_json::from_value(whole).unwrap());
+        let mut told = serde_json::to_value(&record).unwrap();
+        for name in ["tool", "invocation_id"] {
+            told.as_object_mut().unwrap().remove(name);
+        }
+        told
+    }
+
+    #[test]
+    fn code_that_calls_tools_leaves_on_record_which_kind_of_end_each_call_had() {
+        let kept = json!([{
+            "id": "art_01900000000070008000000000000001_1", "name": "result", "media_type": "text/plain", "size": 9,
+            "digest": format!("sha256:{}", "0a".repeat(32)),
+        }]);
+        let error = |class: &str, safe: bool| {
+            json!({
+                "class": class, "code": class, "message": "so", "recoverability": "never",
+                "retry": {
+                    "safe": safe, "change_arguments": false, "discover_first": false, "needs_approval": false,
+                },
+            })
+        };
+        let cut = json!({ "shown": 1, "unit": "characters" });
+        let ends = [
+            json!({}),
+            json!({ "disposition": "empty", "content": [] }),
+            json!({ "outcome": "partial" }),
+            json!({ "disposition": "preview", "truncated": cut, "artifacts": kept }),
+            json!({ "disposition": "ref_only", "artifacts": kept }),
+            json!({ "disposition": "redacted", "content": [] }),
+            json!({ "disposition": "dropped", "truncated": cut }),
+            json!({ "redactions": { "github": 1 } }),
+            json!({ "outcome": "failed", "error": error("execution_failed", false) }),
+            json!({ "outcome": "failed", "error": error("execution_failed", true) }),
+            json!({ "outcome": "failed", "disposition": "synthetic", "error": error("invalid_arguments", true) }),
+            json!({ "outcome": "unknown", "disposition": "synthetic", "error": error("outcome_unknown", false) }),
+        ];
+        let told: Vec<Value> = ends.iter().cloned().map(told).collect();
+        for (place, one) in told.iter().enumerate() {
+            let same = told.iter().position(|other| other == one);
+            assert_eq!(same, Some(place), "{} looks like {}", ends[place], ends[same.unwrap()]);
+        }
+        assert_eq!(
+            told[7],
+            json!({ "outcome": "succeeded", "disposition": "inline", "redactions": { "github": 1 } })
+        );
+    }
 }

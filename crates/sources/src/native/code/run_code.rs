@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolpost_model::{
     AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass, Effects,
-    ErrorClass, ExecutionKind, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput,
-    schema_of,
+    ErrorClass, ExecutionKind, Refusal, RiskLevel, SandboxPlan, SandboxProfile, Tool, ToolCall, ToolFailure,
+    ToolId, ToolKind, ToolOutput, schema_of,
 };
 
 use super::{
@@ -224,6 +224,17 @@ impl Tool for RunCode {
             Language::Python => Effects { idempotent: false, ..Effects::of(EffectClass::Read) },
             Language::Python3 => python3::effects(&self.code.children),
         })
+    }
+
+    fn sandbox(&self, input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan> {
+        match arguments(input).ok()?.language {
+            // It runs in a worker that reaches nothing but the host.
+            Language::Python => None,
+            Language::Python3 => {
+                let children = &self.code.children;
+                Some(children.plan(children.settings().profile, narrowed))
+            }
+        }
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

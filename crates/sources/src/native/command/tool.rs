@@ -9,8 +9,8 @@ use std::{
 
 use toolpost_model::{
     AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass, Effects,
-    ExecutionKind, Lifecycle, Loading, OutputStream, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolId,
-    ToolKind, ToolOutput,
+    ExecutionKind, Lifecycle, Loading, OutputStream, Refusal, RiskLevel, SandboxPlan, SandboxProfile, Tool,
+    ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput,
 };
 use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
 
@@ -98,7 +98,7 @@ impl CommandTool {
         Ok(values)
     }
 
-    fn profile(&self) -> toolpost_model::SandboxProfile {
+    fn profile(&self) -> SandboxProfile {
         self.declaration.profile(self.children.settings().profile)
     }
 
@@ -219,6 +219,10 @@ impl Tool for CommandTool {
         // What it writes beside its paths nobody knows, so without any it runs alone in its session.
         effects.concurrency_safe &= reads || !effects.uses.is_empty();
         Some(self.children.effects(effects, self.profile()))
+    }
+
+    fn sandbox(&self, _input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan> {
+        Some(self.children.plan(self.profile(), narrowed))
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

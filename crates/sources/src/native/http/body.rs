@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use reqwest::Response;
-use toolpost_model::{CallContext, Progress};
+use toolpost_model::{ArtifactError, ArtifactRef, ArtifactSink, CallContext, Progress};
 
 use super::{error::HttpError, exchange::Deadline};
 
@@ -27,6 +27,38 @@ pub(super) struct Body {
     pub(super) whole: bool,
     /// The size the answer announced, where it is not compressed.
     pub(super) announced: Option<u64>,
+    /// All of it, where it is larger than the limit and was kept.
+    pub(super) kept: Option<ArtifactRef>,
+}
+
+/// What becomes of a body beyond the limit.
+#[derive(Clone, Copy)]
+pub(super) enum Beyond<'k> {
+    /// It is not read: nobody asked for it.
+    LeaveIt,
+    /// The whole is kept, up to so many bytes.
+    Keep { media_type: &'k str, most: u64 },
+}
+
+/// Keeps a body that is held in memory.
+pub(super) async fn keep(
+    context: &CallContext,
+    media_type: &str,
+    bytes: &[u8],
+) -> Result<ArtifactRef, ArtifactError> {
+    begin(context, media_type, [bytes, &[]]).await?.finish().await
+}
+
+async fn begin(
+    context: &CallContext,
+    media_type: &str,
+    pieces: [&[u8]; 2],
+) -> Result<Box<dyn ArtifactSink>, ArtifactError> {
+    let mut sink = context.create_artifact("body", media_type).await?;
+    for piece in pieces {
+        sink.write(piece).await?;
+    }
+    Ok(sink)
 }
 
 impl<'a> Incoming<'a> {
@@ -63,18 +95,41 @@ impl<'a> Incoming<'a> {
     }
 
     /// Reads up to `limit` bytes into memory.
-    pub(super) async fn read(mut self, limit: u64) -> Result<Body, HttpError> {
+    pub(super) async fn read(mut self, limit: u64, beyond: Beyond<'_>) -> Result<Body, HttpError> {
         let announced = self.expected;
         let mut bytes = Vec::new();
         while let Some(chunk) = self.next().await? {
             let room = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(bytes.len());
             if chunk.len() > room {
                 bytes.extend_from_slice(&chunk[..room]);
-                return Ok(Body { bytes, whole: false, announced });
+                let kept = match beyond {
+                    Beyond::LeaveIt => None,
+                    Beyond::Keep { media_type, most } => {
+                        self.keep(&bytes, &chunk[room..], media_type, most).await?
+                    }
+                };
+                return Ok(Body { bytes, whole: false, announced, kept });
             }
             bytes.extend_from_slice(&chunk);
         }
-        Ok(Body { bytes, whole: true, announced })
+        Ok(Body { bytes, whole: true, announced, kept: None })
+    }
+
+    /// Hands over what was read, and all that still comes. Where it cannot be kept, what was read is what there is.
+    async fn keep(
+        &mut self,
+        head: &[u8],
+        next: &[u8],
+        media_type: &str,
+        most: u64,
+    ) -> Result<Option<ArtifactRef>, HttpError> {
+        let Ok(mut sink) = begin(self.context, media_type, [head, next]).await else { return Ok(None) };
+        while let Some(chunk) = self.next().await? {
+            if self.received > most || sink.write(&chunk).await.is_err() {
+                return Ok(None);
+            }
+        }
+        Ok(sink.finish().await.ok())
     }
 
     fn report(&mut self) {

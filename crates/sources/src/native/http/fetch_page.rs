@@ -31,7 +31,7 @@ use self::{
 };
 use super::{
     Network, arguments,
-    body::Incoming,
+    body::{Beyond, Incoming},
     charset, check_seconds, checked_arguments, declare,
     error::HttpError,
     exchange::{self, Arrived, Deadline, Outgoing, Redirects, media_type},
@@ -149,7 +149,8 @@ impl FetchPage {
         let status = response.status();
         let (said, label) = media_type(response.headers());
         let incoming = Incoming::new(response, deadline, &context);
-        let body = incoming.read(settings.max_body_bytes).await.map_err(HttpError::into_failure)?;
+        let body =
+            incoming.read(settings.max_body_bytes, Beyond::LeaveIt).await.map_err(HttpError::into_failure)?;
         if !charset::is_text(said.as_deref(), label.as_deref(), &body.bytes) {
             return Err(not_text(said.as_deref(), target.url.as_str()));
         }

@@ -18,7 +18,7 @@ use self::{
 };
 use super::{
     Network, arguments as read_arguments,
-    body::Incoming,
+    body::{self, Beyond, Incoming},
     check_seconds, checked_arguments, declare,
     error::HttpError,
     exchange::{self, Arrived, Deadline, Outgoing, Redirects},
@@ -27,7 +27,7 @@ use super::{
 use crate::native::files::{Workspace, check_incoming, incoming_effects};
 
 /// How much of a body is shown where the caller does not say.
-const SHOWN_BYTES: u64 = 256 * 1024;
+const SHOWN_BYTES: u64 = 40 * 1024;
 /// How large an image may be to be shown where the caller does not say.
 const IMAGE_BYTES: u64 = 1024 * 1024;
 
@@ -89,8 +89,18 @@ impl HttpRequest {
                 }
                 let usual = if answer.is_image() { IMAGE_BYTES } else { SHOWN_BYTES };
                 let limit = arguments.limit(usual, settings.max_body_bytes);
-                let body = Incoming::new(response, deadline, &context).read(limit).await;
-                answer.shown(body.map_err(HttpError::into_failure)?, settings.max_body_bytes)
+                let media_type = answer.media_type().to_owned();
+                // Whoever says how much is wanted wants no more.
+                let beyond = match arguments.max_bytes {
+                    Some(_) => Beyond::LeaveIt,
+                    None => Beyond::Keep { media_type: &media_type, most: settings.max_saved_bytes },
+                };
+                let body = Incoming::new(response, deadline, &context).read(limit, beyond).await;
+                let mut body = body.map_err(HttpError::into_failure)?;
+                if body.whole && answer.shows_only_the_head_of(&body.bytes) {
+                    body.kept = body::keep(&context, &media_type, &body.bytes).await.ok();
+                }
+                answer.shown(body, settings.max_body_bytes)
             }
         }
     }

@@ -17,11 +17,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{CallInput, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput};
 
-pub(super) use self::{expression::ExpressionError, file_types::FileTypeError};
+pub(in crate::native) use self::lines::{Line, listing};
+pub(super) use self::{
+    expression::{Expression, ExpressionError, Reading, compile},
+    file_types::FileTypeError,
+    lines::{Around, Collect, collect_from},
+};
 use self::{
-    expression::Reading,
     file_types::FileType,
-    lines::{Around, Collect},
     report::{GrepResult, Searched},
     scan::{Scan, Scanned, Wanted},
 };
@@ -178,7 +181,7 @@ impl Tool for Grep {
                 return Err(Refusal::invalid(at, message));
             }
         }
-        expression::compile(arguments.pattern, arguments.reading()).map_err(ExpressionError::into_refusal)?;
+        compile(arguments.pattern, arguments.reading()).map_err(ExpressionError::into_refusal)?;
         arguments.glob.map(PathFilter::parse).transpose().map_err(|error| error.into_refusal("/glob"))?;
         arguments.file_type.map(FileType::parse).transpose().map_err(FileTypeError::into_refusal)?;
         self.workspace.request(arguments.path).map(|_| ()).map_err(|refusal| refusal.into_refusal())
@@ -200,7 +203,7 @@ impl Tool for Grep {
 
 fn search(workspace: &Workspace, input: &CallInput, stop: &StopSign) -> Result<ToolOutput, SearchError> {
     let arguments: Arguments<'_> = arguments(input).map_err(SearchError::Arguments)?;
-    let expression = expression::compile(arguments.pattern, arguments.reading())?;
+    let expression = compile(arguments.pattern, arguments.reading())?;
     let start = Start::find(workspace, arguments.path, stop)?;
     let watch = Watch::new(stop);
     let found = Mutex::new(Newest::new(arguments.page().reach()));

@@ -70,8 +70,12 @@ impl Spill {
     /// The file, how many bytes fitted, and how many there were.
     fn write(self, spool: &SpoolDirectory, room: u64) -> io::Result<(Arc<OwnedFd>, usize, usize)> {
         let file = self.file.map_or_else(|| spool.create().map(Arc::new), Ok)?;
-        let fits = self.data.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-        write_at(&file, &self.data[..fits], self.at)?;
+        let taken = spool.take((self.data.len() as u64).min(room));
+        let fits = usize::try_from(taken).unwrap_or(usize::MAX);
+        if let Err(error) = write_at(&file, &self.data[..fits], self.at) {
+            spool.give_back(taken);
+            return Err(error);
+        }
         Ok((file, fits, self.data.len()))
     }
 }
@@ -189,6 +193,12 @@ impl OutputLog {
                 Ok(Page { bytes: read.map_err(io::Error::other)??, offset, total })
             }
         }
+    }
+}
+
+impl Drop for OutputLog {
+    fn drop(&mut self) {
+        self.spool.give_back(self.kept().in_file);
     }
 }
 

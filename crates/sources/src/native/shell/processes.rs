@@ -29,8 +29,6 @@ const ENDED_IN_SESSION: usize = 32;
 const ENDED_BYTES: u64 = 256 << 20;
 /// Bytes on disk that the ended processes of all sessions may hold.
 const ENDED_BYTES_IN_ALL: u64 = 2 << 30;
-/// Bytes kept of one process.
-const OUTPUT_BYTES: u64 = 64 << 20;
 
 /// Keeps processes by session.
 pub(crate) struct Processes {
@@ -55,7 +53,7 @@ impl Processes {
 
     /// A place for the output of a new process.
     pub(crate) fn new_log(&self) -> Arc<OutputLog> {
-        Arc::new(OutputLog::new(self.spool.clone(), OUTPUT_BYTES))
+        Arc::new(OutputLog::new(self.spool.clone(), self.spool.most_of_one()))
     }
 
     /// Whether the caller may start one more in the background.

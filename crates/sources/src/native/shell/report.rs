@@ -4,7 +4,10 @@ use std::{io, path::Path, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolpost_model::{CallContext, Content, ErrorClass, ToolFailure, ToolOutput, Truncation};
+use toolpost_model::{
+    ArtifactError, ArtifactId, ArtifactRef, CallContext, Content, ErrorClass, ToolFailure, ToolOutput,
+    Truncation,
+};
 use toolpost_sandbox::{Confines, Process};
 
 use super::{
@@ -12,7 +15,7 @@ use super::{
     processes::{Entry, Origin, Processes},
     refusal::{SandboxRefusal, Scene, guess},
     run::{RunEnd, Stopped},
-    shown::{Shown, ShownLimits, shown},
+    shown::{Cut, Shown, ShownLimits, shown},
     told::{add_line, count, ending},
 };
 
@@ -30,9 +33,14 @@ pub(crate) struct Ran<'r> {
 pub(crate) struct Report {
     /// `exited`; `running` for a command in the background; `stopped` where its time was over or it was canceled.
     pub(crate) state: &'static str,
-    /// For `process_read` and its relatives: a command in the background, or one with more output than is shown.
+    /// For `process_read` and its relatives: a command in the background, or one whose output is larger than is shown
+    /// and could not be kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) process_id: Option<String>,
+    /// For `read_result` and `search_result`: where the whole output is kept, if it is larger than is shown.
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub(crate) kept: Option<ArtifactId>,
     /// What the command said itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) exit_code: Option<i32>,
@@ -83,12 +91,58 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+/// Where the output is that is not shown.
+enum Rest {
+    /// Kept as a result of the call.
+    Kept(ArtifactId),
+    /// With what is left of the process, as long as the session lasts.
+    OfProcess(String),
+}
+
+impl Rest {
+    /// The call that shows what was cut.
+    fn read_on(&self, cut: &Cut) -> String {
+        match (self, cut.line) {
+            (Self::Kept(id), Some(line)) => format!("read_result {{\"ref\": \"{id}\", \"offset\": {line}}}"),
+            (Self::Kept(id), None) => {
+                format!("read_result {{\"ref\": \"{id}\", \"byte_offset\": {}}}", cut.offset)
+            }
+            (Self::OfProcess(id), _) => {
+                format!("process_read {{\"process_id\": \"{id}\", \"offset\": {}}}", cut.offset)
+            }
+        }
+    }
+}
+
+/// How much of an output is handed over at once.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Hands a whole output over to be kept, as it was written. A piece that the log itself lost is marked.
+async fn keep(log: &OutputLog, context: &CallContext) -> Result<ArtifactRef, ArtifactError> {
+    let mut sink = context.create_artifact("output", "text/plain; charset=utf-8").await?;
+    let mut at = 0;
+    loop {
+        let page =
+            log.read(at, PIECE_BYTES).await.map_err(|error| ArtifactError::Storage(error.to_string()))?;
+        if page.bytes.is_empty() {
+            return sink.finish().await;
+        }
+        if page.offset > at {
+            let mark = format!("\n[… {} were not kept …]\n", count(page.offset - at, "byte"));
+            sink.write(mark.as_bytes()).await?;
+        }
+        sink.write(&page.bytes).await?;
+        at = page.end();
+    }
+}
+
 impl Report {
     /// Of a process in the background.
     pub(crate) fn of_running(entry: &Entry) -> Self {
         Self {
             state: "running",
             process_id: Some(entry.id.clone()),
+            kept: None,
             exit_code: None,
             signal: None,
             out_of_memory: false,
@@ -108,7 +162,7 @@ pub(crate) fn millis(time: std::time::Duration) -> u64 {
 }
 
 impl Ran<'_> {
-    /// Output and facts of the run. What is not shown stays readable for the session.
+    /// Output and facts of the run. What is not shown is kept as a result, or at least stays readable for the session.
     pub(crate) async fn report(
         &self,
         limits: ShownLimits,
@@ -119,29 +173,40 @@ impl Ran<'_> {
         let scene =
             Scene { confines: self.confines, applied: self.process.applied(), directory: self.directory };
         let refusal = if stopped.is_none() { guess(&output, ended, &scene) } else { None };
-        let process_id = output.cut.is_some().then(|| {
-            let (log, sandbox) = (Arc::clone(&self.log), self.process.applied().clone());
-            let entry = Entry::ended(context, origin, log, sandbox, (ended, duration));
-            processes.keep(context.session_id(), Arc::clone(&entry));
-            entry.id.clone()
-        });
+        let rest = match &output.cut {
+            None => None,
+            Some(_) => Some(match keep(&self.log, context).await {
+                Ok(kept) => Rest::Kept(kept.id),
+                Err(_) => {
+                    let (log, sandbox) = (Arc::clone(&self.log), self.process.applied().clone());
+                    let entry = Entry::ended(context, origin, log, sandbox, (ended, duration));
+                    processes.keep(context.session_id(), Arc::clone(&entry));
+                    Rest::OfProcess(entry.id.clone())
+                }
+            }),
+        };
         let text = output.text(|cut| {
-            let id = process_id.as_deref().unwrap_or_default();
             let (bytes, lines) = (count(cut.bytes, "byte"), count(cut.lines, "line"));
-            let read = format!("process_read {{\"process_id\": \"{id}\", \"offset\": {}}}", cut.offset);
+            let read = rest.as_ref().map(|rest| rest.read_on(cut)).unwrap_or_default();
             format!("[… {bytes} in {lines} not shown; `{read}` reads on here …]")
         });
         let how = if stopped.is_some() { "[stopped]".to_owned() } else { format!("[{}]", ending(ended)) };
         let closing = std::iter::once(how).chain(refusal.as_ref().map(SandboxRefusal::told)).collect();
-        Ok(Told { text, closing, report: self.facts(&output, process_id, refusal) })
+        Ok(Told { text, closing, report: self.facts(&output, rest, refusal) })
     }
 
-    fn facts(&self, output: &Shown, process_id: Option<String>, refusal: Option<SandboxRefusal>) -> Report {
+    fn facts(&self, output: &Shown, rest: Option<Rest>, refusal: Option<SandboxRefusal>) -> Report {
+        let (kept, process_id) = match rest {
+            None => (None, None),
+            Some(Rest::Kept(id)) => (Some(id), None),
+            Some(Rest::OfProcess(id)) => (None, Some(id)),
+        };
         let ended = self.end.ended;
         let by_itself = self.end.stopped.is_none();
         Report {
             state: if by_itself { "exited" } else { "stopped" },
             process_id,
+            kept,
             exit_code: ended.code.filter(|_| by_itself),
             signal: ended.signal.filter(|_| by_itself),
             out_of_memory: ended.out_of_memory,
@@ -158,12 +223,21 @@ impl Ran<'_> {
     /// As the call's result, where the command came to its own end.
     pub(crate) fn output(&self, text: String, report: &Report) -> Result<ToolOutput, serde_json::Error> {
         let shown = text.len() as u64;
-        let truncated = report.process_id.as_ref().map(|id| Truncation {
+        let hint = match (&report.kept, &report.process_id) {
+            (Some(id), _) => Some(format!(
+                "`read_result` with `ref` `{id}` reads any part of the output, `search_result` finds lines"
+            )),
+            (None, Some(id)) => {
+                Some(format!("`process_read` with `process_id` `{id}` reads any part of the output"))
+            }
+            (None, None) => None,
+        };
+        let truncated = hint.map(|hint| Truncation {
             shown,
             total: Some(report.output_bytes),
             unit: "bytes".to_owned(),
-            hint: Some(format!("`process_read` with `process_id` `{id}` reads any part of the output")),
-            artifact: None,
+            hint: Some(hint),
+            artifact: report.kept,
         });
         Ok(ToolOutput {
             content: vec![Content::text(text)],

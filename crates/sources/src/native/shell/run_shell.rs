@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
     Access, ArgumentKind, ArgumentMeaning, CallContext, CallInput, ClassFact, Declaration, EffectClass,
-    Effects, ErrorClass, Lifecycle, OutputStream, Refusal, SandboxProfile, Tool, ToolCall, ToolFailure,
-    ToolOutput,
+    Effects, ErrorClass, Lifecycle, OutputStream, Refusal, SandboxPlan, SandboxProfile, Tool, ToolCall,
+    ToolFailure, ToolOutput,
 };
 use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
 
@@ -278,6 +278,11 @@ impl Tool for Shell {
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let (class, profile) = self.manner(&input.to().ok()?);
         Some(self.children.effects(Effects::of(class), profile))
+    }
+
+    fn sandbox(&self, input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan> {
+        let (_, profile) = self.manner(&input.to().ok()?);
+        Some(self.children.plan(profile, narrowed))
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

@@ -49,6 +49,8 @@ pub(crate) struct Shown {
 pub(crate) struct Cut {
     /// Where the piece begins.
     pub(crate) offset: u64,
+    /// The number of the line it begins with, counted from 1, where it begins with a whole one.
+    pub(crate) line: Option<u64>,
     pub(crate) bytes: u64,
     pub(crate) lines: u64,
     pub(crate) tail: String,
@@ -91,9 +93,10 @@ pub(crate) async fn shown(log: &OutputLog, limits: ShownLimits) -> io::Result<Sh
     let count = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
     let partial = u64::from(tail.last().is_some_and(|&last| last != b'\n'));
     let hidden_lines = lines.saturating_sub(count(head) + count(tail) + partial);
+    let line = (head.is_empty() || head.ends_with(b"\n")).then(|| count(head) + 1);
     let (head, tail) = (clean(head), clean(tail));
     let bytes = tail_from.saturating_sub(offset);
-    let cut = Cut { offset, bytes, lines: hidden_lines, tail: tail.text };
+    let cut = Cut { offset, line, bytes, lines: hidden_lines, tail: tail.text };
     Ok(Shown { head: head.text, cut: Some(cut), lossy: head.lossy || tail.lossy })
 }
 

@@ -1,6 +1,13 @@
 //! Files for output that is too large for memory. They have no name, so they are gone with the host, however it ends.
 
-use std::{io, os::fd::OwnedFd, sync::Arc};
+use std::{
+    io,
+    os::fd::OwnedFd,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use rustix::{
     fs::{AtFlags, MemfdFlags, Mode, OFlags, memfd_create, openat, unlinkat},
@@ -11,7 +18,16 @@ use toolpost_model::InvocationId;
 /// The directory in which such files are made, held open. The host chooses it: its data directory, or one for
 /// temporary files. Agents cannot reach it.
 #[derive(Clone, Debug)]
-pub struct SpoolDirectory(Place);
+pub struct SpoolDirectory {
+    place: Place,
+    /// Bytes in all its files: many commands together must not fill the disk that the journal is on.
+    used: Arc<AtomicU64>,
+}
+
+/// Bytes that one process may spool, and all of them together.
+const ON_DISK: (u64, u64) = (2 << 30, 4 << 30);
+/// The same where files are memory.
+const IN_MEMORY: (u64, u64) = (64 << 20, 512 << 20);
 
 #[derive(Clone, Debug)]
 enum Place {
@@ -21,19 +37,48 @@ enum Place {
 
 impl From<OwnedFd> for SpoolDirectory {
     fn from(directory: OwnedFd) -> Self {
-        Self(Place::Directory(Arc::new(directory)))
+        Self { place: Place::Directory(Arc::new(directory)), used: Arc::default() }
     }
 }
 
 impl SpoolDirectory {
     /// For a host that keeps nothing on disk.
     pub fn in_memory() -> Self {
-        Self(Place::Memory)
+        Self { place: Place::Memory, used: Arc::default() }
+    }
+
+    fn bounds(&self) -> (u64, u64) {
+        match self.place {
+            Place::Directory(_) => ON_DISK,
+            Place::Memory => IN_MEMORY,
+        }
+    }
+
+    /// How much one process may spool.
+    pub(super) fn most_of_one(&self) -> u64 {
+        self.bounds().0
+    }
+
+    /// Takes room for so many bytes, or for as many as there is room for.
+    pub(super) fn take(&self, bytes: u64) -> u64 {
+        let (_, all) = self.bounds();
+        let mut taken = 0;
+        let take = |used: u64| {
+            taken = bytes.min(all.saturating_sub(used));
+            Some(used + taken)
+        };
+        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        taken
+    }
+
+    /// Gives room back.
+    pub(super) fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// A new file that nobody else can open.
     pub(super) fn create(&self) -> io::Result<OwnedFd> {
-        let directory = match &self.0 {
+        let directory = match &self.place {
             Place::Directory(directory) => directory,
             Place::Memory => return Ok(memfd_create("spool", MemfdFlags::CLOEXEC)?),
         };

@@ -8,13 +8,13 @@ use toolpost_a2e::{
     CallError, CallEvent, CallOptions, Client, ConnectOptions, ListOptions, Stderr, StdioCommand, ToolApi,
     ToolResult, Transport,
 };
-use toolpost_model::{EventBody, LogLevel, Outcome, Progress};
+use toolpost_model::{ArtifactRef, Disposition, EventBody, LogLevel, Outcome, Progress};
 
-use super::{CallArgs, shown};
+use super::{super::journal::story, CallArgs, shown};
 use crate::{
     arguments, environment,
     exit::{Exit, HostLost, UsageError},
-    terminal::{LiveCall, RED, print_text, printable, say, styled},
+    terminal::{LiveCall, RED, YELLOW, print_text, printable, say, styled},
 };
 
 /// How long a host gets to finish when the call is over.
@@ -120,13 +120,59 @@ fn print(result: &ToolResult) {
         Some(value) => say!("{}", serde_json::to_string_pretty(value).unwrap_or_default()),
         None => {}
     }
-    if let Some(error) = &result.error {
-        let code = result.error_code.as_deref().unwrap_or("tool_error");
-        anstream::eprintln!("{} {}", styled(RED, format!("{code}:")), printable(error));
+    for line in aside(result) {
+        anstream::eprintln!("{line}");
     }
     if let (None, Some(Value::String(summary))) = (&result.data, &result.summary) {
         anstream::eprintln!("{}", printable(summary));
     }
+}
+
+/// What is said beside the data.
+fn aside(result: &ToolResult) -> Vec<String> {
+    let warning = styled(YELLOW, "warning:");
+    let mut lines: Vec<String> =
+        remarks(result).iter().map(|remark| format!("{warning} {}", printable(remark))).collect();
+    if let Some(error) = &result.error {
+        let class = result.error_class.map(|class| class.as_str());
+        let code = class.or(result.error_code.as_deref()).unwrap_or("tool_error");
+        lines.push(format!("{} {}", styled(RED, format!("{code}:")), printable(error)));
+    }
+    if let Some(retry) = &result.retry {
+        lines.push(format!("retry: {}", story::guidance(retry)));
+    }
+    lines
+}
+
+/// What a reader of the data alone would not know. Hosts other than Toolpost say less of it.
+fn remarks(result: &ToolResult) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if result.outcome == Some(Outcome::Partial) {
+        remarks.push("partial: only part of the work was done".to_owned());
+    }
+    match result.disposition {
+        Some(Disposition::Empty) => {
+            remarks.push("empty: the tool succeeded and had nothing to say".to_owned());
+        }
+        Some(Disposition::RefOnly) => remarks.push("kept, and not shown".to_owned()),
+        Some(Disposition::Redacted) => {
+            remarks.push("redacted: what it says is neither shown nor kept".to_owned());
+        }
+        Some(Disposition::Dropped) => {
+            remarks.push("dropped: what is not shown here is lost".to_owned());
+        }
+        Some(Disposition::Inline | Disposition::Preview | Disposition::Synthetic) | None => {}
+    }
+    if result.truncated {
+        remarks.push("only a part is shown".to_owned());
+    }
+    let kept = |one: &ArtifactRef| format!("`{}` is kept as {} ({} bytes)", one.name, one.id, one.size);
+    remarks.extend(result.artifacts.iter().map(kept));
+    if !result.redactions.is_empty() {
+        let kinds: Vec<&str> = result.redactions.0.keys().map(String::as_str).collect();
+        remarks.push(format!("secrets were taken out: {}", kinds.join(", ")));
+    }
+    remarks
 }
 
 fn exit(result: &ToolResult) -> Exit {
@@ -136,5 +182,28 @@ fn exit(result: &ToolResult) -> Exit {
         (None, false, Some("tool_denied")) => Outcome::Denied.into(),
         (None, false, Some("timeout")) => Outcome::TimedOut.into(),
         (None, false, _) => Exit::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolpost_a2e::projection::CallResponseView;
+    use toolpost_testkit::every_end;
+
+    use super::aside;
+
+    #[test]
+    fn no_two_kinds_of_end_of_another_host_look_the_same_on_a_terminal() {
+        let mut seen: Vec<(Vec<String>, &str)> = Vec::new();
+        for (name, result) in every_end() {
+            let id = result.invocation_id.to_string().replace('-', "");
+            let answer = CallResponseView::of("r", "tool", &result, &[], usize::MAX).to_message();
+            let lines: Vec<String> =
+                aside(&answer.data).into_iter().map(|line| line.replace(&id, "ID")).collect();
+            if let Some((_, other)) = seen.iter().find(|(other, _)| *other == lines) {
+                panic!("`{name}` looks like `{other}`: {lines:?}");
+            }
+            seen.push((lines, name));
+        }
     }
 }

@@ -1,22 +1,26 @@
-//! One call, told from its records: what was asked, what was decided and why, where the time went.
+//! One call, told from its records: what was asked, what each layer did about it and why, where the time went.
 
 mod answers;
+mod ending;
+mod family;
 mod grounds;
+mod timeline;
 
-use serde::Deserialize;
 use serde_json::Value;
 use toolpost_core::StoredRecord;
-use toolpost_model::{InvocationId, Transition};
+use toolpost_model::{InvocationId, Stage};
 use toolpost_store::JournalReader;
 
 use super::{open, tail};
 use crate::{
     exit::Exit,
     settings::Place,
-    terminal::{BOLD, DIM, GREEN, RED, printable, say, styled},
+    terminal::{BOLD, DIM, printable, say, styled},
 };
 
-pub(crate) use grounds::grounds;
+pub(crate) use ending::{guidance, retry};
+pub(crate) use grounds::{deadline, grounds, hook, wait_reason};
+use timeline::Timeline;
 
 /// Writes a line under a name.
 pub(crate) type Line<'a> = &'a dyn Fn(&str, String);
@@ -37,135 +41,142 @@ pub(crate) fn show(place: &Place, id: InvocationId, as_json: bool) -> anyhow::Re
         let records: Vec<tail::Row<'_>> = rows.iter().map(tail::Row::of).collect::<anyhow::Result<_>>()?;
         say!("{}", serde_json::to_string_pretty(&records)?);
     } else {
-        tell(&reader, id, &rows)?;
+        Story::of(&rows).tell(&reader, id)?;
     }
     Ok(Exit::Done)
 }
 
-fn tell(reader: &JournalReader, id: InvocationId, rows: &[StoredRecord]) -> anyhow::Result<()> {
-    let bodies: Vec<Value> =
-        rows.iter().filter_map(|row| serde_json::from_str(&row.record.body).ok()).collect();
-    // The newest account of each part: later records know more.
-    let part = |pointer: &str| {
-        bodies.iter().rev().find_map(|body| body.pointer(pointer)).filter(|value| !value.is_null())
-    };
-    let text = |pointer: &str| part(pointer).and_then(Value::as_str).map(printable);
-    let line = |name: &str, text: String| say!("{}  {text}", styled(BOLD, format!("{name:<9}")));
+/// The records of one call.
+struct Story<'a> {
+    rows: &'a [StoredRecord],
+    bodies: Vec<Value>,
+}
 
-    line("call", id.to_string());
-    line("tool", text("/tool_id").or_else(|| text("/call/tool")).unwrap_or_default());
-    if let Some(arguments) = part("/call/arguments") {
-        line("arguments", shortened(&printable(&arguments.to_string())));
+impl<'a> Story<'a> {
+    fn of(rows: &'a [StoredRecord]) -> Self {
+        let bodies = rows.iter().filter_map(|row| serde_json::from_str(&row.record.body).ok()).collect();
+        Self { rows, bodies }
     }
-    if let Some(bytes) = part("/call/unread_bytes") {
-        line("arguments", format!("{bytes} bytes that were not read, and so not kept"));
+
+    /// The newest account of a part: later records know more.
+    fn part(&self, pointer: &str) -> Option<&Value> {
+        let found = self.bodies.iter().rev().find_map(|body| body.pointer(pointer));
+        found.filter(|value| !value.is_null())
     }
-    line(
-        "from",
-        format!(
-            "{} ({}) over {}",
-            text("/call/principal").unwrap_or_default(),
-            text("/call/role").unwrap_or_default(),
-            text("/call/face").unwrap_or_default()
-        ),
-    );
-    if let Some(parent) = text("/call/parent") {
-        line("made by", parent);
+
+    fn text(&self, pointer: &str) -> Option<String> {
+        self.part(pointer).and_then(Value::as_str).map(printable)
     }
-    if let Some(place) = part("/call/batch") {
-        grounds::batch(place, &line);
+
+    fn each(&self, pointer: &str) -> impl Iterator<Item = &Value> {
+        self.part(pointer).and_then(Value::as_array).into_iter().flatten()
     }
-    let each = |pointer: &str| part(pointer).and_then(Value::as_array).into_iter().flatten();
-    answers::tell(reader, id, rows, &line)?;
-    each("/hooks").for_each(|run| grounds::hook(run, &line));
-    each("/mutations").for_each(|mutation| grounds::mutation("arguments", mutation, &line));
-    each("/output_mutations").for_each(|mutation| grounds::mutation("result", mutation, &line));
-    if let (Some(behavior), Some(reason)) = (text("/decision/behavior"), text("/decision/reason/text")) {
-        let class = text("/decision/class").unwrap_or_default();
-        let mode = text("/decision/mode").unwrap_or_default();
+
+    fn tell(&self, reader: &JournalReader, id: InvocationId) -> anyhow::Result<()> {
+        let line = |name: &str, text: String| say!("{}  {text}", styled(BOLD, format!("{name:<9}")));
+        self.asked(id, &line);
+        family::above(self, &line);
+        let timeline = Timeline::of(self.part("/transitions"));
+        self.annotate(reader, id, &timeline)?;
+        timeline.draw();
+        self.records();
+        family::beneath(reader, id, self.rows, &line)?;
+        ending::tell(self, &line);
+        Ok(())
+    }
+
+    /// What was asked, and by whom.
+    fn asked(&self, id: InvocationId, line: Line<'_>) {
+        line("call", id.to_string());
+        let tool = self.text("/tool_id").or_else(|| self.text("/call/tool")).unwrap_or_default();
+        let asked = self.text("/call/tool").filter(|_| self.part("/explain/matched_by").is_some());
+        let asked = asked.map(|asked| styled(DIM, format!(" (asked for as `{asked}`)")));
+        line("tool", format!("{tool}{}", asked.unwrap_or_default()));
+        if let Some(arguments) = self.part("/call/arguments") {
+            line("arguments", shortened(&printable(&arguments.to_string())));
+        }
+        if let Some(bytes) = self.part("/call/unread_bytes") {
+            line("arguments", format!("{bytes} bytes that were not read, and so not kept"));
+        }
+        let text = |pointer: &str| self.text(pointer).unwrap_or_default();
         line(
-            "decision",
-            format!("{behavior}: {reason} {}", styled(DIM, format!("(class {class}, mode {mode})"))),
+            "from",
+            format!("{} ({}) over {}", text("/call/principal"), text("/call/role"), text("/call/face")),
         );
-    }
-    if let Some(decision) = part("/decision") {
-        grounds(decision, &line);
-    }
-    each("/attempts").enumerate().for_each(|(place, one)| grounds::attempt(place + 1, one, &line));
-    stages(part("/transitions"));
-    records(rows);
-    end(&part);
-    Ok(())
-}
-
-fn stages(transitions: Option<&Value>) {
-    let transitions =
-        transitions.and_then(|value| Vec::<Transition>::deserialize(value).ok()).unwrap_or_default();
-    say!("{}", styled(BOLD, "stages"));
-    for (place, reached) in transitions.iter().enumerate() {
-        let milliseconds = |micros: u64| micros as f64 / 1_000.0;
-        let next = transitions.get(place + 1).map(|next| next.at_us.saturating_sub(reached.at_us));
-        let took = next.map(|took| format!("{:>9.3} ms", milliseconds(took))).unwrap_or_default();
-        let at = milliseconds(reached.at_us);
-        say!("  {at:>9.3} ms  {:<15} {}", reached.stage.as_str(), styled(DIM, took));
-    }
-}
-
-fn records(rows: &[StoredRecord]) {
-    for row in rows {
-        let at = row.record.at.strftime("%Y-%m-%d %H:%M:%S%.6fZ");
-        say!(
-            "{}  {:<9} {}",
-            styled(BOLD, "record   "),
-            row.record.kind.as_str(),
-            styled(DIM, format!("#{} {at}", row.seq))
-        );
-    }
-}
-
-fn end<'a>(part: &dyn Fn(&str) -> Option<&'a Value>) {
-    let text = |pointer: &str| part(pointer).and_then(Value::as_str).map(printable);
-    let Some(outcome) = text("/result/outcome") else {
-        say!(
-            "{}  no end is on record: the call runs, or its host died and was not started again",
-            styled(BOLD, "end      ")
-        );
-        return;
-    };
-    let style = if matches!(outcome.as_str(), "succeeded" | "partial") { GREEN } else { RED };
-    let time = |name: &str| {
-        part(&format!("/result/timings/{name}")).and_then(Value::as_u64).unwrap_or_default() as f64 / 1_000.0
-    };
-    say!(
-        "{}  {} ({}) in {:.3} ms: {:.3} waiting, {:.3} in the tool",
-        styled(BOLD, "end      "),
-        styled(style, outcome),
-        text("/result/disposition").unwrap_or_default(),
-        time("total_us"),
-        time("queued_us"),
-        time("execute_us"),
-    );
-    if let Some(sandbox) = part("/result/sandbox") {
-        say!("{}  {}", styled(BOLD, "sandbox  "), shortened(&confined(sandbox)));
-    }
-    for (name, pointer) in
-        [("summary", "/result/summary"), ("error", "/result/error/message"), ("hint", "/result/error/hint")]
-    {
-        if let Some(text) = text(pointer) {
-            say!("{}  {}", styled(BOLD, format!("{name:<9}")), shortened(&text));
+        if let Some(correlation) = self.text("/call/correlation_id") {
+            line("belongs", format!("to `{correlation}`"));
+        }
+        if let Some(place) = self.part("/call/batch") {
+            grounds::batch(place, line);
         }
     }
-}
 
-fn confined(sandbox: &Value) -> String {
-    let text = |name: &str| printable(sandbox[name].as_str().unwrap_or_default());
-    let missing: Vec<&str> =
-        sandbox["missing"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let missing = match missing.as_slice() {
-        [] => String::new(),
-        some => format!("; without {}", printable(&some.join(", "))),
-    };
-    format!("{} on tier {}, network {}{missing}", text("requested"), text("tier"), text("net"))
+    /// Puts what each stage did beneath it.
+    fn annotate(&self, reader: &JournalReader, id: InvocationId, timeline: &Timeline) -> anyhow::Result<()> {
+        if self.part("/explain/visibility").is_some() {
+            timeline.note(Stage::Resolve, "surface", "the tool is deferred, and had been shown".to_owned());
+        }
+        let hooks = |before: bool, stage: Stage| {
+            let line = timeline.at(stage);
+            let runs = self.each("/hooks").filter(|run| (run["event"] == "before") == before);
+            runs.for_each(|run| hook(run, &line));
+        };
+        hooks(true, Stage::PreHooks);
+        hooks(false, Stage::PostHooks);
+        for mutation in self.each("/mutations") {
+            let stage = match mutation["source_type"].as_str() {
+                Some("permission_prompt") => Stage::AwaitApproval,
+                Some("runtime") => Stage::Parse,
+                Some(_) | None => Stage::PreHooks,
+            };
+            grounds::mutation("arguments", mutation, &timeline.at(stage));
+        }
+        let after = timeline.at(Stage::PostHooks);
+        self.each("/output_mutations").for_each(|mutation| grounds::mutation("result", mutation, &after));
+        self.decision(&timeline.at(Stage::Decide));
+        answers::tell(reader, id, self.rows, &timeline.at(Stage::AwaitApproval))?;
+        let admit = timeline.at(Stage::Admit);
+        self.each("/explain/waited_for").for_each(|reason| grounds::waited(reason, &admit));
+        if self.part("/explain/alone").is_some_and(|alone| alone == true) {
+            admit("turn", "alone in its session".to_owned());
+        }
+        let execute = timeline.at(Stage::Execute);
+        if let Some(deadline) = self.part("/explain/deadline") {
+            grounds::deadline(deadline, &execute);
+        }
+        if let Some(sandbox) = self.part("/result/sandbox") {
+            execute("sandbox", shortened(&ending::confined(sandbox)));
+        }
+        self.each("/attempts")
+            .enumerate()
+            .for_each(|(place, one)| grounds::attempt(place + 1, one, &execute));
+        ending::kept(self, &timeline.at(Stage::Map));
+        Ok(())
+    }
+
+    fn decision(&self, line: Line<'_>) {
+        let Some(decision) = self.part("/decision") else { return };
+        let text = |pointer: &str| self.text(pointer).unwrap_or_default();
+        let (class, mode) = (text("/decision/class"), text("/decision/mode"));
+        let facts = styled(DIM, format!("(class {class}, mode {mode})"));
+        line(
+            "decision",
+            format!("{}: {} {facts}", text("/decision/behavior"), text("/decision/reason/text")),
+        );
+        grounds(decision, line);
+        for one in self.each("/effects/uses") {
+            let key = printable(one["key"].as_str().unwrap_or_default());
+            line("touches", format!("{key} ({})", one["access"].as_str().unwrap_or_default()));
+        }
+    }
+
+    fn records(&self) {
+        for row in self.rows {
+            let at = row.record.at.strftime("%Y-%m-%d %H:%M:%S%.6fZ");
+            let place = styled(DIM, format!("#{} {at}", row.seq));
+            say!("{}  {:<9} {place}", styled(BOLD, "record   "), row.record.kind.as_str());
+        }
+    }
 }
 
 fn shortened(text: &str) -> String {

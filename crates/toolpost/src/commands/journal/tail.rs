@@ -1,20 +1,14 @@
 //! `toolpost journal tail`: the newest records, and with `--follow` the ones to come.
 
-use std::{thread, time::Duration};
+use std::{collections::BTreeMap, thread, time::Duration};
 
 use clap::Args;
-use serde::Serialize;
-use serde_json::{Value, value::RawValue};
-use toolpost_core::{RecordKind, StoredRecord};
-use toolpost_model::{InvocationId, RequestId, SessionId};
+use toolpost_core::{Query, StoredRecord};
+use toolpost_store::JournalReader;
 
-use super::open;
-use crate::{
-    cli::PlaceArgs,
-    exit::Exit,
-    settings,
-    terminal::{DIM, GREEN, RED, YELLOW, moment, printable, say, styled},
-};
+pub(super) use super::line::Row;
+use super::{filters::FilterArgs, line::print, open};
+use crate::{cli::PlaceArgs, exit::Exit, settings};
 
 /// How often a followed journal is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -32,14 +26,21 @@ pub(super) struct TailArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    filters: FilterArgs,
+    #[command(flatten)]
     place: PlaceArgs,
 }
 
 pub(super) fn run(arguments: &TailArgs) -> anyhow::Result<Exit> {
     let reader = open(&settings::locate(&arguments.place)?)?;
-    let rows = reader.tail(arguments.lines)?;
-    let mut last = rows.last().map_or(reader.last_seq()?, |row| row.seq);
-    for row in &rows {
+    // Asked first: what is written meanwhile comes with the first look again.
+    let mut last = reader.last_seq()?;
+    let query = (!arguments.filters.is_empty()).then(|| arguments.filters.query(arguments.lines));
+    let rows = match &query {
+        Some(query) => tail_of(&reader, query, arguments.lines)?,
+        None => reader.tail(arguments.lines)?,
+    };
+    for row in rows.iter().filter(|row| row.seq <= last) {
         print(row, arguments.json)?;
     }
     if !arguments.follow {
@@ -48,8 +49,10 @@ pub(super) fn run(arguments: &TailArgs) -> anyhow::Result<Exit> {
     loop {
         let rows = reader.read(last, PAGE)?;
         for row in &rows {
-            print(row, arguments.json)?;
             last = row.seq;
+            if query.as_ref().map_or(Ok(true), |query| passes(&reader, query, row))? {
+                print(row, arguments.json)?;
+            }
         }
         if rows.is_empty() {
             thread::sleep(LOOK_AGAIN);
@@ -57,92 +60,21 @@ pub(super) fn run(arguments: &TailArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// A record as JSON, its body unchanged.
-#[derive(Serialize)]
-pub(super) struct Row<'a> {
-    seq: u64,
-    kind: &'static str,
-    at: jiff::Timestamp,
-    invocation_id: Option<InvocationId>,
-    session_id: Option<&'a SessionId>,
-    request_id: Option<&'a RequestId>,
-    body: &'a RawValue,
-    hash: String,
-}
-
-impl<'a> Row<'a> {
-    pub(super) fn of(row: &'a StoredRecord) -> anyhow::Result<Self> {
-        Ok(Self {
-            seq: row.seq,
-            kind: row.record.kind.as_str(),
-            at: row.record.at,
-            invocation_id: row.record.invocation_id,
-            session_id: row.record.session_id.as_ref(),
-            request_id: row.record.request.as_ref().map(|request| &request.id),
-            body: serde_json::from_str(&row.record.body)?,
-            hash: row.hash.iter().map(|byte| format!("{byte:02x}")).collect(),
-        })
+/// The newest records of the calls that fit, oldest first.
+fn tail_of(reader: &JournalReader, query: &Query, count: usize) -> anyhow::Result<Vec<StoredRecord>> {
+    let mut rows = BTreeMap::new();
+    for call in reader.find(query)? {
+        let Some(id) = call.record.invocation_id else { continue };
+        rows.extend(reader.records_of(id)?.into_iter().map(|row| (row.seq, row)));
     }
+    let skipped = rows.len().saturating_sub(count);
+    Ok(rows.into_values().skip(skipped).collect())
 }
 
-fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
-    if json {
-        say!("{}", serde_json::to_string(&Row::of(row)?)?);
-        return Ok(());
-    }
-    let body: Value = serde_json::from_str(&row.record.body).unwrap_or_default();
-    let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let what = match row.record.kind {
-        RecordKind::HostStarted => format!("version {}", text("/version")),
-        RecordKind::SessionOpened => format!("for {}", text("/principal")),
-        RecordKind::SessionClosed => String::new(),
-        RecordKind::Catalog => format!("{} tools", body["declared"].as_array().map_or(0, Vec::len)),
-        RecordKind::Surface => text("/surface_id").to_owned(),
-        RecordKind::Pruned => format!("up to record {}", body["up_to"]),
-        RecordKind::Accepted | RecordKind::Started => named(&body),
-        RecordKind::Asked => {
-            let why = printable(text("/decision/reason/text"));
-            format!(
-                "{} {} until {}: {why}",
-                named(&body),
-                styled(YELLOW, "asked"),
-                moment(text("/ask/expires_at"))
-            )
-        }
-        RecordKind::Decided => {
-            let allowed = text("/verdict/decision") == "allow";
-            let word = if allowed { styled(GREEN, "allowed") } else { styled(RED, "denied") };
-            let scope = Some(text("/verdict/scope")).filter(|scope| !scope.is_empty() && *scope != "once");
-            let scope = scope.map(|scope| format!(" ({scope})")).unwrap_or_default();
-            format!("{} {word}{scope} by {}", named(&body), printable(text("/by")))
-        }
-        RecordKind::Ended => {
-            let outcome = text("/result/outcome");
-            let style = if matches!(outcome, "succeeded" | "partial") { GREEN } else { RED };
-            let time = body.pointer("/result/timings/total_us").and_then(Value::as_u64).unwrap_or_default();
-            let why = text("/result/error/message");
-            format!(
-                "{} {} {:.1} ms {}",
-                named(&body),
-                styled(style, outcome),
-                time as f64 / 1_000.0,
-                printable(why)
-            )
-        }
-    };
-    let id = row.record.invocation_id.map(|id| id.to_string()).unwrap_or_default();
-    let at = row.record.at.strftime("%Y-%m-%d %H:%M:%S");
-    say!(
-        "{} {at} {:<14} {} {}",
-        styled(DIM, format!("{:>6}", row.seq)),
-        row.record.kind.as_str(),
-        styled(DIM, id),
-        what.trim()
-    );
-    Ok(())
-}
-
-fn named(body: &Value) -> String {
-    let tool = body.get("tool_id").or_else(|| body.pointer("/call/tool"));
-    printable(tool.and_then(Value::as_str).unwrap_or_default())
+/// Whether a new record is of a call that fits. How a call ended is known with its last record only.
+fn passes(reader: &JournalReader, query: &Query, row: &StoredRecord) -> anyhow::Result<bool> {
+    let Some(id) = row.record.invocation_id else { return Ok(false) };
+    let mut known = reader.records_of(id)?;
+    known.retain(|other| other.seq <= row.seq);
+    Ok(query.fits(&known))
 }

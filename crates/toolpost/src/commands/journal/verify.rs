@@ -1,21 +1,38 @@
 //! `toolpost journal verify`: was the record changed?
 
-use clap::Args;
-use serde_json::json;
+use std::path::PathBuf;
 
-use super::open;
+use anyhow::Context;
+use clap::Args;
+use jiff::SignedDuration;
+use serde_json::json;
+use toolpost_config::RetentionConfig;
+use toolpost_store::{ArtifactsPlace, JournalReader, SealedHead, VerifyOptions, VerifyReport, VerifyStep};
+
+use super::files;
 use crate::{
-    cli::PlaceArgs,
+    cli::{PlaceArgs, PolicyArgs},
+    environment,
     exit::Exit,
     settings,
     terminal::{self, GREEN, RED, say, styled},
 };
 
+/// Checks every record there is: the chain, its gaps, what calls are looked for by, and the kept results that records
+/// name. The chain has no key, so whoever can write the file can cut off its end or write it anew from some record on,
+/// and what is left is a whole chain. That shows only against a head that was kept elsewhere; see `journal seal`.
 #[derive(Args)]
 pub(super) struct VerifyArgs {
-    /// The head hash from an earlier check: records cut off at the end show only against it
-    #[arg(long, value_name = "HASH")]
-    head: Option<String>,
+    /// A head that `journal seal` or an earlier check printed: records cut off or rewritten at the end show only
+    /// against it
+    #[arg(long, value_name = "SEQ:HASH")]
+    head: Option<SealedHead>,
+    /// A journal elsewhere: the file, or the folder it lies in
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Do not look for the kept results
+    #[arg(long)]
+    no_artifacts: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -24,63 +41,87 @@ pub(super) struct VerifyArgs {
 }
 
 pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
-    let reader = open(&settings::locate(&arguments.place)?)?;
+    let files = files(arguments.journal.as_deref(), &arguments.place)?;
+    let reader = JournalReader::open(&files.journal)
+        .with_context(|| format!("the journal `{}` cannot be read", files.journal.display()))?;
+    let artifacts = (!arguments.no_artifacts).then(|| artifacts_place(arguments, files.blobs)).transpose()?;
+    let options = VerifyOptions { head: arguments.head.clone(), artifacts };
     let bar = terminal::bar(reader.last_seq()?, "checking");
-    let report = reader.verify(|done, total| {
+    let report = reader.verify_with(&options, |step| {
+        let (VerifyStep::Records(done, total) | VerifyStep::Artifacts(done, total)) = step;
+        if matches!(step, VerifyStep::Artifacts(..)) {
+            bar.set_message("hashing");
+        }
         bar.set_length(total);
         bar.set_position(done);
     })?;
     bar.finish_and_clear();
-    let head: String = report.head.iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut problems: Vec<String> =
-        report.problems.iter().map(|problem| format!("record {}: {}", problem.seq, problem.what)).collect();
-    // An older head must be found among the hashes: the record may have grown since, never shrunk.
-    if let Some(expected) = &arguments.head
-        && !has_hash(&reader, expected)?
-    {
-        problems.push(format!("no record has the hash `{expected}`: records were cut off or replaced"));
-    }
     if arguments.json {
-        let open: Vec<String> = report.open_invocations.iter().map(ToString::to_string).collect();
-        say!(
-            "{}",
-            serde_json::to_string_pretty(&json!({
-                "clean": problems.is_empty(), "records": report.records, "invocations": report.invocations,
-                "first": report.first, "last": report.last, "head": head, "open_invocations": open,
-                "problems": problems, "problems_left_out": report.problems_left_out,
-            }))?
-        );
+        tell_json(&report)?;
     } else {
-        for problem in &problems {
-            say!("{} {problem}", styled(RED, "broken:"));
-        }
-        let verdict = if problems.is_empty() {
-            styled(GREEN, "clean")
-        } else {
-            styled(RED, "the record was tampered with or damaged")
-        };
-        say!(
-            "{verdict}: {} records of {} calls, {} open",
-            report.records,
-            report.invocations,
-            report.open_invocations.len()
-        );
-        say!("head {head}");
+        tell(&report);
     }
-    Ok(if problems.is_empty() { Exit::Done } else { Exit::Failed })
+    Ok(if report.is_clean() { Exit::Done } else { Exit::Failed })
 }
 
-fn has_hash(reader: &toolpost_store::JournalReader, expected: &str) -> anyhow::Result<bool> {
-    let mut after = 0;
-    loop {
-        let rows = reader.read(after, 1_000)?;
-        let Some(last) = rows.last() else { return Ok(false) };
-        after = last.seq;
-        let is_it = |hash: &[u8; 32]| {
-            hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>() == expected.to_lowercase()
-        };
-        if rows.iter().any(|row| is_it(&row.hash)) {
-            return Ok(true);
-        }
+/// How long kept results stay is in the configuration. One that cannot be read is no reason not to look at the
+/// record: then it is what it is by default.
+fn artifacts_place(arguments: &VerifyArgs, folder: PathBuf) -> anyhow::Result<ArtifactsPlace> {
+    let settings = settings::resolve(&arguments.place, &PolicyArgs::default()).ok();
+    let retention = settings.map_or_else(RetentionConfig::default, |settings| settings.config.retention);
+    let kept_for = SignedDuration::try_from(retention.artifacts)?;
+    Ok(ArtifactsPlace { folder, kept_since: environment::now().checked_sub(kept_for)? })
+}
+
+fn problems(report: &VerifyReport) -> impl Iterator<Item = String> {
+    report.problems.iter().map(|problem| match problem.seq {
+        0 => format!("the file: {}", problem.what),
+        seq => format!("record {seq}: {}", problem.what),
+    })
+}
+
+fn tell_json(report: &VerifyReport) -> anyhow::Result<()> {
+    let open: Vec<String> = report.open_invocations.iter().map(ToString::to_string).collect();
+    let artifacts = report.artifacts;
+    let report = json!({
+        "clean": report.is_clean(), "records": report.records, "invocations": report.invocations,
+        "first": report.first, "last": report.last, "head": report.head.to_string(),
+        "removed_up_to": report.removed_up_to, "open_invocations": open, "first_bad": report.first_bad(),
+        "artifacts": {
+            "named": artifacts.named, "intact": artifacts.intact, "expired": artifacts.expired,
+            "bytes": artifacts.bytes,
+        },
+        "problems": problems(report).collect::<Vec<_>>(), "problems_left_out": report.problems_left_out,
+    });
+    say!("{}", serde_json::to_string_pretty(&report)?);
+    Ok(())
+}
+
+fn tell(report: &VerifyReport) {
+    for problem in problems(report) {
+        say!("{} {problem}", styled(RED, "broken:"));
     }
+    if report.problems_left_out > 0 {
+        say!("{} {} more", styled(RED, "broken:"), report.problems_left_out);
+    }
+    let verdict = if report.is_clean() {
+        styled(GREEN, "clean")
+    } else {
+        styled(RED, "the record was tampered with or damaged")
+    };
+    let (records, calls, open) = (report.records, report.invocations, report.open_invocations.len());
+    say!("{verdict}: {records} records of {calls} calls, {open} open");
+    if report.removed_up_to > 0 {
+        say!("records up to {} were removed as they should be", report.removed_up_to);
+    }
+    let artifacts = report.artifacts;
+    if artifacts.named > 0 {
+        say!(
+            "kept results: {} named, {} intact, {} expired",
+            artifacts.named,
+            artifacts.intact,
+            artifacts.expired
+        );
+    }
+    say!("head {}", report.head);
 }

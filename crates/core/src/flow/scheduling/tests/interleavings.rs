@@ -163,7 +163,7 @@ impl World {
             let parent = parent.as_ref();
             let wanted =
                 Wanted { call: id, session: &session, effects: &wishes, alone, parent, bounds: limits };
-            scheduler.admit(wanted, || ()).await
+            scheduler.admit(wanted, |_| ()).await
         });
         let state = State::Waiting(admission);
         let arrived = self.arrivals;

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-/// Most text shown at once, in bytes.
-const SHOWN_BYTES: usize = 256 * 1024;
+/// Most text shown at once, in bytes: with the numbers of 2,000 lines, within what a host shows of a result.
+const SHOWN_BYTES: usize = 32 * 1024;
 /// Most of one line shown, in bytes.
 const LINE_BYTES: usize = 16 * 1024;
 
 /// Collects lines `first ..` of a file that is fed to it. Memory stays bounded whatever comes in.
-pub(super) struct LineWindow {
+pub(in crate::native) struct LineWindow {
+    most_bytes: usize,
     first: u64,
     limit: u64,
     /// Number of the line the next byte belongs to.
@@ -26,23 +27,24 @@ pub(super) struct LineWindow {
 
 /// What was cut out.
 #[derive(Debug, PartialEq)]
-pub(super) struct Window {
-    pub(super) text: String,
+pub(in crate::native) struct Window {
+    pub(in crate::native) text: String,
     pub(super) first_line: u64,
-    pub(super) lines_shown: u64,
+    pub(in crate::native) lines_shown: u64,
     pub(super) cut_lines: u64,
     /// Where to read on, if there is more.
-    pub(super) next_line: Option<u64>,
+    pub(in crate::native) next_line: Option<u64>,
     /// Known when everything was fed.
-    pub(super) total_lines: Option<u64>,
+    pub(in crate::native) total_lines: Option<u64>,
     /// Bytes that are not UTF-8 were replaced.
     pub(super) lossy: bool,
 }
 
 impl LineWindow {
     /// At most `limit` lines from line `first` on, counted from 1.
-    pub(super) fn new(first: u64, limit: u64) -> Self {
+    pub(in crate::native) fn new(first: u64, limit: u64) -> Self {
         Self {
+            most_bytes: SHOWN_BYTES,
             first,
             limit,
             line: 1,
@@ -55,8 +57,14 @@ impl LineWindow {
         }
     }
 
+    /// With at most so many bytes of text.
+    pub(in crate::native) fn within(mut self, bytes: usize) -> Self {
+        self.most_bytes = bytes;
+        self
+    }
+
     /// Takes the next bytes of the file.
-    pub(super) fn feed(&mut self, bytes: &[u8]) {
+    pub(in crate::native) fn feed(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let body = piece.strip_suffix(b"\n");
             if self.line >= self.first && self.next_line.is_none() {
@@ -71,7 +79,7 @@ impl LineWindow {
     }
 
     /// Whether nothing that could still come would be shown.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(in crate::native) fn is_complete(&self) -> bool {
         self.next_line.is_some()
     }
 
@@ -106,7 +114,7 @@ impl LineWindow {
         if end == LineEnd::Newline {
             self.shown.push(b'\n');
         }
-        if self.shown.len() > SHOWN_BYTES {
+        if self.shown.len() > self.most_bytes {
             self.shown.truncate(self.line_start);
             self.next_line = Some(self.line);
             return;
@@ -117,7 +125,7 @@ impl LineWindow {
     }
 
     /// No more comes: because the file ended, or because the caller stopped feeding.
-    pub(super) fn finish(mut self, at_end: bool) -> Window {
+    pub(in crate::native) fn finish(mut self, at_end: bool) -> Window {
         let inside_window = self.line >= self.first && self.next_line.is_none();
         if self.line_seen > 0 && inside_window && self.lines_shown < self.limit {
             self.end_line(self.line_seen, if at_end { LineEnd::EndOfFile } else { LineEnd::OutOfSight });

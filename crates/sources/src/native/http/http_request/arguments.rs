@@ -56,7 +56,7 @@ pub(super) struct Arguments {
     /// Most bytes of the body to show, or to save.
     #[serde(default)]
     #[schemars(range(min = 1))]
-    max_bytes: Option<u64>,
+    pub(super) max_bytes: Option<u64>,
     /// How long everything may take.
     #[serde(default = "default_seconds")]
     #[schemars(range(min = 1, max = 300))]

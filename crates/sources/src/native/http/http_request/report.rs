@@ -133,6 +133,18 @@ impl<'c> Answer<'c> {
         self.result.media_type.as_deref().is_some_and(|said| said.starts_with("image/"))
     }
 
+    /// What the answer says its body is.
+    pub(super) fn media_type(&self) -> &str {
+        self.result.media_type.as_deref().unwrap_or("application/octet-stream")
+    }
+
+    /// Whether of a body, read whole, only the beginning is given: it is neither text nor an image.
+    pub(super) fn shows_only_the_head_of(&self, bytes: &[u8]) -> bool {
+        bytes.len() > HEAD_BYTES
+            && !charset::is_text(self.result.media_type.as_deref(), self.label.as_deref(), bytes)
+            && image_type(bytes).is_none()
+    }
+
     /// The body is in a file.
     pub(super) fn saved(mut self, saved: SavedFile) -> Result<ToolOutput, ToolFailure> {
         let new = if saved.created { " (new)" } else { "" };
@@ -146,10 +158,12 @@ impl<'c> Answer<'c> {
 
     /// The body is here, up to some limit. `most` is the limit that no call goes beyond.
     pub(super) fn shown(mut self, body: Body, most: u64) -> Result<ToolOutput, ToolFailure> {
-        let Body { bytes, whole, announced } = body;
+        let Body { bytes, whole, announced, kept } = body;
         self.result.bytes = bytes.len() as u64;
         self.result.announced_bytes = announced;
-        let total = if whole { Some(self.result.bytes) } else { announced };
+        let total =
+            if whole { Some(self.result.bytes) } else { kept.as_ref().map(|kept| kept.size).or(announced) };
+        let kept = kept.map(|kept| kept.id);
         let said = self.result.media_type.clone();
         if bytes.is_empty() {
             return self.output(None, None);
@@ -159,13 +173,16 @@ impl<'c> Answer<'c> {
                 shown,
                 total,
                 unit: "bytes".to_owned(),
-                hint: Some(match bytes.len() as u64 >= most {
-                    true => "`save_to` takes the whole body into a file".to_owned(),
-                    false => {
+                hint: Some(match (kept, bytes.len() as u64 >= most) {
+                    (Some(id), _) => {
+                        format!("`read_result` with `ref` `{id}` reads any part of it, `search_result` finds lines")
+                    }
+                    (None, true) => "`save_to` takes the whole body into a file".to_owned(),
+                    (None, false) => {
                         format!("give `max_bytes` up to {most}, or `save_to` for the whole body in a file")
                     }
                 }),
-                artifact: None,
+                artifact: kept,
             })
         };
         if charset::is_text(said.as_deref(), self.label.as_deref(), &bytes) {

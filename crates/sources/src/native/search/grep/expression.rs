@@ -28,7 +28,7 @@ const CACHE_BYTES: usize = 8 << 20;
 pub(super) const HELD_BYTES: usize = 8 << 20;
 
 /// What to look for.
-pub(super) struct Expression {
+pub(in crate::native::search) struct Expression {
     pub(super) engine: RegexMatcher,
     pub(super) multiline: bool,
     /// The longest line, and with `multiline` the largest file, it is used on.
@@ -49,21 +49,24 @@ pub(in crate::native::search) enum ExpressionError {
 }
 
 impl ExpressionError {
-    pub(super) fn into_refusal(self) -> Refusal {
+    pub(in crate::native::search) fn into_refusal(self) -> Refusal {
         Refusal::invalid("/pattern", self.to_string())
     }
 }
 
 /// How the text of a pattern is to be understood.
 #[derive(Clone, Copy)]
-pub(super) struct Reading {
-    pub(super) literal: bool,
-    pub(super) case_insensitive: bool,
-    pub(super) multiline: bool,
+pub(in crate::native::search) struct Reading {
+    pub(in crate::native::search) literal: bool,
+    pub(in crate::native::search) case_insensitive: bool,
+    pub(in crate::native::search) multiline: bool,
 }
 
 /// Compiles the expression.
-pub(super) fn compile(pattern: &str, reading: Reading) -> Result<Expression, ExpressionError> {
+pub(in crate::native::search) fn compile(
+    pattern: &str,
+    reading: Reading,
+) -> Result<Expression, ExpressionError> {
     match pattern.len() {
         0 => return Err(ExpressionError::Empty),
         1..=MAX_BYTES => {}

@@ -1,10 +1,14 @@
 //! The second look: the text of matching lines, from the few files that are shown.
 
-use std::{collections::VecDeque, io};
+use std::{
+    collections::VecDeque,
+    fmt::Write as _,
+    io::{self, Read},
+};
 
 use grep_matcher::Matcher as _;
 use grep_regex::RegexMatcher;
-use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
+use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -26,7 +30,7 @@ const LEAD_BYTES: usize = 100;
 
 /// A line of a file.
 #[derive(Clone, Serialize, JsonSchema)]
-pub(super) struct Line {
+pub(in crate::native) struct Line {
     /// Its number, counted from 1.
     pub(super) line: u64,
     /// Its text; of a long line the part around the match, with `…` where it was cut.
@@ -34,21 +38,39 @@ pub(super) struct Line {
     /// It does not match and is there to show where the match stands.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
-    pub(super) context: bool,
+    pub(in crate::native) context: bool,
+}
+
+/// Lines as `grep` writes them: the sign behind the number tells matches from what is around them, and `--` stands
+/// where lines are left out.
+pub(in crate::native) fn listing(lines: &[Line]) -> String {
+    let mut text = String::new();
+    let has_context = lines.iter().any(|line| line.context);
+    let mut next = None;
+    for line in lines {
+        if has_context && next.is_some_and(|next| next != line.line) {
+            text.push_str("--\n");
+        }
+        let sign = if line.context { '-' } else { ':' };
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(text, "{}{sign}{}", line.line, line.text);
+        next = Some(line.line + 1);
+    }
+    text
 }
 
 /// What to show around a match.
 #[derive(Clone, Copy)]
-pub(super) struct Around {
-    pub(super) before: usize,
-    pub(super) after: usize,
+pub(in crate::native::search) struct Around {
+    pub(in crate::native::search) before: usize,
+    pub(in crate::native::search) after: usize,
 }
 
 /// What to collect.
-pub(super) struct Collect<'c> {
-    pub(super) expression: &'c Expression,
-    pub(super) around: Around,
-    pub(super) page: Page,
+pub(in crate::native::search) struct Collect<'c> {
+    pub(in crate::native::search) expression: &'c Expression,
+    pub(in crate::native::search) around: Around,
+    pub(in crate::native::search) page: Page,
 }
 
 /// The lines of one file.
@@ -65,11 +87,7 @@ pub(super) fn collect<'h>(
     watch: &Watch<'_>,
 ) -> Vec<FileLines<'h>> {
     let matcher = Careful::new(wanted.expression, watch);
-    let mut searcher = searcher(wanted.expression.multiline)
-        .line_number(true)
-        .before_context(wanted.around.before)
-        .after_context(wanted.around.after)
-        .build();
+    let mut searcher = line_searcher(wanted);
     let mut skip = wanted.page.offset as u64;
     let mut room = Room { lines: wanted.page.limit, bytes: TEXT_BYTES };
     let mut files = Vec::new();
@@ -94,6 +112,40 @@ pub(super) fn collect<'h>(
     files
 }
 
+/// What one text has.
+pub(in crate::native::search) struct Collected {
+    pub(in crate::native::search) lines: Vec<Line>,
+    /// There was room for no more.
+    pub(in crate::native::search) is_full: bool,
+    pub(in crate::native::search) is_binary: bool,
+    pub(in crate::native::search) long_lines: u64,
+    /// What ended it early; the lines in front of it are real.
+    pub(in crate::native::search) error: Option<io::Error>,
+}
+
+/// Collects the page's lines from one text.
+pub(in crate::native::search) fn collect_from(
+    wanted: &Collect<'_>,
+    text: impl Read,
+    watch: &Watch<'_>,
+) -> Collected {
+    let matcher = Careful::new(wanted.expression, watch);
+    let mut room = Room { lines: wanted.page.limit, bytes: TEXT_BYTES };
+    let mut sink = Lines::new(wanted, wanted.page.offset as u64, &mut room);
+    let searched = line_searcher(wanted).search_reader(&matcher, Watched::new(text, watch), &mut sink);
+    let (lines, is_binary) = (sink.lines, sink.is_binary);
+    let (is_full, long_lines) = (room.is_full(), matcher.long_lines());
+    Collected { lines, is_full, is_binary, long_lines, error: searched.err() }
+}
+
+fn line_searcher(wanted: &Collect<'_>) -> Searcher {
+    searcher(wanted.expression.multiline)
+        .line_number(true)
+        .before_context(wanted.around.before)
+        .after_context(wanted.around.after)
+        .build()
+}
+
 /// What the result has still room for.
 struct Room {
     /// Matching lines.
@@ -116,6 +168,8 @@ struct Lines<'l> {
     lines: Vec<Line>,
     /// The last lines that were not shown, in case the next match is.
     before: VecDeque<Line>,
+    /// It was searched up to the first byte that is no text.
+    is_binary: bool,
 }
 
 impl<'l> Lines<'l> {
@@ -128,6 +182,7 @@ impl<'l> Lines<'l> {
             room,
             lines: Vec::new(),
             before,
+            is_binary: false,
         }
     }
 
@@ -206,6 +261,11 @@ impl Sink for Lines<'_> {
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
         self.before.clear();
         Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> io::Result<()> {
+        self.is_binary = finish.binary_byte_offset().is_some();
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use toolpost_model::{Content, ToolOutput, Truncation};
 
 use super::{
     Arguments, OutputMode,
-    lines::{FileLines, Line},
+    lines::{FileLines, Line, listing},
     scan::Scanned,
 };
 use crate::native::{
@@ -261,16 +261,7 @@ fn text(result: &GrepResult) -> String {
                 writeln!(text, "{path}")
             }
         };
-        let mut next = None;
-        for line in &file.lines {
-            let broken = next.is_some_and(|next| next != line.line);
-            if broken && file.lines.iter().any(|line| line.context) {
-                text.push_str("--\n");
-            }
-            let sign = if line.context { '-' } else { ':' };
-            let _ = writeln!(text, "{}{sign}{}", line.line, line.text);
-            next = Some(line.line + 1);
-        }
+        text.push_str(&listing(&file.lines));
     }
     text
 }

@@ -176,19 +176,19 @@ impl Sink for Count {
 }
 
 /// A file that ends with an error once the search is over.
-pub(super) struct Watched<'w> {
-    file: File,
+pub(super) struct Watched<'w, R> {
+    file: R,
     watch: &'w Watch<'w>,
     until_look: usize,
 }
 
-impl<'w> Watched<'w> {
-    pub(super) fn new(file: File, watch: &'w Watch<'w>) -> Self {
+impl<'w, R> Watched<'w, R> {
+    pub(super) fn new(file: R, watch: &'w Watch<'w>) -> Self {
         Self { file, watch, until_look: BYTES_A_LOOK }
     }
 }
 
-impl Read for Watched<'_> {
+impl<R: Read> Read for Watched<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.until_look == 0 {
             self.until_look = BYTES_A_LOOK;

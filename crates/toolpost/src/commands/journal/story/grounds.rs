@@ -40,7 +40,7 @@ pub(super) fn batch(place: &Value, line: Line<'_>) {
 }
 
 /// What each hook did.
-pub(super) fn hook(run: &Value, line: Line<'_>) {
+pub(crate) fn hook(run: &Value, line: Line<'_>) {
     let text = |name: &str| run[name].as_str().map(printable);
     let did: Vec<String> =
         list(run, "did").filter_map(Value::as_str).map(|deed| deed.replace('_', " ")).collect();
@@ -76,6 +76,56 @@ pub(super) fn mutation(what: &str, mutation: &Value, line: Line<'_>) {
     let reason = Some(text("reason")).filter(|reason| !reason.is_empty());
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     line("rewritten", format!("{what} {} by {who}{reason}", fields.join(", ")));
+}
+
+/// Something that the call waited for before it ran.
+pub(crate) fn waited(reason: &Value, line: Line<'_>) {
+    line("waited", format!("for {}", wait_reason(reason)));
+}
+
+/// One thing that a call waits for, in a few words.
+pub(crate) fn wait_reason(reason: &Value) -> String {
+    let count = |name: &str| reason[name].as_u64().unwrap_or_default();
+    let slots = |of: &str| format!("a slot of {of}: {} of {} were in use", count("used"), count("limit"));
+    match reason["for"].as_str().unwrap_or_default() {
+        "host_slot" => slots("the host"),
+        "session_slot" => slots("its session"),
+        "tool_slot" => slots("its tool"),
+        "source_slot" => slots("its source"),
+        "resource" => {
+            let key = printable(reason["key"].as_str().unwrap_or_default());
+            let held: Vec<String> =
+                list(reason, "held_by").filter_map(Value::as_str).map(printable).collect();
+            let by = match (held.as_slice(), count("others")) {
+                ([], 0) => "others who waited before it".to_owned(),
+                ([], others) => format!("{others} of other sessions"),
+                (held, 0) => held.join(", "),
+                (held, others) => format!("{} and {others} of other sessions", held.join(", ")),
+            };
+            format!("`{key}` ({}), held by {by}", reason["access"].as_str().unwrap_or_default())
+        }
+        "to_be_alone" => format!("{} other calls of its session to end", count("running")),
+        "to_be_beside" => "a call of its session that ran alone".to_owned(),
+        "turn" => "calls that were passed over before".to_owned(),
+        "batch" => "other calls of its batch".to_owned(),
+        other => printable(other),
+    }
+}
+
+/// How long it could run, and who said so.
+pub(crate) fn deadline(deadline: &Value, line: Line<'_>) {
+    let by = match deadline["by"].as_str().unwrap_or_default() {
+        "caller" => "as the caller wished",
+        "tool_setting" => "`tools.NAME.timeout`",
+        "tool" => "as the tool says",
+        "host_default" => "`limits.deadline`",
+        "tool_ceiling" => "the ceiling that is set for the tool",
+        "host_ceiling" => "`limits.deadline_ceiling`",
+        "parent" => "the end of the call that made it",
+        "patience" => "as long as its caller waited",
+        _ => "",
+    };
+    line("deadline", format!("{} ms ({by})", deadline["ms"].as_u64().unwrap_or_default()));
 }
 
 /// A try that failed and was followed by another.

@@ -1,0 +1,19 @@
+//! `retention`: the operator's alone. To keep less is not stricter: an agent could have the record of what it did
+//! removed; and to keep more is the operator's disk.
+
+use std::time::Duration;
+
+use crate::{Located, RetentionConfig, RetentionSection};
+
+use super::{Merge, never, some};
+
+impl Merge<'_> {
+    pub(super) fn retention(&mut self, retention: &mut RetentionConfig, file: &RetentionSection) {
+        self.put("retention.artifacts", &mut retention.artifacts, file.artifacts, never);
+        let (journal, written) = (&mut retention.journal, &file.journal);
+        let age = some(written.age.map(Located::converted::<Duration>));
+        self.put("retention.journal.age", &mut journal.age, age, never);
+        let size = some(written.size.map(Located::converted::<u64>));
+        self.put("retention.journal.size", &mut journal.size, size, never);
+    }
+}

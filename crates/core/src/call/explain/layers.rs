@@ -1,0 +1,320 @@
+//! What each layer has to say of a call that is only looked at.
+
+use serde::Serialize;
+use serde_json::Value;
+use toolpost_model::{
+    Behavior, CancelSupport, ClassFact, EffectOrigin, ErrorClass, ExecutionKind, HookEvent, HookStanding,
+    Lifecycle, Mode, ObservableInput, PersistStrategy, SandboxPlan, Stage, SurfaceId, ToolError, ToolId,
+    Visibility,
+};
+
+use super::super::{hooking, keeping, running, waiting};
+use crate::{
+    catalog::{Entry, Surface},
+    flow::{
+        approval::Approvals,
+        hooks::InputMutation,
+        invocation::{Call, Deadline, MatchedBy, Resolved},
+        permission::{Account, ConsideredRule},
+        scheduling::Outlook,
+    },
+    host::Inner,
+};
+
+/// What each layer has to say. One that the call did not come to says nothing.
+#[derive(Clone, Debug, Serialize)]
+pub struct Layers {
+    /// 1: which tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub declaration: Option<DeclarationLayer>,
+    /// 2: how it behaves, and who says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<InterfaceLayer>,
+    /// 3: whether it can be seen here.
+    pub surface: SurfaceLayer,
+    /// 4: what was asked of it.
+    pub invocation: InvocationLayer,
+    /// The hooks that would be asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookPlan>,
+    /// 5: whether it may run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission: Option<PermissionLayer>,
+    /// 6: when it would run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduling: Option<SchedulingLayer>,
+    /// 7: how it would run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution: Option<ExecutionLayer>,
+    /// 8 and 9: what would become of its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<ResultLayer>,
+}
+
+/// Which tool was meant.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeclarationLayer {
+    /// The tool.
+    pub tool_id: ToolId,
+    /// Its name on the wire.
+    pub name: String,
+    /// By which of its names it was asked for.
+    pub matched_by: MatchedBy,
+    /// Where it comes from.
+    pub source: String,
+    /// Whether it can be used.
+    pub lifecycle: Lifecycle,
+}
+
+/// How the tool behaves, and who says so.
+#[derive(Clone, Debug, Serialize)]
+pub struct InterfaceLayer {
+    /// Its class before any arguments are known.
+    pub class: ClassFact,
+    /// Who vouches for its class and its effects.
+    pub vouched_by: EffectOrigin,
+    /// Who states the effects of this very call; missing where nobody is listened to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stated_by: Option<EffectOrigin>,
+    /// It may destroy what cannot be brought back.
+    pub destructive: bool,
+    /// A person must approve every call of it.
+    pub approval_required: bool,
+}
+
+/// Whether the tool can be seen.
+#[derive(Clone, Debug, Serialize)]
+pub struct SurfaceLayer {
+    /// The surface that was looked at.
+    pub id: SurfaceId,
+    /// Whether it shows the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visibility: Option<Visibility>,
+    /// Why so.
+    pub why: String,
+}
+
+/// What was asked of the tool.
+#[derive(Clone, Debug, Serialize)]
+pub struct InvocationLayer {
+    /// What the schema and the tool's own checks say of the arguments.
+    pub schema: SchemaVerdict,
+    /// What does not fit, as the error's details have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub violations: Option<Value>,
+    /// The arguments as others may see them, after hooks and settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<ObservableInput>,
+    /// Some of them are kept out of every record.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
+    /// Who changed them on the way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mutations: Vec<InputMutation>,
+}
+
+/// What is to be said of the arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SchemaVerdict {
+    /// Nobody looked at them.
+    NotChecked,
+    /// They are no JSON object, or too large to be read.
+    Unreadable,
+    /// They do not fit the schema.
+    Violated,
+    /// They fit the schema, and the tool refuses them.
+    Refused,
+    /// They fit.
+    Fits,
+}
+
+/// A hook that would be asked.
+#[derive(Clone, Debug, Serialize)]
+pub struct HookPlan {
+    /// Its name.
+    pub name: String,
+    /// What its failure means.
+    pub standing: HookStanding,
+    /// When it would be asked.
+    pub events: Vec<HookEvent>,
+}
+
+/// Whether the call may run.
+#[derive(Clone, Debug, Serialize)]
+pub struct PermissionLayer {
+    /// What happens where no rule speaks.
+    pub mode: Mode,
+    /// The rules that could have spoken, those that did first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub considered: Vec<ConsideredRule>,
+    /// How many more there are.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: usize,
+    /// How long a person would be given to answer, in milliseconds; missing where nobody would be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_timeout_ms: Option<u64>,
+}
+
+/// When the call would run.
+#[derive(Clone, Debug, Serialize)]
+pub struct SchedulingLayer {
+    /// It needs no turn: it only looks at other calls.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unscheduled: bool,
+    /// The scheduler as the call would find it now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub now: Option<Outlook>,
+    /// Why it could never have a turn from here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// How the call would run.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExecutionLayer {
+    /// Where.
+    pub kind: ExecutionKind,
+    /// For how long, at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Deadline>,
+    /// What happens when it is told to stop.
+    pub cancel: CancelSupport,
+    /// How often it is tried again after a failure that may pass.
+    pub retries: u32,
+    /// What would confine its process, where it starts one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxPlan>,
+}
+
+/// What would become of the result.
+#[derive(Clone, Debug, Serialize)]
+pub struct ResultLayer {
+    /// The largest text shown whole, in characters.
+    pub inline_chars: usize,
+    /// What becomes of a larger one.
+    pub strategy: PersistStrategy,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+pub(super) fn of(
+    host: &Inner,
+    call: &Call,
+    surface: &Surface,
+    visibility: Option<Visibility>,
+    account: Account,
+    error: Option<&ToolError>,
+) -> Layers {
+    let resolved = call.resolved.as_ref();
+    let entry = resolved.map(|resolved| &*resolved.entry);
+    // Of a call that is denied there is no turn, no run and no result to tell of.
+    let may_run = call.decision.as_ref().is_some_and(|decision| decision.behavior != Behavior::Deny);
+    Layers {
+        declaration: entry.and_then(|entry| declaration(host, call, entry)),
+        interface: entry.map(interface),
+        surface: SurfaceLayer {
+            id: surface.id().clone(),
+            visibility,
+            why: seen(host, call, entry, visibility).to_owned(),
+        },
+        invocation: invocation(call, error),
+        hooks: hooking::ahead(host, call),
+        permission: call.decision.as_ref().map(|decision| PermissionLayer {
+            mode: decision.mode,
+            considered: account.considered,
+            left_out: account.left_out,
+            approval_timeout_ms: match host.approvals {
+                Approvals::Nobody => None,
+                Approvals::Ask { timeout, .. } => u64::try_from(timeout.as_millis()).ok(),
+            },
+        }),
+        scheduling: scheduling(host, call).filter(|_| may_run),
+        execution: resolved.filter(|_| may_run).map(|resolved| execution(host, call, resolved)),
+        result: entry.filter(|_| may_run).map(|_| result(host, call)),
+    }
+}
+
+fn declaration(host: &Inner, call: &Call, entry: &Entry) -> Option<DeclarationLayer> {
+    Some(DeclarationLayer {
+        tool_id: entry.id().clone(),
+        name: entry.name().to_owned(),
+        matched_by: call.matched_by()?,
+        source: host.sources.get(entry.source.0)?.name().to_owned(),
+        lifecycle: entry.declaration().lifecycle.clone(),
+    })
+}
+
+fn interface(entry: &Entry) -> InterfaceLayer {
+    let interface = &entry.declaration().interface;
+    InterfaceLayer {
+        class: interface.safety.class,
+        vouched_by: entry.origin,
+        stated_by: entry.stated_by,
+        destructive: interface.safety.destructive,
+        approval_required: interface.permission.approval_required,
+    }
+}
+
+fn seen(host: &Inner, call: &Call, entry: Option<&Entry>, visibility: Option<Visibility>) -> &'static str {
+    match (visibility, entry) {
+        (None, _) => "no tool of that name is on it",
+        (Some(Visibility::Loaded), _) => "it is listed",
+        (Some(Visibility::Blocked(reason)), _) => reason.explain(),
+        (Some(Visibility::Deferred), Some(entry)) if host.is_shown(&call.session, entry) => {
+            "it is deferred, and was shown in this session"
+        }
+        (Some(Visibility::Deferred), _) => "it is deferred, and was not shown in this session yet",
+    }
+}
+
+fn invocation(call: &Call, error: Option<&ToolError>) -> InvocationLayer {
+    let reached = |stage: Stage| call.transitions.iter().any(|transition| transition.stage == stage);
+    let violations = error.and_then(|error| error.details.as_ref()).and_then(|found| found.get("violations"));
+    let schema = match error.map(|error| error.class) {
+        _ if reached(Stage::Observe) => SchemaVerdict::Fits,
+        Some(ErrorClass::SchemaValidationFailed) => SchemaVerdict::Unreadable,
+        Some(_) if violations.is_some() => SchemaVerdict::Violated,
+        Some(_) if reached(Stage::Validate) => SchemaVerdict::Refused,
+        Some(_) if reached(Stage::Parse) => SchemaVerdict::Unreadable,
+        Some(_) | None => SchemaVerdict::NotChecked,
+    };
+    InvocationLayer {
+        schema,
+        violations: violations.cloned(),
+        arguments: call.inputs.observable.clone(),
+        redacted: call.inputs.redacted,
+        mutations: call.inputs.mutations.clone(),
+    }
+}
+
+fn scheduling(host: &Inner, call: &Call) -> Option<SchedulingLayer> {
+    let unscheduled = call.effects.as_ref()?.unscheduled;
+    let (now, refused) = match running::look_ahead(host, call) {
+        None => (None, None),
+        Some(Ok(outlook)) => (Some(outlook), None),
+        Some(Err(full)) => (None, Some(full.to_string())),
+    };
+    Some(SchedulingLayer { unscheduled, now, refused })
+}
+
+fn execution(host: &Inner, call: &Call, resolved: &Resolved) -> ExecutionLayer {
+    let entry = &resolved.entry;
+    let profile = &entry.declaration().interface.execution;
+    let may_retry = call.effects.as_ref().is_some_and(toolpost_model::Effects::may_run_again);
+    let input = call.inputs.call.as_ref();
+    ExecutionLayer {
+        kind: profile.kind,
+        deadline: waiting::time_left(host, call, entry).ok().map(|(_, deadline)| deadline),
+        cancel: profile.cancel,
+        retries: if may_retry { profile.retries } else { 0 },
+        sandbox: input.and_then(|input| resolved.source.sandbox(entry.id(), input, entry.settings.sandbox)),
+    }
+}
+
+fn result(host: &Inner, call: &Call) -> ResultLayer {
+    let room = keeping::room(host, call);
+    ResultLayer { inline_chars: room.limit, strategy: room.strategy }
+}

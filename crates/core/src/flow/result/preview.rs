@@ -1,0 +1,95 @@
+//! A part of a result from which a reader can tell what the whole is.
+
+mod shape;
+
+use serde_json::Value;
+
+/// What is shown of a result.
+pub(super) enum Preview {
+    /// Its beginning and its end.
+    Ends { head: String, tail: String },
+    /// Its shape and first items: JSON again.
+    Shape(String),
+}
+
+impl Preview {
+    /// How many characters are shown.
+    pub(super) fn shown(&self) -> usize {
+        match self {
+            Self::Ends { head, tail } => head.chars().count() + tail.chars().count(),
+            Self::Shape(json) => json.chars().count(),
+        }
+    }
+
+    /// The pieces of content that show it, with a note where the cut is.
+    pub(super) fn with_note(self, note: &str) -> Vec<String> {
+        match self {
+            Self::Ends { head, tail } => {
+                let gap = |text: &str| if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+                vec![format!("{head}{}[… {note} …]\n{tail}", gap(&head))]
+            }
+            // In a piece of its own, so that a program can still read the first one.
+            Self::Shape(json) => vec![json, format!("[… {note} …]")],
+        }
+    }
+}
+
+/// The value, where the text is a JSON object or array of at most `largest` bytes.
+pub(super) fn as_json(text: &str, largest: usize) -> Option<Value> {
+    let begins = text.trim_start().starts_with(['{', '[']);
+    if begins && text.len() <= largest { serde_json::from_str(text).ok() } else { None }
+}
+
+/// Two thirds of the room for the beginning, the rest for the end: logs tell at their end how they went. Whole lines,
+/// where lines are not much longer than the room.
+pub(super) fn of_text(text: &str, room: usize) -> Preview {
+    let (first, last) = (room - room / 3, room / 3);
+    let head_end = text.char_indices().nth(first).map_or(text.len(), |(byte, _)| byte);
+    let tail_start = match last {
+        0 => text.len(),
+        last => text.char_indices().rev().nth(last - 1).map_or(0, |(byte, _)| byte),
+    };
+    let (head, tail) = (&text[..head_end], &text[tail_start.max(head_end)..]);
+    let whole_head = head.rfind('\n').map(|at| &head[..=at]).filter(|whole| whole.len() * 2 >= head.len());
+    let whole_tail = tail.find('\n').map(|at| &tail[at + 1..]).filter(|whole| whole.len() * 2 >= tail.len());
+    Preview::Ends { head: whole_head.unwrap_or(head).to_owned(), tail: whole_tail.unwrap_or(tail).to_owned() }
+}
+
+/// Keys, types, lengths and first items, as many as there is room for.
+pub(super) fn of_json(value: &Value, room: usize) -> Preview {
+    Preview::Shape(shape::of(value, room))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Preview, of_text};
+
+    fn ends(text: &str, room: usize) -> (String, String) {
+        match of_text(text, room) {
+            Preview::Ends { head, tail } => (head, tail),
+            Preview::Shape(_) => unreachable!("text is shown by its ends"),
+        }
+    }
+
+    #[test]
+    fn lines_are_not_cut_in_two() {
+        let text: String = (0..100).map(|n| format!("line {n}\n")).collect();
+        let (head, tail) = ends(&text, 60);
+        assert_eq!(head, "line 0\nline 1\nline 2\nline 3\nline 4\n");
+        assert_eq!(tail, "line 98\nline 99\n");
+        assert_eq!(ends(&"x".repeat(50), 9), ("x".repeat(6), "x".repeat(3)));
+        assert_eq!(ends("äöü", 0), (String::new(), String::new()));
+    }
+
+    proptest! {
+        #[test]
+        fn ends_are_ends_and_fit(text in "[aé\n]{0,80}", room in 0_usize..90) {
+            let (head, tail) = ends(&text, room);
+            prop_assert!(text.starts_with(&head) && text.ends_with(&tail));
+            prop_assert!(head.len() + tail.len() <= text.len());
+            prop_assert!(head.chars().count() + tail.chars().count() <= room);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What can be done after a failure that a tool told: from the kind of the failure and from whether anything was changed,
+//! never from hope.
+
+use toolpost_model::{ErrorClass, Recoverability, RetryGuidance};
+
+/// Whether the caller can get further, and what a retry needs. `untouched`: nothing was changed, or doing it twice is
+/// doing it once.
+pub(super) fn after_failure(class: ErrorClass, untouched: bool) -> (Recoverability, RetryGuidance) {
+    let retry = RetryGuidance { safe: untouched, ..RetryGuidance::SAFE };
+    // What was half done is not undone by other arguments.
+    let unless_touched = |way| if untouched { way } else { Recoverability::Never };
+    match class {
+        ErrorClass::InvalidArguments
+        | ErrorClass::SchemaValidationFailed
+        | ErrorClass::SandboxViolation
+        | ErrorClass::ResultTooLarge => {
+            (Recoverability::ChangeCall, RetryGuidance { change_arguments: true, ..retry })
+        }
+        ErrorClass::UnknownTool | ErrorClass::SchemaNotLoaded => {
+            (Recoverability::ChangeCall, RetryGuidance { discover_first: true, ..retry })
+        }
+        ErrorClass::ApprovalRejected | ErrorClass::ApprovalPending => {
+            (Recoverability::Operator, RetryGuidance { needs_approval: true, ..retry })
+        }
+        ErrorClass::PolicyBlocked
+        | ErrorClass::PermissionDenied
+        | ErrorClass::SetupRequired
+        | ErrorClass::HookBlocked
+        | ErrorClass::HookFailed
+        | ErrorClass::JournalUnavailable => (Recoverability::Operator, retry),
+        ErrorClass::DependencyUnavailable
+        | ErrorClass::RateLimited
+        | ErrorClass::Queued
+        | ErrorClass::Timeout
+        | ErrorClass::Canceled
+        | ErrorClass::SiblingCanceled => (unless_touched(Recoverability::Retry), retry),
+        ErrorClass::ExecutionFailed | ErrorClass::RequestConflict => {
+            (unless_touched(Recoverability::ChangeCall), retry)
+        }
+        // Whoever says so does not know what was done, whatever the tool's effects are.
+        ErrorClass::OutcomeUnknown => (Recoverability::Never, RetryGuidance::UNSAFE),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! What a call would have to wait for now. A short look at the table, for `explain` and for the record of a call that
+//! had to wait; nothing is taken and nobody's place changes.
+
+use std::fmt;
+
+use serde::Serialize;
+use toolpost_model::{Access, InvocationId, ResourceKey, ResourceUse};
+
+use super::{
+    QueueFull, locks,
+    need::{Bound, Bounded, Need, Ticket},
+    table::Table,
+};
+
+/// More resources than this are not told one by one.
+const TOLD_RESOURCES: usize = 8;
+/// More calls than this are not told by their ids.
+const TOLD_CALLS: usize = 8;
+
+/// The scheduler as a call would find it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Outlook {
+    /// The slots of the host.
+    pub host: Slots,
+    /// The slots of the call's session.
+    pub session: Slots,
+    /// The queue.
+    pub queue: Slots,
+    /// The limits of its tool and of its source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<OwnLimit>,
+    /// What it would hold while it runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<ResourceUse>,
+    /// It would run alone in its session.
+    pub alone: bool,
+    /// What it would wait for. Empty: it would run at once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<WaitReason>,
+    /// Why it could not even wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// How much of something is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Slots {
+    /// So many are in use.
+    pub used: usize,
+    /// So many there are.
+    pub limit: usize,
+}
+
+/// A limit of a tool or a source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OwnLimit {
+    /// `tool` or `source`.
+    pub of: &'static str,
+    /// Its slots.
+    #[serde(flatten)]
+    pub slots: Slots,
+}
+
+/// One thing that a call waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
+pub enum WaitReason {
+    /// A slot of the host.
+    HostSlot(Slots),
+    /// A slot of its session.
+    SessionSlot(Slots),
+    /// A slot of its tool.
+    ToolSlot(Slots),
+    /// A slot of its source.
+    SourceSlot(Slots),
+    /// Something that other calls hold or wait for.
+    Resource {
+        /// What it is.
+        key: ResourceKey,
+        /// What the call wants it for.
+        access: Access,
+        /// Calls of the same session that hold it.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        held_by: Vec<InvocationId>,
+        /// How many calls of other sessions hold it.
+        others: usize,
+    },
+    /// It must be alone in its session, and others run there or came before it.
+    ToBeAlone {
+        /// So many run.
+        running: usize,
+    },
+    /// Another call of its session must be alone, and runs or came before it.
+    ToBeBeside,
+    /// Others were passed over for so long that they go first.
+    Turn,
+    /// Calls of its batch that must end before it.
+    Batch,
+}
+
+impl fmt::Display for WaitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HostSlot(slots) => write!(f, "a slot of the host: {slots} (`limits.concurrency`)"),
+            Self::SessionSlot(slots) => {
+                write!(f, "a slot of its session: {slots} (`limits.session_concurrency`)")
+            }
+            Self::ToolSlot(slots) => write!(f, "a slot of its tool: {slots} (`tools.NAME.concurrency`)"),
+            Self::SourceSlot(slots) => write!(f, "a slot of its source: {slots}"),
+            Self::Resource { key, access, held_by, others } => {
+                let wants = match access {
+                    Access::Read => "to read",
+                    Access::Write => "alone",
+                };
+                write!(f, "`{}` {wants}", key.as_str())?;
+                match held_by.len() + others {
+                    0 => write!(f, ", which others wait for"),
+                    1 => write!(f, ", which a call holds"),
+                    count => write!(f, ", which {count} calls hold"),
+                }
+            }
+            Self::ToBeAlone { running } => write!(f, "the {running} other calls of its session to end"),
+            Self::ToBeBeside => write!(f, "a call of its session that runs alone"),
+            Self::Turn => write!(f, "calls that were passed over before"),
+            Self::Batch => write!(f, "other calls of its batch"),
+        }
+    }
+}
+
+impl fmt::Display for Slots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} in use", self.used, self.limit)
+    }
+}
+
+impl WaitReason {
+    /// Takes out of it what others may not see.
+    pub(crate) fn clean(&mut self, clean: impl Fn(&ResourceKey) -> Option<ResourceKey>) {
+        if let Self::Resource { key, .. } = self
+            && let Some(shown) = clean(key)
+        {
+            *key = shown;
+        }
+    }
+}
+
+impl Slots {
+    fn is_full(self) -> bool {
+        self.used >= self.limit
+    }
+}
+
+pub(super) fn of(table: &Table, need: &Need) -> Outlook {
+    let waits_for = reasons(table, need);
+    let refused = if waits_for.is_empty() { None } else { table.check_room(&need.session).err() };
+    let own_limit = |bound: &Bound| OwnLimit {
+        of: match bound.on {
+            Bounded::Tool(_) => "tool",
+            Bounded::Source(_) => "source",
+        },
+        slots: table.slots_of(bound),
+    };
+    Outlook {
+        host: table.host_slots(),
+        session: table.session_slots(&need.session),
+        queue: table.queue_slots(),
+        limits: need.bounds.iter().map(own_limit).collect(),
+        locks: need.uses.clone(),
+        alone: need.alone,
+        waits_for,
+        refused: refused.as_ref().map(QueueFull::to_string),
+    }
+}
+
+/// Everything that stands in a call's way now.
+pub(super) fn reasons(table: &Table, need: &Need) -> Vec<WaitReason> {
+    let mut found = Vec::new();
+    for bound in &need.bounds {
+        let slots = table.slots_of(bound);
+        if slots.is_full() {
+            found.push(match bound.on {
+                Bounded::Tool(_) => WaitReason::ToolSlot(slots),
+                Bounded::Source(_) => WaitReason::SourceSlot(slots),
+            });
+        }
+    }
+    let ticket = (!need.is_nested()).then(|| table.next_ticket());
+    let blocked = need.uses.iter().filter(|one| !table.locks.free(std::slice::from_ref(one), ticket));
+    found.extend(blocked.take(TOLD_RESOURCES).map(|wanted| resource(table, need, wanted)));
+    if let Some(ticket) = ticket {
+        found.extend(own_slot(table, need, ticket));
+    }
+    found
+}
+
+/// What a call that needs a slot of its own waits for beside resources.
+fn own_slot(table: &Table, need: &Need, ticket: Ticket) -> Vec<WaitReason> {
+    let (host, session) = (table.host_slots(), table.session_slots(&need.session));
+    let mut found = Vec::new();
+    if host.is_full() {
+        found.push(WaitReason::HostSlot(host));
+    }
+    if session.is_full() {
+        found.push(WaitReason::SessionSlot(session));
+    }
+    if !table.lets_in(need, ticket) {
+        found.push(match need.alone {
+            true => WaitReason::ToBeAlone { running: session.used },
+            false => WaitReason::ToBeBeside,
+        });
+    }
+    if found.is_empty() && table.turns.is_kept_from(&need.session, &need.bounds) {
+        found.push(WaitReason::Turn);
+    }
+    found
+}
+
+fn resource(table: &Table, need: &Need, wanted: &ResourceUse) -> WaitReason {
+    let collides = |other: &Need| other.uses.iter().any(|one| locks::collide(one, wanted));
+    let holders: Vec<&Need> =
+        table.holders.values().map(|holder| &**holder).filter(|one| collides(one)).collect();
+    // Whose calls run beside a caller's own is not its business; that they do is.
+    let own = |holder: &&&Need| holder.session == need.session;
+    let mut held_by: Vec<InvocationId> = holders.iter().filter(own).map(|holder| holder.call).collect();
+    let others = holders.len() - held_by.len();
+    held_by.sort_unstable();
+    held_by.truncate(TOLD_CALLS);
+    WaitReason::Resource { key: wanted.key.clone(), access: wanted.access, held_by, others }
+}

@@ -1,0 +1,55 @@
+//! Finding and opening what calls kept, for whoever may see the call.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use toolpost_model::{ArtifactError, ArtifactId, ArtifactRef, Principal, StoredArtifact};
+
+use super::{Host, Inner, Sight};
+use crate::record::{artifacts, journal::RecordKind, rendering::RecordedWay};
+
+/// The part of a result that lists what was kept.
+#[derive(Deserialize)]
+struct Listed {
+    #[serde(default)]
+    artifacts: Vec<ArtifactRef>,
+}
+
+impl Inner {
+    /// Opens a kept piece of a call that `sight` shows.
+    pub(crate) async fn artifact(
+        &self,
+        id: ArtifactId,
+        sight: Sight<'_>,
+    ) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
+        let about = self.find_artifact(id, sight).await?;
+        artifacts::open(&*self.blobs, about).await
+    }
+
+    async fn find_artifact(&self, id: ArtifactId, sight: Sight<'_>) -> Result<ArtifactRef, ArtifactError> {
+        let unknown = || ArtifactError::Unknown(id);
+        if let Some(live) = self.live(id.invocation, sight) {
+            return live.artifacts.find(id).ok_or_else(unknown);
+        }
+        let rows = self.journal.records_of(id.invocation).await;
+        let rows = rows.map_err(|error| ArtifactError::Storage(error.to_string()))?;
+        let way = |body: &str| serde_json::from_str::<RecordedWay>(body).ok();
+        let first = rows.first().and_then(|row| way(&row.record.body)).and_then(|way| way.call);
+        first.filter(|call| sight.shows(&call.principal())).ok_or_else(unknown)?;
+        let ended = rows.iter().rev().find(|row| row.record.kind == RecordKind::Ended).ok_or_else(unknown)?;
+        let result = way(&ended.record.body).and_then(|way| way.result).ok_or_else(unknown)?;
+        let listed: Listed = serde_json::from_str(result.get()).map_err(|_| unknown())?;
+        listed.artifacts.into_iter().find(|piece| piece.id == id).ok_or_else(unknown)
+    }
+}
+
+impl Host {
+    /// Opens a kept piece of a result. Agents see those of their own calls only.
+    pub async fn artifact(
+        &self,
+        id: ArtifactId,
+        principal: &Principal,
+    ) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
+        self.inner.artifact(id, Sight::ByRole(principal)).await
+    }
+}

@@ -1,0 +1,255 @@
+//! Layer 9: kept pieces of results: from the hands of a running call into the blob store, and back out of it.
+//!
+//! There is no second index. What a call kept is listed in the record of its end; while it runs the list is here.
+
+mod labels;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use toolpost_model::{
+    ArtifactError, ArtifactId, ArtifactRef, ArtifactSink, BoxFuture, EventBody, NewArtifact, StoredArtifact,
+};
+
+use crate::{
+    flow::{invocation::LiveCall, result::Unkept},
+    record::{
+        blobs::{Blob, BlobError, BlobStore, BlobWriter},
+        redaction::StreamRedactor,
+    },
+};
+
+/// The end of a call lists what it kept, and a record has to stay small.
+const MOST_PIECES: usize = 256;
+/// How much is redacted and handed on at once.
+const PIECE: usize = 128 << 10;
+
+/// What a running call has kept so far.
+#[derive(Default)]
+pub(crate) struct CallArtifacts(Mutex<List>);
+
+#[derive(Default)]
+struct List {
+    begun: u32,
+    kept: Vec<ArtifactRef>,
+    /// The result is made: what the tool hands over from now on would be named nowhere.
+    is_closed: bool,
+}
+
+impl CallArtifacts {
+    fn list(&self) -> MutexGuard<'_, List> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The place of a piece that begins now.
+    pub(crate) fn begin(&self) -> u32 {
+        let mut list = self.list();
+        list.begun += 1;
+        list.begun
+    }
+
+    fn begin_for_tool(&self) -> Result<u32, ArtifactError> {
+        let begun = self.list().begun as usize;
+        if begun >= MOST_PIECES {
+            let message = format!("one call keeps at most {MOST_PIECES} pieces");
+            return Err(ArtifactError::Storage(message));
+        }
+        Ok(self.begin())
+    }
+
+    fn add_for_tool(&self, piece: ArtifactRef) -> Result<(), ArtifactError> {
+        let mut list = self.list();
+        if list.is_closed {
+            return Err(ArtifactError::Storage("the call has ended".to_owned()));
+        }
+        list.kept.push(piece);
+        Ok(())
+    }
+
+    /// Adds a piece of the host's own making.
+    pub(crate) fn add(&self, piece: ArtifactRef) {
+        self.list().kept.push(piece);
+    }
+
+    /// Takes nothing more from the tool, and tells what it kept.
+    pub(crate) fn close(&self) -> Vec<ArtifactRef> {
+        let mut list = self.list();
+        list.is_closed = true;
+        list.kept.clone()
+    }
+
+    /// Nothing of what was kept is to be had any more.
+    pub(crate) fn withhold(&self) {
+        let mut list = self.list();
+        list.is_closed = true;
+        list.kept.clear();
+    }
+
+    pub(crate) fn find(&self, id: ArtifactId) -> Option<ArtifactRef> {
+        self.list().kept.iter().find(|piece| piece.id == id).cloned()
+    }
+}
+
+/// A piece on its way into the store.
+pub(crate) struct Sink {
+    id: ArtifactId,
+    name: String,
+    media_type: String,
+    live: Arc<LiveCall>,
+    writer: Box<dyn BlobWriter>,
+    redactor: StreamRedactor,
+    /// Redacted, and not handed on yet.
+    clean: Vec<u8>,
+    state: SinkState,
+}
+
+enum SinkState {
+    Sound,
+    /// A write is under way. Seen at the next one, it was given up half-way and nobody knows how far it came.
+    Writing,
+    Failed(ArtifactError),
+}
+
+impl Sink {
+    /// Begins a piece of a running call.
+    pub(crate) async fn begin(
+        live: Arc<LiveCall>,
+        blobs: &dyn BlobStore,
+        artifact: NewArtifact,
+    ) -> Result<Self, ArtifactError> {
+        let id = ArtifactId { invocation: live.id, place: live.artifacts.begin_for_tool()? };
+        let writer = blobs.create().await.map_err(not_kept)?;
+        let (name, media_type) = {
+            let redactor = live.redactor();
+            (labels::name(&redactor.text(&artifact.name)), labels::media_type(&artifact.media_type))
+        };
+        let redactor = live.redactor().stream();
+        Ok(Self { id, name, media_type, live, writer, redactor, clean: Vec::new(), state: SinkState::Sound })
+    }
+
+    async fn add(&mut self, bytes: &[u8]) -> Result<(), ArtifactError> {
+        match &self.state {
+            SinkState::Sound => {}
+            SinkState::Writing => {
+                let gone = ArtifactError::Storage("an earlier write was given up half-way".to_owned());
+                self.state = SinkState::Failed(gone.clone());
+                return Err(gone);
+            }
+            SinkState::Failed(error) => return Err(error.clone()),
+        }
+        self.state = SinkState::Writing;
+        for piece in bytes.chunks(PIECE) {
+            self.redactor.push(piece, &mut self.clean);
+            if let Err(error) = self.hand_on().await {
+                self.state = SinkState::Failed(error.clone());
+                return Err(error);
+            }
+        }
+        self.state = SinkState::Sound;
+        Ok(())
+    }
+
+    async fn hand_on(&mut self) -> Result<(), ArtifactError> {
+        self.writer.write(&self.clean).await.map_err(not_kept)?;
+        self.clean.clear();
+        Ok(())
+    }
+
+    async fn end(mut self) -> Result<ArtifactRef, ArtifactError> {
+        self.add(&[]).await?;
+        let redactions = self.redactor.finish(&mut self.clean);
+        self.hand_on().await?;
+        let kept = self.writer.finish().await.map_err(not_kept)?;
+        let piece = ArtifactRef {
+            id: self.id,
+            name: self.name,
+            media_type: self.media_type,
+            size: kept.size,
+            digest: kept.digest,
+            redactions,
+        };
+        self.live.artifacts.add_for_tool(piece.clone())?;
+        self.live.emit(EventBody::Kept(piece.clone()));
+        Ok(piece)
+    }
+}
+
+impl ArtifactSink for Sink {
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), ArtifactError>> {
+        Box::pin(self.add(bytes))
+    }
+
+    fn finish(self: Box<Self>) -> BoxFuture<'static, Result<ArtifactRef, ArtifactError>> {
+        Box::pin(self.end())
+    }
+}
+
+/// Keeps a part of a result, redacted already.
+pub(crate) async fn keep(blobs: &dyn BlobStore, part: &Unkept) -> Result<ArtifactRef, ArtifactError> {
+    let mut writer = blobs.create().await.map_err(not_kept)?;
+    writer.write(&part.bytes).await.map_err(not_kept)?;
+    let kept = writer.finish().await.map_err(not_kept)?;
+    Ok(ArtifactRef {
+        id: part.id,
+        name: part.name.to_owned(),
+        media_type: labels::media_type(&part.media_type),
+        size: kept.size,
+        digest: kept.digest,
+        redactions: part.redactions.clone(),
+    })
+}
+
+fn not_kept(error: BlobError) -> ArtifactError {
+    match error {
+        BlobError::Full { limit, setting } => ArtifactError::Full { limit, setting },
+        BlobError::TooLarge { limit, setting } => ArtifactError::TooLarge { limit, setting },
+        BlobError::Missing => ArtifactError::Storage(BlobError::Missing.to_string()),
+        BlobError::Storage(why) => ArtifactError::Storage(why),
+    }
+}
+
+/// A kept piece, open for reading.
+struct Opened {
+    about: ArtifactRef,
+    blob: Arc<dyn Blob>,
+}
+
+/// Opens what a record names.
+pub(crate) async fn open(
+    blobs: &dyn BlobStore,
+    about: ArtifactRef,
+) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
+    let blob = blobs.open(about.digest).await.map_err(|error| not_read(error, about.id))?;
+    // The bytes themselves are checked by whoever verifies the record: hashing them here would make the reading of
+    // ten lines cost as much as reading the whole.
+    if blob.size() != about.size {
+        return Err(ArtifactError::Damaged(about.id));
+    }
+    Ok(Arc::new(Opened { about, blob }))
+}
+
+fn not_read(error: BlobError, id: ArtifactId) -> ArtifactError {
+    match error {
+        BlobError::Missing => ArtifactError::Gone(id),
+        other @ (BlobError::Full { .. } | BlobError::TooLarge { .. } | BlobError::Storage(_)) => {
+            ArtifactError::Storage(other.to_string())
+        }
+    }
+}
+
+impl StoredArtifact for Opened {
+    fn about(&self) -> &ArtifactRef {
+        &self.about
+    }
+
+    fn read(&self, offset: u64, limit: usize) -> BoxFuture<'_, Result<Vec<u8>, ArtifactError>> {
+        Box::pin(async move {
+            let bytes =
+                self.blob.read(offset, limit).await.map_err(|error| not_read(error, self.about.id))?;
+            let there = self.about.size.saturating_sub(offset).min(limit as u64);
+            if bytes.len() as u64 != there {
+                return Err(ArtifactError::Damaged(self.about.id));
+            }
+            Ok(bytes)
+        })
+    }
+}

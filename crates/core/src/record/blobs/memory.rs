@@ -1,0 +1,117 @@
+//! Bytes kept in memory: for tests, and for embedders without a disk.
+
+use std::{
+    collections::HashMap,
+    future::ready,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use sha2::{Digest as _, Sha256};
+use toolpost_model::{BoxFuture, ContentDigest};
+
+use super::{Blob, BlobError, BlobStore, BlobWriter, KeptBlob};
+
+/// What a host without a store of its own keeps.
+const DEFAULT_LIMIT: u64 = 64 << 20;
+
+/// Keeps bytes in memory, up to a limit. Beyond it everything more is refused: nothing that was kept goes.
+pub struct MemoryBlobs {
+    kept: Arc<Mutex<Kept>>,
+    limit: u64,
+}
+
+#[derive(Default)]
+struct Kept {
+    contents: HashMap<ContentDigest, Arc<[u8]>>,
+    /// Bytes kept and being written.
+    used: u64,
+}
+
+impl MemoryBlobs {
+    /// Keeps at most `limit` bytes, what is being written included.
+    pub fn new(limit: u64) -> Self {
+        Self { kept: Arc::default(), limit }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryBlobs {
+    fn default() -> Self {
+        Self::new(DEFAULT_LIMIT)
+    }
+}
+
+impl BlobStore for MemoryBlobs {
+    fn create(&self) -> BoxFuture<'_, Result<Box<dyn BlobWriter>, BlobError>> {
+        let writer = Writer { kept: Arc::clone(&self.kept), limit: self.limit, written: Vec::new() };
+        Box::pin(ready(Ok(Box::new(writer) as Box<dyn BlobWriter>)))
+    }
+
+    fn open(&self, digest: ContentDigest) -> BoxFuture<'_, Result<Arc<dyn Blob>, BlobError>> {
+        let found = self.kept().contents.get(&digest).cloned().ok_or(BlobError::Missing);
+        Box::pin(ready(found.map(|bytes| Arc::new(InMemory(bytes)) as Arc<dyn Blob>)))
+    }
+}
+
+struct Writer {
+    kept: Arc<Mutex<Kept>>,
+    limit: u64,
+    written: Vec<u8>,
+}
+
+impl Writer {
+    fn add(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = kept.used.saturating_add(bytes.len() as u64);
+        if used > self.limit {
+            return Err(BlobError::Full { limit: self.limit, setting: "MemoryBlobs::new" });
+        }
+        kept.used = used;
+        self.written.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn keep(mut self) -> KeptBlob {
+        let bytes = std::mem::take(&mut self.written);
+        let (digest, size) = (ContentDigest(Sha256::digest(&bytes).into()), bytes.len() as u64);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.contents.insert(digest, bytes.into()).is_some() {
+            kept.used -= size;
+        }
+        KeptBlob { digest, size }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.used -= self.written.len() as u64;
+    }
+}
+
+impl BlobWriter for Writer {
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), BlobError>> {
+        Box::pin(ready(self.add(bytes)))
+    }
+
+    fn finish(self: Box<Self>) -> BoxFuture<'static, Result<KeptBlob, BlobError>> {
+        Box::pin(ready(Ok(self.keep())))
+    }
+}
+
+struct InMemory(Arc<[u8]>);
+
+impl Blob for InMemory {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read(&self, offset: u64, limit: usize) -> BoxFuture<'_, Result<Vec<u8>, BlobError>> {
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.0.len());
+        let to = from.saturating_add(limit).min(self.0.len());
+        Box::pin(ready(Ok(self.0[from..to].to_vec())))
+    }
+}

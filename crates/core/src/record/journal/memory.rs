@@ -1,0 +1,187 @@
+//! The journal in memory.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use jiff::Timestamp;
+use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
+
+use super::{Journal, JournalError, JournalHead, Record, RecordKind, StoredRecord, Strength, chain};
+use crate::record::{
+    facets::Facets,
+    query::Query,
+    retention::{Cut, Pruned, pruned_record},
+};
+
+/// The journal in memory: for embedders that want no record, and for tests. Passes the same suite as the
+/// one on disk; only what dies with the process differs.
+#[derive(Default)]
+pub struct MemoryJournal {
+    rows: Mutex<Rows>,
+}
+
+/// One record, and what it is looked for by.
+struct Row {
+    stored: StoredRecord,
+    facets: Option<Facets>,
+}
+
+#[derive(Default)]
+struct Rows {
+    all: Vec<Row>,
+    /// How many there were before the first of `all`, and the hash of the last of them.
+    removed: u64,
+    anchor: [u8; 32],
+    by_invocation: HashMap<InvocationId, Vec<u64>>,
+    by_request: HashMap<(SessionId, RequestId), u64>,
+}
+
+impl Rows {
+    fn last(&self) -> u64 {
+        self.removed + self.all.len() as u64
+    }
+
+    fn get(&self, seq: u64) -> Option<&Row> {
+        let place = seq.checked_sub(self.removed + 1)?;
+        self.all.get(usize::try_from(place).ok()?)
+    }
+
+    fn hash(&self) -> [u8; 32] {
+        self.all.last().map_or(self.anchor, |row| row.stored.hash)
+    }
+
+    fn append(&mut self, mut record: Record) -> u64 {
+        to_microseconds(&mut record);
+        let facets = record.facets.take();
+        let seq = self.last() + 1;
+        if let Some(id) = record.invocation_id {
+            self.by_invocation.entry(id).or_default().push(seq);
+        }
+        if let (Some(session), Some(request)) = (&record.session_id, &record.request) {
+            self.by_request.insert((session.clone(), request.id.clone()), seq);
+        }
+        let hash = chain(&self.hash(), seq, &record);
+        self.all.push(Row { stored: StoredRecord { seq, record, hash }, facets });
+        seq
+    }
+
+    fn of_call(&self, id: InvocationId) -> impl Iterator<Item = &StoredRecord> {
+        let seqs = self.by_invocation.get(&id).map_or(&[][..], Vec::as_slice);
+        seqs.iter().filter_map(|&seq| self.get(seq)).map(|row| &row.stored)
+    }
+
+    /// The end of a call, or its beginning where it has no end.
+    fn stands_for_its_call(&self, row: &Row) -> bool {
+        let has_ended = |id| self.of_call(id).any(|row| row.record.kind == RecordKind::Ended);
+        row.stored.record.kind == RecordKind::Ended || !row.stored.record.invocation_id.is_some_and(has_ended)
+    }
+
+    fn find(&self, query: &Query) -> Vec<StoredRecord> {
+        let wanted = |row: &&Row| {
+            let StoredRecord { seq, record, .. } = &row.stored;
+            let takes = |facets| query.takes(*seq, record.at, record.session_id.as_ref(), facets);
+            row.facets.as_ref().is_some_and(takes) && self.stands_for_its_call(row)
+        };
+        self.all.iter().rev().filter(wanted).take(query.limit).map(|row| row.stored.clone()).collect()
+    }
+
+    fn prune(&mut self, cut: Cut) -> Option<Pruned> {
+        let up_to = cut.up_to.min(self.last());
+        let (first, last) = (&self.all.first()?.stored, &self.get(up_to)?.stored);
+        let pruned = Pruned {
+            up_to,
+            hash: last.hash,
+            records: up_to - self.removed,
+            first: first.record.at,
+            last: last.record.at,
+        };
+        for record in cut.restated {
+            self.append(record);
+        }
+        self.append(pruned_record(&pruned, cut.at, &cut.why));
+        let count = usize::try_from(pruned.records).unwrap_or(usize::MAX);
+        self.all.drain(..count);
+        (self.removed, self.anchor) = (up_to, pruned.hash);
+        self.by_invocation.retain(|_, seqs| {
+            seqs.retain(|seq| *seq > up_to);
+            !seqs.is_empty()
+        });
+        self.by_request.retain(|_, seq| *seq > up_to);
+        Some(pruned)
+    }
+}
+
+impl MemoryJournal {
+    fn rows(&self) -> MutexGuard<'_, Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A record keeps microseconds, so that what is read back equals what was written.
+fn to_microseconds(record: &mut Record) {
+    record.at = Timestamp::from_microsecond(record.at.as_microsecond()).unwrap_or(record.at);
+}
+
+fn ready<'a, T: Send + 'a>(answer: T) -> BoxFuture<'a, Result<T, JournalError>> {
+    Box::pin(std::future::ready(Ok(answer)))
+}
+
+impl Journal for MemoryJournal {
+    fn append(&self, record: Record, _: Strength) -> BoxFuture<'_, Result<u64, JournalError>> {
+        ready(self.rows().append(record))
+    }
+
+    fn records_of(&self, invocation: InvocationId) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        ready(self.rows().of_call(invocation).cloned().collect())
+    }
+
+    fn find_request<'a>(
+        &'a self,
+        session: &'a SessionId,
+        request: &'a RequestId,
+    ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
+        let rows = self.rows();
+        let seq = rows.by_request.get(&(session.clone(), request.clone()));
+        ready(seq.and_then(|&seq| rows.get(seq)).map(|row| row.stored.clone()))
+    }
+
+    fn find_session<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
+        let tells_of_it = |row: &&Row| {
+            let record = &row.stored.record;
+            matches!(record.kind, RecordKind::SessionOpened | RecordKind::SessionClosed)
+                && record.session_id.as_ref() == Some(session)
+        };
+        ready(self.rows().all.iter().rev().find(tells_of_it).map(|row| row.stored.clone()))
+    }
+
+    fn last_start(&self) -> BoxFuture<'_, Result<u64, JournalError>> {
+        let rows = self.rows();
+        let found = rows.all.iter().rev().find(|row| row.stored.record.kind == RecordKind::HostStarted);
+        ready(found.map_or(0, |row| row.stored.seq))
+    }
+
+    fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        let rows = self.rows();
+        let first = usize::try_from(after.saturating_sub(rows.removed)).unwrap_or(usize::MAX);
+        ready(rows.all.iter().skip(first).take(limit).map(|row| row.stored.clone()).collect())
+    }
+
+    fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        ready(self.rows().find(&query))
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>> {
+        let rows = self.rows();
+        let bytes = rows.all.iter().map(|row| row.stored.record.body.len() as u64).sum();
+        ready(JournalHead { seq: rows.last(), hash: rows.hash(), first: rows.removed + 1, bytes })
+    }
+
+    fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
+        ready(self.rows().prune(cut))
+    }
+}

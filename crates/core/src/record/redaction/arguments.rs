@@ -1,0 +1,53 @@
+//! Arguments as others may see them.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolpost_model::{Arguments, Redactions};
+
+use crate::flow::credentials::reference;
+
+use super::{ARGUMENT_MARK, CallRedactor, HostRedactor, KnownSecrets, MIN_SECRET, SensitiveArgument};
+
+/// Arguments as others may see them, and what that is not.
+pub(crate) struct Observed {
+    pub(crate) shown: Arguments,
+    /// Texts of sensitive fields, for whoever must keep them out of everything else.
+    pub(crate) secrets: Vec<String>,
+    /// What may be said of the sensitive fields.
+    pub(crate) sensitive: Vec<SensitiveArgument>,
+}
+
+/// Takes sensitive fields and secrets out of arguments.
+pub(crate) fn observable(arguments: &Arguments, sensitive: &[String], host: &HostRedactor) -> Observed {
+    let (mut secrets, mut described) = (Vec::new(), Vec::new());
+    let mut shown: Option<Value> = None;
+    for pointer in sensitive {
+        let value = shown.get_or_insert_with(|| arguments.value().clone());
+        // What stands for a credential tells nothing.
+        let place = value.pointer_mut(pointer).filter(|place| reference(place).is_none());
+        if let Some(place) = place {
+            collect_texts(place, &mut secrets);
+            described.push(host.describe(pointer, place));
+            *place = Value::String(ARGUMENT_MARK.to_owned());
+        }
+    }
+    let own = (!secrets.is_empty()).then(|| Arc::new(KnownSecrets::arguments(&secrets)));
+    let redactor = CallRedactor { own, ..host.of_no_call() };
+    if shown.is_none() && !redactor.finds(arguments.value()) {
+        return Observed { shown: arguments.clone(), secrets, sensitive: described };
+    }
+    let mut value = shown.unwrap_or_else(|| arguments.value().clone());
+    redactor.value(&mut value, &mut Redactions::default());
+    Observed { shown: Arguments::from_value(value), secrets, sensitive: described }
+}
+
+fn collect_texts(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if text.len() >= MIN_SECRET => found.push(text.clone()),
+        Value::Number(number) if number.to_string().len() >= MIN_SECRET => found.push(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, found)),
+        Value::Object(object) => object.values().for_each(|inner| collect_texts(inner, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

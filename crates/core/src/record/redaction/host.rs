@@ -1,0 +1,106 @@
+//! The host's redactor, and what it can say of a value without telling it.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use toolpost_model::{Declaration, InvocationId, Lifecycle, Redactions};
+
+use super::{CallRedactor, Finding, Redactor, Window};
+
+/// The redactor that stands before everything a host writes or shows.
+pub(crate) struct HostRedactor {
+    redactor: Arc<dyn Redactor>,
+    /// Goes into the hashes of sensitive values, which could be found by trying otherwise. Dies with the host.
+    key: [u8; 32],
+}
+
+/// What the record says of a sensitive argument: enough to see that two calls had the same, and not what it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct SensitiveArgument {
+    /// Where it stood.
+    pub(crate) pointer: String,
+    /// Its length in bytes; of what is not a text, as JSON.
+    pub(crate) length: usize,
+    /// Equal for equal values within one life of the host.
+    pub(crate) hash: String,
+}
+
+impl Redactor for HostRedactor {
+    fn find(&self, window: Window<'_>, found: &mut Vec<Finding>) -> usize {
+        self.redactor.find(window, found)
+    }
+}
+
+impl HostRedactor {
+    pub(crate) fn new(redactor: Arc<dyn Redactor>) -> Arc<Self> {
+        let mut hasher = Sha256::new();
+        // Two ids have 148 random bits from the system.
+        hasher.update(InvocationId::new().as_bytes());
+        hasher.update(InvocationId::new().as_bytes());
+        Arc::new(Self { redactor, key: hasher.finalize().into() })
+    }
+
+    /// The text without its secrets.
+    pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redactor.text(text)
+    }
+
+    /// Without any call's own secrets.
+    pub(crate) fn of_no_call(&self) -> CallRedactor {
+        CallRedactor { host: Arc::clone(&self.redactor), own: None }
+    }
+
+    /// What may be said of a value that is not told.
+    pub(super) fn describe(&self, pointer: &str, value: &Value) -> SensitiveArgument {
+        let text = match value {
+            Value::String(text) => Cow::Borrowed(text.as_str()),
+            other => Cow::Owned(other.to_string()),
+        };
+        // Hashed by itself first, so that nothing can be appended to what was hashed with the key.
+        let inner = Sha256::digest(text.as_bytes());
+        let hash = Sha256::new().chain_update(self.key).chain_update(inner).finalize();
+        SensitiveArgument {
+            pointer: pointer.to_owned(),
+            length: text.len(),
+            hash: hash[..16].iter().map(|byte| format!("{byte:02x}")).collect(),
+        }
+    }
+
+    /// The body of a record without secrets.
+    pub(crate) fn json<'a>(&self, json: &'a str) -> Cow<'a, str> {
+        self.of_no_call().json(json)
+    }
+
+    /// What a source says of a tool, without secrets. `false`: its very name holds one, so that it cannot be offered.
+    pub(crate) fn declaration(&self, declaration: &mut Declaration) -> bool {
+        let names =
+            [declaration.tool_id.as_str()].into_iter().chain(declaration.aliases.iter().map(String::as_str));
+        if names.into_iter().any(|name| matches!(self.text(name), Cow::Owned(_))) {
+            return false;
+        }
+        let (redactor, counts) = (self.of_no_call(), &mut Redactions::default());
+        let Declaration { title, description, search_hint, tags, version, toolkit, .. } = declaration;
+        for text in [description, search_hint, version, toolkit].into_iter().chain(title).chain(tags) {
+            redactor.in_place(text, counts);
+        }
+        if let Lifecycle::RequiresSetup(text) = &mut declaration.lifecycle {
+            redactor.in_place(text, counts);
+        }
+        for mapping in &mut declaration.external_mappings {
+            redactor.in_place(&mut mapping.system, counts);
+            redactor.in_place(&mut mapping.native_id, counts);
+        }
+        for value in declaration.annotations.values_mut().chain(&mut declaration.input.examples) {
+            redactor.value(value, counts);
+        }
+        let schemas = [Some(&mut declaration.input.schema), declaration.output.schema.as_mut()];
+        for schema in schemas.into_iter().flatten() {
+            if redactor.finds(schema) {
+                redactor.value(Arc::make_mut(schema), counts);
+            }
+        }
+        true
+    }
+}

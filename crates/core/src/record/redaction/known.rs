@@ -1,0 +1,307 @@
+//! Secrets that the host knows by value, in the forms in which a value travels, and the search for these and for the
+//! shapes in `patterns`.
+//!
+//! Every form and every shape has a head, its first few bytes. One pass over the text looks at three bytes at a time and
+//! asks a table of bits whether a head may begin there; only then is looked closer. The table fits into the nearest
+//! cache whatever there is to look for, and is made in no time, so that a call with secrets of its own has one of its own.
+//! An automaton over all heads was tried: it is made in milliseconds, and is several times slower once there are more
+//! than a few dozen.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde_json::Value;
+
+use super::{
+    ARGUMENT, Finding, MIN_SECRET, Redactor, Window,
+    patterns::PATTERNS,
+    shape::{self, Pattern, Verdict},
+};
+
+/// How many bytes of a secret lead to it. As many as the shortest value has.
+pub(super) const HEAD: usize = MIN_SECRET;
+/// Lines of a value of several lines that are secrets by themselves: what shows files puts numbers before them.
+const LINE: usize = 20;
+/// How many bytes are looked at to tell whether a head may begin.
+const LEAD: usize = 3;
+
+/// Knows the host's own secrets by value, and those of well-known providers by their shape.
+pub struct KnownSecrets {
+    /// Where a head may begin.
+    leads: Leads,
+    /// What may stand where a head begins with a byte.
+    by_first: Vec<Vec<Lead>>,
+}
+
+/// A bit for each three bytes with which a head begins, by their hash.
+struct Leads(Box<[u64; 1 << 10]>);
+
+impl Leads {
+    fn of<'a>(heads: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut bits = Box::new([0; 1 << 10]);
+        let mut mark = |bytes: [u8; LEAD]| {
+            let place = Self::place(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]));
+            bits[place / 64] |= 1 << (place % 64);
+        };
+        for head in heads {
+            match *head {
+                [] => {}
+                // Whatever follows.
+                [first] => (0..=u8::MAX)
+                    .for_each(|second| (0..=u8::MAX).for_each(|third| mark([first, second, third]))),
+                [first, second] => (0..=u8::MAX).for_each(|third| mark([first, second, third])),
+                [first, second, third, ..] => mark([first, second, third]),
+            }
+        }
+        Self(bits)
+    }
+
+    /// Of three bytes in the lower part of a number.
+    fn place(bytes: u32) -> usize {
+        (bytes.wrapping_mul(0x9e37_79b1) >> 16) as usize
+    }
+
+    fn may_begin(&self, lead: u32) -> bool {
+        let place = Self::place(lead & 0x00ff_ffff);
+        self.0[place / 64] >> (place % 64) & 1 == 1
+    }
+
+    /// The next place at or behind `at` where a head may begin.
+    fn next(&self, bytes: &[u8], mut at: usize) -> Option<usize> {
+        // Six places with one look into memory and one branch, since nearly nowhere a head begins.
+        while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+            let word = u64::from_le_bytes(*eight);
+            let may_begin = |place: u32| self.may_begin((word >> (8 * place)) as u32);
+            if (0..6).fold(false, |any, place| any | may_begin(place)) {
+                break;
+            }
+            at += 6;
+        }
+        let rest = bytes.get(at..)?;
+        let begins = |window: &[u8]| self.may_begin(u32::from_le_bytes([window[0], window[1], window[2], 0]));
+        rest.windows(LEAD).position(begins).map(|found| at + found)
+    }
+}
+
+/// A head, and what it leads to.
+struct Lead {
+    head: Box<[u8]>,
+    to: Wanted,
+}
+
+/// What is looked for behind a head.
+enum Wanted {
+    Value { rest: Box<[u8]>, kind: Arc<str> },
+    Pattern { pattern: &'static Pattern, kind: Arc<str> },
+    PrivateKey(Arc<str>),
+    Mark,
+}
+
+impl Default for KnownSecrets {
+    fn default() -> Self {
+        Self::new([])
+    }
+}
+
+impl KnownSecrets {
+    /// From pairs of kind and value, together with the well-known shapes. Values under eight bytes are left out: they
+    /// would blot out ordinary words. In a kind, whatever is not a lower-case letter, a digit or `_` becomes `_`.
+    pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut leads = values(secrets);
+        leads.extend(PATTERNS.iter().map(|pattern| Lead {
+            head: pattern.head.as_bytes().into(),
+            to: Wanted::Pattern { pattern, kind: pattern.kind.into() },
+        }));
+        leads.push(Lead { head: (*b"-----BEG").into(), to: Wanted::PrivateKey("private_key".into()) });
+        Self::of(leads)
+    }
+
+    /// The secrets of one call, by value only.
+    pub(crate) fn arguments(secrets: &[String]) -> Self {
+        Self::of(values(secrets.iter().map(|value| (ARGUMENT, value.as_str()))))
+    }
+
+    fn of(mut leads: Vec<Lead>) -> Self {
+        leads.push(Lead { head: (*b"[redacte").into(), to: Wanted::Mark });
+        let bits = Leads::of(leads.iter().map(|lead| &*lead.head));
+        let mut by_first: Vec<Vec<Lead>> = Vec::new();
+        by_first.resize_with(256, Vec::new);
+        for lead in leads {
+            if let Some(&first) = lead.head.first() {
+                by_first[usize::from(first)].push(lead);
+            }
+        }
+        Self { leads: bits, by_first }
+    }
+
+    fn beginning(&self, rest: &[u8]) -> &[Lead] {
+        rest.first().map_or(&[], |&first| &self.by_first[usize::from(first)])
+    }
+
+    /// Looks at one place for everything whose head stands there. Adds what is there and returns where to look next, or
+    /// nothing where that cannot be said yet.
+    fn look(&self, window: Window<'_>, at: usize, found: &mut Vec<Finding>) -> Option<usize> {
+        let rest = &window.bytes[at..];
+        let mut next = at + 1;
+        for lead in self.beginning(rest).iter().filter(|lead| rest.starts_with(&lead.head)) {
+            let (verdict, kind) = match &lead.to {
+                Wanted::Value { rest, kind } => (value(window, at, lead.head.len(), rest), Some(kind)),
+                Wanted::Pattern { pattern, kind } => (pattern.look(window, at), Some(kind)),
+                Wanted::PrivateKey(kind) => (shape::private_key(window, at), Some(kind)),
+                Wanted::Mark => (shape::mark(window, at), None),
+            };
+            match (verdict, kind) {
+                (Verdict::Undecided, _) => return None,
+                (Verdict::Secret { start, end }, Some(kind)) => {
+                    found.push(Finding { from: at, start, end, kind: Arc::clone(kind) });
+                }
+                (Verdict::Mark { end }, _) => next = next.max(end),
+                (Verdict::Nothing, _) | (Verdict::Secret { .. }, None) => {}
+            }
+        }
+        Some(next)
+    }
+}
+
+impl Redactor for KnownSecrets {
+    fn find(&self, window: Window<'_>, found: &mut Vec<Finding>) -> usize {
+        let bytes = window.bytes;
+        let mut at = 0;
+        while let Some(place) = self.leads.next(bytes, at) {
+            match self.look(window, place, found) {
+                Some(next) => at = next,
+                None => return place,
+            }
+        }
+        if window.is_last {
+            return bytes.len();
+        }
+        // A head may have begun at the very end.
+        let tail = at.max(bytes.len().saturating_sub(HEAD - 1));
+        let begins = |place: &usize| {
+            let rest = &bytes[*place..];
+            self.beginning(rest)
+                .iter()
+                .any(|lead| lead.head.len() > rest.len() && lead.head.starts_with(rest))
+        };
+        (tail..bytes.len()).find(begins).unwrap_or(bytes.len())
+    }
+}
+
+/// Looks for the rest of a value behind its head.
+fn value(window: Window<'_>, at: usize, head: usize, rest: &[u8]) -> Verdict {
+    let there = &window.bytes[at + head..];
+    if there.starts_with(rest) {
+        Verdict::Secret { start: at, end: at + head + rest.len() }
+    } else if !window.is_last && rest.starts_with(there) {
+        Verdict::Undecided
+    } else {
+        Verdict::Nothing
+    }
+}
+
+/// The forms of every value, each split into its head and the rest.
+fn values<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Lead> {
+    let mut kinds: HashMap<Vec<u8>, Arc<str>> = HashMap::new();
+    let mut leads = Vec::new();
+    for (kind, whole) in secrets {
+        let kind = kind_of(kind);
+        let lines = whole.lines().map(str::trim).filter(|line| line.len() >= LINE && *line != whole);
+        for value in std::iter::once(whole).chain(lines).filter(|value| is_secret(value)) {
+            for form in forms(value) {
+                // The first to name a value names it.
+                if kinds.contains_key(&form) || form.len() < HEAD {
+                    continue;
+                }
+                let (head, rest) = form.split_at(HEAD);
+                leads.push(Lead {
+                    head: head.into(),
+                    to: Wanted::Value { rest: rest.into(), kind: Arc::clone(&kind) },
+                });
+                kinds.insert(form, Arc::clone(&kind));
+            }
+        }
+    }
+    leads
+}
+
+/// The frame of a key says nothing, and a mark is no secret.
+fn is_secret(value: &str) -> bool {
+    let is_frame = value.starts_with("-----") && !value.contains('\n');
+    value.len() >= MIN_SECRET && !is_frame && !value.contains("[redacted:")
+}
+
+fn kind_of(kind: &str) -> Arc<str> {
+    const LONGEST: usize = 64;
+    let plain = |letter: char| match letter.to_ascii_lowercase() {
+        letter @ ('a'..='z' | '0'..='9' | '_') => letter,
+        _ => '_',
+    };
+    let kind: String = kind.chars().take(LONGEST).map(plain).collect();
+    if kind.is_empty() { "secret".into() } else { kind.into() }
+}
+
+/// A value as it is, and as it looks within JSON, base64, a URL and hexadecimal digits.
+fn forms(value: &str) -> Vec<Vec<u8>> {
+    let bytes = value.as_bytes();
+    let mut forms = vec![bytes.to_vec()];
+    // A text that is itself JSON stands in a record with its quotes escaped twice.
+    let escaped = |text: &str| {
+        let quoted = Value::from(text).to_string();
+        quoted[1..quoted.len() - 1].to_owned()
+    };
+    let once = escaped(value);
+    forms.push(escaped(&once).into_bytes());
+    forms.push(once.into_bytes());
+    for before in 0..3 {
+        forms.extend(base64(bytes, before));
+    }
+    for (upper, keeps, space) in [
+        (true, "-._~", "%20"),
+        (true, "-._~!'()*", "%20"),
+        (true, "-._~*", "+"),
+        (true, "-._~!'()*/:@,;=&$?", "%20"),
+        (false, "-._~", "%20"),
+    ] {
+        forms.push(percent_encoded(bytes, upper, keeps, space));
+    }
+    forms.push(bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect());
+    forms.push(bytes.iter().flat_map(|byte| format!("{byte:02X}").into_bytes()).collect());
+    forms
+}
+
+/// The letters of base64 that a value has wherever so many bytes stand before it in its group of three, in both
+/// alphabets. Letters that it shares with its neighbours are left out: they differ from text to text.
+fn base64(value: &[u8], before: usize) -> [Vec<u8>; 2] {
+    const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits = (before + value.len()) * 8;
+    let bit = |place: usize| (value[place / 8 - before] >> (7 - place % 8)) & 1;
+    let letters = (before * 8).div_ceil(6)..bits / 6;
+    let standard: Vec<u8> = letters
+        .map(|letter| {
+            let index = (letter * 6..letter * 6 + 6).fold(0, |index, place| (index << 1) | bit(place));
+            STANDARD[usize::from(index)]
+        })
+        .collect();
+    let for_urls = standard
+        .iter()
+        .map(|letter| match letter {
+            b'+' => b'-',
+            b'/' => b'_',
+            other => *other,
+        })
+        .collect();
+    [standard, for_urls]
+}
+
+fn percent_encoded(value: &[u8], upper: bool, keeps: &str, space: &str) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity(value.len());
+    for &byte in value {
+        match byte {
+            b' ' => encoded.extend_from_slice(space.as_bytes()),
+            byte if byte.is_ascii_alphanumeric() || keeps.as_bytes().contains(&byte) => encoded.push(byte),
+            byte if upper => encoded.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            byte => encoded.extend_from_slice(format!("%{byte:02x}").as_bytes()),
+        }
+    }
+    encoded
+}

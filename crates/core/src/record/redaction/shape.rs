@@ -1,0 +1,217 @@
+//! How a secret looks: a few letters that lead it, what stands between them and it, and what it is made of.
+//!
+//! Not regular expressions, because a stream needs a third answer beside yes and no: that it depends on what comes next.
+//! Every shape answers by looking at a bounded number of bytes, and at none before its first.
+
+use super::Window;
+
+/// No secret by its shape is longer; what is, is taken out up to here.
+const LONGEST: usize = 16 << 10;
+
+/// Which bytes something is made of.
+pub(super) type Class = fn(u8) -> bool;
+
+/// What a look at one place tells.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Nothing,
+    /// It depends on what comes behind the window.
+    Undecided,
+    /// There is a secret.
+    Secret {
+        start: usize,
+        end: usize,
+    },
+    /// There is a mark, which stays as it is.
+    Mark {
+        end: usize,
+    },
+}
+
+/// Something between the leading letters and the secret.
+pub(super) enum Step {
+    /// One of these texts.
+    Text(&'static [&'static str]),
+    /// So many bytes of a class.
+    Run { of: Class, least: usize, most: usize },
+}
+
+/// What is taken out: the leading letters too, or only what they announce.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    All,
+    Body,
+}
+
+/// What the secret itself is made of.
+pub(super) struct Body {
+    pub(super) of: Class,
+    pub(super) least: usize,
+    /// Looked at with the first bytes of the body, at most [`PROOF`] of them: what a placeholder does not have.
+    pub(super) proof: fn(&[u8]) -> bool,
+    /// What must stand behind it. The body is then at most 256 bytes.
+    pub(super) before: Option<u8>,
+}
+
+/// How many bytes of a body are looked at to tell it from a placeholder.
+pub(super) const PROOF: usize = 48;
+/// The longest body that needs something behind it.
+const MOST_BEFORE: usize = 256;
+
+/// The shape of one provider's secret.
+pub(super) struct Pattern {
+    pub(super) kind: &'static str,
+    /// The letters that lead it; at most [`HEAD`](super::known::HEAD) bytes.
+    pub(super) head: &'static str,
+    pub(super) steps: &'static [Step],
+    pub(super) body: Body,
+    pub(super) taken: Taken,
+}
+
+impl Pattern {
+    /// Looks at a place where the head stands.
+    pub(super) fn look(&self, window: Window<'_>, at: usize) -> Verdict {
+        let mut place = at + self.head.len();
+        for step in self.steps {
+            let rest = &window.bytes[place..];
+            place += match step {
+                Step::Text(options) => match text(rest, options, window.is_last) {
+                    Ok(length) => length,
+                    Err(verdict) => return verdict,
+                },
+                Step::Run { of, least, most } => {
+                    let length = run(rest, *of, most + 1);
+                    if length > *most {
+                        return Verdict::Nothing;
+                    }
+                    if length == rest.len() && !window.is_last {
+                        return Verdict::Undecided;
+                    }
+                    if length < *least {
+                        return Verdict::Nothing;
+                    }
+                    length
+                }
+            };
+        }
+        let start = match self.taken {
+            Taken::All => at,
+            Taken::Body => place,
+        };
+        match self.body.length(&window.bytes[place..], window.is_last) {
+            Ok(length) => Verdict::Secret { start, end: place + length },
+            Err(verdict) => verdict,
+        }
+    }
+}
+
+impl Body {
+    fn length(&self, rest: &[u8], is_last: bool) -> Result<usize, Verdict> {
+        let most = if self.before.is_some() { MOST_BEFORE } else { LONGEST };
+        let length = run(rest, self.of, most);
+        if length == rest.len() && length < most && !is_last {
+            return Err(Verdict::Undecided);
+        }
+        if length < self.least || !(self.proof)(&rest[..length.min(PROOF)]) {
+            return Err(Verdict::Nothing);
+        }
+        match self.before {
+            None => Ok(length),
+            Some(byte) => match rest.get(length) {
+                Some(next) if *next == byte => Ok(length),
+                None if !is_last => Err(Verdict::Undecided),
+                Some(_) | None => Err(Verdict::Nothing),
+            },
+        }
+    }
+}
+
+/// How many bytes of a class stand at the beginning, up to `most`.
+fn run(bytes: &[u8], of: Class, most: usize) -> usize {
+    bytes.iter().take(most).take_while(|&&byte| of(byte)).count()
+}
+
+/// The length of the one of some texts that stands at the beginning.
+fn text(rest: &[u8], options: &[&str], is_last: bool) -> Result<usize, Verdict> {
+    if let Some(option) = options.iter().find(|option| rest.starts_with(option.as_bytes())) {
+        return Ok(option.len());
+    }
+    let may_come = !is_last && options.iter().any(|option| option.as_bytes().starts_with(rest));
+    Err(if may_come { Verdict::Undecided } else { Verdict::Nothing })
+}
+
+/// A mark of ours, at a place where its first letters stand: the names of kinds may hold the very words that are looked
+/// for.
+pub(super) fn mark(window: Window<'_>, at: usize) -> Verdict {
+    const OPENING: &[&str] = &["[redacted:"];
+    const LONGEST_KIND: usize = 64;
+    let rest = &window.bytes[at..];
+    let opening = match text(rest, OPENING, window.is_last) {
+        Ok(length) => length,
+        Err(verdict) => return verdict,
+    };
+    let is_kind = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let length = run(&rest[opening..], is_kind, LONGEST_KIND + 1);
+    match rest.get(opening + length) {
+        _ if length > LONGEST_KIND => Verdict::Nothing,
+        Some(b']') if length > 0 => Verdict::Mark { end: at + opening + length + 1 },
+        None if !window.is_last => Verdict::Undecided,
+        Some(_) | None => Verdict::Nothing,
+    }
+}
+
+/// A private key in PEM, at a place where its first letters stand: from its first line to its last, or to where
+/// something stands that is in no such key. Line numbers, quotes of mail and escaped line ends may stand within.
+pub(super) fn private_key(window: Window<'_>, at: usize) -> Verdict {
+    /// Headers of an encrypted key may come before its first line.
+    const FIRST_LINE_WITHIN: usize = 512;
+    const LINE: usize = 24;
+    const LONGEST_KEY: usize = 64 << 10;
+    let undecided = if window.is_last { Verdict::Nothing } else { Verdict::Undecided };
+    let rest = &window.bytes[at..];
+    let title = match text(rest, &["-----BEGIN "], window.is_last) {
+        Ok(length) => length,
+        Err(verdict) => return verdict,
+    };
+    let words =
+        run(&rest[title..], |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ', 41);
+    let name = &rest[title..title + words];
+    let opened = match text(&rest[title + words..], &["-----"], window.is_last) {
+        Ok(length) => title + words + length,
+        Err(verdict) => return verdict,
+    };
+    if words > 40 || !(name.ends_with(b"PRIVATE KEY") || name.ends_with(b"PRIVATE KEY BLOCK")) {
+        return Verdict::Nothing;
+    }
+    let body = &rest[opened..];
+    let length = run(body, in_key, LONGEST_KEY);
+    let is_whole = length < body.len() || length == LONGEST_KEY || window.is_last;
+    let first = &body[..length.min(FIRST_LINE_WITHIN)];
+    let is_line = |line: &[u8]| line.len() >= LINE && line.iter().all(|&byte| in_base64(byte));
+    if !first.windows(LINE).any(is_line) {
+        return if is_whole || length >= FIRST_LINE_WITHIN { Verdict::Nothing } else { undecided };
+    }
+    let start = at;
+    if let Some(ending) = memchr::memmem::find(&body[..length], b"-----END ") {
+        let behind = &body[ending + 9..length];
+        let words =
+            run(behind, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ', 41);
+        match text(&behind[words..], &["-----"], window.is_last || is_whole) {
+            Ok(dashes) => return Verdict::Secret { start, end: at + opened + ending + 9 + words + dashes },
+            Err(Verdict::Undecided) => return Verdict::Undecided,
+            Err(_) => {}
+        }
+    }
+    if is_whole { Verdict::Secret { start, end: at + opened + length } } else { Verdict::Undecided }
+}
+
+fn in_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
+}
+
+/// No quote is in it: a record is JSON, and a key must not reach beyond the text it stands in.
+fn in_key(byte: u8) -> bool {
+    in_base64(byte)
+        || byte.is_ascii_whitespace()
+        || matches!(byte, b'\\' | b':' | b',' | b'-' | b'.' | b'_' | b'>' | b'|')
+}

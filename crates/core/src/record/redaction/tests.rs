@@ -1,0 +1,97 @@
+//! What is found, what is left alone, and that it does not matter how a stream is cut.
+
+mod cuts;
+mod found;
+mod left_alone;
+
+use std::sync::Arc;
+
+use serde_json::json;
+use toolpost_model::{Arguments, Redactions};
+
+use super::{HostRedactor, KnownSecrets, Observed, Redactor, observable};
+
+/// A secret of every kind that is known by value, and the shapes.
+fn host() -> KnownSecrets {
+    KnownSecrets::new([
+        ("token", "tp_0123456789"),
+        ("credential_db", "pa\"ss w\\ord/+é?"),
+        (
+            "env_key",
+            "-----BEGIN THING-----\nline-one-of-the-value-0001\nline-two-of-the-value-0002\n-----END THING-----",
+        ),
+        ("short", "abc"),
+    ])
+}
+
+fn clean(redactor: &dyn Redactor, text: &str) -> (String, Redactions) {
+    let mut counts = Redactions::default();
+    (redactor.counted(text, &mut counts).into_owned(), counts)
+}
+
+#[test]
+fn known_values_and_sensitive_fields_are_taken_out() {
+    let host = HostRedactor::new(Arc::new(host()));
+    assert_eq!(host.text("x tp_0123456789 abc"), "x [redacted:token] abc");
+    let arguments =
+        Arguments::from_value(json!({ "key": "hunter2hunter2", "note": "tp_0123456789", "n": 1 }));
+    let Observed { shown, secrets, sensitive } = observable(&arguments, &["/key".to_owned()], &host);
+    assert_eq!(shown.value(), &json!({ "key": "[redacted:argument]", "note": "[redacted:token]", "n": 1 }));
+    assert_eq!(secrets, ["hunter2hunter2"]);
+    assert_eq!((sensitive[0].pointer.as_str(), sensitive[0].length), ("/key", 14));
+}
+
+#[test]
+fn equal_values_have_equal_hashes_within_one_life_of_a_host() {
+    let hash = |host: &HostRedactor, value: &str| {
+        let arguments = Arguments::from_value(json!({ "key": value }));
+        let told = observable(&arguments, &["/key".to_owned()], host).sensitive;
+        assert!(!serde_json::to_string(&told).unwrap().contains(value));
+        told[0].hash.clone()
+    };
+    let (one, other) = (HostRedactor::new(Arc::new(host())), HostRedactor::new(Arc::new(host())));
+    assert_eq!(hash(&one, "1234"), hash(&one, "1234"));
+    assert_ne!(hash(&one, "1234"), hash(&one, "1235"));
+    assert_ne!(hash(&one, "1234"), hash(&other, "1234"));
+}
+
+#[test]
+fn a_record_stays_json() {
+    let host = HostRedactor::new(Arc::new(KnownSecrets::new([("pin", "12345678")])));
+    assert_eq!(host.json(r#"{"a":"no"}"#), r#"{"a":"no"}"#);
+    assert_eq!(host.json(r#"{"a":"x 12345678"}"#), r#"{"a":"x [redacted:pin]"}"#);
+    // A number may be a time or a size, and whoever reads the record expects one.
+    assert_eq!(host.json(r#"{"a":"x 12345678","b":12345678}"#), r#"{"a":"x [redacted:pin]","b":12345678}"#);
+}
+
+#[test]
+fn secrets_that_overlap_become_one_mark_that_covers_both() {
+    let host = KnownSecrets::new([("one", "abcdefgh12"), ("two", "gh12345678"), ("inner", "cdefgh12")]);
+    assert_eq!(host.text("<abcdefgh12345678>"), "<[redacted:one]>");
+    assert_eq!(host.text("<abcdefgh12><gh12345678>"), "<[redacted:one]><[redacted:two]>");
+    assert_eq!(host.text("xcdefgh12x"), "x[redacted:inner]x");
+}
+
+#[test]
+fn a_mark_is_left_as_it_is() {
+    let host = KnownSecrets::new([("password", "password"), ("redacted", "redacted")]);
+    let once = host.text("the password is redacted").into_owned();
+    assert_eq!(once, "the [redacted:password] is [redacted:redacted]");
+    assert_eq!(host.text(&once), once);
+    // What only looks like the beginning of one is none.
+    assert_eq!(
+        host.text("[redacted:Password password]"),
+        "[[redacted:redacted]:Password [redacted:password]]"
+    );
+}
+
+#[test]
+fn what_was_taken_out_is_counted_by_kind() {
+    let (_, counts) = clean(&host(), "tp_0123456789 tp_0123456789 AKIAIOSFODNN7EXAMPLE");
+    assert_eq!(serde_json::to_value(counts).unwrap(), json!({ "token": 2, "aws": 1 }));
+}
+
+#[test]
+fn an_empty_redactor_finds_the_shapes() {
+    assert_eq!(KnownSecrets::default().text("id AKIAIOSFODNN7EXAMPLE."), "id [redacted:aws].");
+}

@@ -1,0 +1,303 @@
+//! Where the cut falls, and what is told again behind it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use toolpost_model::{InvocationId, SessionId};
+
+use super::{Due, Hold, Needed};
+use crate::record::{
+    journal::{Journal, JournalError, Record, RecordKind, StoredRecord},
+    query::Query,
+    rendering::{DecidedBody, RecordedWay},
+};
+
+/// Records that are read at a time.
+const PAGE: usize = 500;
+/// What a row takes beside its body: its other columns, its places in indexes.
+const ROW_BYTES: u64 = 300;
+/// Kinds of surface that are told again at most; the newest ones.
+const MOST_SURFACES: usize = 256;
+
+/// What goes, and what is told again.
+pub(super) struct Plan {
+    /// The oldest record.
+    pub(super) first: u64,
+    /// The last that goes; `None`: nothing does.
+    pub(super) up_to: Option<u64>,
+    pub(super) held: Option<(u64, Hold)>,
+    pub(super) restated: Vec<Record>,
+}
+
+impl Plan {
+    pub(super) async fn make(
+        journal: &dyn Journal,
+        due: &Due,
+        needed: &Needed,
+    ) -> Result<Self, JournalError> {
+        let head = journal.head().await?;
+        let too_much = due.size.map_or(0, |size| excess(head.bytes, size));
+        let mut walk = Walk { too_much, ..Walk::default() };
+        let mut after = head.first.saturating_sub(1);
+        'pages: loop {
+            let rows = journal.read(after, PAGE).await?;
+            let Some(last) = rows.last() else { break };
+            after = last.seq;
+            for row in &rows {
+                if !walk.takes(row, due, needed) {
+                    break 'pages;
+                }
+            }
+        }
+        let mut held = walk.held.take();
+        for hold in walk.holds(journal, needed).await? {
+            if held.as_ref().is_none_or(|(seq, _)| hold.0 < *seq) {
+                held = Some(hold);
+            }
+        }
+        let up_to = held.as_ref().map_or(walk.up_to, |(seq, _)| walk.up_to.min(seq - 1));
+        // Where only what pruning itself wrote would go, it would write as much again, for ever.
+        let up_to = Some(up_to).filter(|up_to| walk.first_told.is_some_and(|told| told <= *up_to));
+        let restated = match up_to {
+            Some(up_to) => walk.restated(journal, up_to, needed.now).await?,
+            None => Vec::new(),
+        };
+        Ok(Self { first: head.first, up_to, held, restated })
+    }
+}
+
+/// A little more than there is too much, so that not every hour has its few records to remove.
+fn excess(bytes: u64, size: u64) -> u64 {
+    if bytes > size { bytes - size + size / 10 } else { 0 }
+}
+
+/// What is seen on the way from the oldest record to the first that is not due.
+#[derive(Default)]
+struct Walk {
+    /// Bytes that are too many and have not been seen yet.
+    too_much: u64,
+    up_to: u64,
+    held: Option<(u64, Hold)>,
+    /// The first record that tells of something besides pruning.
+    first_told: Option<u64>,
+    open_calls: HashMap<InvocationId, u64>,
+    open_sessions: HashMap<SessionId, u64>,
+    questions: Vec<(u64, InvocationId)>,
+    /// By the number they first had.
+    catalogs: BTreeMap<u64, CatalogRow>,
+    surfaces: HashMap<String, (u64, u64)>,
+}
+
+struct CatalogRow {
+    seq: u64,
+    digest: String,
+    whole: bool,
+}
+
+/// What a plan reads of a catalog or a surface on record.
+#[derive(Deserialize)]
+struct Context {
+    #[serde(default)]
+    digest: String,
+    #[serde(default)]
+    whole: bool,
+    #[serde(default)]
+    surface_id: String,
+    #[serde(default)]
+    restated: Option<Restated>,
+}
+
+#[derive(Deserialize)]
+struct Restated {
+    seq: u64,
+}
+
+impl Walk {
+    /// Whether the record is due and this goes on.
+    fn takes(&mut self, row: &StoredRecord, due: &Due, needed: &Needed) -> bool {
+        let is_old = due.before.is_some_and(|before| row.record.at < before);
+        if !is_old && self.too_much == 0 {
+            return false;
+        }
+        if row.record.at > idle_since(needed) {
+            self.held = Some((row.seq, Hold::Recent));
+            return false;
+        }
+        self.too_much = self.too_much.saturating_sub(row.record.body.len() as u64 + ROW_BYTES);
+        self.up_to = row.seq;
+        self.note(row);
+        true
+    }
+
+    fn note(&mut self, row: &StoredRecord) {
+        let (seq, record) = (row.seq, &row.record);
+        let (call, session) = (record.invocation_id, record.session_id.as_ref());
+        match record.kind {
+            RecordKind::Accepted | RecordKind::Asked | RecordKind::Started => {
+                if let Some(call) = call {
+                    self.open_calls.entry(call).or_insert(seq);
+                    if record.kind == RecordKind::Asked {
+                        self.questions.push((seq, call));
+                    }
+                }
+            }
+            RecordKind::Ended => {
+                if let Some(call) = call {
+                    self.open_calls.remove(&call);
+                }
+            }
+            RecordKind::SessionOpened => {
+                if let Some(session) = session {
+                    self.open_sessions.entry(session.clone()).or_insert(seq);
+                }
+            }
+            RecordKind::SessionClosed => {
+                if let Some(session) = session {
+                    self.open_sessions.remove(session);
+                }
+            }
+            RecordKind::Catalog | RecordKind::Surface => self.note_context(row),
+            RecordKind::HostStarted | RecordKind::Decided | RecordKind::Pruned => {}
+        }
+        let by_pruning = match record.kind {
+            RecordKind::Pruned => true,
+            RecordKind::Catalog | RecordKind::Surface => {
+                context(record).is_some_and(|is| is.restated.is_some())
+            }
+            RecordKind::HostStarted
+            | RecordKind::SessionOpened
+            | RecordKind::SessionClosed
+            | RecordKind::Accepted
+            | RecordKind::Asked
+            | RecordKind::Decided
+            | RecordKind::Started
+            | RecordKind::Ended => false,
+        };
+        if !by_pruning {
+            self.first_told.get_or_insert(seq);
+        }
+    }
+
+    fn note_context(&mut self, row: &StoredRecord) {
+        let Some(Context { digest, whole, surface_id, restated }) = context(&row.record) else { return };
+        let original = restated.map_or(row.seq, |restated| restated.seq);
+        if row.record.kind == RecordKind::Catalog {
+            self.catalogs.insert(original, CatalogRow { seq: row.seq, digest, whole });
+        } else {
+            let newest = self.surfaces.entry(surface_id).or_insert((original, row.seq));
+            if newest.0 <= original {
+                *newest = (original, row.seq);
+            }
+        }
+    }
+
+    /// What must stay among the records seen.
+    async fn holds(&self, journal: &dyn Journal, needed: &Needed) -> Result<Vec<(u64, Hold)>, JournalError> {
+        let mut holds = Vec::new();
+        for (&call, &seq) in &self.open_calls {
+            let rows = journal.records_of(call).await?;
+            if rows.iter().all(|row| row.record.kind != RecordKind::Ended) {
+                holds.push((seq, Hold::OpenCall(call)));
+            }
+        }
+        for &(_, call) in &self.questions {
+            let rows = journal.records_of(call).await?;
+            if let Some(first) = rows.first().filter(|_| is_unsettled(&rows, needed.now)) {
+                holds.push((first.seq, Hold::Question(call)));
+            }
+        }
+        for (session, &seq) in &self.open_sessions {
+            if may_come_back(journal, session, needed).await? {
+                holds.push((seq, Hold::Session(session.clone())));
+            }
+        }
+        Ok(holds)
+    }
+
+    /// The newest whole catalog up to the cut with the changes to it, and the newest of each surface.
+    async fn restated(
+        &self,
+        journal: &dyn Journal,
+        up_to: u64,
+        now: Timestamp,
+    ) -> Result<Vec<Record>, JournalError> {
+        let catalogs: Vec<&CatalogRow> = self.catalogs.values().filter(|row| row.seq <= up_to).collect();
+        let mut first = catalogs.iter().rposition(|row| row.whole).unwrap_or(0);
+        // A large one is in several pieces.
+        while first > 0 && catalogs[first - 1].whole && catalogs[first - 1].digest == catalogs[first].digest {
+            first -= 1;
+        }
+        let mut surfaces: Vec<u64> =
+            self.surfaces.values().map(|(_, seq)| *seq).filter(|seq| *seq <= up_to).collect();
+        surfaces.sort_unstable();
+        let newest = surfaces.len().saturating_sub(MOST_SURFACES);
+        let needed = catalogs[first..].iter().map(|row| row.seq).chain(surfaces[newest..].iter().copied());
+        let mut restated = Vec::new();
+        for seq in needed {
+            let rows = journal.read(seq - 1, 1).await?;
+            restated.extend(rows.into_iter().map(|row| told_again(row, now)));
+        }
+        Ok(restated)
+    }
+}
+
+fn idle_since(needed: &Needed) -> Timestamp {
+    let idle = SignedDuration::try_from(needed.session_idle).unwrap_or(SignedDuration::MAX);
+    needed.now.checked_sub(idle).unwrap_or(Timestamp::MIN)
+}
+
+fn context(record: &Record) -> Option<Context> {
+    serde_json::from_str(&record.body).ok()
+}
+
+/// The question may still be answered, or its answer still be used.
+fn is_unsettled(rows: &[StoredRecord], now: Timestamp) -> bool {
+    rows.iter().any(|row| match row.record.kind {
+        RecordKind::Asked => {
+            let way: Option<RecordedWay> = serde_json::from_str(&row.record.body).ok();
+            way.and_then(|way| way.ask).is_some_and(|asked| now < asked.expires_at)
+        }
+        RecordKind::Decided => {
+            let body: Option<DecidedBody> = serde_json::from_str(&row.record.body).ok();
+            body.and_then(|body| body.kept_until).is_some_and(|until| now < until)
+        }
+        RecordKind::HostStarted
+        | RecordKind::SessionOpened
+        | RecordKind::SessionClosed
+        | RecordKind::Accepted
+        | RecordKind::Started
+        | RecordKind::Ended
+        | RecordKind::Catalog
+        | RecordKind::Surface
+        | RecordKind::Pruned => false,
+    })
+}
+
+async fn may_come_back(
+    journal: &dyn Journal,
+    session: &SessionId,
+    needed: &Needed,
+) -> Result<bool, JournalError> {
+    if needed.sessions.contains(session) {
+        return Ok(true);
+    }
+    let newest = journal.find_session(session).await?;
+    if newest.is_none_or(|row| row.record.kind == RecordKind::SessionClosed) {
+        return Ok(false);
+    }
+    let calls = Query { session: Some(session.clone()), ..Query::newest(1) };
+    let last_call = journal.find(calls).await?;
+    Ok(last_call.first().is_some_and(|call| call.record.at > idle_since(needed)))
+}
+
+/// The same record at the end of the journal, with the place it had.
+fn told_again(row: StoredRecord, now: Timestamp) -> Record {
+    let StoredRecord { seq, mut record, .. } = row;
+    if context(&record).is_some_and(|is| is.restated.is_none()) && record.body.ends_with('}') {
+        record.body.pop();
+        let comma = if record.body.trim_end().ends_with('{') { "" } else { "," };
+        record.body.push_str(&format!("{comma}\"restated\":{{\"seq\":{seq},\"at\":\"{}\"}}}}", record.at));
+    }
+    Record { at: now, ..record }
+}

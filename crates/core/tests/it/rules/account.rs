@@ -1,0 +1,175 @@
+//! The story of a decision: which rules could have spoken, which did, and what would change the answer.
+
+use toolpost_core::{Account, ChangeKind, Policy, PolicyEngine, PolicySpec, RuleVoice};
+use toolpost_model::{Behavior, Mode, Principal, Rule, RuleOrigin, SandboxProfile};
+
+use super::{calls::MadeCall, places};
+
+fn compile(mode: Mode, lines: &[&str]) -> Policy {
+    let parse = |line: &&str| match line.split_once(" for ") {
+        Some((rule, principal)) => {
+            let rule = Rule::parse(rule, RuleOrigin::Cli, "test").unwrap();
+            Rule { principal: Some(principal.to_owned()), ..rule }
+        }
+        None => Rule::parse(line, RuleOrigin::Cli, "test").unwrap(),
+    };
+    let rules = lines.iter().map(parse).collect();
+    Policy::compile(PolicySpec { mode, rules, places: places(), notes: Vec::new() }).unwrap()
+}
+
+fn account(policy: &Policy, call: &str) -> (Behavior, Account) {
+    let call = MadeCall::read(call, Some(SandboxProfile::WorkspaceWrite));
+    let principal = Principal::agent("a");
+    let facts = call.facts(&principal);
+    (policy.decide(&facts).behavior, policy.account(&facts))
+}
+
+fn voices(account: &Account) -> Vec<(&str, RuleVoice)> {
+    account.considered.iter().map(|one| (one.rule.rule.as_str(), one.voice)).collect()
+}
+
+#[test]
+fn every_rule_that_could_have_spoken_is_told_with_what_became_of_its_word() {
+    use RuleVoice::{Agreed, Decided, Overruled, Silent};
+    let policy = compile(
+        Mode::Default,
+        &[
+            "allow shell(git *)",
+            "deny shell(git push *)",
+            "deny shell(rm *)",
+            "ask shell(git push *) for ann",
+            "deny class:execute",
+            "allow class:write",
+            "deny write_file",
+            "ask fs.read(**/.env)",
+        ],
+    );
+    let (behavior, account) = account(&policy, "shell: git push origin");
+    assert_eq!(behavior, Behavior::Deny);
+    assert_eq!(
+        voices(&account),
+        [
+            ("deny shell(git push *)", Decided),
+            ("deny class:execute", Agreed),
+            ("allow shell(git *)", Overruled),
+            ("deny shell(rm *)", Silent),
+            ("ask shell(git push *)", Silent),
+        ],
+        "rules about other tools, classes and paths are not among them"
+    );
+    let why = |place: usize| account.considered[place].why.as_deref();
+    assert_eq!(why(2), Some("a denial outweighs it"));
+    assert_eq!(why(3), Some("it fits no part of the call"));
+    assert_eq!(why(4), Some("it is about another caller"));
+    assert_eq!(account.considered[0].of, ["git push origin"]);
+}
+
+#[test]
+fn a_rule_that_could_speak_of_what_nobody_can_read_decides() {
+    let policy = compile(Mode::Bypass, &["deny shell(rm *)"]);
+    let (behavior, account) = account(&policy, "shell: $x");
+    assert_eq!(behavior, Behavior::Ask);
+    assert_eq!(voices(&account), [("deny shell(rm *)", RuleVoice::Decided)]);
+}
+
+#[test]
+fn more_rules_than_anybody_reads_are_counted() {
+    let lines: Vec<String> = (0..100).map(|n| format!("deny write_file(folder{n}/**)")).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let (_, account) = account(&compile(Mode::Edits, &lines), "write: folder99/a");
+    assert_eq!((account.considered.len(), account.left_out), (64, 36));
+    assert_eq!(account.considered[0].rule.rule, "deny write_file(folder99/**)", "who spoke comes first");
+}
+
+/// Each change as `what: rule or setting -> answer`.
+fn changes(mode: Mode, rules: &[&str], call: &str) -> Vec<String> {
+    let (now, account) = account(&compile(mode, rules), call);
+    let told = account.changes.iter().map(|change| {
+        if let Some(then) = change.then {
+            assert_ne!(then, now, "{}", change.text);
+        }
+        let kind = serde_json::to_value(change.kind).unwrap();
+        let what = change.setting.clone().unwrap_or_else(|| change.rules.join("; "));
+        let then = change.then.map_or("?", Behavior::as_str);
+        format!("{} {what} -> {then}", kind.as_str().unwrap()).replace("  ", " ")
+    });
+    told.collect()
+}
+
+#[test]
+fn what_would_change_the_answer_was_tried() {
+    for (mode, rules, call, expected) in [
+        (
+            Mode::Default,
+            &[][..],
+            "write: src/a.rs",
+            &["answer -> allow", "add_rule allow write_file(src/a.rs) -> allow", "mode mode: edits -> allow"]
+                [..],
+        ),
+        (Mode::Default, &["deny write_file"], "write: src/a.rs", &["remove_rule deny write_file -> ask"]),
+        (
+            Mode::Bypass,
+            &["deny write_file", "deny class:write"],
+            "write: src/a.rs",
+            &["remove_rule deny write_file; deny class:write -> allow"],
+        ),
+        (
+            Mode::Default,
+            &["ask write_file(src/**)", "allow write_file"],
+            "write: src/a.rs",
+            &[
+                "answer -> allow",
+                "remove_rule ask write_file(src/**) -> allow",
+                "answer allow write_file(src/a.rs) -> allow",
+            ],
+        ),
+        (
+            Mode::Default,
+            &["allow write_file"],
+            "write: src/a.rs",
+            &["remove_rule allow write_file -> ask", "add_rule deny write_file(src/a.rs) -> deny"],
+        ),
+        (
+            Mode::Bypass,
+            &[],
+            "write: src/a.rs",
+            &[
+                "add_rule deny write_file(src/a.rs) -> deny",
+                "mode mode: default -> ask",
+                "mode mode: never-ask -> deny",
+            ],
+        ),
+        (
+            Mode::NeverAsk,
+            &[],
+            "write: src/a.rs",
+            &[
+                "add_rule allow write_file(src/a.rs) -> allow",
+                "mode mode: default -> ask",
+                "mode mode: edits -> allow",
+            ],
+        ),
+        (Mode::Default, &[], "read: a", &["add_rule deny read_file(ws:a) -> deny"]),
+        (
+            Mode::Bypass,
+            &[],
+            "protected: .git/config",
+            &["answer -> allow", "setting protect -> ?", "setting sandbox.profile: none -> ?"],
+        ),
+        (
+            Mode::Bypass,
+            &[],
+            "approved: x",
+            &["answer -> allow", "setting tools.ask.approval_required: false -> ?"],
+        ),
+    ] {
+        assert_eq!(changes(mode, rules, call), expected, "{mode} {rules:?} {call}");
+    }
+}
+
+#[test]
+fn a_call_that_nobody_can_read_may_be_written_otherwise() {
+    let (_, account) = account(&compile(Mode::Bypass, &["deny shell(rm *)"]), "shell: $x");
+    let kinds: Vec<ChangeKind> = account.changes.iter().map(|change| change.kind).collect();
+    assert!(kinds.contains(&ChangeKind::Call) && kinds.contains(&ChangeKind::RemoveRule), "{kinds:?}");
+}

@@ -1,0 +1,317 @@
+//! Finds one value in JSON of any size by its pointer. What lies before it is passed over and what lies behind it is
+//! not read: only the value itself is held, and of a list or an object only the part that is shown.
+
+use std::{cell::RefCell, fmt, io::Read, ops::Range};
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::reader::Bound;
+
+/// How large an element may be to be held.
+const ELEMENT_BYTES: u64 = 4 << 20;
+
+/// What a pointer leads to.
+#[derive(Debug, PartialEq)]
+pub(super) enum Found {
+    /// Neither a list nor an object.
+    Scalar(Value),
+    /// Elements of a list, and how many there are in all.
+    List { shown: Vec<Value>, length: u64 },
+    /// Members of an object, and how many there are in all.
+    Object { shown: Map<String, Value>, length: u64 },
+}
+
+/// Why there is nothing to show.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PointerError {
+    #[error("`{0}` is no JSON pointer: it is empty or begins with `/`")]
+    NoPointer(String),
+    #[error("there is nothing at `{pointer}`: {why}")]
+    Nothing { pointer: String, why: String },
+    #[error("an element at `{pointer}` is larger than {} MiB; use a longer pointer, or read it by bytes", ELEMENT_BYTES >> 20)]
+    TooLarge { pointer: String },
+    #[error("it is not JSON: {0}")]
+    NotJson(String),
+}
+
+/// The parts of a pointer, unescaped.
+pub(super) fn parts(pointer: &str) -> Result<Vec<String>, PointerError> {
+    if pointer.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rest = pointer.strip_prefix('/').ok_or_else(|| PointerError::NoPointer(pointer.to_owned()))?;
+    Ok(rest.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect())
+}
+
+/// Looks for `pointer` and shows the elements of `range`, as far as `budget` bytes of JSON go.
+pub(super) fn find(
+    reader: impl Read,
+    bound: &Bound,
+    pointer: &str,
+    range: Range<u64>,
+    budget: usize,
+) -> Result<Found, PointerError> {
+    let parts = parts(pointer)?;
+    let state = State { bound, range, budget, met: RefCell::new(None) };
+    let mut json = serde_json::Deserializer::from_reader(reader);
+    let read = Descend { state: &state, path: &parts }.deserialize(&mut json);
+    match (state.met.into_inner(), read) {
+        (Some(Met::Found(found)), _) => Ok(found),
+        (Some(Met::Nothing(why)), _) => Err(PointerError::Nothing { pointer: pointer.to_owned(), why }),
+        (None, Err(_)) if bound.was_met() => Err(PointerError::TooLarge { pointer: pointer.to_owned() }),
+        (None, Err(error)) => Err(PointerError::NotJson(error.to_string())),
+        (None, Ok(())) => {
+            let why = "the value was passed over".to_owned();
+            Err(PointerError::Nothing { pointer: pointer.to_owned(), why })
+        }
+    }
+}
+
+/// What the search came to. Set once; the parser is then stopped with an error that nobody is shown.
+enum Met {
+    Found(Found),
+    Nothing(String),
+}
+
+struct State<'s> {
+    bound: &'s Bound,
+    range: Range<u64>,
+    budget: usize,
+    met: RefCell<Option<Met>>,
+}
+
+impl State<'_> {
+    fn stop<E: serde::de::Error>(&self, met: Met) -> E {
+        *self.met.borrow_mut() = Some(met);
+        E::custom("found")
+    }
+}
+
+/// Goes down the rest of a path. Ends the parsing as soon as it is known what is there.
+#[derive(Clone, Copy)]
+struct Descend<'s> {
+    state: &'s State<'s>,
+    path: &'s [String],
+}
+
+impl<'de> DeserializeSeed<'de> for Descend<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl Descend<'_> {
+    fn scalar<E: serde::de::Error>(self, value: Value) -> Result<(), E> {
+        Err(self.state.stop(match self.path.first() {
+            None => Met::Found(Found::Scalar(value)),
+            Some(part) => Met::Nothing(format!("a plain value stands where `{part}` is looked for")),
+        }))
+    }
+}
+
+impl<'de> Visitor<'de> for Descend<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<(), E> {
+        self.scalar(value.into())
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
+        self.scalar(value.into())
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
+        self.scalar(value.into())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
+        self.scalar(value.into())
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<(), E> {
+        self.scalar(value.into())
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        self.scalar(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let Some((part, rest)) = self.path.split_first() else {
+            return shown_list(self.state, list);
+        };
+        let Ok(wanted) = part.parse::<u64>() else {
+            let why = format!("`{part}` is no place in a list");
+            return Err(self.state.stop(Met::Nothing(why)));
+        };
+        let mut length = 0;
+        loop {
+            let more = if length == wanted {
+                list.next_element_seed(Descend { state: self.state, path: rest })?
+            } else {
+                list.next_element::<IgnoredAny>()?.map(|_| ())
+            };
+            if more.is_none() {
+                let why = format!("the list has {length} elements, counted from 0");
+                return Err(self.state.stop(Met::Nothing(why)));
+            }
+            length += 1;
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let Some((part, rest)) = self.path.split_first() else {
+            return shown_object(self.state, object);
+        };
+        let mut names = Vec::new();
+        while let Some(name) = object.next_key::<String>()? {
+            if name == *part {
+                return object.next_value_seed(Descend { state: self.state, path: rest });
+            }
+            object.next_value::<IgnoredAny>()?;
+            if names.len() < 12 {
+                names.push(name);
+            }
+        }
+        let why = match names.is_empty() {
+            true => "the object is empty".to_owned(),
+            false => format!("the object has no `{part}`, it has `{}`", names.join("`, `")),
+        };
+        Err(self.state.stop(Met::Nothing(why)))
+    }
+}
+
+/// Which elements are held, and how much room is left for them.
+struct Shelf<'s> {
+    state: &'s State<'s>,
+    room: usize,
+    length: u64,
+}
+
+impl Shelf<'_> {
+    fn wants_next(&self) -> bool {
+        self.room > 0 && self.state.range.contains(&self.length)
+    }
+
+    /// Whether there was room for it. At least one element is always shown.
+    fn takes(&mut self, size: usize) -> bool {
+        let fits = size <= self.room || self.room == self.state.budget;
+        self.room = if fits { self.room.saturating_sub(size) } else { 0 };
+        fits
+    }
+}
+
+fn shown_list<'de, A: SeqAccess<'de>>(state: &State<'_>, mut list: A) -> Result<(), A::Error> {
+    let mut shelf = Shelf { state, room: state.budget, length: 0 };
+    let mut shown = Vec::new();
+    loop {
+        if shelf.wants_next() {
+            state.bound.set(ELEMENT_BYTES);
+            let element = list.next_element::<Value>()?;
+            state.bound.lift();
+            let Some(element) = element else { break };
+            if shelf.takes(element.to_string().len()) {
+                shown.push(element);
+            }
+        } else if list.next_element::<IgnoredAny>()?.is_none() {
+            break;
+        }
+        shelf.length += 1;
+    }
+    Err(state.stop(Met::Found(Found::List { shown, length: shelf.length })))
+}
+
+fn shown_object<'de, A: MapAccess<'de>>(state: &State<'_>, mut object: A) -> Result<(), A::Error> {
+    let mut shelf = Shelf { state, room: state.budget, length: 0 };
+    let mut shown = Map::new();
+    while let Some(name) = object.next_key::<String>()? {
+        if shelf.wants_next() {
+            state.bound.set(ELEMENT_BYTES);
+            let value = object.next_value::<Value>()?;
+            state.bound.lift();
+            if shelf.takes(name.len() + value.to_string().len()) {
+                shown.insert(name, value);
+            }
+        } else {
+            object.next_value::<IgnoredAny>()?;
+        }
+        shelf.length += 1;
+    }
+    Err(state.stop(Met::Found(Found::Object { shown, length: shelf.length })))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+
+    use super::{Bound, Found, PointerError, find};
+
+    fn at(json: &str, pointer: &str, range: std::ops::Range<u64>) -> Result<Found, PointerError> {
+        find(json.as_bytes(), &Bound::default(), pointer, range, 1_000)
+    }
+
+    fn check(json: &str, pointer: &str, expected: &Value) {
+        let found = at(json, pointer, 0..10).unwrap();
+        let value = match found {
+            Found::Scalar(value) => value,
+            Found::List { shown, .. } => Value::Array(shown),
+            Found::Object { shown, .. } => Value::Object(shown),
+        };
+        assert_eq!(&value, expected, "{pointer} in {json}");
+    }
+
+    #[test]
+    fn a_pointer_leads_to_its_value() {
+        let json = r#"{"a":{"b":[1,{"c/d":"x","e~f":null}],"":3.5},"t":true}"#;
+        check(json, "/a/b/0", &json!(1));
+        check(json, "/a/b/1/c~1d", &json!("x"));
+        check(json, "/a/b/1/e~0f", &json!(null));
+        check(json, "/a/", &json!(3.5));
+        check(json, "/t", &json!(true));
+        check(json, "/a/b", &json!([1, { "c/d": "x", "e~f": null }]));
+        check("[[1,2],[3]]", "/1", &json!([3]));
+        check("7", "", &json!(7));
+    }
+
+    #[test]
+    fn what_is_not_there_says_what_is() {
+        let message = |json: &str, pointer: &str| at(json, pointer, 0..10).unwrap_err().to_string();
+        assert!(message(r#"{"a":1,"b":2}"#, "/c").contains("no `c`, it has `a`, `b`"));
+        assert!(message("[1,2]", "/2").contains("has 2 elements"));
+        assert!(message("[1,2]", "/x").contains("no place in a list"));
+        assert!(message(r#"{"a":1}"#, "/a/b").contains("plain value"));
+        assert!(message("{}", "a").contains("no JSON pointer"));
+        assert!(message("{\"a\":", "/a").contains("not JSON"));
+        assert!(message("hello", "").contains("not JSON"));
+    }
+
+    #[test]
+    fn a_page_of_a_list_is_held_and_the_rest_counted() {
+        let list = Value::from((0..100).collect::<Vec<u32>>()).to_string();
+        assert_eq!(
+            at(&list, "", 10..12).unwrap(),
+            Found::List { shown: vec![json!(10), json!(11)], length: 100 }
+        );
+        let long = Value::from(vec!["y".repeat(300); 10]).to_string();
+        let Found::List { shown, length } = at(&long, "", 0..10).unwrap() else { panic!("a list") };
+        assert_eq!((shown.len(), length), (3, 10));
+        let object: Map<String, Value> = (0..50).map(|n| (format!("k{n:02}"), json!(n))).collect();
+        let Found::Object { shown, length } = at(&Value::Object(object).to_string(), "", 5..7).unwrap()
+        else {
+            panic!("an object")
+        };
+        assert_eq!((Value::Object(shown), length), (json!({ "k05": 5, "k06": 6 }), 50));
+    }
+
+    #[test]
+    fn nothing_behind_the_value_is_read() {
+        check("{\"a\":1,\"b\": this is not JSON any more", "/a", &json!(1));
+    }
+}

@@ -1,0 +1,220 @@
+//! Kept contents on disk: `blobs/<first two digits>/<digest>` in the data directory, one file each.
+//!
+//! A content is written under a temporary name and hashed on the way, synced, and only then gets the name it is found
+//! by: a file under such a name is whole, whenever the power went. Equal contents are one file, whose time is renewed.
+//! How much is used is counted once, at the start, and kept in memory from then on: one process at a time writes here.
+
+mod quota;
+mod writing;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use toolpost_core::{Blob, BlobError, BlobStore, BlobWriter};
+use toolpost_model::{BoxFuture, ContentDigest};
+
+use crate::{
+    data_dir::DataDir,
+    disk::{self, contents},
+};
+use quota::Quota;
+use writing::Writer;
+
+/// How much is kept, and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlobOptions {
+    /// Bytes of all contents together, those being written included.
+    pub total: u64,
+    /// Bytes of one content.
+    pub one: u64,
+    /// How long a content is kept after it was last written. `None`: as long as there is room.
+    pub age: Option<Duration>,
+}
+
+/// Why the folder of kept contents cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use the folder of kept results `{path}`: {source}")]
+pub struct BlobsError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// Kept contents on disk. Cheap to clone; all clones are one store.
+#[derive(Clone)]
+pub struct DiskBlobs(Arc<Shared>);
+
+/// A [`DiskBlobs`] that does not keep it open.
+pub struct WeakBlobs(Weak<Shared>);
+
+impl WeakBlobs {
+    /// The store, while somebody uses it.
+    pub fn upgrade(&self) -> Option<DiskBlobs> {
+        self.0.upgrade().map(DiskBlobs)
+    }
+}
+
+struct Shared {
+    files: BlobFiles,
+    options: BlobOptions,
+    quota: Quota,
+    /// Held while a file gets its name or goes, so that none goes that was just found to be there already.
+    naming: Mutex<()>,
+}
+
+impl DiskBlobs {
+    /// Opens the folder in a data directory that this process holds: removes what an earlier one left half written,
+    /// clears away what is too old, and counts the rest.
+    pub fn open(data_dir: &DataDir, options: BlobOptions) -> Result<Self, BlobsError> {
+        let files = BlobFiles::at(data_dir);
+        let path = files.root.clone();
+        let prepare = || -> io::Result<u64> {
+            disk::create_private_directories(&files.temporary())?;
+            for left in contents::files(&files.temporary())? {
+                disk::remove(&left.path)?;
+            }
+            let mut used = 0;
+            files.each(|file| {
+                if options.age.is_some_and(|age| file.age > age) {
+                    disk::remove(&file.path)
+                } else {
+                    used += file.size;
+                    Ok(())
+                }
+            })?;
+            Ok(used)
+        };
+        let used = prepare().map_err(|source| BlobsError { path, source })?;
+        let quota = Quota::new(options.total, used);
+        Ok(Self(Arc::new(Shared { files, options, quota, naming: Mutex::default() })))
+    }
+
+    /// For whoever only looks after it.
+    pub fn downgrade(&self) -> WeakBlobs {
+        WeakBlobs(Arc::downgrade(&self.0))
+    }
+
+    /// Bytes in use, those being written included.
+    pub fn used(&self) -> u64 {
+        self.0.quota.used()
+    }
+
+    /// Removes what is older than contents are kept, and tells how many bytes that freed.
+    pub async fn clear_away(&self) -> Result<u64, BlobError> {
+        let shared = Arc::clone(&self.0);
+        writing::blocking(move || shared.clear_away()).await
+    }
+}
+
+impl Shared {
+    fn clear_away(&self) -> Result<u64, BlobError> {
+        let Some(age) = self.options.age else { return Ok(0) };
+        let mut freed = 0;
+        let cleared = self.files.each(|file| {
+            if file.age <= age {
+                return Ok(());
+            }
+            let _turn = self.naming.lock().unwrap_or_else(PoisonError::into_inner);
+            // Somebody may have renewed it since it was listed.
+            if disk::age(&file.path).is_some_and(|now| now > age) {
+                disk::remove(&file.path)?;
+                self.quota.give_back(file.size);
+                freed += file.size;
+            }
+            Ok(())
+        });
+        cleared.map_err(failed)?;
+        Ok(freed)
+    }
+}
+
+impl BlobStore for DiskBlobs {
+    fn create(&self) -> BoxFuture<'_, Result<Box<dyn BlobWriter>, BlobError>> {
+        let writer = Writer::new(Arc::clone(&self.0));
+        Box::pin(std::future::ready(Ok(Box::new(writer) as Box<dyn BlobWriter>)))
+    }
+
+    fn open(&self, digest: ContentDigest) -> BoxFuture<'_, Result<Arc<dyn Blob>, BlobError>> {
+        let path = self.0.files.path_of(&digest);
+        Box::pin(async move {
+            let opened =
+                writing::blocking(move || contents::ContentFile::open(&path).map_err(failed)).await?;
+            let file = opened.ok_or(BlobError::Missing)?;
+            Ok(Arc::new(OnDisk(Arc::new(file))) as Arc<dyn Blob>)
+        })
+    }
+}
+
+struct OnDisk(Arc<contents::ContentFile>);
+
+impl Blob for OnDisk {
+    fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    fn read(&self, offset: u64, limit: usize) -> BoxFuture<'_, Result<Vec<u8>, BlobError>> {
+        let file = Arc::clone(&self.0);
+        Box::pin(writing::blocking(move || file.read(offset, limit).map_err(failed)))
+    }
+}
+
+fn failed(error: io::Error) -> BlobError {
+    BlobError::Storage(error.to_string())
+}
+
+/// The files of kept contents, for a command that only looks, whether a host runs or not.
+pub struct BlobFiles {
+    root: PathBuf,
+}
+
+/// One kept content, open for reading.
+pub struct BlobFile(contents::ContentFile);
+
+impl BlobFiles {
+    /// Those of a data directory.
+    pub fn at(data_dir: &DataDir) -> Self {
+        Self::beside(&data_dir.journal_path())
+    }
+
+    /// Those that lie beside a journal.
+    pub fn beside(journal: &Path) -> Self {
+        Self { root: journal.with_file_name("blobs") }
+    }
+
+    /// The file of a content. `None`: it is not there, or no longer.
+    pub fn open(&self, digest: &ContentDigest) -> io::Result<Option<BlobFile>> {
+        Ok(contents::ContentFile::open(&self.path_of(digest))?.map(BlobFile))
+    }
+
+    fn path_of(&self, digest: &ContentDigest) -> PathBuf {
+        let hex = digest.to_hex();
+        self.root.join(&hex[..2]).join(hex)
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.root.join("tmp")
+    }
+
+    fn each(&self, mut visit: impl FnMut(&contents::Listed) -> io::Result<()>) -> io::Result<()> {
+        let temporary = self.temporary();
+        for folder in contents::folders(&self.root)?.into_iter().filter(|folder| *folder != temporary) {
+            contents::files(&folder)?.iter().try_for_each(&mut visit)?;
+        }
+        Ok(())
+    }
+}
+
+impl BlobFile {
+    /// How many bytes it has.
+    pub fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    /// Up to `limit` bytes from `offset` on; fewer only at its end.
+    pub fn read(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
+        self.0.read(offset, limit)
+    }
+}

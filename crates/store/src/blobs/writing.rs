@@ -1,0 +1,192 @@
+//! A content on its way to disk: one buffer is filled while another is hashed and written by a thread that may block.
+//! Two buffers a writer are all that is ever in memory, however large the content is.
+
+use std::sync::{Arc, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+use tokio::task::JoinHandle;
+use toolpost_core::{BlobError, BlobWriter, KeptBlob};
+use toolpost_model::{BoxFuture, ContentDigest};
+
+use super::{Shared, failed, quota::Taken};
+use crate::disk::contents;
+
+/// Large enough that handing over costs nothing beside the hashing.
+const BUFFER: usize = 256 << 10;
+
+/// Does work that blocks where that harms nobody.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
+) -> Result<T, BlobError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(_) => Err(BlobError::Storage("the thread that does the work is gone".to_owned())),
+    }
+}
+
+/// What the writing thread has of a content.
+struct Spool {
+    shared: Arc<Shared>,
+    file: Option<contents::Unnamed>,
+    hasher: Sha256,
+    size: u64,
+    /// Full when it is handed over, empty when it comes back.
+    buffer: Vec<u8>,
+}
+
+impl Spool {
+    fn write_out(&mut self) -> Result<(), BlobError> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let folder = self.shared.files.temporary();
+                none.insert(contents::Unnamed::create(&folder).map_err(failed)?)
+            }
+        };
+        file.write(&self.buffer).map_err(failed)?;
+        self.hasher.update(&self.buffer);
+        self.size += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Syncs the content and gives it its name. Where it is there already, that one is renewed.
+    fn name(mut self, taken: Taken<Shared>) -> Result<KeptBlob, BlobError> {
+        self.write_out()?;
+        let kept = KeptBlob { digest: ContentDigest(self.hasher.finalize().into()), size: self.size };
+        let (shared, Some(file)) = (self.shared, self.file) else {
+            return Err(BlobError::Storage("the content has no file".to_owned()));
+        };
+        file.sync().map_err(failed)?;
+        let path = shared.files.path_of(&kept.digest);
+        let _turn = shared.naming.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = contents::ContentFile::open(&path).map_err(failed)?.map(|file| file.size());
+        if there == Some(kept.size) {
+            contents::renew(&path).map_err(failed)?;
+            return Ok(kept);
+        }
+        file.name(&path).map_err(failed)?;
+        // One of another length was damaged, and is mended by this.
+        shared.quota.give_back(there.unwrap_or_default());
+        taken.keep();
+        Ok(kept)
+    }
+}
+
+enum Work {
+    /// The spool is here.
+    Rests(Spool),
+    /// The spool is with the thread that writes.
+    Runs(JoinHandle<Result<Spool, BlobError>>),
+    Failed(BlobError),
+}
+
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    filling: Vec<u8>,
+    taken: Taken<Shared>,
+    work: Work,
+}
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let spool = Spool {
+            shared: Arc::clone(&shared),
+            file: None,
+            hasher: Sha256::new(),
+            size: 0,
+            buffer: Vec::new(),
+        };
+        let taken = Taken::nothing(Arc::clone(&shared));
+        Self { shared, filling: Vec::new(), taken, work: Work::Rests(spool) }
+    }
+
+    async fn add(&mut self, mut bytes: &[u8]) -> Result<(), BlobError> {
+        if let Work::Failed(error) = &self.work {
+            return Err(error.clone());
+        }
+        if let Err(error) = self.take_room(bytes.len() as u64).await {
+            self.work = Work::Failed(error.clone());
+            return Err(error);
+        }
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(BUFFER - self.filling.len()));
+            self.filling.extend_from_slice(now);
+            bytes = later;
+            if self.filling.len() == BUFFER {
+                self.hand_over().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_room(&mut self, bytes: u64) -> Result<(), BlobError> {
+        let limit = self.shared.options.one;
+        if self.taken.bytes().saturating_add(bytes) > limit {
+            return Err(BlobError::TooLarge { limit, setting: "limits.artifact" });
+        }
+        if self.taken.take(bytes) {
+            return Ok(());
+        }
+        let shared = Arc::clone(&self.shared);
+        blocking(move || shared.clear_away()).await?;
+        if self.taken.take(bytes) {
+            return Ok(());
+        }
+        Err(BlobError::Full { limit: self.shared.quota.limit(), setting: "limits.artifacts" })
+    }
+
+    /// Gives the full buffer away and takes the one that was written before.
+    async fn hand_over(&mut self) -> Result<(), BlobError> {
+        let mut spool = self.resting().await?;
+        std::mem::swap(&mut spool.buffer, &mut self.filling);
+        self.work = Work::Runs(tokio::task::spawn_blocking(move || spool.write_out().map(|()| spool)));
+        Ok(())
+    }
+
+    /// Waits for what is being written. Until it is there the work stays where a dropped future leaves it.
+    async fn resting(&mut self) -> Result<Spool, BlobError> {
+        if let Work::Runs(handle) = &mut self.work {
+            self.work = match handle.await {
+                Ok(Ok(spool)) => Work::Rests(spool),
+                Ok(Err(error)) => Work::Failed(error),
+                Err(_) => Work::Failed(BlobError::Storage("the thread that writes is gone".to_owned())),
+            };
+        }
+        let taken = Work::Failed(BlobError::Storage("a write was given up half-way".to_owned()));
+        match std::mem::replace(&mut self.work, taken) {
+            Work::Rests(spool) => Ok(spool),
+            Work::Failed(error) => {
+                self.work = Work::Failed(error.clone());
+                Err(error)
+            }
+            running @ Work::Runs(_) => {
+                self.work = running;
+                Err(BlobError::Storage("the thread that writes is not done".to_owned()))
+            }
+        }
+    }
+
+    async fn end(mut self) -> Result<KeptBlob, BlobError> {
+        let mut spool = self.resting().await?;
+        spool.buffer = std::mem::take(&mut self.filling);
+        let taken = self.taken;
+        blocking(move || spool.name(taken)).await
+    }
+}
+
+impl BlobWriter for Writer {
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), BlobError>> {
+        Box::pin(self.add(bytes))
+    }
+
+    fn finish(self: Box<Self>) -> BoxFuture<'static, Result<KeptBlob, BlobError>> {
+        Box::pin(self.end())
+    }
+}
+
+impl AsRef<super::Quota> for Shared {
+    fn as_ref(&self) -> &super::Quota {
+        &self.quota
+    }
+}

@@ -1,0 +1,151 @@
+//! The files of kept contents: written under a name nobody looks for, then given the one they are found by.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use rustix::fs::OFlags;
+
+use super::{bits, create_private_directories, remove, sync_parent};
+
+/// A content that is being written. Dropped before it has a name, the file goes.
+pub(crate) struct Unnamed {
+    file: File,
+    /// `None` once it has its name.
+    path: Option<PathBuf>,
+}
+
+impl Unnamed {
+    /// Begins a file in `folder`, for us alone.
+    pub(crate) fn create(folder: &Path) -> io::Result<Self> {
+        let path = folder.join(format!("{:016x}", getrandom::u64()?));
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        Ok(Self { file, path: Some(path) })
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    /// Its bytes survive a power cut from now on.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    /// Gives it its name, which survives a power cut too.
+    pub(crate) fn name(mut self, path: &Path) -> io::Result<()> {
+        if let Some(folder) = path.parent() {
+            create_private_directories(folder)?;
+        }
+        if let Some(temporary) = &self.path {
+            fs::rename(temporary, path)?;
+            self.path = None;
+        }
+        sync_parent(path)
+    }
+}
+
+impl Drop for Unnamed {
+    fn drop(&mut self) {
+        // One that stays behind is removed when the next host starts.
+        if let Some(path) = &self.path {
+            let _ = remove(path);
+        }
+    }
+}
+
+/// A kept content, open for reading.
+pub(crate) struct ContentFile {
+    file: File,
+    size: u64,
+}
+
+impl ContentFile {
+    /// `None` where there is no such file. Fails on a link.
+    pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = match OpenOptions::new().read(true).custom_flags(bits(flags)).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let size = file.metadata()?.len();
+        Ok(Some(Self { file, size }))
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Up to `limit` bytes from `offset` on; fewer only at its end.
+    pub(crate) fn read(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
+        let there = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; limit.min(there)];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.file.read_at(&mut bytes[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+}
+
+/// Makes a file count as written now.
+pub(crate) fn renew(path: &Path) -> io::Result<()> {
+    OpenOptions::new().write(true).open(path)?.set_modified(SystemTime::now())
+}
+
+/// A file in a folder, as far as counting and clearing away need it.
+pub(crate) struct Listed {
+    pub(crate) path: PathBuf,
+    pub(crate) size: u64,
+    /// How long ago it was written; nothing where that lies in the future.
+    pub(crate) age: Duration,
+}
+
+/// The folders in a folder. Of one that is not there, none.
+pub(crate) fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in entries(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// The files in a folder. One that goes while they are listed is left out.
+pub(crate) fn files(folder: &Path) -> io::Result<Vec<Listed>> {
+    let mut found = Vec::new();
+    for entry in entries(folder)? {
+        let entry = entry?;
+        let metadata = match entry.metadata() {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        if metadata.is_file() {
+            let age = metadata.modified()?.elapsed().unwrap_or_default();
+            found.push(Listed { path: entry.path(), size: metadata.len(), age });
+        }
+    }
+    Ok(found)
+}
+
+fn entries(folder: &Path) -> io::Result<impl Iterator<Item = io::Result<fs::DirEntry>>> {
+    match fs::read_dir(folder) {
+        Ok(entries) => Ok(Some(entries).into_iter().flatten()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None.into_iter().flatten()),
+        Err(error) => Err(error),
+    }
+}

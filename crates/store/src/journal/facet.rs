@@ -1,0 +1,148 @@
+//! The `facet` table: what calls are looked for by, in rows a tenth the size of the records beside which they
+//! stand. A look through all of them takes a fraction of a second, so only what must be instant has an index.
+
+use jiff::Timestamp;
+use rusqlite::{CachedStatement, Connection, Row, ToSql, params};
+use toolpost_core::{FacetReader, Facets, Query, Record, StoredRecord};
+use toolpost_model::{Outcome, SessionId};
+
+use super::{
+    query,
+    row::{ReadError, columns_of, decode},
+};
+
+pub(super) const INSERT: &str = "INSERT INTO facet (seq, at, session, tool, principal, outcome, correlation) \
+                                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+
+pub(super) fn insert(
+    statement: &mut CachedStatement<'_>,
+    seq: u64,
+    record: &Record,
+    facets: &Facets,
+) -> rusqlite::Result<()> {
+    statement.execute(params![
+        seq.cast_signed(),
+        record.at.as_microsecond(),
+        record.session_id.as_ref().map(SessionId::as_str),
+        facets.tool,
+        facets.principal,
+        facets.outcome.map(Outcome::as_str),
+        facets.correlation,
+    ])?;
+    Ok(())
+}
+
+/// Fills the table from the records of a time before it.
+pub(super) fn fill(connection: &Connection) -> rusqlite::Result<()> {
+    let mut reader = FacetReader::default();
+    let mut insert_one = connection.prepare_cached(INSERT)?;
+    let mut statement =
+        connection.prepare(concat!("SELECT ", columns_of!("record"), " FROM record ORDER BY seq"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        // A damaged row is `verify`'s to report; it is not found by what it is.
+        let Ok(StoredRecord { seq, record, .. }) = decode(row) else { continue };
+        if let Some(facets) = reader.read(&record).and_then(|told| told.into_facets()) {
+            insert(&mut insert_one, seq, &record, &facets)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the table says beside a record, in the columns after the record's own. The outer `None`: there is no row;
+/// the inner one: it is none that the writer wrote.
+pub(crate) fn beside(row: &Row<'_>, at: Timestamp, session: Option<&SessionId>) -> Option<Option<Facets>> {
+    const FIRST: usize = 9;
+    let text = |place: usize| row.get_ref(FIRST + place).ok()?.as_str_or_null().ok();
+    row.get_ref(FIRST).ok()?.as_i64_or_null().ok()??;
+    let read = || {
+        let same_time = row.get_ref(FIRST + 1).ok()?.as_i64().ok()? == at.as_microsecond();
+        let same_session = text(2)? == session.map(SessionId::as_str);
+        let outcome = match text(5)? {
+            Some(word) => Some(outcome_of(word)?),
+            None => None,
+        };
+        (same_time && same_session).then_some(())?;
+        Some(Facets {
+            tool: text(3)??.to_owned(),
+            principal: text(4)??.to_owned(),
+            outcome,
+            correlation: text(6)?.map(str::to_owned),
+        })
+    };
+    Some(read())
+}
+
+fn outcome_of(word: &str) -> Option<Outcome> {
+    serde_json::from_value(word.into()).ok()
+}
+
+/// A call stands for itself by its end, or by its beginning where it has none.
+const STANDS_FOR_ITS_CALL: &str = "(facet.outcome IS NOT NULL OR NOT EXISTS (
+    SELECT 1 FROM record AS other WHERE other.invocation = record.invocation AND other.kind = 'ended'))";
+
+/// Calls, newest first.
+pub(crate) fn find(connection: &Connection, query: &Query) -> Result<Vec<StoredRecord>, ReadError> {
+    let Some(pattern) = &query.tool else {
+        return of_tool(connection, query, None);
+    };
+    // Few tools make many calls: the names are looked up in the index, and each one's newest are merged.
+    let mut found = Vec::new();
+    for tool in tools(connection)?.iter().filter(|tool| pattern.fits(tool)) {
+        found.extend(of_tool(connection, query, Some(tool))?);
+    }
+    found.sort_unstable_by_key(|row| std::cmp::Reverse(row.seq));
+    found.truncate(query.limit);
+    Ok(found)
+}
+
+/// Every tool that has a call, by jumps through the index.
+fn tools(connection: &Connection) -> Result<Vec<String>, ReadError> {
+    let mut statement = connection.prepare_cached("SELECT min(tool) FROM facet WHERE tool > ?1")?;
+    let mut tools: Vec<String> = Vec::new();
+    loop {
+        let last = tools.last().map_or("", String::as_str);
+        match statement.query_row([last], |row| row.get::<_, Option<String>>(0))? {
+            Some(next) => tools.push(next),
+            None => return Ok(tools),
+        }
+    }
+}
+
+fn of_tool(
+    connection: &Connection,
+    query: &Query,
+    tool: Option<&str>,
+) -> Result<Vec<StoredRecord>, ReadError> {
+    let before = query.before.map(|before| i64::try_from(before).unwrap_or(i64::MAX));
+    let (since, until) =
+        (query.since.map(Timestamp::as_microsecond), query.until.map(Timestamp::as_microsecond));
+    let outcome = query.outcome.map(Outcome::as_str);
+    let session = query.session.as_ref().map(SessionId::as_str);
+    let conditions: [(&str, Option<&dyn ToSql>); 8] = [
+        ("facet.seq <", before.as_ref().map(|value| value as _)),
+        ("facet.at >=", since.as_ref().map(|value| value as _)),
+        ("facet.at <", until.as_ref().map(|value| value as _)),
+        ("facet.session =", session.as_ref().map(|value| value as _)),
+        ("facet.tool =", tool.as_ref().map(|value| value as _)),
+        ("facet.principal =", query.principal.as_ref().map(|value| value as _)),
+        ("facet.outcome =", outcome.as_ref().map(|value| value as _)),
+        ("facet.correlation =", query.correlation.as_ref().map(|value| value as _)),
+    ];
+    let mut sql = String::from(concat!(
+        "SELECT ",
+        columns_of!("record"),
+        " FROM facet CROSS JOIN record ON record.seq = facet.seq WHERE "
+    ));
+    let mut values: Vec<&dyn ToSql> = Vec::new();
+    for (condition, value) in conditions {
+        if let Some(value) = value {
+            values.push(value);
+            sql.push_str(&format!("{condition} ?{} AND ", values.len()));
+        }
+    }
+    let limit = query::to_limit(query.limit);
+    values.push(&limit);
+    sql.push_str(&format!("{STANDS_FOR_ITS_CALL} ORDER BY facet.seq DESC LIMIT ?{}", values.len()));
+    query::all(connection, &sql, values.as_slice())
+}

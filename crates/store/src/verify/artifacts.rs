@@ -1,0 +1,94 @@
+//! The kept results that records name: looked for, and hashed again.
+
+use std::{collections::HashMap, path::Path};
+
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+use toolpost_core::NamedContent;
+use toolpost_model::ContentDigest;
+
+use super::{ArtifactsPlace, Flaw, check::Check};
+use crate::disk;
+
+/// Bytes that are read at a time.
+const PIECE: usize = 256 << 10;
+
+/// What came of the kept results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArtifactCounts {
+    /// How many different contents the records name.
+    pub named: u64,
+    /// How many of them are there and what they were.
+    pub intact: u64,
+    /// How many are gone because they were kept long enough.
+    pub expired: u64,
+    /// How many bytes were hashed.
+    pub bytes: u64,
+}
+
+/// Contents by digest: the same may be named by many records.
+#[derive(Default)]
+pub(super) struct Named(HashMap<ContentDigest, Naming>);
+
+struct Naming {
+    /// The first record that names it.
+    seq: u64,
+    /// When it was last named, and so last written.
+    last: Timestamp,
+    size: u64,
+}
+
+impl Named {
+    pub(super) fn add(&mut self, seq: u64, at: Timestamp, contents: &[NamedContent]) {
+        for content in contents {
+            let naming = Naming { seq, last: at, size: content.size };
+            let naming = self.0.entry(content.digest).or_insert(naming);
+            naming.last = naming.last.max(at);
+        }
+    }
+}
+
+pub(super) fn check(place: &ArtifactsPlace, check: &mut Check, mut progress: impl FnMut(u64, u64)) {
+    let Some(Named(named)) = check.named.take() else { return };
+    let total = named.values().map(|naming| naming.size).sum();
+    check.counts().named = named.len() as u64;
+    let mut done = 0;
+    // By the records that name them, so that the first bad one is found first.
+    let mut named: Vec<(ContentDigest, Naming)> = named.into_iter().collect();
+    named.sort_unstable_by_key(|(digest, naming)| (naming.seq, *digest));
+    for (digest, naming) in named {
+        match look_at(&place.folder, &digest, &naming, check) {
+            Ok(Found::Intact) => check.counts().intact += 1,
+            Ok(Found::Changed) => check.found(naming.seq, Flaw::ArtifactChanged(digest)),
+            Ok(Found::Nothing) if naming.last < place.kept_since => check.counts().expired += 1,
+            Ok(Found::Nothing) => check.found(naming.seq, Flaw::ArtifactMissing(digest)),
+            Err(error) => {
+                check.found(naming.seq, Flaw::ArtifactUnreadable { digest, why: error.to_string() });
+            }
+        }
+        done += naming.size;
+        progress(done, total);
+    }
+}
+
+enum Found {
+    Nothing,
+    Intact,
+    Changed,
+}
+
+fn look_at(
+    folder: &Path,
+    digest: &ContentDigest,
+    naming: &Naming,
+    check: &mut Check,
+) -> std::io::Result<Found> {
+    let hex = digest.to_hex();
+    let path = folder.join(&hex[..2]).join(&hex);
+    let mut hasher = Sha256::new();
+    let read = disk::read_in_pieces(&path, PIECE, |piece| hasher.update(piece))?;
+    let Some(bytes) = read else { return Ok(Found::Nothing) };
+    check.counts().bytes += bytes;
+    let is_it = bytes == naming.size && hasher.finalize()[..] == digest.0;
+    Ok(if is_it { Found::Intact } else { Found::Changed })
+}

@@ -1,0 +1,198 @@
+//! What is known while a check goes through the records.
+
+use std::collections::HashMap;
+
+use rusqlite::Row;
+use serde::de::IgnoredAny;
+use toolpost_core::{FacetReader, GENESIS, RecordKind, StoredRecord, chain};
+use toolpost_model::InvocationId;
+
+use super::{ArtifactCounts, Flaw, Problem, SealedHead, VerifyReport, artifacts::Named};
+use crate::journal::{ReadError, anchor::Anchor, decode, facet, query::Beside, stored_hash};
+
+/// A file that is wrong everywhere need not be described everywhere.
+const MOST_PROBLEMS: usize = 1000;
+
+/// Where in its life a call is, as far as the records go.
+#[derive(Clone, Copy, PartialEq)]
+enum Call {
+    Open,
+    Ended,
+}
+
+pub(super) struct Check {
+    report: VerifyReport,
+    calls: HashMap<InvocationId, Call>,
+    facets: FacetReader,
+    /// The head that must be there, until it was seen.
+    awaited: Option<SealedHead>,
+    /// Kept results that records name; `None` where nobody wants to know.
+    pub(super) named: Option<Named>,
+    /// The number the next row should have.
+    next: u64,
+    /// The hash the next row builds on; unknown after a hole or a row whose hash cannot be read. It is the
+    /// stored one, not the computed one, so that one changed row is one problem and not the whole rest.
+    previous: Option<[u8; 32]>,
+}
+
+impl Check {
+    pub(super) fn new(awaited: Option<SealedHead>, wants_artifacts: bool) -> Self {
+        let report = VerifyReport {
+            records: 0,
+            invocations: 0,
+            first: None,
+            last: None,
+            head: SealedHead::NOTHING,
+            removed_up_to: 0,
+            open_invocations: Vec::new(),
+            artifacts: ArtifactCounts::default(),
+            problems: Vec::new(),
+            problems_left_out: 0,
+        };
+        Self {
+            report,
+            calls: HashMap::new(),
+            facets: FacetReader::default(),
+            // A journal without a record has a head too.
+            awaited: awaited.filter(|head| *head != SealedHead::NOTHING),
+            named: wants_artifacts.then(Named::default),
+            next: 1,
+            previous: Some(GENESIS),
+        }
+    }
+
+    pub(super) fn records(&self) -> u64 {
+        self.report.records
+    }
+
+    pub(super) fn counts(&mut self) -> &mut ArtifactCounts {
+        &mut self.report.artifacts
+    }
+
+    pub(super) fn found(&mut self, seq: u64, what: Flaw) {
+        if self.report.problems.len() < MOST_PROBLEMS {
+            self.report.problems.push(Problem { seq, what });
+        } else {
+            self.report.problems_left_out += 1;
+        }
+    }
+
+    /// At the record that could not be read any more.
+    pub(super) fn found_here(&mut self, what: Flaw) {
+        self.found(self.next, what);
+    }
+
+    /// Where the records begin. A host beside the check may have removed some of those that were not read yet.
+    pub(super) fn begin_at(&mut self, anchor: Option<Anchor>) {
+        let Some(Anchor { up_to, hash }) = anchor else { return };
+        if up_to >= self.next {
+            self.next = up_to + 1;
+            self.previous = Some(hash);
+            self.report.removed_up_to = up_to;
+            self.report.head = SealedHead { seq: Some(up_to), hash };
+            self.saw(up_to, &hash);
+        }
+    }
+
+    pub(super) fn visit(&mut self, row: &Row<'_>, beside: Beside) {
+        self.report.records += 1;
+        let number = row.get::<_, i64>(0).unwrap_or(0);
+        let Some(seq) = u64::try_from(number).ok().filter(|&seq| seq > 0) else {
+            return self.found(0, Flaw::Number { number });
+        };
+        if seq < self.next {
+            return self.found(seq, Flaw::BeforeAnchor);
+        }
+        if seq > self.next {
+            self.found(seq, Flaw::Missing { first: self.next, last: seq - 1 });
+            self.previous = None;
+        }
+        self.next = seq + 1;
+        match decode(row) {
+            Ok(stored) => self.visit_record(&stored, row, beside),
+            Err(ReadError::Damaged { column, why, .. }) => self.found(seq, Flaw::Column { column, why }),
+            Err(error @ (ReadError::Sqlite(_) | ReadError::OlderFormat)) => {
+                self.found(seq, Flaw::Storage(error.to_string()));
+            }
+        }
+        self.previous = stored_hash(row);
+        if let Some(hash) = self.previous {
+            self.report.head = SealedHead { seq: Some(seq), hash };
+            self.saw(seq, &hash);
+        }
+    }
+
+    fn saw(&mut self, seq: u64, hash: &[u8; 32]) {
+        let is_it = |head: &SealedHead| head.hash == *hash && head.seq.is_none_or(|at| at == seq);
+        if self.awaited.as_ref().is_some_and(is_it) {
+            self.awaited = None;
+        }
+    }
+
+    fn visit_record(&mut self, stored: &StoredRecord, row: &Row<'_>, beside: Beside) {
+        let StoredRecord { seq, record, hash } = stored;
+        if self.previous.is_some_and(|previous| chain(&previous, *seq, record) != *hash) {
+            self.found(*seq, Flaw::Chain);
+        }
+        let told = self.facets.read(record);
+        // What was read as facets is a JSON object.
+        if told.is_none() && !is_json_object(&record.body) {
+            self.found(*seq, Flaw::Body);
+        }
+        if beside == Beside::Facets {
+            let kept = facet::beside(row, record.at, record.session_id.as_ref());
+            let agree = match (&told, kept) {
+                (None, None) => true,
+                (Some(told), None) => !told.is_whole(),
+                (Some(told), Some(Some(kept))) => told.agree_with(&kept),
+                (None, Some(_)) | (Some(_), Some(None)) => false,
+            };
+            if !agree {
+                self.found(*seq, Flaw::Facets);
+            }
+        }
+        if let (Some(named), Some(told)) = (&mut self.named, &told) {
+            named.add(*seq, record.at, &told.contents);
+        }
+        if let Some(id) = record.invocation_id {
+            self.visit_call(*seq, id, record.kind);
+        }
+        self.report.first.get_or_insert(record.at);
+        self.report.last = Some(record.at);
+    }
+
+    fn visit_call(&mut self, seq: u64, id: InvocationId, kind: RecordKind) {
+        // An answer may come when the call that asked has ended and its caller was told to come again.
+        if kind == RecordKind::Decided {
+            return;
+        }
+        let ends = kind == RecordKind::Ended;
+        let state = if ends { Call::Ended } else { Call::Open };
+        let before = self.calls.insert(id, state);
+        if before == Some(Call::Ended) {
+            self.calls.insert(id, Call::Ended);
+            self.found(seq, if ends { Flaw::SecondEnd(id) } else { Flaw::AfterEnd(id) });
+        }
+    }
+
+    pub(super) fn finish(mut self) -> VerifyReport {
+        if let Some(head) = self.awaited.take() {
+            let up_to = self.report.removed_up_to;
+            match head.seq {
+                Some(seq) if seq < up_to => self.found(0, Flaw::HeadPruned { head, up_to }),
+                Some(seq) => self.found(seq.min(self.next), Flaw::Head(head)),
+                None => self.found(0, Flaw::Head(head)),
+            }
+        }
+        self.report.problems.sort_by_key(|problem| (problem.seq == 0, problem.seq));
+        self.report.invocations = self.calls.len() as u64;
+        let open = self.calls.into_iter().filter(|(_, state)| *state == Call::Open);
+        self.report.open_invocations = open.map(|(id, _)| id).collect();
+        self.report.open_invocations.sort();
+        self.report
+    }
+}
+
+fn is_json_object(text: &str) -> bool {
+    text.trim_ascii_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}

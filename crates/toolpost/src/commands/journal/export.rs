@@ -1,0 +1,161 @@
+//! `toolpost journal export`: the record, or a part of it, as lines that can be read without Toolpost.
+
+mod index;
+mod selection;
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
+use jiff::Timestamp;
+use toolpost_core::{Export, ExportFormat, StoredRecord};
+use toolpost_model::{InvocationId, SessionId};
+use toolpost_store::JournalReader;
+
+use super::{filters::moment, open};
+use crate::{
+    cli::PlaceArgs,
+    environment::{Readers, Saving},
+    exit::Exit,
+    settings, terminal,
+};
+use selection::Selection;
+
+/// How many records are read at a time.
+const PAGE: usize = 500;
+
+/// Writes one JSON object a line. Whatever the records that are asked for stand on is written with them: the session,
+/// the tools, the surface, the host's start, the call that made a call. So every id names something in the same export.
+#[derive(Args)]
+pub(super) struct ExportArgs {
+    /// In which form
+    #[arg(long, value_enum, default_value_t = Format::Jsonl)]
+    format: Format,
+    /// Only what belongs to one session
+    #[arg(long, value_name = "ID", conflicts_with = "call")]
+    session: Option<String>,
+    /// Only one call, and the calls it made
+    #[arg(long, value_name = "ID")]
+    call: Option<InvocationId>,
+    /// Calls with a record not before: so long ago (`2h`, `30d`), a day (`2026-11-16`) or a time with its zone
+    #[arg(long, value_name = "WHEN", value_parser = moment, conflicts_with = "call")]
+    since: Option<Timestamp>,
+    /// Calls with a record before: the same
+    #[arg(long, value_name = "WHEN", value_parser = moment, conflicts_with = "call")]
+    until: Option<Timestamp>,
+    /// Into a file, which is there once it is whole; stdout without this
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// The records of the Agent Tool draft, version 0.2.0
+    AgentTool,
+    /// The journal's own records, each with its place in the chain
+    Jsonl,
+    /// One line a call, with the fields of an A2E host's audit file
+    A2eAudit,
+}
+
+/// Which records are asked for.
+pub(super) enum Wanted {
+    Call(InvocationId),
+    Some { session: Option<SessionId>, since: Option<Timestamp>, until: Option<Timestamp> },
+    All,
+}
+
+impl ExportArgs {
+    fn wanted(&self) -> Wanted {
+        let session = self.session.clone().map(SessionId::new);
+        match (self.call, session, self.since, self.until) {
+            (Some(id), ..) => Wanted::Call(id),
+            (None, None, None, None) => Wanted::All,
+            (None, session, since, until) => Wanted::Some { session, since, until },
+        }
+    }
+}
+
+pub(super) fn run(arguments: &ExportArgs) -> anyhow::Result<Exit> {
+    let reader = open(&settings::locate(&arguments.place)?)?;
+    let export = Export::new(match arguments.format {
+        Format::AgentTool => ExportFormat::AgentTool,
+        Format::Jsonl => ExportFormat::Jsonl,
+        Format::A2eAudit => ExportFormat::A2eAudit(toolpost_a2e::projection::error_code),
+    });
+    let wanted = arguments.wanted();
+    match &arguments.output {
+        None => {
+            let written = write(&reader, &wanted, export, io::stdout().lock());
+            // A reader that has gone has seen enough.
+            written
+                .or_else(|error| if is_broken_pipe(&error) { Ok(Written::default()) } else { Err(error) })?;
+        }
+        Some(path) => {
+            let mut file = Saving::begin(path, Readers::Owner)?;
+            let Written { records, lines } = write(&reader, &wanted, export, &mut file)?;
+            file.end()?;
+            anstream::eprintln!("wrote {lines} lines from {records} records to {}", path.display());
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[derive(Default)]
+struct Written {
+    records: u64,
+    lines: u64,
+}
+
+/// Lines on their way out.
+struct Writing<W> {
+    export: Export,
+    to: W,
+    lines: Vec<String>,
+    written: Written,
+    bar: ProgressBar,
+}
+
+impl<W: Write> Writing<W> {
+    fn take(&mut self, row: &StoredRecord) -> anyhow::Result<()> {
+        self.export.take(row, &mut self.lines)?;
+        self.written.records += 1;
+        self.bar.inc(1);
+        self.send()
+    }
+
+    fn send(&mut self) -> anyhow::Result<()> {
+        for line in self.lines.drain(..) {
+            self.written.lines += 1;
+            self.to.write_all(line.as_bytes())?;
+            self.to.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> anyhow::Result<Written> {
+        self.export.finish(&mut self.lines);
+        self.send()?;
+        self.to.flush()?;
+        self.bar.finish_and_clear();
+        Ok(self.written)
+    }
+}
+
+fn write(reader: &JournalReader, wanted: &Wanted, export: Export, to: impl Write) -> anyhow::Result<Written> {
+    let selection = Selection::of(reader, wanted)?;
+    let count = selection.count(reader)?;
+    let bar = terminal::bar(count, "writing");
+    let mut writing = Writing { export, to, lines: Vec::new(), written: Written::default(), bar };
+    selection.visit(reader, |row| writing.take(row))?;
+    writing.finish()
+}

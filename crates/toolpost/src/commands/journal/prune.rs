@@ -1,0 +1,86 @@
+//! `toolpost journal prune`: removes the oldest records by hand, while no host runs.
+
+use std::collections::HashSet;
+
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::json;
+use toolpost_core::{Due, Needed, PruneReport, Retention, plan_prune, prune};
+use toolpost_store::{DataDir, JournalOptions, SqliteJournal};
+
+use super::filters::moment;
+use crate::{
+    cli::{PlaceArgs, PolicyArgs},
+    environment,
+    exit::{Exit, UsageError},
+    settings,
+    terminal::{self, say, warn},
+};
+
+#[derive(Args)]
+pub(super) struct PruneArgs {
+    /// Remove what was written before: so long ago (`90d`), a day (`2026-11-16`) or a time; without this, what
+    /// `retention.journal` in the configuration says
+    #[arg(long, value_name = "WHEN", value_parser = moment)]
+    before: Option<Timestamp>,
+    /// Say what would go, and remove nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(super) fn run(arguments: &PruneArgs) -> anyhow::Result<Exit> {
+    let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
+    let now = environment::now();
+    let kept = settings.config.retention.journal;
+    let retention = Retention { age: kept.age, size: kept.size };
+    let due = match arguments.before {
+        Some(before) => Due { before: Some(before), size: None, why: "operator".to_owned() },
+        None if retention.is_any() => retention.due(now),
+        None => {
+            let message = "nothing says what is to go\nhint: `--before 90d`, or `retention.journal` in the configuration";
+            return Err(UsageError(message.to_owned()).into());
+        }
+    };
+    // Looked at first, since opening would make one.
+    drop(super::open(&settings.place)?);
+    // The lock: a host that runs removes its oldest records by itself.
+    let data_dir = DataDir::open(&settings.place.data_dir)?;
+    let options = JournalOptions { max_bytes: settings.config.limits.journal };
+    let journal = SqliteJournal::open(&data_dir.journal_path(), options)?;
+    let needed = Needed { now, session_idle: settings.config.limits.session_idle, sessions: HashSet::new() };
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let bar = terminal::bar(0, "removing");
+    let report = if arguments.dry_run {
+        runtime.block_on(plan_prune(&journal, &due, &needed))?
+    } else {
+        runtime.block_on(prune(&journal, &due, &needed, |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+        }))?
+    };
+    bar.finish_and_clear();
+    tell(&report, arguments);
+    Ok(Exit::Done)
+}
+
+fn tell(report: &PruneReport, arguments: &PruneArgs) {
+    let PruneReport { records, up_to, held } = report;
+    if arguments.json {
+        let held = held.as_ref().map(|(seq, why)| json!({ "seq": seq, "why": why.to_string() }));
+        say!("{}", json!({ "records": records, "up_to": up_to, "dry_run": arguments.dry_run, "held": held }));
+        return;
+    }
+    let word = if arguments.dry_run { "would go" } else { "removed" };
+    match records {
+        0 => say!("nothing is due"),
+        _ => say!("{records} records up to {up_to} {word}"),
+    }
+    if let Some((seq, why)) = held {
+        warn(format_args!("record {seq} and what follows stay: {why}"));
+    }
+}

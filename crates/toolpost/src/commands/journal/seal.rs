@@ -1,0 +1,36 @@
+//! `toolpost journal seal`: a head to keep where the host cannot write.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::json;
+use toolpost_store::JournalReader;
+
+use super::files;
+use crate::{cli::PlaceArgs, exit::Exit, terminal::say};
+
+#[derive(Args)]
+pub(super) struct SealArgs {
+    /// A journal elsewhere: the file, or the folder it lies in
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(super) fn run(arguments: &SealArgs) -> anyhow::Result<Exit> {
+    let journal = files(arguments.journal.as_deref(), &arguments.place)?.journal;
+    let head = JournalReader::seal(&journal)
+        .with_context(|| format!("the journal `{}` cannot be sealed", journal.display()))?;
+    if arguments.json {
+        let hash: String = head.hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        say!("{}", json!({ "head": head.to_string(), "seq": head.seq, "hash": hash }));
+    } else {
+        say!("{head}");
+    }
+    Ok(Exit::Done)
+}

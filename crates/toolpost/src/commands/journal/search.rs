@@ -1,0 +1,185 @@
+//! `toolpost journal search`: calls by what they are and by what was said in them, newest first.
+
+use clap::Args;
+use serde_json::Value;
+use toolpost_core::{Query, StoredRecord};
+use toolpost_store::JournalReader;
+
+use super::{filters::FilterArgs, line::print, open};
+use crate::{
+    cli::PlaceArgs,
+    exit::Exit,
+    settings,
+    terminal::{self, DIM, say, spelled_out, styled},
+};
+
+/// Calls that are looked at between two steps of the bar.
+const PAGE: usize = 500;
+/// Characters shown before and behind a word that was found.
+const AROUND: usize = 50;
+
+#[derive(Args)]
+pub(super) struct SearchArgs {
+    /// Words that all stand in the arguments or the result, in any case
+    #[arg(long, value_name = "WORDS")]
+    text: Option<String>,
+    /// How many
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    lines: usize,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    filters: FilterArgs,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(super) fn run(arguments: &SearchArgs) -> anyhow::Result<Exit> {
+    let reader = open(&settings::locate(&arguments.place)?)?;
+    let words = Words::of(arguments.text.as_deref().unwrap_or_default());
+    let head = reader.head()?;
+    let bar = terminal::bar((head.seq + 1).saturating_sub(head.first), "searching");
+    let mut left = arguments.lines;
+    let mut query = Query { limit: if words.is_empty() { left } else { PAGE }, ..arguments.filters.query(0) };
+    while left > 0 {
+        let calls = reader.find(&query)?;
+        for call in &calls {
+            if left == 0 {
+                break;
+            }
+            let Some(excerpt) = words.look_in(&reader, call)? else { continue };
+            left -= 1;
+            bar.suspend(|| show(call, &excerpt, arguments.json))?;
+        }
+        let Some(last) = calls.last().filter(|_| calls.len() == query.limit) else { break };
+        query.before = Some(last.seq);
+        bar.set_position(head.seq.saturating_sub(last.seq));
+    }
+    bar.finish_and_clear();
+    Ok(Exit::Done)
+}
+
+fn show(call: &StoredRecord, excerpt: &str, json: bool) -> anyhow::Result<()> {
+    print(call, json)?;
+    if !json && !excerpt.is_empty() {
+        say!("       {}", styled(DIM, spelled_out(excerpt)));
+    }
+    Ok(())
+}
+
+/// What is looked for, in small letters.
+struct Words(Vec<String>);
+
+impl Words {
+    fn of(text: &str) -> Self {
+        Self(text.split_whitespace().map(str::to_lowercase).collect())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A piece of the text around the first word, where all of them are there.
+    fn look_in(&self, reader: &JournalReader, call: &StoredRecord) -> anyhow::Result<Option<String>> {
+        let Some(first) = self.0.first() else { return Ok(Some(String::new())) };
+        // What was asked stands in the first record of a call, which is its end where there is no other.
+        let records = match call.record.invocation_id {
+            Some(id) if !call.record.body.contains("\"call\":{") => reader.records_of(id)?,
+            _ => vec![call.clone()],
+        };
+        if !self.may_be_in(&records) {
+            return Ok(None);
+        }
+        let mut transcript = String::new();
+        for record in &records {
+            collect(&record.record.body, &mut transcript);
+        }
+        let small = transcript.to_lowercase();
+        let all = self.0.iter().all(|word| small.contains(word));
+        Ok(all.then(|| excerpt(&small, &transcript, first)))
+    }
+
+    /// Spares the parsing of what cannot hold them: JSON writes most letters as they are.
+    fn may_be_in(&self, records: &[StoredRecord]) -> bool {
+        let bodies: Vec<String> = records.iter().map(|row| row.record.body.to_lowercase()).collect();
+        let is_plain = |word: &str| !word.contains(|c: char| c == '"' || c == '\\' || c.is_control());
+        self.0.iter().filter(|word| is_plain(word)).all(|word| bodies.iter().any(|body| body.contains(word)))
+    }
+}
+
+/// Adds what was asked and what came back.
+fn collect(body: &str, transcript: &mut String) {
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
+    let places = [
+        "/call/arguments",
+        "/arguments",
+        "/result/content",
+        "/result/structured_content",
+        "/result/summary",
+        "/result/error/message",
+    ];
+    for place in places {
+        if let Some(value) = body.pointer(place) {
+            texts(value, transcript);
+        }
+    }
+}
+
+fn texts(value: &Value, transcript: &mut String) {
+    match value {
+        Value::Null => {}
+        Value::Bool(_) | Value::Number(_) => line(&value.to_string(), transcript),
+        Value::String(text) => line(text, transcript),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, transcript)),
+        Value::Object(members) => {
+            // Of content, its text; the rest says what kind it is.
+            if let (Some(Value::String(text)), true) = (members.get("text"), members.contains_key("type")) {
+                return line(text, transcript);
+            }
+            for (key, value) in members {
+                line(key, transcript);
+                texts(value, transcript);
+            }
+        }
+    }
+}
+
+fn line(text: &str, transcript: &mut String) {
+    transcript.push_str(text);
+    transcript.push('\n');
+}
+
+/// The surroundings of a word. Small letters may be longer than large ones, so places are counted in characters, which
+/// is near enough for something to look at.
+fn excerpt(small: &str, transcript: &str, word: &str) -> String {
+    let at = small.find(word).map_or(0, |at| small[..at].chars().count());
+    let begin = at.saturating_sub(AROUND);
+    let piece: String =
+        transcript.chars().skip(begin).take(at - begin + word.chars().count() + AROUND).collect();
+    let piece: Vec<&str> = piece.split_whitespace().collect();
+    format!("{}{}", if begin > 0 { "… " } else { "" }, piece.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{collect, excerpt};
+
+    #[test]
+    fn a_transcript_is_what_was_asked_and_what_came_back() {
+        let body = r#"{"tool_id":"a.b","call":{"tool":"b","arguments":{"path":"x.txt","deep":[1,{"k":"v"}]},"face":"http"},
+            "result":{"outcome":"succeeded","content":[{"type":"text","text":"some \"words\""}],"timings":{"total_us":5}}}"#;
+        let mut transcript = String::new();
+        collect(body, &mut transcript);
+        assert_eq!(transcript, "deep\n1\nk\nv\npath\nx.txt\nsome \"words\"\n");
+    }
+
+    #[test]
+    fn an_excerpt_shows_the_word_in_its_surroundings() {
+        let check = |text: &str, word: &str, expected: &str| {
+            assert_eq!(excerpt(&text.to_lowercase(), text, word), expected);
+        };
+        check("a Needle\n in hay", "needle", "a Needle in hay");
+        check(&format!("{} Needle", "ü".repeat(60)), "needle", &format!("… {} Needle", "ü".repeat(49)));
+    }
+}

@@ -1,0 +1,63 @@
+//! What goes to stderr passes the redactor too: log lines, errors, warnings.
+//!
+//! The log is one for the whole process, and begins before there is a host. Until then it knows what the environment
+//! holds and how well-known secrets look; from then on it knows all that the host knows.
+
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+};
+
+use toolpost_core::{KnownSecrets, Redactor};
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::environment;
+
+static OF_THE_HOST: RwLock<Option<Arc<dyn Redactor>>> = RwLock::new(None);
+
+/// From now on, what this redactor finds is kept out of what is logged.
+pub(crate) fn keep_out(redactor: Arc<dyn Redactor>) {
+    *OF_THE_HOST.write().unwrap_or_else(PoisonError::into_inner) = Some(redactor);
+}
+
+/// A text without secrets.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    static OF_THE_ENVIRONMENT: OnceLock<KnownSecrets> = OnceLock::new();
+    let host = OF_THE_HOST.read().unwrap_or_else(PoisonError::into_inner).clone();
+    match host {
+        Some(host) => host.text(text),
+        None => {
+            let built = OF_THE_ENVIRONMENT.get_or_init(|| {
+                let secrets = environment::secrets();
+                KnownSecrets::new(secrets.iter().map(|(kind, value)| (kind.as_str(), value.reveal())))
+            });
+            built.text(text)
+        }
+    }
+}
+
+/// A writer of log lines. Each line comes as one piece.
+#[derive(Clone)]
+pub(super) struct Clean<W>(pub(super) W);
+
+impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for Clean<W> {
+    type Writer = CleanWriter<W::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        CleanWriter(self.0.make_writer())
+    }
+}
+
+pub(super) struct CleanWriter<W>(W);
+
+impl<W: Write> Write for CleanWriter<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(clean(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
