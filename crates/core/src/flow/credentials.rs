@@ -128,7 +128,7 @@ fn references(value: &Value, pointer: &mut String, found: &mut Vec<(String, Stri
     };
     match value {
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(place, item)| at(&place.to_string(), item))
+            items.iter().enumerate().for_each(|(place, item)| at(&place.to_string(), item));
         }
         Value::Object(object) => object.iter().for_each(|(key, inner)| at(key, inner)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

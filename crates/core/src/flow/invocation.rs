@@ -297,7 +297,7 @@ impl LiveCall {
         if let EventBody::Output(chunk) = body {
             // Held until it is told, so that two threads of one tool do not tell pieces of one stream in another order.
             let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(chunk) = outputs.pass(chunk, &redactor) {
+            if let Some(chunk) = outputs.pass(&chunk, &redactor) {
                 self.tell(EventBody::Output(chunk));
             }
             return;

@@ -62,7 +62,7 @@ impl Bench {
         let home = TempDir::new().unwrap();
         let workspace = Arc::new(Workspace::open(home.path()).unwrap());
         let parts = NativeParts { network: listing(servers), ..NativeParts::on(workspace) };
-        let native = native_source(parts).map_err(|error| error.to_string()).unwrap();
+        let native = native_source(parts).unwrap();
         let tool = FnTool::named("test.make").unwrap().describe("Makes something").class(EffectClass::Read);
         let host = Host::builder()
             .policy(Policy::in_mode(Mode::Bypass))

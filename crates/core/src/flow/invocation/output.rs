@@ -19,10 +19,10 @@ struct Carried {
 
 impl Outputs {
     /// The piece as others may see it, with what was held back of those before it. `None` where all of it is held back.
-    pub(super) fn pass(&mut self, chunk: OutputChunk, redactor: &CallRedactor) -> Option<OutputChunk> {
+    pub(super) fn pass(&mut self, chunk: &OutputChunk, redactor: &CallRedactor) -> Option<OutputChunk> {
         let place = self.streams.iter().position(|carried| carried.stream == chunk.stream);
         let place = place.unwrap_or_else(|| {
-            let last = OutputChunk { text: String::new(), ..chunk.clone() };
+            let last = OutputChunk { text: String::new(), ..*chunk };
             self.streams.push(Carried { stream: chunk.stream, redactor: redactor.stream(), last });
             self.streams.len() - 1
         });
@@ -33,8 +33,8 @@ impl Outputs {
             carried.redactor.finish(&mut clean);
         }
         carried.redactor.push(chunk.text.as_bytes(), &mut clean);
-        carried.last = OutputChunk { text: String::new(), skipped: 0, ..chunk };
-        let shown = OutputChunk { text: text(clean), ..chunk };
+        carried.last = OutputChunk { text: String::new(), skipped: 0, ..*chunk };
+        let shown = OutputChunk { text: text(clean), ..*chunk };
         (!shown.text.is_empty() || shown.skipped > 0).then_some(shown)
     }
 

@@ -1,16 +1,21 @@
 //! The host's own endings, one constructor each: what happened, what to do, and whether a retry is safe.
 
+mod approvals;
+mod credentials;
+
 use serde_json::json;
 use toolpost_model::{
-    Decision, ErrorClass, HiddenReason, InvocationId, Outcome, Recoverability, Refusal, RetryGuidance,
-    SourceError, ToolError,
+    Decision, ErrorClass, HiddenReason, Outcome, Recoverability, Refusal, RetryGuidance, SourceError,
+    ToolError,
 };
+
+pub(crate) use approvals::*;
+pub(crate) use credentials::*;
 
 use super::{EndedBy, Ending, Shown, retry};
 use crate::{
     catalog::{SchemaError, Violation},
     flow::{
-        approval::{No, TableFull},
         invocation::CancelReason,
         scheduling::{QueueFull, batch::BatchRefusal},
     },
@@ -188,41 +193,6 @@ pub(crate) fn refused(refusal: &Refusal) -> Ending {
         .ends()
 }
 
-pub(crate) fn credential_missing(at: &str, name: &str) -> Ending {
-    Failure::new(ErrorClass::SetupRequired, format!("at {at}: there is no credential `{name}`"))
-        .code("credential_missing")
-        .hint(format!(
-            "an operator can add it to the host's configuration, under `network.credentials.{name}`"
-        ))
-        .recoverable(Recoverability::Operator)
-        .details(json!({ "at": at, "credential": name }))
-        .ends()
-}
-
-pub(crate) fn credential_not_granted(at: &str, name: &str, tool: &str) -> Ending {
-    Failure::new(
-        ErrorClass::PermissionDenied,
-        format!("at {at}: the credential `{name}` is not for `{tool}`"),
-    )
-    .outcome(Outcome::Denied)
-    .code("credential_not_granted")
-    .hint(format!("an operator can list the tool in `network.credentials.{name}.tools`"))
-    .recoverable(Recoverability::Operator)
-    .details(json!({ "at": at, "credential": name }))
-    .ends()
-}
-
-/// A command, path or URL cannot be decided on before it is known.
-pub(crate) fn credential_out_of_place(at: &str, name: &str) -> Ending {
-    let message =
-        format!("at {at}: rules look at this argument, so the credential `{name}` cannot stand here");
-    Failure::new(ErrorClass::InvalidArguments, message)
-        .code("credential_out_of_place")
-        .details(json!({ "at": at, "credential": name }))
-        .retry(|retry| retry.change_arguments = true)
-        .ends()
-}
-
 pub(crate) fn hook_stopped(hook: &str, reason: &str) -> Ending {
     Failure::new(ErrorClass::HookBlocked, format!("the hook `{hook}` stopped the call: {reason}"))
         .outcome(Outcome::Denied)
@@ -267,58 +237,6 @@ pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> Ending {
         .recoverable(Recoverability::Operator)
         .hint(decision.operator_hint.clone().unwrap_or_else(|| "ask the operator".to_owned()))
         .retry(|retry| retry.needs_approval = true)
-        .ends()
-}
-
-pub(crate) fn approval_pending(name: &str, ask_id: InvocationId) -> Ending {
-    let message =
-        format!("`{name}` has not run yet: whether it may is question `{ask_id}`, which nobody has answered");
-    Failure::new(ErrorClass::ApprovalPending, message)
-        .outcome(Outcome::Rejected)
-        .recoverable(Recoverability::Operator)
-        .hint("send the same call again once it is approved, or do something else meanwhile")
-        .retry(|retry| retry.needs_approval = true)
-        .details(json!({ "ask_id": ask_id }))
-        .ends()
-}
-
-pub(crate) fn approval_refused(name: &str, no: &No) -> Ending {
-    let message = match &no.feedback {
-        Some(feedback) => format!("`{name}` was not approved by {}: {feedback}", no.by),
-        None => format!("`{name}` was not approved by {}", no.by),
-    };
-    Failure::new(ErrorClass::ApprovalRejected, message)
-        .outcome(Outcome::Denied)
-        .recoverable(Recoverability::Operator)
-        .retry(|retry| retry.needs_approval = true)
-        .details(json!({ "ask_id": no.ask_id }))
-        .ends()
-}
-
-pub(crate) fn approval_expired(name: &str, ask_id: InvocationId) -> Ending {
-    Failure::new(
-        ErrorClass::ApprovalRejected,
-        format!("`{name}` needs approval, and nobody answered in time"),
-    )
-    .outcome(Outcome::Denied)
-    .code("approval_expired")
-    .recoverable(Recoverability::Operator)
-    .hint("send it again when somebody is there to answer")
-    .retry(|retry| retry.needs_approval = true)
-    .details(json!({ "ask_id": ask_id }))
-    .ends()
-}
-
-pub(crate) fn too_many_questions(full: &TableFull) -> Ending {
-    let message = format!("the call needs approval, and {full} already (setting `approvals.waiting`)");
-    Failure::new(ErrorClass::RateLimited, message)
-        .outcome(Outcome::Rejected)
-        .code("too_many_approvals")
-        .recoverable(Recoverability::Operator)
-        .retry(|retry| {
-            retry.needs_approval = true;
-            retry.after_ms = Some(5_000);
-        })
         .ends()
 }
 

@@ -17,7 +17,7 @@ struct Of<'a> {
 }
 
 impl Of<'_> {
-    fn push(&self, lines: &mut Vec<String>, kind: &str, subject: Value, mark: &str, data: Value) {
+    fn push(&self, lines: &mut Vec<String>, kind: &str, subject: &Value, mark: &str, data: &Value) {
         push(
             lines,
             "event",
@@ -42,7 +42,7 @@ pub(super) fn host_started(
     lines: &mut Vec<String>,
 ) {
     let data = json!({ "version": life.version, "carried": carried });
-    Of { row, life }.push(lines, "host.started", Value::Null, "", data);
+    Of { row, life }.push(lines, "host.started", &Value::Null, "", &data);
 }
 
 pub(super) fn session_opened(
@@ -55,16 +55,16 @@ pub(super) fn session_opened(
         "actor_ref": format!("{}/{}", session.role.as_str(), session.principal),
         "surface_request": session.surface,
     });
-    Of { row, life }.push(lines, "session.opened", json!(row.record.session_id), "", data);
+    Of { row, life }.push(lines, "session.opened", &json!(row.record.session_id), "", &data);
 }
 
 pub(super) fn session_closed(row: &StoredRecord, life: &Life, lines: &mut Vec<String>) {
-    Of { row, life }.push(lines, "session.closed", json!(row.record.session_id), "", json!({}));
+    Of { row, life }.push(lines, "session.closed", &json!(row.record.session_id), "", &json!({}));
 }
 
 pub(super) fn pruned(row: &StoredRecord, life: &Life, lines: &mut Vec<String>) {
     let data: Value = serde_json::from_str(&row.record.body).unwrap_or_else(|_| json!({}));
-    Of { row, life }.push(lines, "journal.pruned", Value::Null, "", data);
+    Of { row, life }.push(lines, "journal.pruned", &Value::Null, "", &data);
 }
 
 pub(super) fn declared(
@@ -76,18 +76,18 @@ pub(super) fn declared(
 ) {
     let id = &tool.declaration.tool_id;
     let data = json!({ "interface_ref": interface, "source": tool.source });
-    Of { row, life }.push(lines, "tool.declared", json!(id), &format!("/{id}"), data);
+    Of { row, life }.push(lines, "tool.declared", &json!(id), &format!("/{id}"), &data);
 }
 
 pub(super) fn removed(row: &StoredRecord, id: &ToolId, life: &Life, lines: &mut Vec<String>) {
-    Of { row, life }.push(lines, "tool.removed", json!(id), &format!("/{id}"), json!({}));
+    Of { row, life }.push(lines, "tool.removed", &json!(id), &format!("/{id}"), &json!({}));
 }
 
 pub(super) fn surface(row: &StoredRecord, surface: &SurfaceBody, life: &Life, lines: &mut Vec<String>) {
     let data = json!({
         "loaded": surface.loaded.len(), "deferred": surface.deferred.len(), "blocked": surface.blocked.len(),
     });
-    Of { row, life }.push(lines, "tool.surface.created", json!(surface.surface_id), "", data);
+    Of { row, life }.push(lines, "tool.surface.created", &json!(surface.surface_id), "", &data);
 }
 
 /// A person's answer. It may be for a call that has ended, or for several.
@@ -108,7 +108,7 @@ pub(super) fn decided(row: &StoredRecord, decided: &recorded::Decided, life: &Li
         "rule": decided.rule,
         "asked_by": format!("{}/{}", decided.role.as_str(), decided.principal),
     });
-    Of { row, life }.push(lines, "tool.permission.decided", json!(decided.tool_id), "", data);
+    Of { row, life }.push(lines, "tool.permission.decided", &json!(decided.tool_id), "", &data);
 }
 
 /// An event in a call's life.
@@ -119,7 +119,7 @@ struct CallEvents<'a> {
 }
 
 impl CallEvents<'_> {
-    fn push(&mut self, lines: &mut Vec<String>, kind: &str, at: Timestamp, data: Value) {
+    fn push(&mut self, lines: &mut Vec<String>, kind: &str, at: Timestamp, data: &Value) {
         self.count += 1;
         push(
             lines,
@@ -142,13 +142,13 @@ pub(super) fn of_call(story: &Story, life: &Life, lines: &mut Vec<String>) {
     let mut events = CallEvents { story, source: life.producer(), count: 0 };
     for (stage, at) in &story.transitions {
         if let Some(kind) = words::stage_event(*stage) {
-            events.push(lines, kind, *at, json!({ "stage": stage }));
+            events.push(lines, kind, *at, &json!({ "stage": stage }));
         }
         match stage {
             Stage::PreHooks => hooks(&mut events, HookEvent::Before, lines),
             Stage::Decide if story.decision.is_some() => {
                 let behavior = story.decision.as_ref().map(|decision| decision.behavior);
-                events.push(lines, "tool.permission.decided", *at, json!({ "behavior": behavior }));
+                events.push(lines, "tool.permission.decided", *at, &json!({ "behavior": behavior }));
             }
             Stage::PostHooks => {
                 hooks(&mut events, HookEvent::After, lines);
@@ -169,24 +169,24 @@ pub(super) fn of_call(story: &Story, life: &Life, lines: &mut Vec<String>) {
     }
     for (milestone, at) in &story.progress {
         let data = json!({ "progress_ref": format!("{}/progress/{}", story.id, milestone.seq) });
-        events.push(lines, "tool.invocation.progress", *at, data);
+        events.push(lines, "tool.invocation.progress", *at, &data);
     }
     let Some(result) = &story.result else { return };
     let at = story.last_at;
     let reference = json!({ "result_ref": format!("{}/result", story.id) });
-    events.push(lines, "tool.result.created", at, reference.clone());
+    events.push(lines, "tool.result.created", at, &reference);
     if result.persistence.as_ref().is_some_and(|done| done.artifact.is_some()) {
-        events.push(lines, "tool.result.persisted", at, reference.clone());
+        events.push(lines, "tool.result.persisted", at, &reference);
     }
     if !result.redactions.is_empty() || result.disposition == Disposition::Redacted {
-        events.push(lines, "tool.result.redacted", at, json!({ "redactions": result.redactions }));
+        events.push(lines, "tool.result.redacted", at, &json!({ "redactions": result.redactions }));
     }
     let class = result.error_class().map(toolpost_model::ErrorClass::as_str);
     events.push(
         lines,
         words::end_event(result),
         at,
-        json!({ "outcome": result.outcome, "error_class": class }),
+        &json!({ "outcome": result.outcome, "error_class": class }),
     );
 }
 
@@ -197,7 +197,7 @@ fn hooks(events: &mut CallEvents<'_>, event: HookEvent, lines: &mut Vec<String>)
             continue;
         }
         let data = json!({ "hook_ref": format!("{}/hook/{place}", story.id) });
-        events.push(lines, &format!("tool.hook.{when}.started"), *at, data.clone());
-        events.push(lines, &format!("tool.hook.{when}.completed"), moment(*at, run.duration_us), data);
+        events.push(lines, &format!("tool.hook.{when}.started"), *at, &data);
+        events.push(lines, &format!("tool.hook.{when}.completed"), moment(*at, run.duration_us), &data);
     }
 }

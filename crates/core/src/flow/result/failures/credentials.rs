@@ -1,0 +1,42 @@
+//! Endings of calls whose arguments name a credential that they do not get.
+
+use serde_json::json;
+use toolpost_model::{ErrorClass, Outcome, Recoverability};
+
+use super::Failure;
+use crate::flow::result::Ending;
+
+pub(crate) fn credential_missing(at: &str, name: &str) -> Ending {
+    Failure::new(ErrorClass::SetupRequired, format!("at {at}: there is no credential `{name}`"))
+        .code("credential_missing")
+        .hint(format!(
+            "an operator can add it to the host's configuration, under `network.credentials.{name}`"
+        ))
+        .recoverable(Recoverability::Operator)
+        .details(json!({ "at": at, "credential": name }))
+        .ends()
+}
+
+pub(crate) fn credential_not_granted(at: &str, name: &str, tool: &str) -> Ending {
+    Failure::new(
+        ErrorClass::PermissionDenied,
+        format!("at {at}: the credential `{name}` is not for `{tool}`"),
+    )
+    .outcome(Outcome::Denied)
+    .code("credential_not_granted")
+    .hint(format!("an operator can list the tool in `network.credentials.{name}.tools`"))
+    .recoverable(Recoverability::Operator)
+    .details(json!({ "at": at, "credential": name }))
+    .ends()
+}
+
+/// A command, path or URL cannot be decided on before it is known.
+pub(crate) fn credential_out_of_place(at: &str, name: &str) -> Ending {
+    let message =
+        format!("at {at}: rules look at this argument, so the credential `{name}` cannot stand here");
+    Failure::new(ErrorClass::InvalidArguments, message)
+        .code("credential_out_of_place")
+        .details(json!({ "at": at, "credential": name }))
+        .retry(|retry| retry.change_arguments = true)
+        .ends()
+}
