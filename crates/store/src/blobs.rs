@@ -161,6 +161,7 @@ impl Blob for OnDisk {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
 fn failed(error: io::Error) -> BlobError {
     BlobError::Storage(error.to_string())
 }

@@ -70,7 +70,7 @@ fn invalid(error: &dyn std::error::Error) -> ToolFailure {
     ToolFailure::invalid(error.to_string())
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it stands where an error becomes another")]
+#[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
 fn failed(error: ArtifactError) -> ToolFailure {
     let message = error.to_string();
     match error {
