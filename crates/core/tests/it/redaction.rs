@@ -183,6 +183,7 @@ async fn a_secret_that_shows_only_beside_its_name_is_in_neither_answer_nor_recor
         answer.result().structured_content,
         Some(json!({ "Authorization": "Bearer [redacted:authorization]" }))
     );
+    assert_eq!(answer.result().redactions.0["authorization"], 1);
     assert!(records.contains(&answer.json().replace('"', "\\\"")), "the record has the bytes of the answer");
 }
 

@@ -232,7 +232,8 @@ impl CallListener {
             conversation: Arc::clone(conversation),
             key,
             req_id: id.to_owned(),
-            tool: request.tool_name.clone(),
+            // It is told back as it was asked for, and may be anything.
+            tool: conversation.face.host.redacted(&request.tool_name).into_owned(),
             streaming: request.streaming,
             background: request.background,
             collected: request.collect_events.then(Mutex::default),

@@ -30,6 +30,14 @@ impl Redactor for CallRedactor {
     }
 }
 
+/// A member of an object as a line of text, where its name announces a secret.
+fn announced(key: &str, value: &Value) -> Option<String> {
+    const ANNOUNCING: [&str; 4] = ["authorization", "access_key", "accesskey", "session_token"];
+    let text = value.as_str()?;
+    let name = key.to_ascii_lowercase();
+    ANNOUNCING.iter().any(|end| name.ends_with(end)).then(|| format!("{key}: {text}"))
+}
+
 impl CallRedactor {
     /// The text without its secrets.
     pub(crate) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
@@ -72,7 +80,9 @@ impl CallRedactor {
             Value::String(text) => hit(text),
             Value::Number(number) => hit(&number.to_string()),
             Value::Array(items) => items.iter().any(|item| self.finds(item)),
-            Value::Object(object) => object.iter().any(|(key, inner)| hit(key) || self.finds(inner)),
+            Value::Object(object) => object.iter().any(|(key, inner)| {
+                hit(key) || self.finds(inner) || announced(key, inner).is_some_and(|text| hit(&text))
+            }),
             Value::Null | Value::Bool(_) => false,
         }
     }
@@ -93,7 +103,11 @@ impl CallRedactor {
                 items.iter_mut().fold(false, |found, item| self.value(item, counts) | found)
             }
             Value::Object(object) => {
-                let found = object.values_mut().fold(false, |found, inner| self.value(inner, counts) | found);
+                let mut found = false;
+                for (key, inner) in &mut *object {
+                    found |= self.value(inner, counts);
+                    found |= self.beside_its_name(key, inner, counts);
+                }
                 let bad_keys: Vec<String> =
                     object.keys().filter(|key| matches!(self.text(key), Cow::Owned(_))).cloned().collect();
                 for key in &bad_keys {
@@ -105,6 +119,17 @@ impl CallRedactor {
             }
             Value::Null | Value::Bool(_) => false,
         }
+    }
+
+    /// Takes out a text that only the name before it makes a secret.
+    fn beside_its_name(&self, key: &str, value: &mut Value, counts: &mut Redactions) -> bool {
+        let Some(mut text) = announced(key, value) else { return false };
+        let found = self.in_place(&mut text, counts);
+        if found {
+            let rest = text.get(key.len()..).unwrap_or(&text);
+            *value = Value::String(rest.trim_start_matches(": ").to_owned());
+        }
+        found
     }
 
     /// Plain data without secrets. `None`: taking them out left nothing that makes sense.

@@ -14,7 +14,7 @@ fn laid() -> Laid {
          commands:\n  login:\n    description: 'Logs in, for instance with {IN_ENVIRONMENT} or {BY_SHAPE}'\n\
          \x20   argv: [sh, -c, 'echo got \"$1\"; echo \"$1\" >&2; exit 3', sh, '{{pin}}']\n\
          \x20   parameters: {{ pin: {{ type: string, description: 'such as {BY_SHAPE}', required: true }} }}\n\
-         tools:\n  login: {{ sensitive: [/pin] }}\n"
+         tools:\n  login: {{ sensitive: [/pin] }}\n  {BY_SHAPE}: {{ hidden: true }}\n"
     );
     let laid = Laid::new(&config);
     laid.home.write("notes.txt", &format!("the key is {IN_ENVIRONMENT}\nand {BY_SHAPE}\n"));
@@ -88,9 +88,11 @@ fn a_secret_is_in_nothing_that_is_written_or_sent() {
     over_the_command_line(&laid);
     approved(&laid, &served);
     laid.check_disk();
+    let banner = served.banner.clone();
     let (_, log) = served.stop();
     check("the log", log.as_bytes());
-    assert!(log.len() > 1_000, "the log tells something: {log}");
+    // Settings that fit no tool are told by their name.
+    assert!(format!("{banner}{log}").contains("`tools.[redacted:github]`"), "{banner}{log}");
     laid.check_disk();
     check("the audit file", &std::fs::read(laid.beside("audit.jsonl")).unwrap());
     records(&laid, &ids);
