@@ -21,8 +21,7 @@ use crate::{native::call, rounds::Pairs};
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(700);
 /// Name, lines, bytes of each.
-const FILES: [(&str, usize, usize); 2] =
-    [("20 lines, 800 bytes", 20, 40), ("2,000 lines, 200 KB", 2_000, 100)];
+const FILES: [(&str, usize, usize); 2] = [("20 lines, 800 bytes", 20, 40), ("300 lines, 30 KB", 300, 100)];
 
 pub(crate) async fn run() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;

@@ -5,15 +5,18 @@
 #![expect(clippy::print_stdout, reason = "figures are what this prints")]
 
 mod a2e;
+mod artifact;
 mod children;
 mod clients;
 mod files;
 mod grep;
 mod growth;
 mod in_process;
+mod journal;
 mod machine;
 mod native;
 mod over_http;
+mod redaction;
 mod replay;
 mod rounds;
 mod rules;
@@ -27,9 +30,10 @@ mod start;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|rules|schedule|search|files|grep|shell|shells|code|replay|a2e …]
+usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
+       cargo xtask bench artifact=MEGABYTES (with a result of another size)
        cargo xtask bench a2e-http (or -stdio, -direct, -sessions, -list, -events: a part of a2e)
        cargo xtask bench a2e-soak [--minutes N]";
 
@@ -47,7 +51,9 @@ fn main() -> anyhow::Result<()> {
         "in-process",
         "start",
         "growth",
+        "journal",
         "rules",
+        "redaction",
         "schedule",
         "search",
         "files",
@@ -57,6 +63,7 @@ fn main() -> anyhow::Result<()> {
         "code",
         "replay",
         "a2e",
+        "artifact",
     ];
     let chosen: Vec<&str> =
         if words.is_empty() { all.to_vec() } else { words.iter().map(String::as_str).collect() };
@@ -71,7 +78,9 @@ fn main() -> anyhow::Result<()> {
             "in-process" => runtime.block_on(in_process::run())?,
             "start" => runtime.block_on(start::run())?,
             "growth" => runtime.block_on(growth::run())?,
+            "journal" => runtime.block_on(journal::run())?,
             "rules" => runtime.block_on(rules::run())?,
+            "redaction" => runtime.block_on(redaction::run())?,
             "schedule" => runtime.block_on(schedule::run())?,
             "search" => runtime.block_on(search::run())?,
             "grep" => runtime.block_on(grep::run(None))?,
@@ -81,6 +90,11 @@ fn main() -> anyhow::Result<()> {
             "code" => runtime.block_on(run_code::run())?,
             "replay" => runtime.block_on(replay::run())?,
             "a2e" => runtime.block_on(a2e::run())?,
+            "artifact" => runtime.block_on(artifact::run(artifact::WHOLE))?,
+            other if other.starts_with("artifact=") => {
+                let megabytes: u64 = other.trim_start_matches("artifact=").parse()?;
+                runtime.block_on(artifact::run(megabytes << 20))?;
+            }
             other if other.starts_with("grep=") => {
                 runtime.block_on(grep::run(Some(other.trim_start_matches("grep=").as_ref())))?;
             }

@@ -87,7 +87,7 @@ fn nth(n: usize) -> (&'static str, Value) {
     match n % 3 {
         0 => ("echo", json!({ "message": format!("call {n}") })),
         1 => ("read_file", json!({ "path": path, "offset": 1 + n % 100, "limit": 20 })),
-        _ => ("file_info", json!({ "path": path })),
+        _ => ("glob", json!({ "pattern": path })),
     }
 }
 

@@ -72,8 +72,8 @@ pub use record::{
     query::{Query, ToolPattern},
     redaction::{Finding, KnownSecrets, Redactor, StreamRedactor, Window},
     replay::{
-        Cassette, CassetteCall, CassetteError, CassetteSession, CassetteTool, LeftOver, Matching, Pace,
-        Recorder, ReplayOptions, ReplayReport,
+        Cassette, CassetteCall, CassetteError, CassetteEvent, CassetteSession, CassetteTool, LeftOver,
+        Matching, Pace, Recorder, ReplayOptions, ReplayReport,
     },
     retention::{
         Cut, Due, Hold, Needed, PruneReport, Pruned, PrunedBody, Retention, plan_prune, prune, pruned_record,

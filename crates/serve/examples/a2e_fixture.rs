@@ -162,7 +162,9 @@ fn words() -> Result<Words, Box<dyn Error>> {
 
 fn builder(words: &Words) -> Result<ServerBuilder, Box<dyn Error>> {
     let http = HttpConfig { listen: words.http.parse()?, ..HttpConfig::default() };
-    let config = HostConfig { http, data_dir: Some(words.data_dir.clone()), ..HostConfig::default() };
+    let mut config = HostConfig { http, data_dir: Some(words.data_dir.clone()), ..HostConfig::default() };
+    // Large answers are what some tests of the transports are about.
+    config.limits.inline_chars = 400_000;
     let builder = Server::builder(config).tool(slow()?).tool(chatty()?).tool(boom()?);
     let builder = builder.tool(big()?).tool(image()?).tool(nested()?);
     Ok(match &words.token {

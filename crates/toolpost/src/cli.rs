@@ -6,9 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolpost_model::{Mode, SandboxProfile};
 
 use crate::commands::{
-    approvals::ApprovalsArgs, call::CallArgs, capture::CaptureArgs, completions::CompletionsArgs,
-    doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs, reference::ReferenceArgs,
-    serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
+    approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs, capture::CaptureArgs,
+    completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs,
+    reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
 };
 
 /// Holds the tools of AI agents: one binary between agents and everything they can call.
@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Approvals(ApprovalsArgs),
     /// Read and check the record of every call
     Journal(JournalArgs),
+    /// Read results that were too large to be shown
+    Artifacts(ArtifactsArgs),
     /// Run an agent against a host that records, and keep the recording in a file
     Capture(CaptureArgs),
     /// Trust the workspace's `toolpost.yaml` as it is now

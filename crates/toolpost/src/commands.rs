@@ -1,6 +1,7 @@
 //! One command a file.
 
 pub(crate) mod approvals;
+pub(crate) mod artifacts;
 pub(crate) mod call;
 pub(crate) mod capture;
 pub(crate) mod completions;

@@ -7,7 +7,7 @@ mod children;
 mod configuration;
 mod credentials;
 mod editor;
-mod output;
+mod saving;
 mod secrets;
 mod terminal;
 
@@ -28,7 +28,7 @@ pub(crate) use children::child_variables;
 pub(crate) use configuration::{check_user_file, home, policy_file, user_file};
 pub(crate) use credentials::credentials;
 pub(crate) use editor::edit;
-pub(crate) use output::Output;
+pub(crate) use saving::{Readers, Saving};
 pub(crate) use secrets::secrets;
 pub(crate) use terminal::{Tty, Typed};
 

@@ -19,7 +19,8 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use commands::{
-    approvals, call, capture, completions, doctor, explain, journal, reference, serve, tools, trust, welcome,
+    approvals, artifacts, call, capture, completions, doctor, explain, journal, reference, serve, tools,
+    trust, welcome,
 };
 
 fn main() -> ExitCode {
@@ -48,6 +49,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Reference(arguments) => reference::run(&arguments),
         Command::Journal(arguments) => journal::run(&arguments),
+        Command::Artifacts(arguments) => artifacts::run(&arguments),
         Command::Trust(arguments) => trust::run(&arguments),
         Command::Serve(arguments) => runtime()?.block_on(serve::run(arguments)),
         Command::Capture(arguments) => runtime()?.block_on(capture::run(arguments)),

@@ -9,6 +9,7 @@ mod codec;
 mod definitions;
 mod events;
 mod handshake;
+mod kept;
 mod leaving;
 mod link;
 mod lists;

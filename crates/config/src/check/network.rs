@@ -72,13 +72,24 @@ fn credential(
     complaints.extend(env.as_ref().and_then(|env| variable_complaint(&key("env"), env)));
     complaints.extend(header.as_ref().and_then(|header| header_complaint(&key("header"), header)));
     complaints.extend(scheme.as_ref().and_then(|scheme| scheme_complaint(&key("scheme"), scheme)));
-    if urls.is_empty() && tools.is_empty() {
+    if urls.is_none() && tools.is_none() {
         let hint = "name the beginnings of the URLs it is for, such as `https://api.example.org/`, or the tools that get it under `tools`";
-        let message = format!("`{}` is empty, so the credential could never be sent", key("urls"));
-        complaints.push(Complaint::new(*at, message).hint(Some(hint.to_owned())));
+        let complaint =
+            Complaint::new(*at, "the credential has neither `urls` nor `tools`, so it is for nothing");
+        complaints.push(complaint.hint(Some(hint.to_owned())));
     }
-    let urls = check_prefixes(&key("urls"), urls, complaints);
-    let tools = check_tools(&key("tools"), tools, complaints);
+    let mut listed = |part: &str, written: &Option<Located<Vec<Located<String>>>>| {
+        let Some(Located { value, at }) = written else { return Vec::new() };
+        if value.is_empty() {
+            let message = format!("`{}` is empty, so the credential could never be sent", key(part));
+            complaints
+                .push(Complaint::new(*at, message).hint(Some("leave it out, or name something".to_owned())));
+        }
+        value.clone()
+    };
+    let (urls, tools) = (listed("urls", urls), listed("tools", tools));
+    let urls = check_prefixes(&key("urls"), &urls, complaints);
+    let tools = check_tools(&key("tools"), &tools, complaints);
     let kept = match (file, env) {
         (Some(file), None) => Some(CredentialSource::File(file.value.clone())),
         (None, Some(env)) => Some(CredentialSource::Variable(env.value.clone())),

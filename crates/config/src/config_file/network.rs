@@ -23,6 +23,7 @@ pub struct NetworkSection {
 /// Where a credential is kept, and where it may be sent. It has a `file` or an `env`, never both.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("anyOf" = [{ "required": ["urls"] }, { "required": ["tools"] }]))]
 pub struct CredentialEntry {
     /// A file that holds nothing else, relative to this one. Only its owner may be able to read it.
     #[serde(default)]
@@ -40,9 +41,11 @@ pub struct CredentialEntry {
     pub scheme: Option<Located<String>>,
     /// Where it may be sent: beginnings of URLs, such as `https://api.example.org/`.
     #[serde(default)]
-    pub urls: Vec<Located<String>>,
+    #[schemars(length(min = 1))]
+    pub urls: Option<Located<Vec<Located<String>>>>,
     /// Tools that get its value where a call writes `{"$cred": "name"}`, by id or name, with `*` for any characters. It
     /// has `urls`, `tools` or both.
     #[serde(default)]
-    pub tools: Vec<Located<String>>,
+    #[schemars(length(min = 1))]
+    pub tools: Option<Located<Vec<Located<String>>>>,
 }

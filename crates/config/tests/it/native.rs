@@ -76,6 +76,23 @@ fn the_example_is_what_it_says() {
 }
 
 #[test]
+fn a_credential_is_for_urls_for_tools_or_for_both() {
+    let config = resolved("network: { credentials: { x: { env: X, tools: [commands.deploy, 'mcp.*'] } } }");
+    let found = &config.network.credentials[0];
+    let tools: Vec<&str> = found.tools.iter().map(|tool| tool.as_str()).collect();
+    assert_eq!((tools, found.urls.len()), (vec!["commands.deploy", "mcp.*"], 0));
+    for (bad, expected) in [
+        ("env: X", "neither `urls` nor `tools`"),
+        ("env: X, tools: []", "`network.credentials.x.tools` is empty"),
+        ("env: X, tools: ['a b']", "`a b` in `network.credentials.x.tools` is not the name of a tool"),
+    ] {
+        let error =
+            ConfigFile::parse(&format!("network: {{ credentials: {{ x: {{ {bad} }} }} }}"), "t").unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn schemes_follow_headers() {
     for (written, expected) in [
         ("", ("Authorization", Some("Bearer"))),
@@ -223,10 +240,11 @@ fn credentials() {
     check(&one(urls), "1:30", neither, Some(hint));
     let both = "the credential has a `file` and an `env`; it can only have one";
     check(&one(&format!("file: a, env: A, {urls}")), "1:30", both, None);
-    check(&one("env: A"), "1:32", "the key `urls` is missing", None);
+    let nothing = "the credential has neither `urls` nor `tools`, so it is for nothing";
+    let name_urls = "name the beginnings of the URLs it is for, such as `https://api.example.org/`, or the tools that get it under `tools`";
+    check(&one("env: A"), "1:30", nothing, Some(name_urls));
     let empty = "`network.credentials.x.urls` is empty, so the credential could never be sent";
-    let name_urls = "name the beginnings of the URLs it is for, such as `https://api.example.org/`";
-    check(&one("env: A, urls: []"), "1:46", empty, Some(name_urls));
+    check(&one("env: A, urls: []"), "1:46", empty, Some("leave it out, or name something"));
     let home = "`network.credentials.x.file` is `~/t`, and `~` is not expanded here";
     check(&one(&format!("file: ~/t, {urls}")), "1:38", home, Some("write the whole path"));
     let framing = "`network.credentials.x.header` is `Host`, which carries no credential";

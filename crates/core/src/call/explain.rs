@@ -125,6 +125,7 @@ impl Explanation {
                 *text = clean;
             }
         };
+        text(&mut self.tool);
         for part in &mut self.parts {
             text(&mut part.reason.text);
             part.subject.iter_mut().for_each(text);

@@ -16,9 +16,13 @@ use crate::{
 
 /// How much of the call's result is shown, and what becomes of the rest.
 pub(super) fn room(host: &Inner, call: &Call) -> Room {
+    Room { readers: readers(host, &call.session), ..bounds(host, call) }
+}
+
+/// The same for whoever does not tell a caller how to read on.
+pub(super) fn bounds(host: &Inner, call: &Call) -> Room {
     let entry = call.resolved.as_ref().map(|resolved| &*resolved.entry);
-    let room = Room::of(host.limits.inline_chars, call.session.inline_chars(), entry);
-    Room { readers: readers(host, &call.session), ..room }
+    Room::of(host.limits.inline_chars, call.session.inline_chars(), entry)
 }
 
 /// A result names the tools that read on only where the caller has them.

@@ -74,7 +74,7 @@ impl Port {
             engine: host.engine(&call.session),
             decided: effects.uses.clone(),
             profile: call.resolved.as_ref().and_then(|resolved| resolved.entry.settings.sandbox),
-            room: keeping::room(host, call),
+            room: keeping::bounds(host, call),
             onward: Onward::of(call, effects),
             as_parent: Parent { id: call.live.id, line, deadline, held },
             under_way: AtomicUsize::new(0),

@@ -1,5 +1,7 @@
 //! Calls of a host that serves a recording: resolved, read and checked like any other, then answered as recorded.
 
+use std::time::Duration;
+
 use toolpost_model::{
     ErrorClass, Outcome, Recoverability, RetryGuidance, Stage, Timings, ToolError, ToolResult,
 };
@@ -15,7 +17,7 @@ use crate::{
         result::{EndedBy, Ending, Shown},
     },
     host::Inner,
-    record::replay::{GivenCall, Unrecorded},
+    record::replay::{GivenCall, Pace, Unrecorded},
 };
 
 /// Whether the recording answers calls that go this way.
@@ -37,22 +39,38 @@ pub(super) async fn answer(host: &Inner, call: &mut Call, way: Way) -> Step {
         Ok(played) => played,
         Err(unrecorded) => return Step::End(not_recorded(unrecorded)),
     };
-    if let Some(took) = played.wait {
-        if took > QUICK
-            && owes_acknowledgement(call, way)
-            && let Err(ending) = accept(host, call).await
-        {
-            return Step::End(ending);
+    let paced = match played.pace {
+        Pace::AtOnce => false,
+        Pace::AsRecorded => true,
+    };
+    if paced
+        && played.took > QUICK
+        && owes_acknowledgement(call, way)
+        && let Err(ending) = accept(host, call).await
+    {
+        return Step::End(ending);
+    }
+    for event in played.progress {
+        if paced {
+            pass(call, Duration::from_millis(event.after_ms)).await;
         }
-        let until = call.live.began + took;
-        // What was recorded is told all the same: whoever stops a call early gets its answer early.
-        tokio::select! {
-            () = call.live.token().cancelled() => {}
-            () = tokio::time::sleep_until(until.into()) => {}
-        }
+        call.live.emit(event.body);
+    }
+    if paced {
+        pass(call, played.took).await;
     }
     call.replayed = Some(Box::new(played.result));
     Step::Next(Stage::Map)
+}
+
+/// Waits until so long after the request. What was recorded is told all the same to whoever stops a call early, only
+/// earlier.
+async fn pass(call: &Call, after: Duration) {
+    let until = call.live.began + after;
+    tokio::select! {
+        () = call.live.token().cancelled() => {}
+        () = tokio::time::sleep_until(until.into()) => {}
+    }
 }
 
 /// The result of a call that was answered so. Its times are its own.

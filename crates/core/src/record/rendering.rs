@@ -1,5 +1,7 @@
 //! How a call is written down: the bodies of journal records, and what recovery and readers get back from them.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -244,6 +246,13 @@ pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> 
     };
     let result = answer.map(Answer::json);
     let mut body = written(&body, RECORD_ROOM + result.map_or(0, str::len));
+    // What the host knows is taken out of every record. What only this call knows may be in its effects or hooks.
+    let redactor = call.live.redactor();
+    if redactor.own.is_some()
+        && let Cow::Owned(clean) = redactor.json(&body)
+    {
+        body = clean;
+    }
     if let Some(result) = result {
         // The result is JSON already; pasting it in keeps the record and the answer the same bytes.
         body.pop();
@@ -318,6 +327,8 @@ pub(crate) struct RecordedWay {
     pub(crate) surface: Option<SurfaceId>,
     #[serde(default)]
     pub(crate) transitions: Vec<Transition>,
+    #[serde(default)]
+    pub(crate) progress: Vec<Milestone>,
     #[serde(default)]
     pub(crate) decision: Option<Decision>,
     #[serde(default)]

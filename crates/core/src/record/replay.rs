@@ -13,7 +13,7 @@ mod scene;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolpost_model::{Declaration, PrincipalName, Role, SurfaceRequest, ToolId, ToolResult};
+use toolpost_model::{Declaration, EventBody, PrincipalName, Role, SurfaceRequest, ToolId, ToolResult};
 
 use difference::Difference;
 pub(crate) use player::{GivenCall, Player, Unrecorded};
@@ -83,8 +83,21 @@ pub struct CassetteCall {
     pub unread_bytes: Option<usize>,
     /// How long it took, from the request to the answer.
     pub took_ms: u64,
+    /// What was heard of its progress, as far as it is on record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub progress: Vec<CassetteEvent>,
     /// The result, without the id of the call and without its timings.
     pub answer: Map<String, Value>,
+}
+
+/// A word on how far a call got.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CassetteEvent {
+    /// When, from the request on.
+    pub after_ms: u64,
+    /// What.
+    #[serde(flatten)]
+    pub body: EventBody,
 }
 
 /// Why a text is no cassette.

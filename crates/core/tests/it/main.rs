@@ -11,6 +11,7 @@ mod discovery;
 mod evidence;
 mod explaining;
 mod failing_journal;
+mod finding;
 mod honesty;
 mod hooks;
 mod nested;

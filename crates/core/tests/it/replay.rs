@@ -8,10 +8,10 @@ use toolpost_core::{
     ToolFilter, ToolSettings,
 };
 use toolpost_model::{
-    EffectClass, ErrorClass, FnTool, Loading, Mode, ModelInput, NestedCall, Outcome, Principal,
-    SurfaceRequest, ToolCall, ToolFailure, ToolOutput, ToolResult,
+    EffectClass, ErrorClass, EventBody, FnTool, Loading, Mode, ModelInput, NestedCall, Outcome, Principal,
+    Progress, SurfaceRequest, ToolCall, ToolFailure, ToolOutput, ToolResult,
 };
-use toolpost_testkit::{MockTool, TestHost};
+use toolpost_testkit::{EventRecorder, MockTool, TestHost};
 
 const ORDERED: ReplayOptions = ReplayOptions { matching: Matching::Ordered, pace: Pace::AtOnce };
 
@@ -266,6 +266,32 @@ async fn one_session_of_several_is_taken_alone() {
     assert_eq!(cassette.sessions[0].principal.as_str(), "other");
     assert_eq!(cassette.calls[0].arguments, Some(json!({ "mine": false })));
     assert_eq!(host.cassette().await.sessions.len(), 2);
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+#[tokio::test]
+async fn progress_is_heard_again() {
+    let busy = FnTool::named("a.busy").unwrap().class(EffectClass::Read).run(|_: Nothing, call| async move {
+        call.progress(Progress { done: Some(1), total: Some(2), ..Progress::default() });
+        call.status("nearly there");
+        Ok::<_, ToolFailure>("done")
+    });
+    let host = TestHost::with(busy).await;
+    let heard = async |host: &TestHost| {
+        let (events, recorder) = EventRecorder::new(64);
+        let mut request = host.request("busy", json!({}));
+        request.listener = Some(Arc::new(events));
+        assert_eq!(host.host.call(request).await.result().model_text(), "done");
+        let told =
+            recorder.all().await.into_iter().filter(|event| !matches!(event.body, EventBody::Stage { .. }));
+        told.map(|event| serde_json::to_value(event.body).unwrap()).collect::<Vec<_>>()
+    };
+    let recorded = heard(&host).await;
+    assert_eq!(recorded.len(), 2, "{recorded:?}");
+    let replay = TestHost::replaying(host.cassette().await, ReplayOptions::default()).await;
+    assert_eq!(heard(&replay).await, recorded);
 }
 
 #[tokio::test(start_paused = true)]

@@ -36,7 +36,7 @@ async fn health_needs_no_token_and_every_other_route_does() {
     let health = server.send_bare(Request::get("/health")).await;
     assert_eq!(health.status(), 200);
     assert_eq!(health.json()["status"], "ok");
-    assert_eq!(health.json()["tools"], 20);
+    assert_eq!(health.json()["tools"], 22);
     for request in routes().into_iter().skip(1) {
         for token in [None, Some("Bearer wrong"), Some("Bearer"), Some("Basic dXNlcjpwYXNz"), Some("")] {
             let request = match token {

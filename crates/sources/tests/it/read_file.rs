@@ -98,8 +98,8 @@ fn long_files_and_long_lines_are_cut_within_limits() {
 
     desk.file("wide.txt", format!("{}\n", "w".repeat(1023)).repeat(1000));
     let output = desk.read("wide.txt").unwrap();
-    assert_eq!(text(&output).len(), 256 * 1024);
-    assert_eq!(structured(&output)["next_offset"], 257);
+    assert_eq!(text(&output).len(), 32 * 1024);
+    assert_eq!(structured(&output)["next_offset"], 33);
 
     desk.file("line.txt", format!("{}\nshort\n", "x".repeat(20_000)));
     let output = desk.read("line.txt").unwrap();

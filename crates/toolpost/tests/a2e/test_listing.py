@@ -14,7 +14,8 @@ FILES = {
 }
 PROCESSES = {"shell", "process_status", "process_read", "process_write", "process_kill"}
 SEARCH = {"glob", "grep"}
-SHOWN = FILES | PROCESSES | SEARCH | {"echo", "http_request", "fetch_page", "run_code"}
+RESULTS = {"read_result", "search_result"}
+SHOWN = FILES | PROCESSES | SEARCH | RESULTS | {"echo", "http_request", "fetch_page", "run_code"}
 DEFERRED = "file_info"
 ALL_DEFERRED = {DEFERRED, "call_result", "call_cancel"}
 

@@ -58,10 +58,14 @@ class Frames(HostCase):
         self.assertTrue(frame.text.startswith('{"type":"tool/call/resp",'), frame.text)
 
     def test_a_large_message_is_spread_over_lines(self):
+        host = self.new_host(config="limits: { inline_chars: 1000000 }\n")
         for number in range(4000):
-            self.place.write(f"many/file-{number:04}", "")
-        call = self.sender.call("list_directory", {"path": "many", "limit": 4000})
-        frame = self.stream.until_answer(call)[-1]
+            host.place.write(f"many/file-{number:04}", "")
+        sender = self.new_session(host)
+        stream = self.open_stream(sender)
+        stream.next()
+        call = sender.call("list_directory", {"path": "many", "limit": 4000})
+        frame = stream.until_answer(call)[-1]
         result = frame.message["data"]
         self.assertEqual(len(result["data"]["structured"]["entries"]), 4000)
         text_itself = len(result["data"]["text"])

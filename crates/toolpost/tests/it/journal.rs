@@ -24,12 +24,16 @@ fn the_tail_tells_what_happened() {
     let lines = home.run(&["journal", "tail", "--json"]).expect(0).stdout;
     let records: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let kinds: Vec<&str> = records.iter().map(|record| record["kind"].as_str().unwrap()).collect();
-    let expected = ["host_started", "ended", "host_started", "started", "ended", "host_started", "ended"];
-    assert_eq!(kinds, expected);
+    let expected = [
+        ["host_started", "catalog", "surface", "ended"].as_slice(),
+        &["host_started", "surface", "started", "ended"],
+        &["host_started", "surface", "ended"],
+    ];
+    assert_eq!(kinds, expected.concat(), "what can be called is told once, who sees it in each life");
     let numbers: Vec<u64> = records.iter().map(|record| record["seq"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, (1..=7).collect::<Vec<_>>());
-    assert_eq!(records[1]["body"]["call"]["face"], "cli");
-    assert_eq!(records[1]["body"]["call"]["principal"], "local");
+    assert_eq!(numbers, (1..=11).collect::<Vec<_>>());
+    assert_eq!(records[3]["body"]["call"]["face"], "cli");
+    assert_eq!(records[3]["body"]["call"]["principal"], "local");
 }
 
 #[test]
@@ -59,7 +63,7 @@ fn a_record_nobody_touched_is_clean_and_its_head_vouches_for_it() {
     home.check("journal_verify", &["journal", "verify"]).expect(0);
     let report = home.run(&["journal", "verify", "--json"]).expect(0).json();
     assert_eq!(report["clean"], true);
-    assert_eq!((&report["records"], &report["invocations"]), (&7.into(), &3.into()));
+    assert_eq!((&report["records"], &report["invocations"]), (&11.into(), &3.into()));
     assert_eq!(report["open_invocations"], serde_json::json!([]));
     let head = report["head"].as_str().unwrap();
     home.run(&["journal", "verify", "--head", head]).expect(0);
@@ -113,8 +117,12 @@ fn records_cut_off_show_against_an_older_head() {
     let journal = home.data_dir().join("journal.db");
     let before = std::fs::read(&journal).unwrap();
     home.run(&["call", "echo", "message=cut"]).expect(0);
+    let sealed = home.run(&["journal", "seal"]).expect(0).stdout;
     let report = home.run(&["journal", "verify", "--json"]).expect(0).json();
     let head = report["head"].as_str().unwrap();
+    assert_eq!(sealed.trim_end(), head);
+    let as_json = home.run(&["journal", "seal", "--json"]).expect(0).json();
+    assert_eq!((&as_json["head"], &as_json["seq"]), (&report["head"], &7.into()));
     std::fs::write(&journal, before).unwrap();
     home.run(&["journal", "verify"]).expect(0);
     let told = home.run(&["journal", "verify", "--head", head]).expect(1).stdout;

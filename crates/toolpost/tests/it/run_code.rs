@@ -22,9 +22,10 @@ impl Bench {
         for (name, text) in [("a.txt", "first\n"), ("b.txt", "second\nline\n")] {
             home.write(name, text);
         }
-        // Nobody is there to answer.
-        home.write("toolpost.yaml", "approvals: { timeout: 20ms }\n");
-        let served = Served::start(&home, &["--mode", mode]);
+        // Nobody is there to answer. What the tool itself gives is looked at, not what is shown of it.
+        let config = home.workspace().with_file_name("run-code.yaml");
+        std::fs::write(&config, "approvals: { timeout: 20ms }\nlimits: { inline_chars: 400000 }\n").unwrap();
+        let served = Served::start(&home, &["--mode", mode, "--config", config.to_str().unwrap()]);
         let http = served.connect(&home);
         Self { home, served, http }
     }

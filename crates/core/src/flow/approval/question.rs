@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::Instant;
 use toolpost_model::{
     CallHash, Decision, DecisionReason, Effects, InvocationId, PermissionRequest, Rule, Vote,
@@ -15,7 +14,7 @@ use crate::{
         invocation::{Call, Resolved},
         permission::{Facts, PolicyEngine},
     },
-    record::redaction::{ARGUMENT_MARK, CallRedactor},
+    record::redaction::ARGUMENT_MARK,
     session::Session,
 };
 
@@ -79,8 +78,7 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: Terms) -> Opt
     let speakable = |rule: &Rule| matches!(redactor.text(&rule.to_string()), std::borrow::Cow::Borrowed(_));
     let offered: Vec<Rule> = engine.suggestions(&facts).into_iter().filter(speakable).collect();
     let arguments = call.inputs.observable.as_ref()?.arguments().value().clone();
-    let class = effects.class;
-    let effects = clean(&redactor, effects).unwrap_or_else(|| Effects::of(class));
+    let effects = redactor.effects(effects);
     let tool = resolved.entry.name().to_owned();
     Some(Draft {
         request: PermissionRequest {
@@ -95,7 +93,7 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: Terms) -> Opt
             redacted: call.inputs.redacted,
             commands,
             effects,
-            decision: clean(&redactor, decision).unwrap_or_else(|| without_words(decision)),
+            decision: redactor.data(decision).unwrap_or_else(|| without_words(decision)),
             suggestions: offered.iter().map(ToString::to_string).collect(),
             asked_at: terms.asked_at,
             expires_at: terms.expires_at,
@@ -110,13 +108,6 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: Terms) -> Opt
         },
         deadline: terms.deadline,
     })
-}
-
-/// Plain data without the call's secrets. `None`: taking them out left nothing that makes sense.
-fn clean<T: Clone + Serialize + DeserializeOwned>(redactor: &CallRedactor, data: &T) -> Option<T> {
-    let mut value = serde_json::to_value(data).ok()?;
-    let taken_out = redactor.value(&mut value, &mut toolpost_model::Redactions::default());
-    if taken_out { serde_json::from_value(value).ok() } else { Some(data.clone()) }
 }
 
 /// What was decided, and nothing that could hold a secret.

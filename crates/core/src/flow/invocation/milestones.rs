@@ -1,6 +1,6 @@
 //! What stays on record of a call's progress: its first words, its last, and some in between.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toolpost_model::EventBody;
 
 use crate::record::redaction::CallRedactor;
@@ -11,7 +11,7 @@ const KEPT: usize = 15;
 const MESSAGE_CHARS: usize = 500;
 
 /// One word on how far the work got.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Milestone {
     /// The event's number within the call.
     pub(crate) seq: u64,

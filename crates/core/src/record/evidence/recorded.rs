@@ -47,8 +47,8 @@ pub(super) struct Way {
     /// Milestones of its progress.
     pub(super) progress: Vec<Milestone>,
     /// What it met on its way, where nothing else tells.
-    #[expect(dead_code, reason = "for the schema")]
-    pub(super) explain: Option<Met>,
+    #[schemars(with = "Option<Met>")]
+    pub(super) explain: Option<Value>,
     /// What came back; in `ended`.
     pub(super) result: Option<Box<ToolResult>>,
 }
@@ -348,6 +348,8 @@ pub(super) struct Catalog {
     pub(super) declared: Vec<DeclaredTool>,
     /// Tools that are gone.
     pub(super) removed: Option<Vec<ToolId>>,
+    /// It is told again.
+    pub(super) restated: Option<Restated>,
 }
 
 /// Body of `surface`.
@@ -368,6 +370,8 @@ pub(super) struct Surface {
     pub(super) deferred: Option<Vec<ToolId>>,
     /// Tools that are not there for such a caller.
     pub(super) blocked: Option<Vec<BlockedTool>>,
+    /// It is told again.
+    pub(super) restated: Option<Restated>,
 }
 
 /// Body of `pruned`.
@@ -378,4 +382,22 @@ pub(super) struct Pruned {
     pub(super) up_to: u64,
     /// The chain's hash after it.
     pub(super) hash: String,
+    /// How many records went.
+    pub(super) records: u64,
+    /// When the first of them was written.
+    pub(super) first: String,
+    /// When the last of them was written.
+    pub(super) last: String,
+    /// Why they went.
+    pub(super) why: String,
+}
+
+/// A catalog or a surface that is told again, so that it outlives the records around it.
+#[derive(Debug, JsonSchema)]
+#[expect(dead_code, reason = "for the schema")]
+pub(super) struct Restated {
+    /// The record that told it first.
+    pub(super) seq: u64,
+    /// When that was.
+    pub(super) at: String,
 }

@@ -2,8 +2,12 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::Value;
-use toolpost_model::{Content, Decision, EventBody, Redactions, ToolError, ToolOutput};
+use toolpost_model::{Content, Decision, Effects, EventBody, Redactions, ToolError, ToolOutput};
 
 use super::{Finding, KnownSecrets, Redactor, StreamRedactor, Window};
 
@@ -103,8 +107,34 @@ impl CallRedactor {
         }
     }
 
+    /// Plain data without secrets. `None`: taking them out left nothing that makes sense.
+    pub(crate) fn data<T: Clone + Serialize + DeserializeOwned>(&self, data: &T) -> Option<T> {
+        let mut value = serde_json::to_value(data).ok()?;
+        let taken_out = self.value(&mut value, &mut Redactions::default());
+        if taken_out { serde_json::from_value(value).ok() } else { Some(data.clone()) }
+    }
+
+    /// What a call touches may be named like a secret.
+    pub(crate) fn effects(&self, effects: &Effects) -> Effects {
+        self.data(effects).unwrap_or_else(|| Effects::of(effects.class))
+    }
+
+    /// JSON without secrets. It stays JSON: where a mark would break it, only its texts are looked at.
+    pub(crate) fn json<'a>(&self, json: &'a str) -> Cow<'a, str> {
+        let clean = match self.text(json) {
+            Cow::Borrowed(text) => return Cow::Borrowed(text),
+            Cow::Owned(clean) => clean,
+        };
+        if serde_json::from_str::<IgnoredAny>(&clean).is_ok() {
+            return Cow::Owned(clean);
+        }
+        let Ok(mut value) = serde_json::from_str::<Value>(json) else { return Cow::Owned(clean) };
+        self.texts(&mut value);
+        Cow::Owned(value.to_string())
+    }
+
     /// The same for what must keep its shape: texts only, and no keys.
-    pub(super) fn texts(&self, value: &mut Value) {
+    fn texts(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
                 self.in_place(text, &mut Redactions::default());

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use serde::{Serialize, de::IgnoredAny};
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolpost_model::{Declaration, InvocationId, Lifecycle, Redactions};
@@ -68,18 +68,9 @@ impl HostRedactor {
         }
     }
 
-    /// The body of a record without secrets. It stays JSON: where a mark would break it, only its texts are looked at.
+    /// The body of a record without secrets.
     pub(crate) fn json<'a>(&self, json: &'a str) -> Cow<'a, str> {
-        let clean = match self.text(json) {
-            Cow::Borrowed(text) => return Cow::Borrowed(text),
-            Cow::Owned(clean) => clean,
-        };
-        if serde_json::from_str::<IgnoredAny>(&clean).is_ok() {
-            return Cow::Owned(clean);
-        }
-        let Ok(mut value) = serde_json::from_str::<Value>(json) else { return Cow::Owned(clean) };
-        self.of_no_call().texts(&mut value);
-        Cow::Owned(value.to_string())
+        self.of_no_call().json(json)
     }
 
     /// What a source says of a tool, without secrets. `false`: its very name holds one, so that it cannot be offered.

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use toolpost_model::{InvocationId, ModelInput, Timings, ToolId, ToolResult};
 
 use super::{
-    Cassette, CassetteCall, CassetteError, Difference, Matching, Pace, ReplayOptions, difference, ids, input,
+    Cassette, CassetteCall, CassetteError, CassetteEvent, Difference, Matching, Pace, ReplayOptions,
+    difference, ids, input,
 };
 
 /// So many recorded calls of a tool are looked at for the one that is most like a call that was not recorded.
@@ -40,6 +41,7 @@ struct RecordedAnswer {
     key: Key,
     has_gaps: bool,
     took: Duration,
+    progress: Vec<CassetteEvent>,
     result: ToolResult,
     /// The answer's text, where it names calls.
     marked: Option<String>,
@@ -83,8 +85,11 @@ pub(crate) struct GivenCall<'a> {
 /// A recorded answer, as the answer to a call of now.
 pub(crate) struct Played {
     pub(crate) result: ToolResult,
-    /// How long the recorded call took, where that counts.
-    pub(crate) wait: Option<Duration>,
+    /// What is heard before it.
+    pub(crate) progress: Vec<CassetteEvent>,
+    /// How long the recorded call took.
+    pub(crate) took: Duration,
+    pub(crate) pace: Pace,
 }
 
 /// Why there is no answer to a call.
@@ -140,6 +145,7 @@ impl RecordedAnswer {
             key,
             has_gaps,
             took: Duration::from_millis(call.took_ms),
+            progress: call.progress.clone(),
             result: call.result(place)?,
             marked: ids::has_marks(&text).then_some(text),
         })
@@ -206,7 +212,8 @@ impl Player {
             }
         }
         result.invocation_id = call.id;
-        Ok(Played { result, wait: (self.options.pace == Pace::AsRecorded).then_some(recorded.took) })
+        let (progress, took) = (recorded.progress.clone(), recorded.took);
+        Ok(Played { result, progress, took, pace: self.options.pace })
     }
 
     /// The first recorded call with equal input that was not used.

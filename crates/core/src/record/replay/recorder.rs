@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Map, Value, value::RawValue};
 use toolpost_model::{HiddenReason, InvocationId, SessionId, Stage, SurfaceId, SurfaceRequest, ToolId};
 
-use super::{Cassette, CassetteCall, CassetteSession, CassetteTool, FORMAT, ids};
-use crate::record::{
-    declared::{CatalogBody, DeclaredTool, SurfaceBody},
-    journal::{RecordKind, StoredRecord},
-    rendering::{RecordedCall, RecordedWay, SessionBody, StartBody},
+use super::{Cassette, CassetteCall, CassetteEvent, CassetteSession, CassetteTool, FORMAT, ids};
+use crate::{
+    flow::invocation::Milestone,
+    record::{
+        declared::{CatalogBody, DeclaredTool, SurfaceBody},
+        journal::{RecordKind, StoredRecord},
+        rendering::{RecordedCall, RecordedWay, SessionBody, StartBody},
+    },
 };
 
 /// Takes records in their order and makes a cassette of what they tell. All records of the journal must be shown to it,
@@ -37,6 +40,7 @@ pub struct Recorder {
 struct Taken {
     call: Option<RecordedCall>,
     is_resolved: bool,
+    progress: Vec<Milestone>,
     result: Option<Box<RawValue>>,
 }
 
@@ -129,6 +133,7 @@ impl Recorder {
         let taken = self.calls.entry(id).or_default();
         taken.call = taken.call.take().or(way.call);
         taken.is_resolved |= way.transitions.iter().any(|passed| passed.stage == Stage::Resolve);
+        taken.progress.extend(way.progress);
         taken.result = taken.result.take().or(way.result);
     }
 
@@ -153,19 +158,16 @@ impl Recorder {
             Some(tools) if !self.in_use => tools,
             Some(_) | None => self.catalog.tools,
         };
-        let of_agents = |taken: Taken| {
-            let call = taken.call.filter(|call| call.parent.is_none() && taken.is_resolved)?;
-            Some((call, taken.result?))
+        let by_agents = |taken: &Taken| {
+            let is_own = taken.call.as_ref().is_some_and(|call| call.parent.is_none());
+            is_own && taken.is_resolved && taken.result.is_some()
         };
-        let calls: Vec<(InvocationId, RecordedCall, Box<RawValue>)> = self
-            .calls
-            .into_iter()
-            .filter_map(|(id, taken)| of_agents(taken).map(|(call, result)| (id, call, result)))
-            .collect();
+        let calls: Vec<(InvocationId, Taken)> =
+            self.calls.into_iter().filter(|(_, taken)| by_agents(taken)).collect();
         let places: HashMap<InvocationId, usize> =
             calls.iter().enumerate().map(|(place, (id, ..))| (*id, place + 1)).collect();
         let calls: Vec<CassetteCall> =
-            calls.iter().filter_map(|(_, call, result)| on_tape(call, result, &places)).collect();
+            calls.iter().filter_map(|(_, taken)| on_tape(taken, &places)).collect();
         if !self.shown.is_empty() {
             // Nobody saw the others, and a cassette is to be read by people.
             let called: HashSet<ToolId> = calls.iter().filter_map(CassetteCall::tool_id).collect();
@@ -183,11 +185,8 @@ impl Recorder {
 }
 
 /// A call as a cassette has it.
-fn on_tape(
-    call: &RecordedCall,
-    result: &RawValue,
-    places: &HashMap<InvocationId, usize>,
-) -> Option<CassetteCall> {
+fn on_tape(taken: &Taken, places: &HashMap<InvocationId, usize>) -> Option<CassetteCall> {
+    let (call, result) = (taken.call.as_ref()?, taken.result.as_ref()?);
     let place_of = |id: InvocationId| places.get(&id).copied();
     let mut answer: Map<String, Value> = serde_json::from_str(&ids::marked(result.get(), place_of)).ok()?;
     answer.remove("invocation_id");
@@ -203,8 +202,13 @@ fn on_tape(
         },
         unread_bytes: call.unread_bytes.filter(|_| arguments.is_none()),
         took_ms: took_us / 1_000,
+        progress: taken.progress.iter().map(heard).collect(),
         answer,
     })
+}
+
+fn heard(milestone: &Milestone) -> CassetteEvent {
+    CassetteEvent { after_ms: milestone.at_us / 1_000, body: milestone.body.clone() }
 }
 
 /// What the newest catalog records say.

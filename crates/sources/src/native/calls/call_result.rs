@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolpost_model::{CallInput, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput};
+use toolpost_model::{
+    CallInput, Declaration, Effects, PersistStrategy, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
+};
 
 use super::{check_id, declare, effects, id_of, told};
 
@@ -39,6 +41,8 @@ impl Tool for CallResult {
         declaration.input.examples =
             vec![json!({ "invocation_id": "0198c0de-0000-7000-8000-000000000000", "wait_seconds": 30 })];
         // Who waits decides how long, up to what the operator lets anybody have.
+        // What it tells of was kept with its own call, where it was large.
+        declaration.interface.persistence.strategy = PersistStrategy::NeverPersist;
         declaration.interface.execution.timeout_ms = Some(600_000);
         declaration
     }

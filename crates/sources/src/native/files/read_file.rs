@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
+    Access, CallInput, Declaration, Effects, PersistStrategy, Refusal, Tool, ToolCall, ToolFailure,
+    ToolOutput,
 };
 
 pub(in crate::native) use self::text::LineWindow;
@@ -66,7 +67,7 @@ impl Tool for ReadFile {
             "read_file",
             "Reads a text file. Each line comes with its number and a tab in front, which do not belong to the file; \
              `line_numbers: false` leaves them out. `offset` and `limit` choose the lines; at most 2,000 lines and \
-             256 KiB come back at once, and the answer says where to read on. Images are shown, of other binary files \
+             32 KiB come back at once, and the answer says where to read on. Images are shown, of other binary files \
              the first bytes. `sha256` in the structured result can be given to the tools that write as \
              `expected_sha256`.",
             Access::Read,
@@ -79,6 +80,8 @@ impl Tool for ReadFile {
             json!({ "path": "src/main.rs", "offset": 120, "limit": 40 }),
             json!({ "path": "data.csv", "line_numbers": false }),
         ];
+        // What it gives back is a file that it can be asked for again.
+        declaration.interface.persistence.strategy = PersistStrategy::NeverPersist;
         declaration
     }
 

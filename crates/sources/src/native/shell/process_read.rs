@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::timeout;
 use toolpost_model::{
-    CallContext, CallInput, Declaration, EffectClass, Effects, Tool, ToolCall, ToolFailure, ToolOutput,
+    CallContext, CallInput, Declaration, EffectClass, Effects, PersistStrategy, Tool, ToolCall, ToolFailure,
+    ToolOutput,
 };
 
 use super::{
@@ -22,8 +23,8 @@ use super::{
 
 /// Bytes read where the caller does not say.
 const USUAL_BYTES: u64 = 16 * 1024;
-/// Most bytes read at once.
-const MOST_BYTES: u64 = 128 * 1024;
+/// Most bytes read at once: within what a host shows of a result.
+const MOST_BYTES: u64 = 48 * 1024;
 
 pub(super) struct ProcessRead {
     processes: Arc<Processes>,
@@ -39,7 +40,7 @@ struct Arguments {
     offset: u64,
     /// How many bytes to read at most.
     #[serde(default = "usual_bytes")]
-    #[schemars(range(min = 1, max = 131072))]
+    #[schemars(range(min = 1, max = 49152))]
     limit: u64,
     /// Read the last `limit` bytes instead; `offset` is not looked at then.
     #[serde(default)]
@@ -116,6 +117,8 @@ impl Tool for ProcessRead {
             json!({ "process_id": "p3f09c41d77aa", "tail": true }),
             json!({ "process_id": "p3f09c41d77aa", "offset": 16384, "wait_seconds": 20 }),
         ];
+        // The process keeps what it wrote, and can be asked for it again.
+        declaration.interface.persistence.strategy = PersistStrategy::NeverPersist;
         declaration
     }
 

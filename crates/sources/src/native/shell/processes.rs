@@ -27,6 +27,8 @@ const RUNNING_OF_PRINCIPAL: usize = RUNNING_IN_ALL / 2;
 const ENDED_IN_SESSION: usize = 32;
 /// Bytes on disk that the ended processes of one session may hold.
 const ENDED_BYTES: u64 = 256 << 20;
+/// Bytes kept of one process in the background.
+const BACKGROUND_BYTES: u64 = 64 << 20;
 /// Bytes on disk that the ended processes of all sessions may hold.
 const ENDED_BYTES_IN_ALL: u64 = 2 << 30;
 
@@ -51,7 +53,12 @@ impl Processes {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for the output of a new process.
+    /// A place for the output of a process that may run for days: nobody waits for all of it.
+    pub(crate) fn background_log(&self) -> Arc<OutputLog> {
+        Arc::new(OutputLog::new(self.spool.clone(), BACKGROUND_BYTES.min(self.spool.most_of_one())))
+    }
+
+    /// A place for the output of a process that a call waits for.
     pub(crate) fn new_log(&self) -> Arc<OutputLog> {
         Arc::new(OutputLog::new(self.spool.clone(), self.spool.most_of_one()))
     }

@@ -16,7 +16,12 @@ use toolpost_model::{InvocationId, SessionId};
 use toolpost_store::JournalReader;
 
 use super::{filters::moment, open};
-use crate::{cli::PlaceArgs, environment::Output, exit::Exit, settings, terminal};
+use crate::{
+    cli::PlaceArgs,
+    environment::{Readers, Saving},
+    exit::Exit,
+    settings, terminal,
+};
 use selection::Selection;
 
 /// How many records are read at a time.
@@ -92,9 +97,9 @@ pub(super) fn run(arguments: &ExportArgs) -> anyhow::Result<Exit> {
                 .or_else(|error| if is_broken_pipe(&error) { Ok(Written::default()) } else { Err(error) })?;
         }
         Some(path) => {
-            let mut file = Output::begin(path)?;
+            let mut file = Saving::begin(path, Readers::Owner)?;
             let Written { records, lines } = write(&reader, &wanted, export, &mut file)?;
-            file.finish()?;
+            file.end()?;
             anstream::eprintln!("wrote {lines} lines from {records} records to {}", path.display());
         }
     }

@@ -118,6 +118,7 @@ pub(super) fn invocation(story: &Story, policy: &str, lines: &mut Vec<String>) {
             "result_ref": story.result.as_ref().map(|_| format!("{}/result", story.id)),
             "journal_records": story.records,
             "artifact_refs": artifacts,
+            "met": story.met,
             "scheduler_policy_ref": policy,
             "status_transitions": transitions(story),
             "attempts": story.attempts.iter().map(|(attempt, at)| {

@@ -36,6 +36,8 @@ pub(super) fn result(story: &Story, lines: &mut Vec<String>) {
             "is_error": result.is_error,
             "is_empty": result.disposition == Disposition::Empty,
             "is_synthetic": result.disposition == Disposition::Synthetic,
+            // An answer that came after the word to stop: told, unheard or discarded.
+            "late_answer": story.met.as_ref().map(|met| &met["late"]),
             "content": result.content,
             "structured_content": result.structured_content,
             "model_facing_content": [{ "type": "text", "text": result.model_text() }],

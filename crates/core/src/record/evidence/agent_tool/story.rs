@@ -30,6 +30,8 @@ pub(super) struct Story {
     pub(super) attempts: Vec<(recorded::Attempt, Timestamp)>,
     pub(super) progress: Vec<(recorded::Milestone, Timestamp)>,
     pub(super) transitions: Vec<(Stage, Timestamp)>,
+    /// What it met on its way, where nothing else tells.
+    pub(super) met: Option<Value>,
     pub(super) result: Option<ToolResult>,
     pub(super) last_at: Timestamp,
     /// When it was asked for.
@@ -60,6 +62,7 @@ impl Story {
             attempts: Vec::new(),
             progress: Vec::new(),
             transitions: Vec::new(),
+            met: None,
             result: None,
             last_at: at,
             created_at: Timestamp::from_millisecond(millis).unwrap_or(at),
@@ -103,6 +106,7 @@ impl Story {
             let reached = way.transitions.into_iter();
             self.transitions = reached.map(|(stage, at_us)| (stage, moment(begin, at_us))).collect();
         }
+        self.met = way.explain.or(self.met.take());
         self.result = way.result.map(|result| *result).or(self.result.take());
     }
 

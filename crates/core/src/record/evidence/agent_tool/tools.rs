@@ -32,6 +32,9 @@ struct Piece<'a> {
     declared: Vec<&'a RawValue>,
     #[serde(default)]
     removed: Vec<ToolId>,
+    /// It was told before, and again when older records were removed: later ones may have changed it since.
+    #[serde(default)]
+    restated: Option<serde::de::IgnoredAny>,
 }
 
 /// One declaration on its way out.
@@ -60,7 +63,8 @@ impl Tools {
         lines: &mut Vec<String>,
     ) -> Result<(), ExportError> {
         let piece: Piece<'_> = serde_json::from_str(&row.record.body).map_err(ExportError::of(row))?;
-        if piece.whole && piece.part == 1 {
+        let is_news = piece.restated.is_none();
+        if is_news && piece.whole && piece.part == 1 {
             self.known.clear();
         }
         for raw in piece.declared {
@@ -75,9 +79,14 @@ impl Tools {
                 permission_profile(&declared, lines);
                 events::declared(row, &tool, &declared.part("interface"), life, lines);
             }
-            self.known.insert(tool.declaration.tool_id.clone(), tool);
+            let id = tool.declaration.tool_id.clone();
+            if is_news {
+                self.known.insert(id, tool);
+            } else {
+                self.known.entry(id).or_insert(tool);
+            }
         }
-        for id in &piece.removed {
+        for id in piece.removed.iter().filter(|_| is_news) {
             self.known.remove(id);
             events::removed(row, id, life, lines);
         }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// Most text shown at once, in bytes.
-const SHOWN_BYTES: usize = 256 * 1024;
+/// Most text shown at once, in bytes: with the numbers of 2,000 lines, within what a host shows of a result.
+const SHOWN_BYTES: usize = 32 * 1024;
 /// Most of one line shown, in bytes.
 const LINE_BYTES: usize = 16 * 1024;
 

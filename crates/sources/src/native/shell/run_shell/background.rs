@@ -26,7 +26,7 @@ impl Shell {
         self.processes.check_room(context)?;
         let directory = self.directory(arguments.working_directory.as_deref(), context)?;
         let (process, _) = self.start(arguments, directory, Stdin::Piped, context).await?;
-        let (log, lifetime) = (self.processes.new_log(), self.processes.lifetime());
+        let (log, lifetime) = (self.processes.background_log(), self.processes.lifetime());
         let entry = Entry::tend(context, arguments.origin(), process, log, lifetime);
         self.processes.keep(context.session_id(), Arc::clone(&entry));
         let _ = timeout(FIRST_LOOK, entry.gone()).await;

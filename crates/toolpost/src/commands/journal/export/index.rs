@@ -16,6 +16,8 @@ pub(super) struct Index {
 
 struct CatalogPiece {
     seq: u64,
+    /// Where it was told first: records that would have gone with older ones are told again at the end.
+    told: u64,
     /// A whole catalog begins here.
     begins: bool,
     /// With this piece, this is what can be called.
@@ -25,7 +27,13 @@ struct CatalogPiece {
 #[derive(Clone, Copy)]
 struct SurfacePlace {
     seq: u64,
+    told: u64,
     catalog: ContentDigest,
+}
+
+#[derive(Deserialize)]
+struct Restated {
+    seq: u64,
 }
 
 #[derive(Deserialize)]
@@ -34,12 +42,16 @@ struct CatalogHead {
     whole: bool,
     part: u32,
     parts: u32,
+    #[serde(default)]
+    restated: Option<Restated>,
 }
 
 #[derive(Deserialize)]
 struct SurfaceHead {
     surface_id: SurfaceId,
     catalog: ContentDigest,
+    #[serde(default)]
+    restated: Option<Restated>,
 }
 
 impl Index {
@@ -56,12 +68,15 @@ impl Index {
                 let Ok(head) = serde_json::from_str::<CatalogHead>(body) else { return };
                 let completes = (head.part == head.parts).then_some(head.digest);
                 let begins = head.whole && head.part == 1;
-                self.catalogs.push(CatalogPiece { seq, begins, completes });
+                let told = head.restated.map_or(seq, |restated| restated.seq);
+                let place = self.catalogs.partition_point(|piece| piece.told <= told);
+                self.catalogs.insert(place, CatalogPiece { seq, told, begins, completes });
             }
             RecordKind::Surface => {
                 let Ok(head) = serde_json::from_str::<SurfaceHead>(body) else { return };
                 // Surfaces of one id are the same, so the first is as good as any.
-                let place = SurfacePlace { seq, catalog: head.catalog };
+                let told = head.restated.map_or(seq, |restated| restated.seq);
+                let place = SurfacePlace { seq, told, catalog: head.catalog };
                 self.surfaces.entry(head.surface_id).or_insert(place);
             }
             RecordKind::SessionClosed
@@ -87,13 +102,80 @@ impl Index {
     /// The records that tell a surface: its own, and those of its catalog.
     pub(super) fn surface(&self, id: &SurfaceId) -> Vec<u64> {
         let Some(place) = self.surfaces.get(id) else { return Vec::new() };
-        let is_it = |piece: &&CatalogPiece| piece.completes == Some(place.catalog);
-        // Told before the surface, or, where old records were removed, told again behind it.
-        let before = self.catalogs.iter().rev().filter(|piece| piece.seq < place.seq).find(is_it);
-        let told = before.or_else(|| self.catalogs.iter().find(is_it));
-        let Some(last) = told.map(|piece| piece.seq) else { return vec![place.seq] };
-        let up_to: Vec<&CatalogPiece> = self.catalogs.iter().filter(|piece| piece.seq <= last).collect();
-        let from = up_to.iter().rposition(|piece| piece.begins).unwrap_or_default();
-        up_to[from..].iter().map(|piece| piece.seq).chain([place.seq]).collect()
+        let is_it = |piece: &CatalogPiece| piece.completes == Some(place.catalog);
+        let before = self.catalogs.iter().rposition(|piece| piece.told < place.told && is_it(piece));
+        let Some(last) = before.or_else(|| self.catalogs.iter().position(|piece| is_it(piece))) else {
+            return vec![place.seq];
+        };
+        let from = self.catalogs[..=last].iter().rposition(|piece| piece.begins).unwrap_or_default();
+        self.catalogs[from..=last].iter().map(|piece| piece.seq).chain([place.seq]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use toolpost_core::{Record, RecordKind, StoredRecord};
+    use toolpost_model::SurfaceId;
+
+    use super::Index;
+
+    fn digest(mark: u8) -> String {
+        format!("sha256:{}", format!("{mark:02x}").repeat(32))
+    }
+
+    fn index(rows: &[(u64, RecordKind, Value)]) -> Index {
+        let mut index = Index::default();
+        for (seq, kind, body) in rows {
+            let record = Record {
+                kind: *kind,
+                at: jiff::Timestamp::UNIX_EPOCH,
+                invocation_id: None,
+                session_id: None,
+                request: None,
+                facets: None,
+                body: body.to_string(),
+            };
+            index.note(&StoredRecord { seq: *seq, record, hash: [0; 32] });
+        }
+        index
+    }
+
+    fn piece(mark: u8, whole: bool, part: u32, parts: u32) -> Value {
+        json!({ "digest": digest(mark), "whole": whole, "part": part, "parts": parts, "declared": [] })
+    }
+
+    fn surface(id: &str, catalog: u8) -> Value {
+        json!({ "surface_id": id, "catalog": digest(catalog), "loaded": [] })
+    }
+
+    #[test]
+    fn a_surface_comes_with_the_whole_catalog_and_the_changes_up_to_it() {
+        let index = index(&[
+            (2, RecordKind::Catalog, piece(1, true, 1, 2)),
+            (3, RecordKind::Catalog, piece(1, true, 2, 2)),
+            (4, RecordKind::Surface, surface("one", 1)),
+            (7, RecordKind::Catalog, piece(2, false, 1, 1)),
+            (8, RecordKind::Surface, surface("two", 2)),
+            (9, RecordKind::Catalog, piece(3, true, 1, 1)),
+            (10, RecordKind::Surface, surface("three", 3)),
+        ]);
+        let of = |id: &str| index.surface(&SurfaceId::new(id));
+        assert_eq!(of("one"), [2, 3, 4]);
+        assert_eq!(of("two"), [2, 3, 7, 8]);
+        assert_eq!(of("three"), [9, 10]);
+        assert!(of("four").is_empty());
+    }
+
+    #[test]
+    fn what_was_told_again_counts_where_it_was_told_first() {
+        let mut again = piece(1, true, 1, 1);
+        again["restated"] = json!({ "seq": 2, "at": "2026-11-16T00:00:00Z" });
+        let index = index(&[
+            (7, RecordKind::Catalog, piece(2, false, 1, 1)),
+            (8, RecordKind::Surface, surface("two", 2)),
+            (12, RecordKind::Catalog, again),
+        ]);
+        assert_eq!(index.surface(&SurfaceId::new("two")), [12, 7, 8]);
     }
 }

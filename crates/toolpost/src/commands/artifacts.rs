@@ -1,0 +1,81 @@
+//! `toolpost artifacts`: kept results, read from the data directory itself: beside a running host or without one.
+
+mod get;
+mod list;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use serde::Deserialize;
+use toolpost_core::{RecordKind, StoredRecord};
+use toolpost_model::ArtifactRef;
+use toolpost_store::{BlobFiles, DataDir, DataDirError, JournalReader};
+
+use crate::{exit::Exit, settings::Place};
+
+#[derive(Args)]
+pub(crate) struct ArtifactsArgs {
+    #[command(subcommand)]
+    command: ArtifactsCommand,
+}
+
+#[derive(Subcommand)]
+enum ArtifactsCommand {
+    /// Write a kept result to standard output or to a file
+    Get(get::GetArgs),
+    /// The newest kept results
+    List(list::ListArgs),
+}
+
+pub(crate) fn run(arguments: &ArtifactsArgs) -> anyhow::Result<Exit> {
+    match &arguments.command {
+        ArtifactsCommand::Get(arguments) => get::run(arguments),
+        ArtifactsCommand::List(arguments) => list::run(arguments),
+    }
+}
+
+/// The records and the files of one data directory.
+struct Kept {
+    journal: JournalReader,
+    files: BlobFiles,
+}
+
+impl Kept {
+    fn open(place: &Place) -> anyhow::Result<Self> {
+        let data_dir = match DataDir::at(&place.data_dir) {
+            Ok(data_dir) => data_dir,
+            Err(DataDirError::Missing { .. }) => {
+                anyhow::bail!("nothing was recorded for `{}` yet", place.workspace.display())
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let path = data_dir.journal_path();
+        let journal = JournalReader::open(&path)
+            .with_context(|| format!("the journal `{}` cannot be read", path.display()))?;
+        Ok(Self { journal, files: BlobFiles::at(&data_dir) })
+    }
+}
+
+/// What the end of a call says of what it kept.
+#[derive(Deserialize)]
+struct Ended {
+    #[serde(default)]
+    tool_id: Option<String>,
+    #[serde(default)]
+    result: Listed,
+}
+
+#[derive(Default, Deserialize)]
+struct Listed {
+    #[serde(default)]
+    artifacts: Vec<ArtifactRef>,
+}
+
+impl Ended {
+    /// `None` where the record is no end, or nothing was kept.
+    fn of(row: &StoredRecord) -> Option<Self> {
+        // Most records keep nothing, and need not be read as JSON to know it.
+        let may_have = row.record.kind == RecordKind::Ended && row.record.body.contains("\"art_");
+        let ended: Self = may_have.then(|| serde_json::from_str(&row.record.body).ok()).flatten()?;
+        (!ended.result.artifacts.is_empty()).then_some(ended)
+    }
+}

@@ -1,0 +1,64 @@
+//! A file that a command writes: there whole, or as it was before.
+
+use std::{
+    fs::{File, Permissions},
+    io::{self, BufWriter, Write},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use tempfile::NamedTempFile;
+
+/// Who may read the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// Its owner: what is recorded is nobody else's business.
+    Owner,
+    /// Whoever the user's mask lets read: it goes where sources go.
+    AsUsual,
+}
+
+/// A file that is being written under another name. Dropped before its end, nothing of it stays.
+pub(crate) struct Saving {
+    writer: BufWriter<NamedTempFile<File>>,
+    path: PathBuf,
+}
+
+impl Saving {
+    pub(crate) fn begin(path: &Path, readers: Readers) -> anyhow::Result<Self> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mode = match readers {
+            Readers::Owner => 0o600,
+            Readers::AsUsual => 0o666,
+        };
+        let file = tempfile::Builder::new()
+            .prefix(".toolpost-")
+            .permissions(Permissions::from_mode(mode))
+            .tempfile_in(folder)
+            .with_context(|| format!("`{}` cannot be written", path.display()))?;
+        Ok(Self { writer: BufWriter::new(file), path: path.to_owned() })
+    }
+
+    /// Puts it in its place.
+    pub(crate) fn end(self) -> anyhow::Result<()> {
+        let Self { writer, path } = self;
+        let place = || -> io::Result<()> {
+            let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.as_file().sync_all()?;
+            file.persist(&path)?;
+            Ok(())
+        };
+        place().with_context(|| format!("`{}` cannot be written", path.display()))
+    }
+}
+
+impl Write for Saving {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
