@@ -41,6 +41,7 @@ impl Tool for Keeper {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
 fn failed(error: ArtifactError) -> ToolFailure {
     ToolFailure::new(error.to_string())
 }

@@ -157,8 +157,8 @@ async fn a_look_at_a_busy_host_tells_what_the_call_would_wait_for_and_the_record
     let rows = host.records().await;
     let ended = |id| {
         let of_call = rows.iter().filter(|row| row.record.invocation_id == Some(id));
-        let bodies = of_call.map(|row| serde_json::from_str::<Value>(&row.record.body).unwrap());
-        bodies.last().unwrap()["explain"].clone()
+        let mut bodies = of_call.map(|row| serde_json::from_str::<Value>(&row.record.body).unwrap());
+        bodies.next_back().unwrap()["explain"].clone()
     };
     let quick = ended(one.result().invocation_id);
     assert_eq!(quick["waited_for"], Value::Null);

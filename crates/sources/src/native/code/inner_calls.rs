@@ -289,7 +289,7 @@ mod tests {
     use super::CallRecord;
 
     /// An inner call as the run's own result tells it, without the names of the tool and the call.
-    fn told(result: Value) -> Value {
+    fn told(result: &Value) -> Value {
         let mut whole = json!({
             "invocation_id": "01900000-0000-7000-8000-000000000001", "outcome": "succeeded",
             "disposition": "inline", "is_error": false, "content": [{ "type": "text", "text": "text" }],
@@ -336,7 +336,7 @@ mod tests {
             json!({ "outcome": "failed", "disposition": "synthetic", "error": error("invalid_arguments", true) }),
             json!({ "outcome": "unknown", "disposition": "synthetic", "error": error("outcome_unknown", false) }),
         ];
-        let told: Vec<Value> = ends.iter().cloned().map(told).collect();
+        let told: Vec<Value> = ends.iter().map(told).collect();
         for (place, one) in told.iter().enumerate() {
             let same = told.iter().position(|other| other == one);
             assert_eq!(same, Some(place), "{} looks like {}", ends[place], ends[same.unwrap()]);

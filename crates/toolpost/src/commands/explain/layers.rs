@@ -1,5 +1,7 @@
 //! An explanation for a person: the verdict, then what each layer would do and why, then what would change it.
 
+use std::fmt::Display;
+
 use serde_json::Value;
 
 use super::super::journal::story;
@@ -38,12 +40,12 @@ pub(super) fn tell(explanation: &Value) {
     }
 }
 
-fn line(name: &str, text: String) {
+fn line(name: &str, text: impl Display) {
     say!("{}  {text}", styled(BOLD, format!("{name:<11}")));
 }
 
 /// A line of the layer above it.
-fn beneath(name: &str, text: String) {
+fn beneath(name: &str, text: impl Display) {
     say!("             {name:<9}  {text}");
 }
 

@@ -104,7 +104,7 @@ impl Index {
         let Some(place) = self.surfaces.get(id) else { return Vec::new() };
         let is_it = |piece: &CatalogPiece| piece.completes == Some(place.catalog);
         let before = self.catalogs.iter().rposition(|piece| piece.told < place.told && is_it(piece));
-        let Some(last) = before.or_else(|| self.catalogs.iter().position(|piece| is_it(piece))) else {
+        let Some(last) = before.or_else(|| self.catalogs.iter().position(is_it)) else {
             return vec![place.seq];
         };
         let from = self.catalogs[..=last].iter().rposition(|piece| piece.begins).unwrap_or_default();
