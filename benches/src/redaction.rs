@@ -94,7 +94,7 @@ fn text_of(length: usize) -> String {
                 line % 60
             );
         }
-        if line % 4_800 == 0 {
+        if line.is_multiple_of(4_800) {
             text.push_str("token ghp_16C7e42F292c6912E7710c838347Ae178B4a\n");
         }
     }
