@@ -175,7 +175,10 @@ impl Journal for SqliteJournal {
     }
 
     fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
-        self.scans.run(move |connection| facet::find(connection, &query))
+        Box::pin(async move {
+            self.writer.write_facets().await?;
+            self.scans.run(move |connection| facet::find(connection, &query)).await
+        })
     }
 
     fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>> {

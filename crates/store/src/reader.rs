@@ -96,7 +96,7 @@ impl JournalReader {
         if !has_facets(&self.connection)? {
             return Err(ReadError::OlderFormat);
         }
-        facet::find(&self.connection, query)
+        facet::find_all(&self.connection, query)
     }
 
     /// Records of one of the rare kinds (`catalog`, `surface`, `pruned`) with numbers below `before`, newest first.

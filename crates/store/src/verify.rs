@@ -20,7 +20,7 @@ pub use report::{Flaw, Problem, VerifyReport};
 pub use sealed::{SealedHead, SealedHeadError};
 
 use crate::journal::{
-    ReadError, anchor, has_facets, open_for_reading,
+    ReadError, anchor, facet, has_facets, open_for_reading,
     query::{self, Beside},
     schema_differences,
 };
@@ -100,6 +100,7 @@ fn walk(
     loop {
         let snapshot = connection.unchecked_transaction()?;
         if beside == Beside::Facets {
+            check.facets_up_to(facet::last(connection).unwrap_or(i64::MAX));
             match anchor::read(connection) {
                 Ok(anchor) => check.begin_at(anchor),
                 Err(error) => check.found(0, Flaw::Storage(format!("the anchor cannot be read: {error}"))),

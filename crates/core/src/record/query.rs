@@ -37,18 +37,13 @@ impl Query {
         Self { limit, ..Self::default() }
     }
 
-    /// Whether a record is one of them.
-    pub(super) fn takes(
-        &self,
-        seq: u64,
-        at: Timestamp,
-        session: Option<&SessionId>,
-        facets: &Facets,
-    ) -> bool {
-        self.before.is_none_or(|before| seq < before)
-            && self.since.is_none_or(|since| at >= since)
-            && self.until.is_none_or(|until| at < until)
-            && self.session.as_ref().is_none_or(|wanted| session == Some(wanted))
+    /// Whether a record with these facets is one of them.
+    pub fn takes(&self, stored: &StoredRecord, facets: &Facets) -> bool {
+        let StoredRecord { seq, record, .. } = stored;
+        self.before.is_none_or(|before| *seq < before)
+            && self.since.is_none_or(|since| record.at >= since)
+            && self.until.is_none_or(|until| record.at < until)
+            && self.session.as_ref().is_none_or(|wanted| record.session_id.as_ref() == Some(wanted))
             && self.principal.as_ref().is_none_or(|wanted| *wanted == facets.principal)
             && self.outcome.is_none_or(|wanted| facets.outcome == Some(wanted))
             && (self.correlation.is_none() || self.correlation == facets.correlation)
@@ -65,8 +60,7 @@ impl Query {
         let (Some(facets), Some(last)) = (told.and_then(ToldFacets::into_facets), records.last()) else {
             return false;
         };
-        let anywhere = Self { before: None, ..self.clone() };
-        anywhere.takes(last.seq, last.record.at, last.record.session_id.as_ref(), &facets)
+        Self { before: None, ..self.clone() }.takes(last, &facets)
     }
 }
 

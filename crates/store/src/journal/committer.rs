@@ -6,12 +6,27 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, ErrorCode, ffi};
 use toolpost_core::{Cut, GENESIS, JournalError, Pruned, Record, Strength, chain, pruned_record};
 
-use super::{OpenError, anchor, facet, row, writer::Append};
+use super::{
+    OpenError, anchor,
+    facet::{self, Noted},
+    row,
+    writer::Append,
+};
 
 /// Pages in the log (16 MiB) from which it is copied into the database.
 const CHECKPOINT_PAGES: i64 = 4000;
 /// Asking SQLite how long the log is costs about as much as a small commit, so it is not asked every time.
 const BATCHES_BETWEEN_LOOKS: u32 = 8;
+
+/// Facets that are written in one transaction.
+const FACETS_TOGETHER: usize = 4096;
+
+/// Facets of committed records that are not in their table yet.
+struct Waiting {
+    waiting: Vec<Noted>,
+    /// The table may lack some that are not among these.
+    is_behind: bool,
+}
 
 /// The end of the chain.
 #[derive(Clone, Copy)]
@@ -31,6 +46,7 @@ pub(super) struct Committer {
     log: LogLevel,
     /// Set for good once the disk failed to sync.
     lost: Option<JournalError>,
+    facets: Waiting,
 }
 
 /// When the log is next copied.
@@ -50,7 +66,12 @@ impl Committer {
             Err(source) => return Err(OpenError::Sqlite { path, source }),
         };
         let log = LogLevel { pages: 0, copy_at: CHECKPOINT_PAGES, unseen: 0 };
-        Ok(Self { connection, path, max_bytes, head, strength: None, log, lost: None })
+        // A host that was killed may not have come to it.
+        let facets = Waiting { waiting: Vec::new(), is_behind: true };
+        let mut committer =
+            Self { connection, path, max_bytes, head, strength: None, log, lost: None, facets };
+        committer.write_facets();
+        Ok(committer)
     }
 
     /// All or nothing. Answers with the number of the first record.
@@ -77,6 +98,8 @@ impl Committer {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
         }
+        // None that waits may come behind the removal of its record.
+        self.write_facets();
         let done = self.demand(Strength::Committed).and_then(|()| {
             self.transact(|this| {
                 let Some(pruned) = anchor::measure(&this.connection, cut.up_to)? else {
@@ -97,6 +120,47 @@ impl Committer {
         }
     }
 
+    /// Takes note of what a record that is committed is looked for by. It is written later and with many others: each
+    /// would cost pages of its own in the log, and nobody waits for it.
+    pub(super) fn note_facets(&mut self, seq: u64, mut record: Record) {
+        if let (Some(facets), false) = (record.facets.take(), self.facets.is_behind) {
+            let (at, session) = (record.at, record.session_id);
+            self.facets.waiting.push(Noted { seq, at, session, facets });
+        }
+    }
+
+    pub(super) fn write_facets_if_due(&mut self) {
+        if self.facets.waiting.len() >= FACETS_TOGETHER {
+            self.write_facets();
+        }
+    }
+
+    /// Writes what waits. Where that fails, the table has stopped following the records, and what it lacks is read
+    /// from them at the next occasion: it never has holes.
+    pub(super) fn write_facets(&mut self) {
+        if self.lost.is_some() || (self.facets.waiting.is_empty() && !self.facets.is_behind) {
+            return;
+        }
+        let mut waiting = std::mem::take(&mut self.facets.waiting);
+        // Neighbours in the index by tool come one after the other, and so share its pages.
+        waiting.sort_by(|one, other| one.facets.tool.cmp(&other.facets.tool));
+        let is_behind = self.facets.is_behind;
+        let written = self.demand(Strength::Committed).and_then(|()| {
+            self.transact(|this| {
+                if is_behind {
+                    return facet::catch_up(&this.connection);
+                }
+                let mut statement = this.connection.prepare_cached(facet::INSERT)?;
+                waiting.iter().try_for_each(|noted| facet::insert(&mut statement, noted))
+            })
+        });
+        self.facets.is_behind = written.is_err();
+        if let Err(error) = written {
+            let error = self.fail(&error);
+            tracing::warn!(%error, "the newest calls cannot be looked for");
+        }
+    }
+
     fn transact<T>(&self, work: impl FnOnce(&Self) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
         // Prepared once: at thousands of small batches a second, parsing `BEGIN` and `COMMIT` shows.
         self.run("BEGIN IMMEDIATE")?;
@@ -113,14 +177,10 @@ impl Committer {
     fn insert<'a>(&self, records: impl Iterator<Item = &'a Record>) -> rusqlite::Result<Head> {
         let mut head = self.head;
         let mut statement = self.connection.prepare_cached(row::INSERT)?;
-        let mut facet = self.connection.prepare_cached(facet::INSERT)?;
         for record in records {
             let seq = head.seq + 1;
             head = Head { seq, hash: chain(&head.hash, seq, record) };
             row::insert(&mut statement, seq, record, &head.hash)?;
-            if let Some(facets) = &record.facets {
-                facet::insert(&mut facet, seq, record, facets)?;
-            }
         }
         Ok(head)
     }
@@ -217,6 +277,7 @@ impl Committer {
 
     /// The last connection also removes the log; where the CLI still reads, copying it is all there is to do.
     pub(super) fn close(mut self) {
+        self.write_facets();
         self.checkpoint();
         if let Err((_, error)) = self.connection.close() {
             tracing::warn!(%error, "the journal did not close cleanly; its log is read at the next start");

@@ -1,9 +1,13 @@
 //! The `facet` table: what calls are looked for by, in rows a tenth the size of the records beside which they
 //! stand. A look through all of them takes a fraction of a second, so only what must be instant has an index.
+//!
+//! The table follows the records in large pieces and without holes. Written with its record, each row would touch a
+//! page of its own in every index and double what a small commit puts into the log; the records say the same, so
+//! nothing is lost with what was not written yet.
 
 use jiff::Timestamp;
 use rusqlite::{CachedStatement, Connection, Row, ToSql, params};
-use toolpost_core::{FacetReader, Facets, Query, Record, StoredRecord};
+use toolpost_core::{FacetReader, Facets, Query, RecordKind, StoredRecord, ToldFacets};
 use toolpost_model::{Outcome, SessionId};
 
 use super::{
@@ -14,16 +18,20 @@ use super::{
 pub(super) const INSERT: &str = "INSERT INTO facet (seq, at, session, tool, principal, outcome, correlation) \
                                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
-pub(super) fn insert(
-    statement: &mut CachedStatement<'_>,
-    seq: u64,
-    record: &Record,
-    facets: &Facets,
-) -> rusqlite::Result<()> {
+/// One row.
+pub(crate) struct Noted {
+    pub(super) seq: u64,
+    pub(super) at: Timestamp,
+    pub(super) session: Option<SessionId>,
+    pub(super) facets: Facets,
+}
+
+pub(super) fn insert(statement: &mut CachedStatement<'_>, noted: &Noted) -> rusqlite::Result<()> {
+    let Noted { seq, at, session, facets } = noted;
     statement.execute(params![
         seq.cast_signed(),
-        record.at.as_microsecond(),
-        record.session_id.as_ref().map(SessionId::as_str),
+        at.as_microsecond(),
+        session.as_ref().map(SessionId::as_str),
         facets.tool,
         facets.principal,
         facets.outcome.map(Outcome::as_str),
@@ -32,21 +40,56 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Fills the table from the records of a time before it.
-pub(super) fn fill(connection: &Connection) -> rusqlite::Result<()> {
-    let mut reader = FacetReader::default();
+/// The last record that the table knows of. It follows the records without holes, so what comes behind this one is not in it yet.
+pub(crate) fn last(connection: &Connection) -> rusqlite::Result<i64> {
+    let last: Option<i64> =
+        connection.prepare_cached("SELECT max(seq) FROM facet")?.query_row([], |row| row.get(0))?;
+    Ok(last.unwrap_or(0))
+}
+
+/// Fills the table from the records that it does not know of: those of a time before it, or of a host that was
+/// killed.
+pub(super) fn catch_up(connection: &Connection) -> rusqlite::Result<()> {
     let mut insert_one = connection.prepare_cached(INSERT)?;
-    let mut statement =
-        connection.prepare(concat!("SELECT ", columns_of!("record"), " FROM record ORDER BY seq"))?;
-    let mut rows = statement.query([])?;
+    behind(connection, |stored, facets| {
+        let StoredRecord { seq, record, .. } = stored;
+        let noted = Noted { seq, at: record.at, session: record.session_id, facets };
+        insert(&mut insert_one, &noted)
+    })
+}
+
+/// Shows each record that the table does not know of, with its facets.
+fn behind(
+    connection: &Connection,
+    mut show: impl FnMut(StoredRecord, Facets) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    let mut reader = FacetReader::default();
+    let mut statement = connection.prepare(concat!(
+        "SELECT ",
+        columns_of!("record"),
+        " FROM record WHERE record.seq > ?1 ORDER BY record.seq"
+    ))?;
+    let mut rows = statement.query([last(connection)?])?;
     while let Some(row) = rows.next()? {
         // A damaged row is `verify`'s to report; it is not found by what it is.
-        let Ok(StoredRecord { seq, record, .. }) = decode(row) else { continue };
-        if let Some(facets) = reader.read(&record).and_then(|told| told.into_facets()) {
-            insert(&mut insert_one, seq, &record, &facets)?;
+        let Ok(stored) = decode(row) else { continue };
+        let told = match reader.read(&stored.record) {
+            Some(told) if !told.is_whole() => from_the_beginning(connection, &stored),
+            told => told,
+        };
+        if let Some(facets) = told.and_then(ToldFacets::into_facets) {
+            show(stored, facets)?;
         }
     }
     Ok(())
+}
+
+/// A call may have begun before the first record that was read.
+fn from_the_beginning(connection: &Connection, end: &StoredRecord) -> Option<ToldFacets> {
+    let mut records = query::records_of(connection, end.record.invocation_id?).ok()?;
+    records.retain(|row| row.seq <= end.seq);
+    let mut reader = FacetReader::default();
+    records.iter().map(|row| reader.read(&row.record)).last()?
 }
 
 /// What the table says beside a record, in the columns after the record's own. The outer `None`: there is no row;
@@ -81,7 +124,28 @@ fn outcome_of(word: &str) -> Option<Outcome> {
 const STANDS_FOR_ITS_CALL: &str = "(facet.outcome IS NOT NULL OR NOT EXISTS (
     SELECT 1 FROM record AS other WHERE other.invocation = record.invocation AND other.kind = 'ended'))";
 
-/// Calls, newest first.
+/// Calls, newest first, also those that the table does not know of yet: a host beside this writes it in large pieces.
+pub(crate) fn find_all(connection: &Connection, query: &Query) -> Result<Vec<StoredRecord>, ReadError> {
+    let snapshot = connection.unchecked_transaction()?;
+    let mut found = find(connection, query)?;
+    behind(connection, |stored, facets| {
+        let has_ended = |id| {
+            let records = query::records_of(connection, id).unwrap_or_default();
+            records.iter().any(|row| row.record.kind == RecordKind::Ended)
+        };
+        let stands = facets.outcome.is_some() || !stored.record.invocation_id.is_some_and(has_ended);
+        if stands && query.takes(&stored, &facets) {
+            found.push(stored);
+        }
+        Ok(())
+    })?;
+    drop(snapshot);
+    found.sort_unstable_by_key(|row| std::cmp::Reverse(row.seq));
+    found.truncate(query.limit);
+    Ok(found)
+}
+
+/// Calls that the table knows of, newest first.
 pub(crate) fn find(connection: &Connection, query: &Query) -> Result<Vec<StoredRecord>, ReadError> {
     let Some(pattern) = &query.tool else {
         return of_tool(connection, query, None);

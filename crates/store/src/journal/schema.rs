@@ -204,9 +204,9 @@ fn migrate(connection: &mut Connection, from: usize) -> rusqlite::Result<()> {
         transaction.execute_batch(migration)?;
         if version == WITHOUT_FACETS && from > 0 {
             tracing::info!("bringing an older journal up to date; this reads all of it once");
-            facet::fill(&transaction)?;
         }
     }
+    facet::catch_up(&transaction)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", MIGRATIONS_LEN as i64)?;
     transaction.commit()

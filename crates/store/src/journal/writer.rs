@@ -44,6 +44,8 @@ struct Prune {
 enum Job {
     Append(Append),
     Prune(Prune),
+    /// What calls are looked for by is to be in its table.
+    WriteFacets(oneshot::Sender<()>),
 }
 
 /// The handle the journal holds.
@@ -75,6 +77,14 @@ impl Writer {
             Some(queue) => enqueue(queue, record, strength),
             None => refused(JournalError::Closed),
         }
+    }
+
+    /// Resolves when all that was appended before can be looked for.
+    pub(super) async fn write_facets(&self) -> Result<(), JournalError> {
+        let (done, answer) = oneshot::channel();
+        let queue = self.queue.as_ref().ok_or(JournalError::Closed)?;
+        queue.send(Job::WriteFacets(done)).await.map_err(|_| JournalError::Closed)?;
+        answer.await.map_err(|_| JournalError::Closed)
     }
 
     /// In the same queue: what was appended before is there when the oldest go.
@@ -154,6 +164,11 @@ fn run(mut committer: Committer, mut inbox: mpsc::Receiver<Job>) {
                     let _ = prune.done.send(committer.prune(&prune.cut));
                     committer.checkpoint_if_due();
                 }
+                Job::WriteFacets(done) => {
+                    write(&mut committer, &mut waiting);
+                    committer.write_facets();
+                    let _ = done.send(());
+                }
             }
         }
         write(&mut committer, &mut waiting);
@@ -165,8 +180,9 @@ fn write(committer: &mut Committer, waiting: &mut Vec<Append>) {
     while !waiting.is_empty() {
         let count = batch_length(waiting);
         let outcome = committer.commit(&waiting[..count]);
-        answer(waiting.drain(..count), &outcome);
-        // After the answers: copying the log takes tens of milliseconds, and nobody needs to wait.
+        answer(waiting.drain(..count), &outcome, |seq, record| committer.note_facets(seq, record));
+        // After the answers: this and copying the log take tens of milliseconds, and nobody needs to wait.
+        committer.write_facets_if_due();
         committer.checkpoint_if_due();
     }
 }
@@ -183,10 +199,17 @@ fn batch_length(waiting: &[Append]) -> usize {
 
 /// A failed batch fails as a whole. Trying its records one by one would help no one: what can fail here (the
 /// disk, its space) fails each of them, and slowly.
-fn answer(batch: impl Iterator<Item = Append>, outcome: &Result<u64, JournalError>) {
+fn answer(
+    batch: impl Iterator<Item = Append>,
+    outcome: &Result<u64, JournalError>,
+    mut written: impl FnMut(u64, Record),
+) {
     for (append, place) in batch.zip(0..) {
         // A caller that went away has left its record; it is in the journal all the same.
         let _ = append.done.send(outcome.clone().map(|first| first + place));
+        if let Ok(first) = outcome {
+            written(first + place, append.record);
+        }
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Check {
     report: VerifyReport,
     calls: HashMap<InvocationId, Call>,
     facets: FacetReader,
+    /// The last record whose facets are in their table.
+    facets_up_to: u64,
     /// The head that must be there, until it was seen.
     awaited: Option<SealedHead>,
     /// Kept results that records name; `None` where nobody wants to know.
@@ -53,6 +55,7 @@ impl Check {
             report,
             calls: HashMap::new(),
             facets: FacetReader::default(),
+            facets_up_to: 0,
             // A journal without a record has a head too.
             awaited: awaited.filter(|head| *head != SealedHead::NOTHING),
             named: wants_artifacts.then(Named::default),
@@ -80,6 +83,10 @@ impl Check {
     /// At the record that could not be read any more.
     pub(super) fn found_here(&mut self, what: Flaw) {
         self.found(self.next, what);
+    }
+
+    pub(super) fn facets_up_to(&mut self, seq: i64) {
+        self.facets_up_to = u64::try_from(seq).unwrap_or(0);
     }
 
     /// Where the records begin. A host beside the check may have removed some of those that were not read yet.
@@ -143,7 +150,8 @@ impl Check {
             let kept = facet::beside(row, record.at, record.session_id.as_ref());
             let agree = match (&told, kept) {
                 (None, None) => true,
-                (Some(told), None) => !told.is_whole(),
+                // The table follows the records in large pieces.
+                (Some(told), None) => !told.is_whole() || *seq > self.facets_up_to,
                 (Some(told), Some(Some(kept))) => told.agree_with(&kept),
                 (None, Some(_)) | (Some(_), Some(None)) => false,
             };

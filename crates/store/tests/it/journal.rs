@@ -7,6 +7,7 @@ use super::{
     Journal, MemoryJournal, OpenError, ROOMY, Record, RecordKind, SessionId, SqliteJournal, Strength, append,
     call, fill, open, record,
 };
+use toolpost_core::{Query, ToolPattern};
 use toolpost_store::JournalReader;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -65,6 +66,42 @@ async fn a_record_that_cannot_be_kept_is_refused_and_hurts_nobody_else() {
     let refused = append(&journal, nameless).await.unwrap_err();
     assert!(refused.to_string().contains("empty id"), "{refused}");
     assert_eq!(append(&journal, record(RecordKind::Ended, "{}")).await.unwrap(), 1);
+}
+
+/// A host writes what calls are looked for by after the records. A reader beside it finds them all the same, and so
+/// does the host after one that was killed in between.
+#[tokio::test]
+async fn calls_are_found_before_the_table_knows_of_them_and_after_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("journal.db"), folder.path().join("copy.db"));
+    let journal = open(&path);
+    fill(&journal).await;
+    assert_eq!(journal.find(Query::newest(9)).await.unwrap().len(), 2);
+    let [accepted, started, ended] = call();
+    append(&journal, accepted).await.unwrap();
+    let reader = JournalReader::open(&path).unwrap();
+    let seqs = |reader: &JournalReader| {
+        let found = reader.find(&Query::newest(9)).unwrap();
+        assert!(reader.verify(|_, _| {}).unwrap().is_clean());
+        found.iter().map(|row| row.seq).collect::<Vec<_>>()
+    };
+    assert_eq!(seqs(&reader), [8, 7, 4], "an open call");
+    // Now the table knows of its beginning, and of its end it does not.
+    assert_eq!(journal.find(Query::newest(1)).await.unwrap()[0].seq, 8);
+    append(&journal, started).await.unwrap();
+    append(&journal, ended).await.unwrap();
+    assert_eq!(seqs(&reader), [10, 7, 4]);
+    let by_tool = Query { tool: Some(ToolPattern::new("files.write")), ..Query::newest(1) };
+    assert_eq!(reader.find(&by_tool).unwrap()[0].seq, 10);
+    drop(reader);
+    // What a kill leaves behind: the file and its log as they are now.
+    std::fs::copy(&path, &copy).unwrap();
+    std::fs::copy(folder.path().join("journal.db-wal"), folder.path().join("copy.db-wal")).unwrap();
+    let after = open(&copy);
+    let found = after.find(Query::newest(9)).await.unwrap();
+    assert_eq!(found.iter().map(|row| row.seq).collect::<Vec<_>>(), [10, 7, 4]);
+    drop(after);
+    assert!(JournalReader::open(&copy).unwrap().verify(|_, _| {}).unwrap().is_clean());
 }
 
 #[test]

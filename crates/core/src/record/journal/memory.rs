@@ -80,9 +80,8 @@ impl Rows {
 
     fn find(&self, query: &Query) -> Vec<StoredRecord> {
         let wanted = |row: &&Row| {
-            let StoredRecord { seq, record, .. } = &row.stored;
-            let takes = |facets| query.takes(*seq, record.at, record.session_id.as_ref(), facets);
-            row.facets.as_ref().is_some_and(takes) && self.stands_for_its_call(row)
+            row.facets.as_ref().is_some_and(|facets| query.takes(&row.stored, facets))
+                && self.stands_for_its_call(row)
         };
         self.all.iter().rev().filter(wanted).take(query.limit).map(|row| row.stored.clone()).collect()
     }
