@@ -62,7 +62,7 @@ async fn a_content_is_a_private_file_named_by_its_digest_and_counts_after_a_rest
     };
     let hex = kept.digest.to_hex();
     let path = folder.path().join("data/blobs").join(&hex[..2]).join(&hex);
-    assert_eq!(files(&folder), [path.clone()]);
+    assert_eq!(files(&folder), std::slice::from_ref(&path));
     assert_eq!(fs::read(&path).unwrap(), [7; 600]);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
