@@ -14,7 +14,7 @@ use crate::{
     exit::Exit,
     hooks, reach,
     settings::{self, Settings},
-    terminal::{GREEN, RED, YELLOW, say, styled},
+    terminal::{GREEN, RED, YELLOW, clean, say, styled},
 };
 
 #[derive(Args)]
@@ -39,16 +39,21 @@ struct Finding {
 }
 
 impl Finding {
+    /// It may repeat what stands in a configuration.
+    fn told(state: State, what: &'static str, text: String) -> Self {
+        Self { state, what, text: clean(&text).into_owned() }
+    }
+
     fn good(what: &'static str, text: impl Into<String>) -> Self {
-        Self { state: State::Good, what, text: text.into() }
+        Self::told(State::Good, what, text.into())
     }
 
     fn odd(what: &'static str, text: impl Into<String>) -> Self {
-        Self { state: State::Odd, what, text: text.into() }
+        Self::told(State::Odd, what, text.into())
     }
 
     fn bad(what: &'static str, text: impl Into<String>) -> Self {
-        Self { state: State::Bad, what, text: text.into() }
+        Self::told(State::Bad, what, text.into())
     }
 }
 
