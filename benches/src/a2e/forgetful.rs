@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use toolpost_core::{Journal, JournalError, Record, StoredRecord, Strength};
+use toolpost_core::{
+    Cut, GENESIS, Journal, JournalError, JournalHead, Pruned, Query, Record, StoredRecord, Strength,
+};
 use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
 
 #[derive(Default)]
@@ -44,5 +46,17 @@ impl Journal for Forgetful {
 
     fn read(&self, _: u64, _: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         at_once(Vec::new())
+    }
+
+    fn find(&self, _: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>> {
+        Box::pin(std::future::ready(Ok(JournalHead { seq: 0, hash: GENESIS, first: 1, bytes: 0 })))
+    }
+
+    fn prune(&self, _: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 }
