@@ -30,6 +30,11 @@ def masked(text):
     return TIME.sub(r'"\1":T', HEX.sub("ID", UUID.sub("ID", text)))
 
 
+def data_of(text):
+    """What an answer to a call holds."""
+    return json.loads(text).get("data", {})
+
+
 # Tool, arguments, what else the request says, and how the call must have ended.
 CALLS = [
     ("say", {"message": "hello"}, {}, "succeeded"),
@@ -53,6 +58,8 @@ CALLS = [
     ("edit_file", {"path": "notes.txt", "old_string": "one", "new_string": "three"}, {}, "succeeded"),
     ("say", {"message": "hello"}, {}, "succeeded"),
 ]
+# Those that come after them.
+MORE_CALLS = 4
 
 
 class Recorded(ProcessCase):
@@ -65,7 +72,7 @@ class Recorded(ProcessCase):
         client = self.new_client(host)
         answers = self.talk(client)
         for (tool, _, _, expected), answer in zip(CALLS, answers, strict=False):
-            data = json.loads(answer)["data"]
+            data = data_of(answer)
             if expected:
                 self.assertEqual(data.get("error_class", data["outcome"]), expected, (tool, data))
         self.assertEqual(host.stop(), 0)
@@ -90,6 +97,9 @@ class Recorded(ProcessCase):
         ask(message("tool/list/req", id="list"))
         ask(message("tool/list/req", id="search", query="directory", include_deferred=True))
         call("found", "list_directory", {})
+        # What was kept of a large result is named by the call that gave it.
+        kept = next(data["artifacts"][0]["id"] for data in map(data_of, answers) if data.get("artifacts"))
+        call("kept", "read_result", {"ref": kept, "byte_offset": 5000, "limit": 1})
         # An id of the first answer goes into the second call. Whether the first says that the call goes on or how it
         # ended is a matter of moments, in every host.
         begun = call("behind", "say", {"message": "in the background"}, background=True)["data"]["invocation_id"]
@@ -117,7 +127,7 @@ class Replays(Recorded):
                 self.assert_same(self.talk(self.new_client(host)), recorded)
                 code, report = host.finish()
                 self.assertEqual((code, report["refused"], report["left"]), (0, 0, []), report)
-                self.assertEqual(report["answered"], len(CALLS) + 3)
+                self.assertEqual(report["answered"], len(CALLS) + MORE_CALLS)
 
     def test_the_same_over_stdio_from_a_file(self):
         place, session, recorded = self.record()
@@ -150,7 +160,7 @@ class Replays(Recorded):
         self.assertFalse((place.workspace / "other.txt").exists())
         code, report = host.finish()
         self.assertEqual((code, report["answered"], report["refused"]), (1, 0, 1))
-        self.assertEqual(len(report["left"]), len(CALLS) + 3)
+        self.assertEqual(len(report["left"]), len(CALLS) + MORE_CALLS)
 
     def test_a_session_that_is_not_there_is_named_with_those_that_are(self):
         place, session, _ = self.record()
