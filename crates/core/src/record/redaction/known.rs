@@ -142,7 +142,14 @@ impl KnownSecrets {
     fn look(&self, window: Window<'_>, at: usize, found: &mut Vec<Finding>) -> Option<usize> {
         let rest = &window.bytes[at..];
         let mut next = at + 1;
-        for lead in self.beginning(rest).iter().filter(|lead| rest.starts_with(&lead.head)) {
+        for lead in self.beginning(rest) {
+            if !rest.starts_with(&lead.head) {
+                // The rest of the head may come.
+                if !window.is_last && lead.head.starts_with(rest) {
+                    return None;
+                }
+                continue;
+            }
             let (verdict, kind) = match &lead.to {
                 Wanted::Value { rest, kind } => (value(window, at, lead.head.len(), rest), Some(kind)),
                 Wanted::Pattern { pattern, kind } => (pattern.look(window, at), Some(kind)),
@@ -177,11 +184,13 @@ impl Redactor for KnownSecrets {
         }
         // A head may have begun at the very end.
         let tail = at.max(bytes.len().saturating_sub(HEAD - 1));
+        // A head that is shorter than what is looked at may be there as a whole.
         let begins = |place: &usize| {
             let rest = &bytes[*place..];
-            self.beginning(rest)
-                .iter()
-                .any(|lead| lead.head.len() > rest.len() && lead.head.starts_with(rest))
+            let may_begin = |lead: &Lead| {
+                lead.head.starts_with(rest) || (rest.len() < LEAD && rest.starts_with(&lead.head))
+            };
+            self.beginning(rest).iter().any(may_begin)
         };
         (tail..bytes.len()).find(begins).unwrap_or(bytes.len())
     }
