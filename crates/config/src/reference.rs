@@ -38,7 +38,7 @@ const TABLES: [(&str, &str, &str); 24] = [
 ];
 
 /// Headings of the lists of words.
-const WORDS: [(&str, &str); 13] = [
+const WORDS: [(&str, &str); 14] = [
     ("Modes", "Mode"),
     ("Offers to remember", "Remember"),
     ("Classes", "EffectClass"),
@@ -46,6 +46,7 @@ const WORDS: [(&str, &str); 13] = [
     ("Trust in sources", "SourceTrust"),
     ("Meanings of arguments", "ArgumentKind"),
     ("Interruptions", "Interrupt"),
+    ("Ways to keep results", "Keep"),
     ("Access to roots", "RootAccess"),
     ("Sandbox profiles", "SandboxProfile"),
     ("Types of parameters", "ParameterType"),
@@ -158,6 +159,7 @@ fn named(name: &str) -> String {
         "EffectClass" => "class",
         "Remember" => "word",
         "Interrupt" => "interruption",
+        "Keep" => "way to keep results",
         "SourceTrust" => "trust",
         "ArgumentKind" | "ArgumentKinds" => "meaning",
         "RootAccess" => "access",
