@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use toolpost_model::{Arguments, CallInput, Secret, ToolPattern};
+use toolpost_model::{AccessKind, Arguments, CallInput, EffectOrigin, Secret, ToolPattern};
 
 use crate::{
     catalog::Entry,
@@ -94,8 +94,15 @@ impl Credentials {
         if !grant.tools.iter().any(is_for) {
             return Err(result::credential_not_granted(pointer, name, entry.name()));
         }
+        // What a native tool does with credentials of its own accord is bound to more than the tool: to URLs.
+        let declared = entry.declaration();
+        if entry.origin == EffectOrigin::HostCode
+            && declared.interface.permission.access.contains(&AccessKind::Credential)
+        {
+            return Err(result::credential_by_name(pointer, name, entry.name()));
+        }
         // A decision is made on what a command, path or URL says, so nothing else may stand there when it runs.
-        let meanings = &entry.declaration().interface.permission.arguments;
+        let meanings = &declared.interface.permission.arguments;
         let within = |outer: &str| {
             pointer.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };

@@ -6,6 +6,7 @@
 
 mod clean;
 mod events;
+mod kept;
 mod log;
 mod process_kill;
 mod process_read;
@@ -35,7 +36,7 @@ pub(super) use self::{
     processes::{Origin, Processes},
     report::{Ran, Report, Told},
     run::{Stream, run_to_end},
-    shown::{ShownLimits, shown},
+    shown::{OutputSource, ShownLimits, shown},
     told::{add_line, ending},
 };
 pub use spool::SpoolDirectory;

@@ -38,6 +38,10 @@ fn content(what: &str) -> Vec<u8> {
                 (0..5_000).map(|n| json!({ "id": n, "name": format!("part {n}") })).collect();
             json!({ "kind": "list", "items": items, "a/b": { "": [true, null] } }).to_string().into_bytes()
         }
+        "one value" => {
+            json!({ "small": 1, "large": "z".repeat(9 << 20), "after": 2 }).to_string().into_bytes()
+        }
+        "one name" => format!("{{\"{}\":1,\"after\":2}}", "k".repeat(9 << 20)).into_bytes(),
         "bytes" => (0..=255).cycle().take(100_000).collect(),
         other => other.as_bytes().to_vec(),
     }
@@ -245,4 +249,36 @@ async fn a_body_that_is_not_shown_whole_is_kept() {
     // Whoever says how much is wanted gets that and no more.
     let result = bench.call("http_request", json!({ "url": server.url("/text"), "max_bytes": 100 })).await;
     assert!(result.artifacts.is_empty() && result.truncated.is_some(), "{result:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_value_too_large_to_be_held_is_passed_over_or_refused() {
+    let bench = Bench::new().await;
+    let id = bench.made("one value").await;
+    assert_eq!(bench.read(json!({ "ref": id, "pointer": "/after" })).await.0, "2");
+    for pointer in ["/large", "", "/large/deeper"] {
+        bench
+            .fails(
+                "read_result",
+                json!({ "ref": id, "pointer": pointer }),
+                &["larger than 4 MiB", "by bytes"],
+            )
+            .await;
+    }
+    let id = bench.made("one name").await;
+    bench.fails("read_result", json!({ "ref": id, "pointer": "/after" }), &["larger than 4 MiB"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_breaks_off_is_shown_as_far_as_it_came() {
+    let server = Server::writing(|_, stream| {
+        use std::io::Write;
+        let _ = stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 900000\r\n\r\n");
+        let _ = stream.write_all(&content("lines"));
+    });
+    let bench = Bench::beside(&[&server]).await;
+    let result = bench.call("http_request", json!({ "url": server.url("/") })).await;
+    assert_eq!((result.outcome, result.artifacts.len()), (Outcome::Succeeded, 0), "{result:?}");
+    assert!(result.model_text().contains("line 1 of many"), "{result:?}");
 }

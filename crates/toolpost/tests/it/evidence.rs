@@ -17,20 +17,8 @@ fn used() -> Home {
         (&["call", "read_file", "nonsense=1"], 1),
         (&["call", "no_such_tool"], 1),
         (&["call", "write_file", "path=b.txt", "content=x", "--mode", "edits"], 0),
-        (
-            &[
-                "call",
-                "write_file",
-                "path=b.txt",
-                "content=y",
-                "--mode",
-                "edits",
-                "--deny",
-                "fs.write(b.txt)",
-            ],
-            3,
-        ),
-        (&["call", "read_file", "path=a.txt", "--deny", "read_file"], 3),
+        (&["call", "write_file", "path=b.txt", "content=y", "--mode", "never-ask"], 3),
+        (&["call", "read_file", "path=a.txt", "--deny", "read_file(a.txt)"], 3),
         (&["call", "grep", "pattern=nowhere", "path=a.txt"], 0),
     ] {
         home.run(arguments).expect(code);

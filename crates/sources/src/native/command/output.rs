@@ -9,7 +9,8 @@ use toolpost_model::{CallContext, Content, ToolFailure, ToolOutput, schema_of};
 
 use super::declaration::{CommandDeclaration, CommandOutput};
 use crate::native::shell::{
-    Origin, OutputLog, Processes, Ran, Report, ShownLimits, Told, add_line, clean, ending, shown,
+    Origin, OutputLog, OutputSource, Processes, Ran, Report, ShownLimits, Told, add_line, clean, ending,
+    shown,
 };
 
 /// Most bytes taken where the operator does not say.
@@ -123,7 +124,7 @@ impl Written<'_> {
 
     /// Shows the head of what could not be read.
     async fn unreadable(&self, failure: ToolFailure) -> io::Result<ToolFailure> {
-        let output = shown(&self.ran.log, HEAD).await?;
+        let output = shown(OutputSource::Log(&self.ran.log), HEAD).await?;
         let mut failure = failure.confined(self.ran.process.applied().clone());
         failure.exit_code = self.ran.end.ended.code;
         failure.content =
@@ -151,7 +152,7 @@ async fn failed(name: &str, ran: &Ran<'_>, told: &Told, errors: &OutputLog) -> i
 /// Adds what the command complained of, where that has its own stream.
 async fn add_errors(failure: &mut ToolFailure, errors: &OutputLog) -> io::Result<()> {
     if errors.total() > 0 {
-        let output = shown(errors, HEAD).await?;
+        let output = shown(OutputSource::Log(errors), HEAD).await?;
         failure
             .content
             .push(Content::text(output.text(|cut| format!("[… {} bytes not shown …]", cut.bytes))));

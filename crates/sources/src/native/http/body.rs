@@ -105,7 +105,7 @@ impl<'a> Incoming<'a> {
                 let kept = match beyond {
                     Beyond::LeaveIt => None,
                     Beyond::Keep { media_type, most } => {
-                        self.keep(&bytes, &chunk[room..], media_type, most).await?
+                        self.keep(&bytes, &chunk[room..], media_type, most).await
                     }
                 };
                 return Ok(Body { bytes, whole: false, announced, kept });
@@ -116,20 +116,15 @@ impl<'a> Incoming<'a> {
     }
 
     /// Hands over what was read, and all that still comes. Where it cannot be kept, what was read is what there is.
-    async fn keep(
-        &mut self,
-        head: &[u8],
-        next: &[u8],
-        media_type: &str,
-        most: u64,
-    ) -> Result<Option<ArtifactRef>, HttpError> {
-        let Ok(mut sink) = begin(self.context, media_type, [head, next]).await else { return Ok(None) };
-        while let Some(chunk) = self.next().await? {
+    async fn keep(&mut self, head: &[u8], next: &[u8], media_type: &str, most: u64) -> Option<ArtifactRef> {
+        let mut sink = begin(self.context, media_type, [head, next]).await.ok()?;
+        // A body that ends badly, or never, must not cost the part that was read.
+        while let Some(chunk) = self.next().await.ok()? {
             if self.received > most || sink.write(&chunk).await.is_err() {
-                return Ok(None);
+                return None;
             }
         }
-        Ok(sink.finish().await.ok())
+        sink.finish().await.ok()
     }
 
     fn report(&mut self) {

@@ -93,6 +93,8 @@ impl HttpRequest {
                 // Whoever says how much is wanted wants no more.
                 let beyond = match arguments.max_bytes {
                     Some(_) => Beyond::LeaveIt,
+                    // It has no end.
+                    None if media_type == "text/event-stream" => Beyond::LeaveIt,
                     None => Beyond::Keep { media_type: &media_type, most: settings.max_saved_bytes },
                 };
                 let body = Incoming::new(response, deadline, &context).read(limit, beyond).await;

@@ -99,7 +99,11 @@ impl<'de> DeserializeSeed<'de> for Descend<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
+        // A text is read whole before anybody sees it.
+        self.state.bound.set(ELEMENT_BYTES);
+        let read = deserializer.deserialize_any(self);
+        self.state.bound.lift_unless_met();
+        read
     }
 }
 
@@ -144,6 +148,7 @@ impl<'de> Visitor<'de> for Descend<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        self.state.bound.lift();
         let Some((part, rest)) = self.path.split_first() else {
             return shown_list(self.state, list);
         };
@@ -167,11 +172,12 @@ impl<'de> Visitor<'de> for Descend<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        self.state.bound.lift();
         let Some((part, rest)) = self.path.split_first() else {
             return shown_object(self.state, object);
         };
         let mut names = Vec::new();
-        while let Some(name) = object.next_key::<String>()? {
+        while let Some(name) = next_name(self.state, &mut object)? {
             if name == *part {
                 return object.next_value_seed(Descend { state: self.state, path: rest });
             }
@@ -186,6 +192,13 @@ impl<'de> Visitor<'de> for Descend<'_> {
         };
         Err(self.state.stop(Met::Nothing(why)))
     }
+}
+
+fn next_name<'de, A: MapAccess<'de>>(state: &State<'_>, object: &mut A) -> Result<Option<String>, A::Error> {
+    state.bound.set(ELEMENT_BYTES);
+    let name = object.next_key::<String>()?;
+    state.bound.lift();
+    Ok(name)
 }
 
 /// Which elements are held, and how much room is left for them.
@@ -231,7 +244,7 @@ fn shown_list<'de, A: SeqAccess<'de>>(state: &State<'_>, mut list: A) -> Result<
 fn shown_object<'de, A: MapAccess<'de>>(state: &State<'_>, mut object: A) -> Result<(), A::Error> {
     let mut shelf = Shelf { state, room: state.budget, length: 0 };
     let mut shown = Map::new();
-    while let Some(name) = object.next_key::<String>()? {
+    while let Some(name) = next_name(state, &mut object)? {
         if shelf.wants_next() {
             state.bound.set(ELEMENT_BYTES);
             let value = object.next_value::<Value>()?;

@@ -44,6 +44,13 @@ impl Bound {
         self.until.set(None);
     }
 
+    /// The same, unless reading ended there: then it stays to be seen.
+    pub(super) fn lift_unless_met(&self) {
+        if !self.was_met() {
+            self.lift();
+        }
+    }
+
     /// Whether it was the bound that ended the reading.
     pub(super) fn was_met(&self) -> bool {
         self.until.get().is_some_and(|until| self.passed.get() >= until)

@@ -4,18 +4,16 @@ use std::{io, path::Path, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolpost_model::{
-    ArtifactError, ArtifactId, ArtifactRef, CallContext, Content, ErrorClass, ToolFailure, ToolOutput,
-    Truncation,
-};
+use toolpost_model::{ArtifactId, CallContext, Content, ErrorClass, ToolFailure, ToolOutput, Truncation};
 use toolpost_sandbox::{Confines, Process};
 
 use super::{
+    kept::keep,
     log::OutputLog,
     processes::{Entry, Origin, Processes},
     refusal::{SandboxRefusal, Scene, guess},
     run::{RunEnd, Stopped},
-    shown::{Cut, Shown, ShownLimits, shown},
+    shown::{Cut, OutputSource, Shown, ShownLimits, shown},
     told::{add_line, count, ending},
 };
 
@@ -114,28 +112,6 @@ impl Rest {
     }
 }
 
-/// How much of an output is handed over at once.
-const PIECE_BYTES: usize = 256 << 10;
-
-/// Hands a whole output over to be kept, as it was written. A piece that the log itself lost is marked.
-async fn keep(log: &OutputLog, context: &CallContext) -> Result<ArtifactRef, ArtifactError> {
-    let mut sink = context.create_artifact("output", "text/plain; charset=utf-8").await?;
-    let mut at = 0;
-    loop {
-        let page =
-            log.read(at, PIECE_BYTES).await.map_err(|error| ArtifactError::Storage(error.to_string()))?;
-        if page.bytes.is_empty() {
-            return sink.finish().await;
-        }
-        if page.offset > at {
-            let mark = format!("\n[… {} were not kept …]\n", count(page.offset - at, "byte"));
-            sink.write(mark.as_bytes()).await?;
-        }
-        sink.write(&page.bytes).await?;
-        at = page.end();
-    }
-}
-
 impl Report {
     /// Of a process in the background.
     pub(crate) fn of_running(entry: &Entry) -> Self {
@@ -168,16 +144,25 @@ impl Ran<'_> {
         limits: ShownLimits,
         (context, processes, origin): (&CallContext, &Processes, Origin),
     ) -> io::Result<Told> {
-        let output = shown(&self.log, limits).await?;
+        // What is shown of a long one is taken from what is kept: there no secret is cut in two.
+        let kept = match limits.fit(&self.log) {
+            true => None,
+            false => keep(&self.log, context).await.ok(),
+        };
+        let source = match &kept {
+            Some(kept) => OutputSource::Kept(kept),
+            None => OutputSource::Log(&self.log),
+        };
+        let output = shown(source, limits).await?;
         let RunEnd { ended, stopped, duration } = self.end;
         let scene =
             Scene { confines: self.confines, applied: self.process.applied(), directory: self.directory };
         let refusal = if stopped.is_none() { guess(&output, ended, &scene) } else { None };
         let rest = match &output.cut {
             None => None,
-            Some(_) => Some(match keep(&self.log, context).await {
-                Ok(kept) => Rest::Kept(kept.id),
-                Err(_) => {
+            Some(_) => Some(match &kept {
+                Some(kept) => Rest::Kept(kept.about.id),
+                None => {
                     let (log, sandbox) = (Arc::clone(&self.log), self.process.applied().clone());
                     let entry = Entry::ended(context, origin, log, sandbox, (ended, duration));
                     processes.keep(context.session_id(), Arc::clone(&entry));

@@ -87,7 +87,10 @@ impl Arguments {
         let line = text.lines().next().unwrap_or_default();
         match line.char_indices().nth(SUMMARY_CHARS) {
             None => shown(line),
-            Some((end, _)) => format!("{}…", shown(&line[..end])),
+            // Between words: half a secret would not be known as one.
+            Some((end, _)) => {
+                format!("{}…", shown(line[..end].rsplit_once(' ').map_or("", |(words, _)| words)))
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{clean::clean, log::OutputLog};
+use super::{clean::clean, kept::KeptOutput, log::OutputLog};
 
 /// How much is shown at most.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,15 @@ impl ShownLimits {
         let head_bytes = bytes / 3;
         let (head_lines, tail_lines) = (usize::MAX, usize::MAX);
         Self { head_bytes, tail_bytes: bytes - head_bytes, head_lines, tail_lines }
+    }
+
+    /// Whether all of an output is shown.
+    pub(crate) fn fit(self, log: &OutputLog) -> bool {
+        self.take(log.total(), log.lines())
+    }
+
+    fn take(self, bytes: u64, lines: u64) -> bool {
+        bytes <= self.bytes() as u64 && lines <= self.lines() as u64
     }
 
     fn bytes(self) -> usize {
@@ -74,22 +83,45 @@ impl Shown {
     }
 }
 
-/// Takes from a log what may be shown.
-pub(crate) async fn shown(log: &OutputLog, limits: ShownLimits) -> io::Result<Shown> {
-    let (total, lines) = (log.total(), log.lines());
-    let fits = total <= limits.bytes() as u64 && lines <= limits.lines() as u64;
-    if fits {
-        let page = log.read(0, limits.bytes()).await?;
-        let cleaned = clean(&page.bytes);
+/// Where an output is read.
+#[derive(Clone, Copy)]
+pub(crate) enum OutputSource<'w> {
+    Log(&'w OutputLog),
+    Kept(&'w KeptOutput),
+}
+
+impl OutputSource<'_> {
+    fn size(self) -> (u64, u64) {
+        match self {
+            Self::Log(log) => (log.total(), log.lines()),
+            Self::Kept(kept) => (kept.about.size, kept.lines),
+        }
+    }
+
+    /// Bytes, and where they begin.
+    async fn read(self, offset: u64, limit: usize) -> io::Result<(Vec<u8>, u64)> {
+        match self {
+            Self::Log(log) => log.read(offset, limit).await.map(|page| (page.bytes, page.offset)),
+            Self::Kept(kept) => kept.read(offset, limit).await.map(|bytes| (bytes, offset)),
+        }
+    }
+}
+
+/// Takes from an output what may be shown.
+pub(crate) async fn shown(output: OutputSource<'_>, limits: ShownLimits) -> io::Result<Shown> {
+    let (total, lines) = output.size();
+    if limits.take(total, lines) {
+        let (bytes, _) = output.read(0, limits.bytes()).await?;
+        let cleaned = clean(&bytes);
         return Ok(Shown { head: cleaned.text, cut: None, lossy: cleaned.lossy });
     }
-    let head = log.read(0, limits.head_bytes).await?;
-    let head = &head.bytes[..head_end(&head.bytes, limits.head_lines)];
+    let (head, _) = output.read(0, limits.head_bytes).await?;
+    let head = &head[..head_end(&head, limits.head_lines)];
     let from = total.saturating_sub(limits.tail_bytes as u64).max(head.len() as u64);
-    let tail = log.read(from, limits.tail_bytes).await?;
-    let start = tail_start(&tail.bytes, limits.tail_lines);
-    let (offset, tail_from) = (head.len() as u64, tail.offset + start as u64);
-    let tail = &tail.bytes[start..];
+    let (tail, tail_offset) = output.read(from, limits.tail_bytes).await?;
+    let start = tail_start(&tail, limits.tail_lines);
+    let (offset, tail_from) = (head.len() as u64, tail_offset + start as u64);
+    let tail = &tail[start..];
     let count = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
     let partial = u64::from(tail.last().is_some_and(|&last| last != b'\n'));
     let hidden_lines = lines.saturating_sub(count(head) + count(tail) + partial);
@@ -143,7 +175,7 @@ fn first_character(bytes: &[u8]) -> usize {
 mod tests {
     use cap_std::{ambient_authority, fs::Dir};
 
-    use super::{ShownLimits, shown, whole_characters};
+    use super::{OutputSource, ShownLimits, shown, whole_characters};
     use crate::native::shell::{log::OutputLog, spool::SpoolDirectory};
 
     const SMALL: ShownLimits = ShownLimits { head_bytes: 20, tail_bytes: 20, head_lines: 4, tail_lines: 3 };
@@ -152,7 +184,7 @@ mod tests {
         let dir = Dir::open_ambient_dir("/tmp", ambient_authority()).unwrap();
         let log = OutputLog::new(SpoolDirectory::from(std::os::fd::OwnedFd::from(dir)), 1 << 20);
         log.append(output.as_bytes()).await;
-        let shown = shown(&log, SMALL).await.unwrap();
+        let shown = shown(OutputSource::Log(&log), SMALL).await.unwrap();
         shown.text(|cut| format!("[{} {} {}]", cut.offset, cut.bytes, cut.lines))
     }
 

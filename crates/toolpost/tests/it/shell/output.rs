@@ -106,3 +106,31 @@ async fn the_result_is_what_the_schema_promises() {
         assert!(logs.iter().all(|event| event["kind"] != "log"), "a promise was broken: {logs:?}");
     }
 }
+
+#[tokio::test]
+async fn secrets_in_a_long_output_are_found_behind_colours_and_across_cuts() {
+    let shop = Workshop::new().await;
+    let secret = format!("ghp_{}", "S3nt1nel".repeat(5));
+    // In colour, as `grep` writes it, and a key that the shown tail begins within.
+    let command = format!(
+        "seq 1 5000; printf 'x \\033[01;31m\\033[Kghp_\\033[m\\033[K{}\\n'; seq 1 5000; echo '-----BEGIN PRIVATE KEY-----'; \
+         for i in $(seq 1 690); do echo MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj$i; done; echo '-----END PRIVATE KEY-----'",
+        "S3nt1nel".repeat(5)
+    );
+    let result = shop.shell(&command).await;
+    let kept = &result.artifacts[0];
+    assert!(kept.redactions.0.contains_key("github"), "{kept:?}");
+    let found =
+        shop.call("search_result", json!({ "ref": kept.id, "pattern": "ghp_|S3nt1nel|MIIEvQ" })).await;
+    assert_eq!(facts(&found)["matches"], 0, "{}", text(&found));
+    let told = text(&result);
+    assert!(
+        !told.contains(&secret) && !told.contains("S3nt1nelS3nt1nel") && !told.contains("MIIEvQ"),
+        "{told}"
+    );
+    // What the mark names is where the shown beginning ends.
+    let mark = text(&result).lines().find(|line| line.starts_with("[…")).unwrap().to_owned();
+    let line: u64 = mark.split("\"offset\": ").nth(1).unwrap().split('}').next().unwrap().parse().unwrap();
+    let next = shop.call("read_result", json!({ "ref": kept.id, "offset": line, "limit": 1 })).await;
+    assert_eq!(text(&next), format!("{line}\n"));
+}

@@ -40,3 +40,14 @@ pub(crate) fn credential_out_of_place(at: &str, name: &str) -> Ending {
         .retry(|retry| retry.change_arguments = true)
         .ends()
 }
+
+/// The tool has a way of its own to credentials, which is bound to where they may go.
+pub(crate) fn credential_by_name(at: &str, name: &str, tool: &str) -> Ending {
+    let message = format!("at {at}: `{tool}` takes no references; it adds the credential `{name}` itself");
+    Failure::new(ErrorClass::InvalidArguments, message)
+        .code("credential_by_name")
+        .hint(format!("name it in the argument `credential`: \"{name}\", for the URLs it is meant for"))
+        .details(json!({ "at": at, "credential": name }))
+        .retry(|retry| retry.change_arguments = true)
+        .ends()
+}

@@ -10,7 +10,7 @@ use super::{Arguments, Shell};
 use crate::native::shell::{
     processes::{Entry, State},
     report::Report,
-    shown::{ShownLimits, shown},
+    shown::{OutputSource, ShownLimits, shown},
     told::{add_line, ending},
 };
 
@@ -36,7 +36,7 @@ impl Shell {
             let message = "the call was canceled, and its process ended with it";
             return Err(ToolFailure::of(ErrorClass::Canceled, message));
         }
-        let output = shown(&entry.log, ShownLimits::default()).await?;
+        let output = shown(OutputSource::Log(&entry.log), ShownLimits::default()).await?;
         let mut text = output.text(|cut| format!("[… {} bytes not shown …]", cut.bytes));
         let mut report = Report::of_running(&entry);
         let id = &entry.id;
