@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use toolpost_core::{CredentialGrant, HostBuilder, KnownSecrets};
-use toolpost_model::{ArgumentKind, ArgumentMeaning, EffectClass, ErrorClass, Mode, Outcome, Secret};
+use toolpost_model::{
+    AccessKind, ArgumentKind, ArgumentMeaning, EffectClass, ErrorClass, Mode, Outcome, Secret,
+};
 use toolpost_testkit::{EventRecorder, MockTool, TestHost};
 
 const VALUE: &str = "the-value-of-the-credential";
@@ -101,4 +103,15 @@ async fn what_only_resembles_a_reference_is_an_argument() {
     assert_eq!(tool.inputs(), [arguments]);
     let wrong = json!({ "key": { "name": "prod" } });
     assert_eq!(host.call("deploy", wrong).await.error_class(), Some(ErrorClass::InvalidArguments));
+}
+
+#[tokio::test]
+async fn a_tool_with_its_own_way_to_credentials_takes_no_references() {
+    let tool = deploy().declare(|declaration| {
+        declaration.interface.permission.access.push(AccessKind::Credential);
+    });
+    let host = TestHost::build(|b| granted(b, &["*"]).tool(tool.clone())).await;
+    let error = host.call("deploy", with_reference()).await.error.expect("a refusal");
+    assert_eq!((error.class, error.code.as_ref()), (ErrorClass::InvalidArguments, "credential_by_name"));
+    assert_eq!(tool.call_count(), 0);
 }
