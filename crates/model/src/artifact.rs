@@ -146,6 +146,13 @@ impl Redactions {
     }
 }
 
+impl fmt::Display for Redactions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds: Vec<String> = self.0.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        f.write_str(&kinds.join(", "))
+    }
+}
+
 /// A kept piece of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArtifactRef {

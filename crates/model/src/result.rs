@@ -313,13 +313,15 @@ impl ToolResult {
             remarks.push(format!("{}{total} {} shown{hint}", cut.shown, cut.unit));
         }
         for kept in &self.artifacts {
-            let ArtifactRef { id, name, media_type, size, .. } = kept;
-            remarks.push(format!("`{name}` is kept as {id} ({media_type}, {size} bytes)"));
+            let ArtifactRef { id, name, media_type, size, redactions, .. } = kept;
+            let without = match redactions.is_empty() {
+                true => String::new(),
+                false => format!(", without its secrets: {redactions}"),
+            };
+            remarks.push(format!("`{name}` is kept as {id} ({media_type}, {size} bytes{without})"));
         }
         if !self.redactions.is_empty() {
-            let kinds: Vec<String> =
-                self.redactions.0.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-            remarks.push(format!("secrets were taken out: {}", kinds.join(", ")));
+            remarks.push(format!("secrets were taken out: {}", self.redactions));
         }
         remarks
     }
