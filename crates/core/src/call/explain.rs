@@ -53,11 +53,14 @@ pub struct Explanation {
     /// What would lead to another outcome.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub would_change: Vec<Change>,
-    /// Whether it would run without anybody being asked.
+    /// Whether it would run, at once or after a wait, without anybody being asked.
     pub would_run: bool,
     /// Whether a person would be asked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub would_ask: bool,
+    /// Why the scheduler would refuse it if it came now, whatever was decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_now: Option<String>,
     /// How it would end before running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -82,6 +85,7 @@ pub(crate) fn explain(host: &Inner, mut call: Call) -> Explanation {
     would_change.extend(ahead::changes(host, &call, visibility, error.as_ref()));
     let parts = std::mem::take(&mut account.parts);
     let layers = layers::of(host, &call, &surface, visibility, account, error.as_ref());
+    let refused_now = layers.scheduling.as_ref().and_then(SchedulingLayer::refusal).map(str::to_owned);
     let mut explanation = Explanation {
         tool: call.live.tool.clone(),
         tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
@@ -93,8 +97,9 @@ pub(crate) fn explain(host: &Inner, mut call: Call) -> Explanation {
         parts,
         layers,
         would_change,
-        would_run: outcome.is_none() && !would_ask,
+        would_run: outcome.is_none() && !would_ask && refused_now.is_none(),
         would_ask,
+        refused_now,
         outcome,
         error,
     };
@@ -126,6 +131,10 @@ impl Explanation {
             }
         };
         text(&mut self.tool);
+        self.refused_now.iter_mut().for_each(text);
+        if let Some(scheduling) = &mut self.layers.scheduling {
+            scheduling.refused.iter_mut().for_each(text);
+        }
         for part in &mut self.parts {
             text(&mut part.reason.text);
             part.subject.iter_mut().for_each(text);

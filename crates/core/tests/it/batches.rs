@@ -273,6 +273,8 @@ async fn nonsense_is_refused_and_nobody_waits_for_it() {
     ] {
         let result = result(start(&host, "ok", nonsense).await).await;
         assert_eq!(error(&result), (ErrorClass::InvalidArguments, code));
+        let retry = result.error.as_ref().unwrap().retry;
+        assert!(!retry.change_arguments, "other arguments would be refused as well");
     }
     // The one that closes a circle is refused, and those in it are given up at once.
     let (one, two) =

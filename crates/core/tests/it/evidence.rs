@@ -1,5 +1,6 @@
 //! What the record tells beside calls: tools, surfaces, inputs and progress.
 
+mod claims;
 mod export;
 mod told;
 mod world;

@@ -170,6 +170,34 @@ async fn a_look_at_a_busy_host_tells_what_the_call_would_wait_for_and_the_record
 }
 
 #[tokio::test]
+async fn a_call_that_could_not_even_wait_is_said_not_to_run() {
+    let gate = Gate::new();
+    let scheduler = SchedulerLimits { concurrency: 1, session_concurrency: 1, queue: 1 };
+    let limits = Limits { scheduler, ..Limits::default() };
+    let policy = TestHost::policy(Mode::Bypass, &[]);
+    let host = TestHost::build(|b| b.tool(writer().gate(&gate)).policy(policy).limits(limits)).await;
+    let runs = host.host.start(host.request("act", json!({}))).await;
+    gate.entered(1).await;
+    let told = explained(&host, "act", json!({})).await;
+    assert!(told.would_run && told.refused_now.is_none(), "there is one place to wait in");
+    let waits = host.host.start(host.request("act", json!({}))).await;
+    while host.host.health().queued == 0 {
+        tokio::task::yield_now().await;
+    }
+    let told = explained(&host, "act", json!({})).await;
+    assert!(!told.would_run && !told.would_ask && told.outcome.is_none());
+    let refused = told.layers.scheduling.unwrap().now.unwrap().refused;
+    assert!(refused.is_some());
+    assert_eq!(told.refused_now, refused);
+    let now = host.call("act", json!({})).await;
+    assert_eq!(now.outcome, Outcome::Rejected, "and so it is");
+    gate.let_through(2);
+    for handle in [runs, waits] {
+        assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
+    }
+}
+
+#[tokio::test]
 async fn secrets_of_a_call_are_in_no_part_of_its_explanation() {
     let schema = json!({
         "type": "object",

@@ -170,6 +170,14 @@ pub struct SchedulingLayer {
     pub refused: Option<String>,
 }
 
+impl SchedulingLayer {
+    /// Why the call would be refused if it came now.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        let now = self.now.as_ref().and_then(|now| now.refused.as_deref());
+        self.refused.as_deref().or(now)
+    }
+}
+
 /// How the call would run.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExecutionLayer {

@@ -335,7 +335,6 @@ pub(crate) fn no_place(refusal: &BatchRefusal) -> Ending {
     Failure::new(ErrorClass::InvalidArguments, refusal.to_string())
         .code(code)
         .hint("this is about the call's `batch`, not about its arguments; a new batch needs a new id")
-        .retry(|retry| retry.change_arguments = true)
         .ends()
 }
 

@@ -38,18 +38,33 @@ pub(super) struct AgentTool {
     told: HashSet<String>,
 }
 
-/// The host that wrote the records.
+/// The host that wrote the records, as far as it is known: its start may have been removed with older records.
 #[derive(Clone, Debug, Default)]
 struct Life {
     /// The number of its start.
-    seq: u64,
-    version: String,
-    limits: recorded::Limits,
+    seq: Option<u64>,
+    version: Option<String>,
+    limits: Option<recorded::Limits>,
 }
 
 impl Life {
-    fn producer(&self) -> String {
-        format!("toolpost {}", self.version)
+    fn of(row: &StoredRecord, start: &recorded::Start) -> Self {
+        Self {
+            seq: Some(row.seq),
+            version: Some(start.version.clone()).filter(|version| !version.is_empty()),
+            // A host that may run nothing at all is one that did not tell.
+            limits: Some(start.limits.clone()).filter(|limits| limits.concurrency > 0),
+        }
+    }
+
+    /// Program and version, where both are known.
+    fn producer(&self) -> Option<String> {
+        self.version.as_ref().map(|version| format!("toolpost {version}"))
+    }
+
+    /// The same for events, which must have a source: the program alone where its version is not known.
+    fn source(&self) -> String {
+        self.producer().unwrap_or_else(|| "toolpost".to_owned())
     }
 }
 
@@ -74,7 +89,7 @@ impl AgentTool {
         match row.record.kind {
             RecordKind::HostStarted => {
                 let start: recorded::Start = read(row)?;
-                self.life = Life { seq: row.seq, version: start.version, limits: start.limits };
+                self.life = Life::of(row, &start);
                 events::host_started(row, &self.life, &start.carried, lines);
             }
             RecordKind::SessionOpened => {
@@ -106,7 +121,7 @@ impl AgentTool {
             self.order.push(id);
             Story::new(id, row.record.session_id.clone(), row.record.at)
         });
-        story.follow(row, way, self.life.seq);
+        story.follow(row, way);
         if row.record.kind == RecordKind::Ended
             && let Some(story) = self.open.remove(&id)
         {

@@ -32,17 +32,20 @@ pub(super) fn scheduler_policy(
         None | Some(Interrupt::Block) => "block",
         Some(Interrupt::Cancel) => "cancel",
     };
-    let id = format!("scheduler/{}/{ordering}/{siblings}/{interrupt}", life.seq);
+    let scope = if batch.is_some() { "batch" } else { "call" };
+    let host = life.seq.map_or_else(|| "unknown".to_owned(), |seq| seq.to_string());
+    let id = format!("scheduler/{host}/{scope}/{ordering}/{siblings}/{interrupt}");
+    let limits = life.limits.as_ref();
     if told.insert(id.clone()) {
         push(
             lines,
             "scheduler_policy",
             json!({
                 "scheduler_policy_id": id,
-                "scope": if batch.is_some() { "batch" } else { "call" },
-                "max_parallel": life.limits.concurrency,
-                "max_parallel_in_session": life.limits.session_concurrency,
-                "max_queued": life.limits.queue,
+                "scope": scope,
+                "max_parallel": limits.map(|limits| limits.concurrency),
+                "max_parallel_in_session": limits.map(|limits| limits.session_concurrency),
+                "max_queued": limits.map(|limits| limits.queue),
                 "ordering_policy": ordering,
                 "yield_policy": if ordering == "allow_unordered" {
                     "unordered_streaming"
@@ -69,7 +72,8 @@ fn transitions(story: &Story) -> Vec<Value> {
         passed.push(json!({ "status": words::state(*stage), "stage": stage, "at": at }));
     }
     if let Some(result) = &story.result {
-        passed.push(json!({ "status": words::final_state(result), "at": story.last_at }));
+        let status = words::final_state(result);
+        passed.push(json!({ "status": status, "outcome": result.outcome, "at": story.last_at }));
     }
     passed
 }
@@ -99,6 +103,7 @@ pub(super) fn invocation(story: &Story, policy: &str, lines: &mut Vec<String>) {
             "session_id": story.session,
             "parent_invocation_id": call.and_then(|call| call.parent),
             "status": status,
+            "stage": story.transitions.last().map(|(stage, _)| stage),
             "outcome": story.result.as_ref().map(|result| result.outcome),
             "model_input": story.model_input(),
             "observable_input": observable,

@@ -24,7 +24,7 @@ impl Of<'_> {
             json!({
                 "event_id": format!("record/{}/{kind}{mark}", self.row.seq),
                 "event_type": kind,
-                "source": self.life.producer(),
+                "source": self.life.source(),
                 "subject": subject,
                 "time": self.row.record.at,
                 "invocation_id": self.row.record.invocation_id,
@@ -139,7 +139,7 @@ impl CallEvents<'_> {
 }
 
 pub(super) fn of_call(story: &Story, life: &Life, lines: &mut Vec<String>) {
-    let mut events = CallEvents { story, source: life.producer(), count: 0 };
+    let mut events = CallEvents { story, source: life.source(), count: 0 };
     for (stage, at) in &story.transitions {
         if let Some(kind) = words::stage_event(*stage) {
             events.push(lines, kind, *at, &json!({ "stage": stage }));

@@ -72,16 +72,21 @@ pub(super) fn count(story: &Story) -> usize {
 /// The decision it went on or ended with, where that is not the one that asked.
 fn last(story: &Story) -> Option<&Decision> {
     let decision = story.decision.as_ref()?;
-    let asked = story.asked.last().map(|(asked, _)| asked);
+    let asked = story.asked.last().map(|(asked, ..)| asked);
     (asked != Some(decision)).then_some(decision)
 }
 
 pub(super) fn decisions(story: &Story, lines: &mut Vec<String>) {
     let decided_at = story.reached(Stage::Decide).or(story.reached(Stage::Resolve)).unwrap_or(story.last_at);
-    let asked = story.asked.iter().map(|(decision, at)| (decision, *at));
-    let all = asked.chain(last(story).map(|decision| (decision, decided_at)));
-    for (place, (decision, at)) in (1..).zip(all) {
-        push(lines, "permission_decision", self::decision(story, decision, place, &at.to_string()));
+    let asked = story.asked.iter().map(|(decision, question, at)| (decision, Some(question), *at));
+    let all = asked.chain(last(story).map(|decision| (decision, None, decided_at)));
+    for (place, (decision, question, at)) in (1..).zip(all) {
+        let mut fields = self::decision(story, decision, place, &at.to_string());
+        if let Some(question) = question {
+            fields["ask_id"] = json!(question.ask_id);
+            fields["expires_at"] = json!(question.expires_at);
+        }
+        push(lines, "permission_decision", fields);
     }
 }
 

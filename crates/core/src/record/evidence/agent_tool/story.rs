@@ -18,8 +18,8 @@ pub(super) struct Story {
     pub(super) tool_id: Option<ToolId>,
     pub(super) surface: Option<String>,
     pub(super) effects: Option<Effects>,
-    /// Decisions that asked a person, with their times.
-    pub(super) asked: Vec<(Decision, Timestamp)>,
+    /// Decisions that asked a person, with their questions and times.
+    pub(super) asked: Vec<(Decision, recorded::Question, Timestamp)>,
     pub(super) decision: Option<Decision>,
     pub(super) approval: Option<recorded::Approval>,
     /// The arguments in force, where they are not those the call came with.
@@ -36,8 +36,6 @@ pub(super) struct Story {
     pub(super) last_at: Timestamp,
     /// When it was asked for.
     pub(super) created_at: Timestamp,
-    /// The start of the host that ended it.
-    pub(super) life: u64,
 }
 
 impl Story {
@@ -66,12 +64,11 @@ impl Story {
             result: None,
             last_at: at,
             created_at: Timestamp::from_millisecond(millis).unwrap_or(at),
-            life: 0,
         }
     }
 
     /// Takes in the next record.
-    pub(super) fn follow(&mut self, row: &StoredRecord, way: recorded::Way, life: u64) {
+    pub(super) fn follow(&mut self, row: &StoredRecord, way: recorded::Way) {
         let at = row.record.at;
         // Times count from the request on, or from the start of the host that took the call up again. The last stage
         // was reached just before the record was written.
@@ -79,7 +76,7 @@ impl Story {
         let since = SignedDuration::from_micros(i64::try_from(newest).unwrap_or_default());
         let begin = at.checked_sub(since).unwrap_or(at);
         self.records.push(row.seq);
-        (self.last_at, self.life) = (at, life);
+        self.last_at = at;
         self.request = self.request.take().or(row.record.request.as_ref().map(|key| key.id.to_string()));
         if let Some(call) = way.call {
             self.redacted |= call.redacted;
@@ -91,10 +88,8 @@ impl Story {
         self.effects = way.effects.or(self.effects.take());
         self.arguments = way.arguments.or(self.arguments.take());
         self.approval = way.approval.or(self.approval.take());
-        if way.ask.is_some()
-            && let Some(decision) = &way.decision
-        {
-            self.asked.push((decision.clone(), at));
+        if let (Some(question), Some(decision)) = (way.ask, &way.decision) {
+            self.asked.push((decision.clone(), question, at));
         }
         self.decision = way.decision.or(self.decision.take());
         // Later records of the same life repeat what they have, with more behind it.

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use sha2::{Digest, Sha256};
 use toolpost_model::{
-    AccessKind, CancelSupport, ClassFact, ContentDigest, EffectClass, Effects, Lifecycle, Loading, ToolId,
+    AccessKind, CancelSupport, ClassFact, ContentDigest, EffectClass, Effects, ExecutionKind, Interface,
+    Lifecycle, Loading, SandboxProfile, ToolId,
 };
 
 use super::{ExportError, Life, events, push, words};
@@ -244,6 +245,33 @@ fn object(schema: &Value) -> Value {
     if schema.is_object() { schema.clone() } else { json!({ "allOf": [schema] }) }
 }
 
+/// Whether its work is confined. Where the operator set nothing for the tool, its processes get what the host or the
+/// tool's own configuration says, which the catalog does not tell; the result of each call does.
+fn is_sandboxed(kind: ExecutionKind, set: Option<SandboxProfile>) -> Option<bool> {
+    match kind {
+        ExecutionKind::LocalProcess | ExecutionKind::Shell => set.map(|set| match set {
+            SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::Network => true,
+            SandboxProfile::None => false,
+        }),
+        ExecutionKind::EmbeddedRuntime | ExecutionKind::HttpApi | ExecutionKind::McpServer => Some(false),
+    }
+}
+
+/// How far it reaches. Nothing is said to stay at home that could leave by a program it starts.
+fn network_scope(interface: &Interface) -> &'static str {
+    let has = |kind: AccessKind| interface.permission.access.contains(&kind);
+    let starts_programs = has(AccessKind::CodeExecution);
+    if has(AccessKind::Network) || has(AccessKind::ExternalSend) {
+        return "open";
+    }
+    match (interface.safety.class, interface.execution.kind) {
+        (ClassFact::Always(EffectClass::Read | EffectClass::Write), _) if !starts_programs => "none",
+        (ClassFact::Always(EffectClass::Network), _) => "open",
+        (_, ExecutionKind::LocalProcess | ExecutionKind::Shell) => "depends_on_sandbox",
+        (_, ExecutionKind::EmbeddedRuntime | ExecutionKind::HttpApi | ExecutionKind::McpServer) => "open",
+    }
+}
+
 fn execution_profile(declared: &Declared<'_>, lines: &mut Vec<String>) {
     let (profile, settings) = (&declared.tool.declaration.interface.execution, &declared.tool.settings);
     push(
@@ -260,7 +288,7 @@ fn execution_profile(declared: &Declared<'_>, lines: &mut Vec<String>) {
             "supports_background": true,
             "supports_artifacts": true,
             "supports_context_modifiers": false,
-            "sandboxed": settings.sandbox.map(|_| true),
+            "sandboxed": is_sandboxed(profile.kind, settings.sandbox),
             "sandbox_profile": settings.sandbox,
             "timeout_ms": settings.timeout_ms.or(profile.timeout_ms),
             "cancel": profile.cancel,
@@ -275,7 +303,6 @@ fn execution_profile(declared: &Declared<'_>, lines: &mut Vec<String>) {
 fn permission_profile(declared: &Declared<'_>, lines: &mut Vec<String>) {
     let interface = &declared.tool.declaration.interface;
     let profile = &interface.permission;
-    let reaches_out = profile.access.contains(&AccessKind::Network);
     let writes = match interface.safety.class {
         ClassFact::Always(EffectClass::Read) => "none",
         ClassFact::Always(EffectClass::Write) => "local_persistent",
@@ -290,7 +317,7 @@ fn permission_profile(declared: &Declared<'_>, lines: &mut Vec<String>) {
             "risk_level": words::risk(profile.risk),
             "access_kinds": profile.access.iter().map(|kind| words::access(*kind)).collect::<Vec<_>>(),
             "write_effects": [writes],
-            "network_scope": if reaches_out { "open" } else { "none" },
+            "network_scope": network_scope(interface),
             "sandbox_profile": declared.tool.settings.sandbox,
             "approval_required": profile.approval_required,
             "rule_matching_fields": profile.arguments.iter().map(|one| &one.pointer).collect::<Vec<_>>(),

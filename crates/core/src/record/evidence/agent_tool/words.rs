@@ -24,7 +24,7 @@ pub(super) fn result_status(result: &ToolResult) -> &'static str {
     }
 }
 
-/// The state an invocation ended in.
+/// The state an invocation ended in, in one of the draft's words; the outcome itself stands beside it.
 pub(super) fn final_state(result: &ToolResult) -> &'static str {
     match result.outcome {
         Outcome::Succeeded => "succeeded",
@@ -50,7 +50,7 @@ pub(super) fn final_state(result: &ToolResult) -> &'static str {
         },
         Outcome::Canceled => "canceled",
         Outcome::TimedOut => "timed_out",
-        Outcome::Unknown => "unknown",
+        Outcome::Unknown => "failed",
     }
 }
 
@@ -59,13 +59,12 @@ pub(super) fn state(stage: Stage) -> &'static str {
     match stage {
         Stage::Resolve => "planned",
         Stage::Parse => "selected",
-        Stage::Validate | Stage::Observe => "arguments_ready",
+        // The draft has no word for a decision under way: nothing has changed since the arguments were ready.
+        Stage::Validate | Stage::Observe | Stage::Decide => "arguments_ready",
         Stage::PreHooks => "pre_hooks_running",
-        Stage::Decide => "deciding",
         Stage::AwaitApproval => "awaiting_approval",
         Stage::Admit => "queued",
-        Stage::Execute => "running",
-        Stage::Map => "mapping",
+        Stage::Execute | Stage::Map => "running",
         Stage::PostHooks => "post_hooks_running",
         Stage::Persist | Stage::Emit => "yielded",
     }
