@@ -11,7 +11,9 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
-use toolpost_model::{EventBody, HookEvent, HookRun, InvocationId, LogLevel, ObservableInput, ToolResult};
+use toolpost_model::{
+    EventBody, HookEvent, HookRun, HookStanding, InvocationId, LogLevel, ObservableInput, ToolResult,
+};
 
 pub(super) use after::post_hooks;
 pub(super) use before::pre_hooks;
@@ -86,6 +88,21 @@ pub(super) fn ahead(host: &Inner, call: &Call) -> Vec<HookPlan> {
         }
     }
     found
+}
+
+/// Whether a hook will see the end of a call that runs now and can keep its result from the caller.
+pub(super) fn may_withhold(host: &Inner, call: &Call) -> bool {
+    let sees_the_end = |hook: &dyn Hook| {
+        [HookEvent::After, HookEvent::Failure].into_iter().any(|event| {
+            // Of the ways only a dry run looks different to a hook, and none of those runs.
+            let Some(seen) = Seen::of(call, event, Way::Resumed) else { return false };
+            std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view()))).unwrap_or(true)
+        })
+    };
+    host.hooks.iter().any(|hook| match hook.standing() {
+        HookStanding::Observer => false,
+        HookStanding::Guard | HookStanding::Ordinary => sees_the_end(&**hook),
+    })
 }
 
 /// How long a hook may take. A call's source and its hooks wait under the same ceiling.

@@ -4,6 +4,7 @@ use toolpost_model::{
     ArtifactError, Content, Disposition, EventBody, LogLevel, PersistStrategy, ToolResult, Visibility,
 };
 
+use super::hooking;
 use crate::{
     flow::{
         invocation::Call,
@@ -35,8 +36,18 @@ fn readers(host: &Inner, session: &Session) -> Readers {
     Readers { read: has("read_result"), search: has("search_result") }
 }
 
-/// Keeps what waits to be kept. Where that fails the call has still succeeded: the result says what is lost and why.
+/// What a hook may withhold after the call is not to be had while the call runs.
+pub(super) fn hold_back(host: &Inner, call: &Call) {
+    if hooking::may_withhold(host, call) {
+        call.live.artifacts.hold_back();
+    }
+}
+
+/// Lets out what hooks left of the tool's own pieces, and keeps what waits to be kept. Where that fails the call has still succeeded: the result says what is lost and why.
 pub(super) async fn keep(host: &Inner, call: &mut Call, result: &mut ToolResult) {
+    for piece in call.live.artifacts.let_out() {
+        call.live.emit(EventBody::Kept(piece));
+    }
     for part in std::mem::take(&mut call.unkept) {
         match artifacts::keep(&*host.blobs, &part).await {
             Ok(piece) => {

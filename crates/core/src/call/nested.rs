@@ -63,6 +63,7 @@ impl Port {
         held.extend_from_slice(&effects.uses);
         let mut line = above.map(|parent| parent.line.clone()).unwrap_or_default();
         line.push(call.live.id);
+        keeping::hold_back(host, call);
         Self {
             host: Arc::clone(host),
             live: Arc::clone(&call.live),
@@ -246,7 +247,7 @@ impl CallPort for Port {
     }
 
     fn open_artifact(&self, id: ArtifactId) -> BoxFuture<'_, Result<Arc<dyn StoredArtifact>, ArtifactError>> {
-        Box::pin(self.host.artifact(id, Sight::OwnOnly(self.principal())))
+        Box::pin(self.host.artifact(id, Sight::OwnOnly(self.principal()), Some(self.live.id)))
     }
 
     fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use toolpost_model::{ArtifactError, ArtifactId, ArtifactRef, Principal, StoredArtifact};
+use toolpost_model::{ArtifactError, ArtifactId, ArtifactRef, InvocationId, Principal, StoredArtifact};
 
 use super::{Host, Inner, Sight};
 use crate::record::{artifacts, journal::RecordKind, rendering::RecordedWay};
@@ -16,20 +16,27 @@ struct Listed {
 }
 
 impl Inner {
-    /// Opens a kept piece of a call that `sight` shows.
+    /// Opens a kept piece of a call that `sight` shows. `asking` is the call that wants it, where a call does: of what
+    /// hooks may still withhold, a running call has its own pieces and nobody else has any.
     pub(crate) async fn artifact(
         &self,
         id: ArtifactId,
         sight: Sight<'_>,
+        asking: Option<InvocationId>,
     ) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
-        let about = self.find_artifact(id, sight).await?;
+        let about = self.find_artifact(id, sight, asking).await?;
         artifacts::open(&*self.blobs, about).await
     }
 
-    async fn find_artifact(&self, id: ArtifactId, sight: Sight<'_>) -> Result<ArtifactRef, ArtifactError> {
+    async fn find_artifact(
+        &self,
+        id: ArtifactId,
+        sight: Sight<'_>,
+        asking: Option<InvocationId>,
+    ) -> Result<ArtifactRef, ArtifactError> {
         let unknown = || ArtifactError::Unknown(id);
         if let Some(live) = self.live(id.invocation, sight) {
-            return live.artifacts.find(id).ok_or_else(unknown);
+            return live.artifacts.find(id, asking).ok_or_else(unknown);
         }
         let rows = self.journal.records_of(id.invocation).await;
         let rows = rows.map_err(|error| ArtifactError::Storage(error.to_string()))?;
@@ -50,6 +57,6 @@ impl Host {
         id: ArtifactId,
         principal: &Principal,
     ) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
-        self.inner.artifact(id, Sight::ByRole(principal)).await
+        self.inner.artifact(id, Sight::ByRole(principal), None).await
     }
 }

@@ -7,7 +7,8 @@ mod labels;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolpost_model::{
-    ArtifactError, ArtifactId, ArtifactRef, ArtifactSink, BoxFuture, EventBody, NewArtifact, StoredArtifact,
+    ArtifactError, ArtifactId, ArtifactRef, ArtifactSink, BoxFuture, EventBody, InvocationId, NewArtifact,
+    StoredArtifact,
 };
 
 use crate::{
@@ -33,6 +34,8 @@ struct List {
     kept: Vec<ArtifactRef>,
     /// The result is made: what the tool hands over from now on would be named nowhere.
     is_closed: bool,
+    /// Hooks that may still withhold it have not answered: nobody but the call itself hears of a piece or opens one.
+    is_held_back: bool,
 }
 
 impl CallArtifacts {
@@ -48,21 +51,34 @@ impl CallArtifacts {
     }
 
     fn begin_for_tool(&self) -> Result<u32, ArtifactError> {
-        let begun = self.list().begun as usize;
-        if begun >= MOST_PIECES {
+        let mut list = self.list();
+        if list.begun as usize >= MOST_PIECES {
             let message = format!("one call keeps at most {MOST_PIECES} pieces");
             return Err(ArtifactError::Storage(message));
         }
-        Ok(self.begin())
+        list.begun += 1;
+        Ok(list.begun)
     }
 
-    fn add_for_tool(&self, piece: ArtifactRef) -> Result<(), ArtifactError> {
+    /// Adds a piece of the tool's making, and says whether others may hear of it now.
+    fn add_for_tool(&self, piece: ArtifactRef) -> Result<bool, ArtifactError> {
         let mut list = self.list();
         if list.is_closed {
             return Err(ArtifactError::Storage("the call has ended".to_owned()));
         }
         list.kept.push(piece);
-        Ok(())
+        Ok(!list.is_held_back)
+    }
+
+    /// Keeps every piece from others until [`Self::let_out`].
+    pub(crate) fn hold_back(&self) {
+        self.list().is_held_back = true;
+    }
+
+    /// Nobody withholds anything any more. Gives what others have not heard of yet.
+    pub(crate) fn let_out(&self) -> Vec<ArtifactRef> {
+        let mut list = self.list();
+        if std::mem::take(&mut list.is_held_back) { list.kept.clone() } else { Vec::new() }
     }
 
     /// Adds a piece of the host's own making.
@@ -84,8 +100,13 @@ impl CallArtifacts {
         list.kept.clear();
     }
 
-    pub(crate) fn find(&self, id: ArtifactId) -> Option<ArtifactRef> {
-        self.list().kept.iter().find(|piece| piece.id == id).cloned()
+    /// A piece, for a call that asks, or for somebody who is none.
+    pub(crate) fn find(&self, id: ArtifactId, asking: Option<InvocationId>) -> Option<ArtifactRef> {
+        let list = self.list();
+        if list.is_held_back && asking != Some(id.invocation) {
+            return None;
+        }
+        list.kept.iter().find(|piece| piece.id == id).cloned()
     }
 }
 
@@ -167,8 +188,9 @@ impl Sink {
             digest: kept.digest,
             redactions,
         };
-        self.live.artifacts.add_for_tool(piece.clone())?;
-        self.live.emit(EventBody::Kept(piece.clone()));
+        if self.live.artifacts.add_for_tool(piece.clone())? {
+            self.live.emit(EventBody::Kept(piece.clone()));
+        }
         Ok(piece)
     }
 }
@@ -251,5 +273,21 @@ impl StoredArtifact for Opened {
             }
             Ok(bytes)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CallArtifacts, MOST_PIECES};
+
+    #[test]
+    fn threads_that_begin_at_the_same_time_begin_no_more_than_one_call_may() {
+        let list = CallArtifacts::default();
+        let begun: usize = std::thread::scope(|scope| {
+            let begin = || (0..MOST_PIECES).filter(|_| list.begin_for_tool().is_ok()).count();
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(begun, MOST_PIECES);
     }
 }

@@ -1,5 +1,6 @@
 //! Kept pieces of results: made by running calls, read by other calls and by whoever may see the call.
 
+mod held_back;
 mod strategies;
 
 use std::sync::Arc;

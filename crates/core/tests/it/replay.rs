@@ -252,6 +252,24 @@ async fn only_what_the_agent_asked_for_is_on_the_cassette() {
 }
 
 #[tokio::test]
+async fn a_call_that_can_be_read_is_not_taken_for_a_recorded_one_that_could_not() {
+    let host = recorded_host().await;
+    let malformed = r#"{"n": 12"#;
+    let say = async |host: &TestHost, input: ModelInput| {
+        let request = CallRequest::new(Arc::clone(&host.session), "value", input);
+        host.host.call(request).await.result().error.clone().unwrap()
+    };
+    let recorded = say(&host, ModelInput::text(malformed)).await;
+    let valid = json!({ "n": 12 });
+    assert_eq!(valid.to_string().len(), malformed.len());
+    for options in [ReplayOptions::default(), ORDERED] {
+        let replay = TestHost::replaying(host.cassette().await, options).await;
+        assert_eq!(say(&replay, ModelInput::value(valid.clone())).await.code, "not_recorded");
+        assert_eq!(say(&replay, ModelInput::text(malformed)).await.code, recorded.code);
+    }
+}
+
+#[tokio::test]
 async fn one_session_of_several_is_taken_alone() {
     let host = TestHost::with(MockTool::named("a.text").output("x")).await;
     let session = host.host.open_session(Principal::agent("other"), SurfaceRequest::default()).await.unwrap();

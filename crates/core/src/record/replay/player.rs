@@ -375,16 +375,20 @@ impl Given {
             let marked = ids::marked(&spelled, |id| state.places.get(&id).copied());
             Key::Read(tool.clone(), marked.into_owned())
         };
-        // Blanks between tokens are nobody's meaning, and another face may write them otherwise.
-        let sizes = match call.sent {
-            ModelInput::Text(text) => [text.len(), call.sent.compact().len()],
-            ModelInput::Value(value) => [value.to_string().len(); 2],
+        let keys = match call.shown {
+            // Of arguments that were read the size says nothing: a recorded call that could not be read may have it too.
+            Some(value) => vec![read(value)],
+            None => {
+                // Blanks between tokens are nobody's meaning, and another face may write them otherwise.
+                let sizes = match call.sent {
+                    ModelInput::Text(text) => [text.len(), call.sent.compact().len()],
+                    ModelInput::Value(value) => [value.to_string().len(); 2],
+                };
+                let mut keys = Vec::from(sizes.map(|size| Key::Unread(tool.clone(), size)));
+                keys.extend(call.sent.parse().ok().map(|arguments| read(arguments.value())));
+                keys
+            }
         };
-        let mut keys: Vec<Key> = call.shown.map(read).into_iter().collect();
-        keys.extend(sizes.map(|size| Key::Unread(tool.clone(), size)));
-        if call.shown.is_none() {
-            keys.extend(call.sent.parse().ok().map(|arguments| read(arguments.value())));
-        }
         Self { tool, keys, is_read: call.shown.is_some() }
     }
 
