@@ -65,6 +65,9 @@ pub enum Hold {
     /// A call that has not ended.
     #[error("call `{0}` has not ended")]
     OpenCall(InvocationId),
+    /// A call that ended behind the cut.
+    #[error("call `{0}` ended among the records that stay")]
+    DividedCall(InvocationId),
     /// A question that may still be answered, or an answer that may still be used.
     #[error("the question of call `{0}` is not settled")]
     Question(InvocationId),

@@ -16,6 +16,8 @@ pub(super) async fn run<J: Journal>(make: &impl AsyncFn() -> J) {
     what_went_is_found_no_more(&make().await).await;
     a_cut_of_everything_leaves_its_own_record(&make().await).await;
     what_is_still_needed_stays(&make().await).await;
+    no_call_is_divided(&make().await).await;
+    calls_without_a_pause_do_not_keep_everything(&make().await).await;
     what_was_written_lately_stays(&make().await).await;
     sessions_that_may_come_back_stay(&make().await).await;
     catalogs_and_surfaces_are_told_again(&make().await).await;
@@ -130,13 +132,45 @@ async fn what_is_still_needed_stays<J: Journal>(journal: &J) {
     put(journal, on(2, call_record(RecordKind::Started, open))).await;
     put(journal, on(3, call_record(RecordKind::Ended, done))).await;
     put(journal, end(4)).await;
+    // The open call keeps the end of the other one, which so keeps its beginning.
     let report = prune_before(journal, 5).await;
-    assert_eq!(report, PruneReport { records: 2, up_to: 2, held: Some((3, Hold::OpenCall(open))) });
-    assert_eq!(seqs(journal).await, [3, 4, 5, 6]);
-    put(journal, on(5, call_record(RecordKind::Ended, open))).await;
-    // The end lies beyond the cut, which takes the beginning all the same: it is no longer open.
+    assert_eq!(report, PruneReport { records: 1, up_to: 1, held: Some((2, Hold::DividedCall(done))) });
+    assert_eq!(seqs(journal).await, [2, 3, 4, 5, 6]);
+}
+
+/// A call goes as a whole or not at all: its beginning has what was asked, and the request it is known by.
+async fn no_call_is_divided<J: Journal>(journal: &J) {
+    let request = on(1, request_record("s", "r", 1));
+    let call = request.invocation_id.expect("it is a call's");
+    put(journal, end(1)).await;
+    put(journal, request.clone()).await;
+    put(journal, on(1, call_record(RecordKind::Started, call))).await;
+    put(journal, end(2)).await;
+    put(journal, on(5, call_record(RecordKind::Ended, call))).await;
+    put(journal, end(6)).await;
     let report = prune_before(journal, 4).await;
-    assert_eq!((report.records, report.up_to, report.held), (2, 4, None));
+    assert_eq!(report, PruneReport { records: 1, up_to: 1, held: Some((2, Hold::DividedCall(call))) });
+    let (session, id) = (SessionId::new("s"), request.request.expect("its key").id);
+    let known = journal.find_request(&session, &id).await.expect("request");
+    assert_eq!(known.map(|row| row.seq), Some(2), "a repeat is still known");
+    let report = prune_before(journal, 6).await;
+    assert_eq!((report.records, report.up_to, report.held), (4, 5, None));
+}
+
+/// Where there is always some call under way, the cut goes through one of them at last.
+async fn calls_without_a_pause_do_not_keep_everything<J: Journal>(journal: &J) {
+    let mut before = InvocationId::new();
+    put(journal, on(1, call_record(RecordKind::Started, before))).await;
+    for _ in 0..400 {
+        let next = InvocationId::new();
+        put(journal, on(1, call_record(RecordKind::Started, next))).await;
+        put(journal, on(1, call_record(RecordKind::Ended, before))).await;
+        before = next;
+    }
+    put(journal, on(9, call_record(RecordKind::Ended, before))).await;
+    let report = prune_before(journal, 5).await;
+    assert!((400..800).contains(&report.up_to), "{report:?}");
+    assert_eq!(journal.records_of(before).await.expect("records").len(), 2, "the last one is whole");
 }
 
 /// Somebody may still repeat a request of the last days, and is to get its answer.

@@ -19,6 +19,9 @@ const PAGE: usize = 500;
 const ROW_BYTES: u64 = 300;
 /// Kinds of surface that are told again at most; the newest ones.
 const MOST_SURFACES: usize = 256;
+/// How often the cut moves before a call that it would divide. On a host that is never idle every place lies within
+/// some call, and nothing could ever go.
+const MOST_STEPS: usize = 100;
 
 /// What goes, and what is told again.
 pub(super) struct Plan {
@@ -56,7 +59,12 @@ impl Plan {
                 held = Some(hold);
             }
         }
-        let up_to = held.as_ref().map_or(walk.up_to, |(seq, _)| walk.up_to.min(seq - 1));
+        let mut up_to = held.as_ref().map_or(walk.up_to, |(seq, _)| walk.up_to.min(seq - 1));
+        for _ in 0..MOST_STEPS {
+            let Some((first, call)) = walk.divided(up_to) else { break };
+            up_to = first - 1;
+            held = Some((first, Hold::DividedCall(call)));
+        }
         // Where only what pruning itself wrote would go, it would write as much again, for ever.
         let up_to = Some(up_to).filter(|up_to| walk.first_told.is_some_and(|told| told <= *up_to));
         let restated = match up_to {
@@ -81,12 +89,22 @@ struct Walk {
     held: Option<(u64, Hold)>,
     /// The first record that tells of something besides pruning.
     first_told: Option<u64>,
+    /// By their first record.
     open_calls: HashMap<InvocationId, u64>,
+    /// Calls of several records that ended on the way.
+    ended_calls: Vec<Span>,
     open_sessions: HashMap<SessionId, u64>,
     questions: Vec<(u64, InvocationId)>,
     /// By the number they first had.
     catalogs: BTreeMap<u64, CatalogRow>,
     surfaces: HashMap<String, (u64, u64)>,
+}
+
+/// A call by its first record and its end.
+struct Span {
+    first: u64,
+    end: u64,
+    call: InvocationId,
 }
 
 struct CatalogRow {
@@ -143,8 +161,10 @@ impl Walk {
                 }
             }
             RecordKind::Ended => {
-                if let Some(call) = call {
-                    self.open_calls.remove(&call);
+                if let Some(call) = call
+                    && let Some(first) = self.open_calls.remove(&call)
+                {
+                    self.ended_calls.push(Span { first, end: seq, call });
                 }
             }
             RecordKind::SessionOpened => {
@@ -197,9 +217,10 @@ impl Walk {
         let mut holds = Vec::new();
         for (&call, &seq) in &self.open_calls {
             let rows = journal.records_of(call).await?;
-            if rows.iter().all(|row| row.record.kind != RecordKind::Ended) {
-                holds.push((seq, Hold::OpenCall(call)));
-            }
+            let has_ended = rows.iter().any(|row| row.record.kind == RecordKind::Ended);
+            // Its end lies behind all that was seen: whoever reads it there needs what it began with, and a repeat of
+            // its request is known by that.
+            holds.push((seq, if has_ended { Hold::DividedCall(call) } else { Hold::OpenCall(call) }));
         }
         for &(_, call) in &self.questions {
             let rows = journal.records_of(call).await?;
@@ -213,6 +234,12 @@ impl Walk {
             }
         }
         Ok(holds)
+    }
+
+    /// The oldest of the calls that a cut behind this record would leave without their beginning.
+    fn divided(&self, up_to: u64) -> Option<(u64, InvocationId)> {
+        let divided = self.ended_calls.iter().filter(|span| span.first <= up_to && up_to < span.end);
+        divided.map(|span| (span.first, span.call)).min()
     }
 
     /// The newest whole catalog up to the cut with the changes to it, and the newest of each surface.
