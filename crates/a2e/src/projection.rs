@@ -55,7 +55,7 @@ struct ResultView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error_class: Option<ErrorClass>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'a str>,
+    hint: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_safe: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,12 +168,15 @@ impl<'a> CallResponseView<'a> {
                 events,
                 invocation_id: result.invocation_id,
                 outcome: result.outcome,
-                disposition: result.disposition,
+                disposition: match result.disposition {
+                    Disposition::Inline if cut => Disposition::Preview,
+                    whole_or_less => whole_or_less,
+                },
                 artifacts: &result.artifacts,
                 persistence: result.persistence.as_deref(),
                 redactions: &result.redactions,
                 error_class: result.error_class(),
-                hint: error.and_then(|error| error.hint.as_deref()),
+                hint: hint(result, cut),
                 retry_safe: error.map(|error| error.retry.safe),
                 retry: error.map(|error| &error.retry),
                 sandbox: result.sandbox.as_deref(),
@@ -211,7 +214,7 @@ impl<'a> CallResponseView<'a> {
                 persistence: data.persistence.cloned().map(Box::new),
                 redactions: data.redactions.clone(),
                 error_class: data.error_class,
-                hint: data.hint.map(str::to_owned),
+                hint: data.hint.as_deref().map(str::to_owned),
                 retry_safe: data.retry_safe,
                 retry: data.retry.copied(),
                 sandbox: data.sandbox.cloned().map(Box::new),
@@ -278,6 +281,18 @@ fn told(error: &ToolError) -> Cow<'_, str> {
         None => Cow::Borrowed(&error.message),
         Some(hint) => Cow::Owned(format!("{}\nhint: {hint}", error.message)),
     }
+}
+
+/// What to do next: as the error says, or where the rest of a text is that was cut for the wire alone.
+fn hint(result: &HostResult, cut: bool) -> Option<Cow<'_, str>> {
+    let of_error = result.error.as_ref().and_then(|error| error.hint.as_deref()).map(Cow::Borrowed);
+    let whole = || {
+        let id = result.invocation_id;
+        Cow::Owned(format!(
+            "the text was cut for this message; `GET /invocations/{id}` has it as the host gave it"
+        ))
+    };
+    of_error.or_else(|| cut.then(whole))
 }
 
 /// From the record alone, so that a repeat of an answer is the same to the last digit.
@@ -400,5 +415,38 @@ fn level_word(level: LogLevel) -> &'static str {
         LogLevel::Info => "info",
         LogLevel::Warn => "warning",
         LogLevel::Error => "error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(text: &str) -> HostResult {
+        let value = json!({
+            "invocation_id": "01a1e178-8bea-76ab-b7f3-8ce1209dbf75",
+            "tool_id": "demo.read",
+            "outcome": "succeeded",
+            "disposition": "inline",
+            "is_error": false,
+            "content": [{ "type": "text", "text": text }],
+            "timings": { "total_us": 1, "queued_us": 0, "execute_us": 1 },
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_text_that_is_cut_for_the_wire_is_a_preview_and_says_where_the_whole_is() {
+        let result = result(&"a".repeat(100));
+        let whole = CallResponseView::of("r", "read", &result, &[], 100).to_message().data;
+        assert_eq!(
+            (whole.disposition, whole.truncated, whole.hint),
+            (Some(Disposition::Inline), false, None)
+        );
+        let cut = CallResponseView::of("r", "read", &result, &[], 99).to_message().data;
+        assert_eq!((cut.disposition, cut.truncated), (Some(Disposition::Preview), true));
+        let place = format!("`GET /invocations/{}`", result.invocation_id);
+        assert!(cut.hint.is_some_and(|hint| hint.contains(&place)));
+        assert_eq!(cut.data.unwrap()["text"].as_str().map(str::len), Some(99));
     }
 }
