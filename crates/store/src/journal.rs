@@ -176,8 +176,14 @@ impl Journal for SqliteJournal {
 
     fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         Box::pin(async move {
-            self.writer.write_facets().await?;
-            self.scans.run(move |connection| facet::find(connection, &query)).await
+            match self.writer.write_facets().await {
+                Ok(()) => self.scans.run(move |connection| facet::find(connection, &query)).await,
+                Err(JournalError::Closed) => Err(JournalError::Closed),
+                // Where they cannot be written, as in a journal without room, what they lack is read.
+                Err(JournalError::Full(_) | JournalError::Broken(_) | JournalError::TooLong { .. }) => {
+                    self.scans.run(move |connection| facet::find_all(connection, &query)).await
+                }
+            }
         })
     }
 

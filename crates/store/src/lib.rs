@@ -22,11 +22,11 @@ pub use blobs::{BlobFile, BlobFiles, BlobOptions, BlobsError, DiskBlobs, WeakBlo
 pub use data_dir::{DataDir, DataDirError};
 pub use journal::{JournalOptions, OpenError, ReadError, SqliteJournal};
 pub use last_good::{LastGood, LastGoodError};
-pub use reader::{JournalReader, SealError};
+pub use reader::{CallPages, JournalReader, SealError};
 pub use rules::RulesFile;
 pub use token::{TokenError, load_or_create_token, load_token, new_token};
 pub use trust::{TrustEntry, TrustError, TrustStore};
 pub use verify::{
-    ArtifactCounts, ArtifactsPlace, Flaw, Problem, SealedHead, SealedHeadError, VerifyOptions, VerifyReport,
-    VerifyStep,
+    ArtifactCounts, ArtifactsPlace, Flaw, Problem, SealedHead, SealedHeadError, Verdict, VerifyOptions,
+    VerifyReport, VerifyStep,
 };

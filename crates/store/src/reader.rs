@@ -34,6 +34,20 @@ pub enum SealError {
     },
 }
 
+/// Calls in pages, newest first.
+pub struct CallPages<'a> {
+    connection: &'a Connection,
+    query: Query,
+    lag: facet::Lag,
+}
+
+impl CallPages<'_> {
+    /// The next ones. Fewer than the query's limit are the last.
+    pub fn next_page(&mut self) -> Result<Vec<StoredRecord>, ReadError> {
+        self.lag.next_page(self.connection, &mut self.query)
+    }
+}
+
 /// A look at a journal that cannot change it.
 pub struct JournalReader {
     connection: Connection,
@@ -97,6 +111,15 @@ impl JournalReader {
             return Err(ReadError::OlderFormat);
         }
         facet::find_all(&self.connection, query)
+    }
+
+    /// The same for many, in pages of the query's limit.
+    pub fn find_pages(&self, query: Query) -> Result<CallPages<'_>, ReadError> {
+        if !has_facets(&self.connection)? {
+            return Err(ReadError::OlderFormat);
+        }
+        let lag = facet::Lag::read(&self.connection, &query)?;
+        Ok(CallPages { connection: &self.connection, query, lag })
     }
 
     /// Records of one of the rare kinds (`catalog`, `surface`, `pruned`) with numbers below `before`, newest first.

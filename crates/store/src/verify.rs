@@ -16,7 +16,7 @@ use rusqlite::{Connection, ErrorCode};
 use toolpost_core::{PrunedBody, RecordKind};
 
 pub use artifacts::ArtifactCounts;
-pub use report::{Flaw, Problem, VerifyReport};
+pub use report::{Flaw, Problem, Verdict, VerifyReport};
 pub use sealed::{SealedHead, SealedHeadError};
 
 use crate::journal::{

@@ -70,7 +70,7 @@ impl Committer {
         let facets = Waiting { waiting: Vec::new(), is_behind: true };
         let mut committer =
             Self { connection, path, max_bytes, head, strength: None, log, lost: None, facets };
-        committer.write_facets();
+        committer.follow_with_facets();
         Ok(committer)
     }
 
@@ -99,21 +99,26 @@ impl Committer {
             return Err(lost.clone());
         }
         // None that waits may come behind the removal of its record.
-        self.write_facets();
+        self.follow_with_facets();
         let done = self.demand(Strength::Committed).and_then(|()| {
             self.transact(|this| {
                 let Some(pruned) = anchor::measure(&this.connection, cut.up_to)? else {
                     return Ok((this.head, None));
                 };
+                // First what makes room: a journal at its limit has none for the records that say so.
+                anchor::advance(&this.connection, &pruned)?;
                 let vouches = pruned_record(&pruned, cut.at, &cut.why);
                 let head = this.insert(cut.restated.iter().chain([&vouches]))?;
-                anchor::advance(&this.connection, &pruned)?;
                 Ok((head, Some(pruned)))
             })
         });
         match done {
             Ok((head, pruned)) => {
                 self.head = head;
+                if self.facets.is_behind {
+                    // There may be room for them now.
+                    self.follow_with_facets();
+                }
                 Ok(pruned)
             }
             Err(error) => Err(self.fail(&error)),
@@ -131,15 +136,30 @@ impl Committer {
 
     pub(super) fn write_facets_if_due(&mut self) {
         if self.facets.waiting.len() >= FACETS_TOGETHER {
-            self.write_facets();
+            self.follow_with_facets();
+        }
+    }
+
+    /// Whether it would be of use to write some while there is nothing else to do.
+    pub(super) fn has_facets_waiting(&self) -> bool {
+        !self.facets.waiting.is_empty()
+    }
+
+    /// Writes what waits, where nobody waits for it.
+    pub(super) fn follow_with_facets(&mut self) {
+        if let Err(error) = self.write_facets() {
+            tracing::warn!(%error, "the newest calls are looked for in their records, which takes longer");
         }
     }
 
     /// Writes what waits. Where that fails, the table has stopped following the records, and what it lacks is read
     /// from them at the next occasion: it never has holes.
-    pub(super) fn write_facets(&mut self) {
-        if self.lost.is_some() || (self.facets.waiting.is_empty() && !self.facets.is_behind) {
-            return;
+    pub(super) fn write_facets(&mut self) -> Result<(), JournalError> {
+        if self.facets.waiting.is_empty() && !self.facets.is_behind {
+            return Ok(());
+        }
+        if let Some(lost) = &self.lost {
+            return Err(lost.clone());
         }
         let mut waiting = std::mem::take(&mut self.facets.waiting);
         // Neighbours in the index by tool come one after the other, and so share its pages.
@@ -155,10 +175,7 @@ impl Committer {
             })
         });
         self.facets.is_behind = written.is_err();
-        if let Err(error) = written {
-            let error = self.fail(&error);
-            tracing::warn!(%error, "the newest calls cannot be looked for");
-        }
+        written.map_err(|error| self.fail(&error))
     }
 
     fn transact<T>(&self, work: impl FnOnce(&Self) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
@@ -238,7 +255,8 @@ impl Committer {
         let used = pragma("page_count").unwrap_or(0) * pragma("page_size").unwrap_or(0);
         format!(
             "`{}` holds {used} bytes of the {} it may (setting `limits.journal`); \
-             raise the limit or make room on its disk",
+             remove the oldest records (`toolpost journal prune`, or setting `retention.journal` for good), \
+             raise the limit, or make room on its disk",
             self.path.display(),
             self.max_bytes
         )
@@ -277,7 +295,7 @@ impl Committer {
 
     /// The last connection also removes the log; where the CLI still reads, copying it is all there is to do.
     pub(super) fn close(mut self) {
-        self.write_facets();
+        self.follow_with_facets();
         self.checkpoint();
         if let Err((_, error)) = self.connection.close() {
             tracing::warn!(%error, "the journal did not close cleanly; its log is read at the next start");

@@ -126,23 +126,58 @@ const STANDS_FOR_ITS_CALL: &str = "(facet.outcome IS NOT NULL OR NOT EXISTS (
 
 /// Calls, newest first, also those that the table does not know of yet: a host beside this writes it in large pieces.
 pub(crate) fn find_all(connection: &Connection, query: &Query) -> Result<Vec<StoredRecord>, ReadError> {
-    let snapshot = connection.unchecked_transaction()?;
-    let mut found = find(connection, query)?;
-    behind(connection, |stored, facets| {
-        let has_ended = |id| {
-            let records = query::records_of(connection, id).unwrap_or_default();
-            records.iter().any(|row| row.record.kind == RecordKind::Ended)
-        };
-        let stands = facets.outcome.is_some() || !stored.record.invocation_id.is_some_and(has_ended);
-        if stands && query.takes(&stored, &facets) {
-            found.push(stored);
+    Lag::read(connection, query)?.next_page(connection, &mut query.clone())
+}
+
+/// The calls that the table did not know of at one moment. They take parsing, so a search of many pages reads them
+/// once.
+pub(crate) struct Lag {
+    /// The last record that the table knew of then.
+    up_to: u64,
+    /// Those that are wanted, oldest first.
+    calls: Vec<StoredRecord>,
+}
+
+impl Lag {
+    pub(crate) fn read(connection: &Connection, query: &Query) -> Result<Self, ReadError> {
+        let snapshot = connection.unchecked_transaction()?;
+        let up_to = last(connection)?.max(0).cast_unsigned();
+        let mut calls = Vec::new();
+        behind(connection, |stored, facets| {
+            let has_ended = |id| {
+                let records = query::records_of(connection, id).unwrap_or_default();
+                records.iter().any(|row| row.record.kind == RecordKind::Ended)
+            };
+            let stands = facets.outcome.is_some() || !stored.record.invocation_id.is_some_and(has_ended);
+            if stands && query.takes(&stored, &facets) {
+                calls.push(stored);
+            }
+            Ok(())
+        })?;
+        drop(snapshot);
+        Ok(Self { up_to, calls })
+    }
+
+    /// The next calls, newest first, and then `query` asks for those behind them. The table may have grown since: what
+    /// it got is here.
+    pub(crate) fn next_page(
+        &mut self,
+        connection: &Connection,
+        query: &mut Query,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        let of_these = self.calls.len().saturating_sub(query.limit);
+        let mut found = self.calls.split_off(of_these);
+        found.reverse();
+        if found.len() < query.limit {
+            let before = query.before.map_or(self.up_to + 1, |before| before.min(self.up_to + 1));
+            let rest = Query { before: Some(before), limit: query.limit - found.len(), ..query.clone() };
+            found.extend(find(connection, &rest)?);
         }
-        Ok(())
-    })?;
-    drop(snapshot);
-    found.sort_unstable_by_key(|row| std::cmp::Reverse(row.seq));
-    found.truncate(query.limit);
-    Ok(found)
+        if let Some(last) = found.last() {
+            query.before = Some(last.seq);
+        }
+        Ok(found)
+    }
 }
 
 /// Calls that the table knows of, newest first.

@@ -3,9 +3,12 @@
 //! Group commit is what makes the durability table affordable: a sync takes milliseconds whether one
 //! record or a thousand wait for it. Order, numbers and chain come from this thread alone.
 
+mod inbox;
+
 use std::{
     path::Path,
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use rusqlite::Connection;
@@ -17,6 +20,7 @@ use toolpost_core::{Cut, JournalError, Pruned, Record, Strength};
 use toolpost_model::{BoxFuture, SessionId};
 
 use super::{OpenError, committer::Committer};
+use inbox::{Arrival, Inbox};
 
 /// Appends that wait in the queue, and the most one transaction takes.
 const QUEUE: usize = 1024;
@@ -26,6 +30,9 @@ const BATCH_BYTES: usize = 4 << 20;
 /// SQLite's own limit for a row is 1 GB. A single record near it is a mistake, and the mistake of one caller
 /// must not fail the batch of the others, so it is caught before the queue.
 const LONGEST_BODY: usize = 64 << 20;
+/// After so long without anything to do, what calls are looked for by is written: whoever looks for them beside a
+/// host that is quiet has it in its table.
+const IDLE: Duration = Duration::from_millis(200);
 
 /// A record, and who waits for it.
 pub(super) struct Append {
@@ -45,7 +52,7 @@ enum Job {
     Append(Append),
     Prune(Prune),
     /// What calls are looked for by is to be in its table.
-    WriteFacets(oneshot::Sender<()>),
+    WriteFacets(oneshot::Sender<Result<(), JournalError>>),
 }
 
 /// The handle the journal holds.
@@ -79,12 +86,12 @@ impl Writer {
         }
     }
 
-    /// Resolves when all that was appended before can be looked for.
+    /// Resolves when all that was appended before is in the table of what calls are looked for by.
     pub(super) async fn write_facets(&self) -> Result<(), JournalError> {
         let (done, answer) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or(JournalError::Closed)?;
         queue.send(Job::WriteFacets(done)).await.map_err(|_| JournalError::Closed)?;
-        answer.await.map_err(|_| JournalError::Closed)
+        answer.await.unwrap_or(Err(JournalError::Closed))
     }
 
     /// In the same queue: what was appended before is there when the oldest go.
@@ -152,10 +159,17 @@ fn refused<'a>(error: JournalError) -> BoxFuture<'a, Result<u64, JournalError>> 
 }
 
 /// Ends when every sender is gone and the queue is empty.
-fn run(mut committer: Committer, mut inbox: mpsc::Receiver<Job>) {
+fn run(mut committer: Committer, inbox: mpsc::Receiver<Job>) {
+    let mut inbox = Inbox::new(inbox);
     let mut jobs = Vec::with_capacity(QUEUE);
     let mut waiting = Vec::with_capacity(QUEUE);
-    while inbox.blocking_recv_many(&mut jobs, QUEUE) > 0 {
+    loop {
+        let patience = committer.has_facets_waiting().then_some(IDLE);
+        match inbox.receive(&mut jobs, QUEUE, patience) {
+            Arrival::Some => {}
+            Arrival::NoneYet => committer.follow_with_facets(),
+            Arrival::NoneEver => break,
+        }
         for job in jobs.drain(..) {
             match job {
                 Job::Append(append) => waiting.push(append),
@@ -166,8 +180,7 @@ fn run(mut committer: Committer, mut inbox: mpsc::Receiver<Job>) {
                 }
                 Job::WriteFacets(done) => {
                     write(&mut committer, &mut waiting);
-                    committer.write_facets();
-                    let _ = done.send(());
+                    let _ = done.send(committer.write_facets());
                 }
             }
         }

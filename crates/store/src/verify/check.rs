@@ -46,6 +46,8 @@ impl Check {
             last: None,
             head: SealedHead::NOTHING,
             removed_up_to: 0,
+            removal_is_sound: true,
+            removed_head: None,
             open_invocations: Vec::new(),
             artifacts: ArtifactCounts::default(),
             problems: Vec::new(),
@@ -73,6 +75,7 @@ impl Check {
     }
 
     pub(super) fn found(&mut self, seq: u64, what: Flaw) {
+        self.report.removal_is_sound &= !what.concerns_removal();
         if self.report.problems.len() < MOST_PROBLEMS {
             self.report.problems.push(Problem { seq, what });
         } else {
@@ -187,8 +190,9 @@ impl Check {
         if let Some(head) = self.awaited.take() {
             let up_to = self.report.removed_up_to;
             match head.seq {
-                Some(seq) if seq < up_to => self.found(0, Flaw::HeadPruned { head, up_to }),
+                Some(seq) if seq < up_to => self.report.removed_head = Some(head),
                 Some(seq) => self.found(seq.min(self.next), Flaw::Head(head)),
+                None if up_to > 0 => self.report.removed_head = Some(head),
                 None => self.found(0, Flaw::Head(head)),
             }
         }

@@ -72,16 +72,6 @@ pub enum Flaw {
     /// The chain is not the one that was sealed.
     #[error("the sealed head `{0}` is not in the record: records were cut off or replaced")]
     Head(SealedHead),
-    /// The record that was sealed is gone with the oldest ones.
-    #[error(
-        "the sealed head `{head}` lies among the records up to {up_to}, which were removed: it can vouch for nothing"
-    )]
-    HeadPruned {
-        /// The head.
-        head: SealedHead,
-        /// The last record that is gone.
-        up_to: u64,
-    },
     /// A kept result is not there, and should be.
     #[error("the kept result `{0}` is missing")]
     ArtifactMissing(ContentDigest),
@@ -107,6 +97,42 @@ pub enum Flaw {
     Storage(String),
 }
 
+impl Flaw {
+    /// Whether it may have to do with how the oldest records went.
+    pub(super) fn concerns_removal(&self) -> bool {
+        match self {
+            Self::Missing { .. }
+            | Self::Number { .. }
+            | Self::BeforeAnchor
+            | Self::Unvouched { .. }
+            | Self::AnchorLost { .. }
+            | Self::Column { .. }
+            | Self::Chain
+            | Self::Body
+            | Self::Head(_)
+            | Self::Schema { .. }
+            | Self::Storage(_) => true,
+            Self::Facets
+            | Self::SecondEnd(_)
+            | Self::AfterEnd(_)
+            | Self::ArtifactMissing(_)
+            | Self::ArtifactChanged(_)
+            | Self::ArtifactUnreadable { .. } => false,
+        }
+    }
+}
+
+/// What a check comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing is wrong.
+    Clean,
+    /// Nothing is wrong with what is there, and the sealed head cannot be looked for.
+    CannotTell,
+    /// Something is wrong.
+    Broken,
+}
+
 /// What a check found.
 #[derive(Debug)]
 pub struct VerifyReport {
@@ -122,6 +148,11 @@ pub struct VerifyReport {
     pub head: SealedHead,
     /// The number of the last record that was removed, 0 where none was.
     pub removed_up_to: u64,
+    /// Nothing speaks against their having been removed by a host: the anchor is vouched for, and nothing was changed.
+    pub removal_is_sound: bool,
+    /// The sealed head that was asked for is gone with the oldest records, or may be, where its number was not noted.
+    /// It can vouch for nothing any more.
+    pub removed_head: Option<SealedHead>,
     /// Calls that have not ended, oldest first. Beside a running host, calls in flight are among them.
     pub open_invocations: Vec<InvocationId>,
     /// The kept results that were looked for.
@@ -133,9 +164,20 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    /// True where nothing is wrong.
+    /// What it comes to.
+    pub fn verdict(&self) -> Verdict {
+        if !self.problems.is_empty() {
+            Verdict::Broken
+        } else if self.removed_head.is_some() {
+            Verdict::CannotTell
+        } else {
+            Verdict::Clean
+        }
+    }
+
+    /// True where nothing is wrong and everything that was asked could be checked.
     pub fn is_clean(&self) -> bool {
-        self.problems.is_empty()
+        self.verdict() == Verdict::Clean
     }
 
     /// The first record that is not as it was written.

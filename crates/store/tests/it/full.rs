@@ -5,9 +5,12 @@ use std::{
     process::Command,
 };
 
+use toolpost_core::{Cut, Query, Record};
 use toolpost_store::JournalReader;
 
-use super::{Journal, JournalError, JournalOptions, RecordKind, SqliteJournal, append, open, record};
+use super::{
+    Journal, JournalError, JournalOptions, RecordKind, SqliteJournal, Strength, append, call, open, record,
+};
 
 const BODY: usize = 20_000;
 
@@ -41,7 +44,13 @@ async fn the_limit_is_an_error_that_names_itself_and_a_higher_one_helps() {
     let (count, error) = fill_up(&journal).await;
     assert!(count > 30, "{count} records of {BODY} bytes are far from 1 MiB");
     let JournalError::Full(text) = &error else { panic!("{error:?}") };
-    for part in [path.to_str().unwrap(), "1048576", "`limits.journal`"] {
+    for part in [
+        path.to_str().unwrap(),
+        "1048576",
+        "`limits.journal`",
+        "`toolpost journal prune`",
+        "`retention.journal`",
+    ] {
         assert!(text.contains(part), "`{part}` is missing from: {text}");
     }
     let (more, error) = fill_up(&journal).await;
@@ -55,6 +64,58 @@ async fn the_limit_is_an_error_that_names_itself_and_a_higher_one_helps() {
     assert_eq!(append(&journal, record(RecordKind::Ended, &body())).await.unwrap(), count + 1);
     drop(journal);
     assert_whole(&path, count + 1);
+}
+
+/// When there is no room left is when the oldest must be able to go.
+#[tokio::test]
+async fn a_full_journal_can_be_pruned() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let options = JournalOptions { max_bytes: 1 << 20 };
+    let journal = SqliteJournal::open(&path, options).unwrap();
+    let (count, _) = fill_up(&journal).await;
+    // Until not even the smallest fits.
+    let mut small = 0;
+    while append(&journal, record(RecordKind::HostStarted, "{}")).await.is_ok() {
+        small += 1;
+        assert!(small < 100_000, "it never gets full");
+    }
+    let cut =
+        |up_to, restated| Cut { up_to, at: record(RecordKind::Ended, "").at, why: "a test".into(), restated };
+    let told_again = vec![record(RecordKind::Catalog, &body())];
+    let pruned = journal.prune(cut(10, told_again)).await.unwrap().unwrap();
+    assert_eq!((pruned.up_to, pruned.records), (10, 10));
+    drop(journal);
+    // The same after a start.
+    let journal = SqliteJournal::open(&path, options).unwrap();
+    fill_up(&journal).await;
+    assert_eq!(journal.prune(cut(20, Vec::new())).await.unwrap().unwrap().records, 10);
+    assert!(append(&journal, record(RecordKind::Ended, &body())).await.is_ok());
+    drop(journal);
+    let report = JournalReader::open(&path).unwrap().verify(|_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
+    assert!(report.records > count - 20, "{}", report.records);
+}
+
+#[tokio::test]
+async fn calls_in_a_full_journal_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let journal = SqliteJournal::open(&path, JournalOptions { max_bytes: 1 << 20 }).unwrap();
+    let mut count = 0;
+    loop {
+        let [begin, _, end] = call();
+        // The end is all there is of it, so it tells the whole.
+        let body = begin.body.replacen('{', "{\"result\":{\"outcome\":\"succeeded\"},", 1);
+        if journal.append(Record { body, ..end }, Strength::Committed).await.is_err() {
+            break;
+        }
+        count += 1;
+        assert!(count < 100_000, "it never gets full");
+    }
+    // There is no room for what they are looked for by.
+    assert_eq!(journal.find(Query::newest(usize::MAX)).await.unwrap().len(), count);
+    assert_eq!(journal.find(Query::newest(3)).await.unwrap()[0].seq, count as u64);
 }
 
 #[test]

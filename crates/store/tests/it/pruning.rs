@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use rusqlite::Connection;
 use toolpost_core::{Cut, Query};
-use toolpost_store::{Flaw, JournalReader, SealedHead, VerifyOptions};
+use toolpost_store::{Flaw, JournalReader, SealedHead, Verdict, VerifyOptions};
 
 use super::{
     Journal, RecordKind, Strength, append, call, fill, open, record,
@@ -35,6 +35,7 @@ async fn what_is_left_verifies_and_goes_on() {
     let report = verify(&path);
     assert!(report.is_clean(), "{:?}", report.problems);
     assert_eq!((report.records, report.removed_up_to, report.head.seq), (11, 4, Some(15)));
+    assert!(report.removal_is_sound);
     let journal = open(&path);
     fill(&journal).await;
     journal.prune(cut(9)).await.unwrap().unwrap();
@@ -78,6 +79,7 @@ async fn a_forged_cut_is_found() {
             assert!(found.contains(flaw), "{sql}: {flaw:?} is not in {found:?}");
         }
         assert!(!found.is_empty(), "{sql}");
+        assert!(!verify(&path).removal_is_sound, "{sql}");
     };
     let unvouched = |up_to| (up_to + 1, Flaw::Unvouched { up_to });
     // More was deleted, and the anchor made to fit.
@@ -125,13 +127,20 @@ async fn a_head_that_went_vouches_for_nothing_and_says_so() {
     let against = |head: &SealedHead| {
         let options = VerifyOptions { head: Some(head.clone()), ..VerifyOptions::default() };
         let report = JournalReader::open(&path).unwrap().verify_with(&options, |_| {}).unwrap();
-        report.problems.into_iter().map(|problem| problem.what).collect::<Vec<_>>()
+        let verdict = report.verdict();
+        assert!(verdict != Verdict::CannotTell || report.removed_head.as_ref() == Some(head));
+        (verdict, report.problems.into_iter().map(|problem| problem.what).collect::<Vec<_>>())
     };
-    assert_eq!(against(&heads[2]), [Flaw::HeadPruned { head: heads[2].clone(), up_to: 4 }]);
-    assert_eq!(against(&heads[3]), [], "the last that went is known by its hash");
-    assert_eq!(against(&heads[6]), []);
+    assert_eq!(against(&heads[2]), (Verdict::CannotTell, vec![]));
+    let without_number = SealedHead { seq: None, ..heads[2].clone() };
+    assert_eq!(against(&without_number), (Verdict::CannotTell, vec![]));
+    assert_eq!(against(&heads[3]), (Verdict::Clean, vec![]), "the last that went is known by its hash");
+    assert_eq!(against(&heads[6]), (Verdict::Clean, vec![]));
     let other = head(4, [7; 32]);
-    assert_eq!(against(&other), [Flaw::Head(other.clone())]);
+    assert_eq!(against(&other), (Verdict::Broken, vec![Flaw::Head(other.clone())]));
+    // What was changed besides is not hidden by it.
+    tamper(&path, "UPDATE record SET body = '{\"x\":1}' WHERE seq = 6");
+    assert_eq!(against(&heads[2]).0, Verdict::Broken);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

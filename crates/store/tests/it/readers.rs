@@ -1,7 +1,9 @@
 //! The CLI's view, beside a host that writes.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use rusqlite::Connection;
+use toolpost_core::Query;
 use toolpost_store::{JournalReader, OpenError, SealedHead};
 
 use super::{Journal, RecordKind, Strength, append, call, fill, open, record};
@@ -76,4 +78,62 @@ fn what_is_not_there_cannot_be_read() {
     std::fs::write(&path, "").unwrap();
     assert!(matches!(JournalReader::open(&path).err().unwrap(), OpenError::Missing { .. }), "an empty file");
     assert!(JournalReader::open(folder.path()).is_err(), "a directory");
+}
+
+/// Whoever looks for calls beside a host that is quiet need not read them all.
+#[tokio::test]
+async fn a_host_that_is_quiet_writes_what_calls_are_looked_for_by() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let journal = open(&path);
+    let raw = Connection::open(&path).unwrap();
+    for last in [7, 14] {
+        fill(&journal).await;
+        let newest =
+            || raw.query_row("SELECT max(seq) FROM facet", [], |row| row.get::<_, Option<i64>>(0)).unwrap();
+        let mut looks = 0;
+        while newest() != Some(last) {
+            looks += 1;
+            assert!(looks < 1000, "the table still ends at {:?}", newest());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_show_each_call_once_also_while_the_table_grows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let journal = open(&path);
+    for _ in 0..5 {
+        fill(&journal).await;
+    }
+    assert_eq!(journal.find(Query::newest(100)).await.unwrap().len(), 10);
+    for _ in 0..5 {
+        fill(&journal).await;
+    }
+    let expected: Vec<u64> = journal
+        .read(0, 100)
+        .await
+        .unwrap()
+        .iter()
+        .rev()
+        .map(|row| row.seq)
+        .filter(|seq| [4, 0].contains(&(seq % 7)))
+        .collect();
+    let reader = JournalReader::open(&path).unwrap();
+    for limit in [1, 3, 7, 20, 100] {
+        let mut pages = reader.find_pages(Query::newest(limit)).unwrap();
+        let mut found = Vec::new();
+        loop {
+            let page = pages.next_page().unwrap();
+            found.extend(page.iter().map(|row| row.seq));
+            // The host writes what the table lacked.
+            assert_eq!(journal.find(Query::newest(100)).await.unwrap().len(), 20);
+            if page.len() < limit {
+                break;
+            }
+        }
+        assert_eq!(found, expected, "in pages of {limit}");
+    }
 }
