@@ -1,7 +1,7 @@
 //! Kept contents on disk: `blobs/<first two digits>/<digest>` in the data directory, one file each.
 //!
 //! A content is written under a temporary name and hashed on the way, synced, and only then gets the name it is found
-//! by: a file under such a name is whole, whenever the power went. Equal contents are one file, whose time is renewed.
+//! by: a file under such a name is whole, whenever the power went. Equal contents are one file, the last written.
 //! How much is used is counted once, at the start, and kept in memory from then on: one process at a time writes here.
 
 mod quota;
@@ -21,13 +21,13 @@ use crate::{
     data_dir::DataDir,
     disk::{self, contents},
 };
-use quota::Quota;
+use quota::{Quota, room_of};
 use writing::Writer;
 
 /// How much is kept, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobOptions {
-    /// Bytes of all contents together, those being written included.
+    /// Bytes of all contents together, those being written included. None counts for less than 4 KiB.
     pub total: u64,
     /// Bytes of one content.
     pub one: u64,
@@ -81,7 +81,7 @@ impl DiskBlobs {
                 if options.age.is_some_and(|age| file.age > age) {
                     disk::remove(&file.path)
                 } else {
-                    used += file.size;
+                    used += room_of(file.size);
                     Ok(())
                 }
             })?;
@@ -97,12 +97,12 @@ impl DiskBlobs {
         WeakBlobs(Arc::downgrade(&self.0))
     }
 
-    /// Bytes in use, those being written included.
+    /// Bytes in use as the limit counts them, those being written included.
     pub fn used(&self) -> u64 {
         self.0.quota.used()
     }
 
-    /// Removes what is older than contents are kept, and tells how many bytes that freed.
+    /// Removes what is older than contents are kept, and tells how much room that made.
     pub async fn clear_away(&self) -> Result<u64, BlobError> {
         let shared = Arc::clone(&self.0);
         writing::blocking(move || shared.clear_away()).await
@@ -121,8 +121,8 @@ impl Shared {
             // Somebody may have renewed it since it was listed.
             if disk::age(&file.path).is_some_and(|now| now > age) {
                 disk::remove(&file.path)?;
-                self.quota.give_back(file.size);
-                freed += file.size;
+                self.quota.give_back(room_of(file.size));
+                freed += room_of(file.size);
             }
             Ok(())
         });
@@ -166,9 +166,18 @@ fn failed(error: io::Error) -> BlobError {
     BlobError::Storage(error.to_string())
 }
 
-/// The files of kept contents, for a command that only looks, whether a host runs or not.
+/// The files of kept contents, for a command that works on them without a host.
 pub struct BlobFiles {
     root: PathBuf,
+}
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemovedFiles {
+    /// How many files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// One kept content, open for reading.
@@ -188,6 +197,21 @@ impl BlobFiles {
     /// The file of a content. `None`: it is not there, or no longer.
     pub fn open(&self, digest: &ContentDigest) -> io::Result<Option<BlobFile>> {
         Ok(contents::ContentFile::open(&self.path_of(digest))?.map(BlobFile))
+    }
+
+    /// Removes what was last written longer ago than `age`. For whoever holds the lock of the data directory: a host
+    /// that runs would go on counting what went.
+    pub fn remove_older(&self, age: Duration) -> Result<RemovedFiles, BlobsError> {
+        let mut removed = RemovedFiles::default();
+        let done = self.each(|file| {
+            if file.age > age {
+                disk::remove(&file.path)?;
+                removed.files += 1;
+                removed.bytes += file.size;
+            }
+            Ok(())
+        });
+        done.map(|()| removed).map_err(|source| BlobsError { path: self.root.clone(), source })
     }
 
     fn path_of(&self, digest: &ContentDigest) -> PathBuf {

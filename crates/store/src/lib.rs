@@ -18,7 +18,7 @@ mod trust;
 mod verify;
 
 pub use audit_log::{AuditLog, AuditLogError, AuditRotation, AuditWriter};
-pub use blobs::{BlobFile, BlobFiles, BlobOptions, BlobsError, DiskBlobs, WeakBlobs};
+pub use blobs::{BlobFile, BlobFiles, BlobOptions, BlobsError, DiskBlobs, RemovedFiles, WeakBlobs};
 pub use data_dir::{DataDir, DataDirError};
 pub use journal::{JournalOptions, OpenError, ReadError, SqliteJournal};
 pub use last_good::{LastGood, LastGoodError};

@@ -2,6 +2,15 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// What the smallest content takes: a file has a name, a place in a folder and a block of its own, however short it is.
+/// Without this, contents of a byte each would fill a disk that is counted as empty.
+const LEAST: u64 = 4 << 10;
+
+/// The room that a content of so many bytes takes.
+pub(super) fn room_of(size: u64) -> u64 {
+    size.max(LEAST)
+}
+
 pub(super) struct Quota {
     limit: u64,
     used: Mutex<u64>,
@@ -44,34 +53,41 @@ impl Quota {
 /// Room that a content takes while it is written. Given back when dropped, unless the content stays.
 pub(super) struct Taken<Q: AsRef<Quota>> {
     from: Arc<Q>,
-    bytes: u64,
+    /// Of the content so far.
+    size: u64,
+    /// Taken for it.
+    room: u64,
 }
 
 impl<Q: AsRef<Quota>> Taken<Q> {
     pub(super) fn nothing(from: Arc<Q>) -> Self {
-        Self { from, bytes: 0 }
+        Self { from, size: 0, room: 0 }
     }
 
+    /// Takes room for so many bytes more.
     pub(super) fn take(&mut self, bytes: u64) -> bool {
-        let taken = (*self.from).as_ref().take(bytes);
+        let size = self.size.saturating_add(bytes);
+        let room = room_of(size);
+        let taken = (*self.from).as_ref().take(room - self.room);
         if taken {
-            self.bytes += bytes;
+            (self.size, self.room) = (size, room);
         }
         taken
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+    /// How many bytes the content has so far.
+    pub(super) fn size(&self) -> u64 {
+        self.size
     }
 
     /// The content stays, and with it the room.
     pub(super) fn keep(mut self) {
-        self.bytes = 0;
+        self.room = 0;
     }
 }
 
 impl<Q: AsRef<Quota>> Drop for Taken<Q> {
     fn drop(&mut self) {
-        (*self.from).as_ref().give_back(self.bytes);
+        (*self.from).as_ref().give_back(self.room);
     }
 }

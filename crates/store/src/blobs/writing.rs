@@ -8,7 +8,10 @@ use tokio::task::JoinHandle;
 use toolpost_core::{BlobError, BlobWriter, KeptBlob};
 use toolpost_model::{BoxFuture, ContentDigest};
 
-use super::{Shared, failed, quota::Taken};
+use super::{
+    Shared, failed,
+    quota::{Taken, room_of},
+};
 use crate::disk::contents;
 
 /// Large enough that handing over costs nothing beside the hashing.
@@ -50,7 +53,8 @@ impl Spool {
         Ok(())
     }
 
-    /// Syncs the content and gives it its name. Where it is there already, that one is renewed.
+    /// Syncs the content and gives it its name. Where it is there already, this one takes its place: it is as young as
+    /// can be, and sound, which nobody knows of the other.
     fn name(mut self, taken: Taken<Shared>) -> Result<KeptBlob, BlobError> {
         self.write_out()?;
         let kept = KeptBlob { digest: ContentDigest(self.hasher.finalize().into()), size: self.size };
@@ -61,13 +65,8 @@ impl Spool {
         let path = shared.files.path_of(&kept.digest);
         let _turn = shared.naming.lock().unwrap_or_else(PoisonError::into_inner);
         let there = contents::ContentFile::open(&path).map_err(failed)?.map(|file| file.size());
-        if there == Some(kept.size) {
-            contents::renew(&path).map_err(failed)?;
-            return Ok(kept);
-        }
         file.name(&path).map_err(failed)?;
-        // One of another length was damaged, and is mended by this.
-        shared.quota.give_back(there.unwrap_or_default());
+        shared.quota.give_back(there.map_or(0, room_of));
         taken.keep();
         Ok(kept)
     }
@@ -122,7 +121,7 @@ impl Writer {
 
     async fn take_room(&mut self, bytes: u64) -> Result<(), BlobError> {
         let limit = self.shared.options.one;
-        if self.taken.bytes().saturating_add(bytes) > limit {
+        if self.taken.size().saturating_add(bytes) > limit {
             return Err(BlobError::TooLarge { limit, setting: "limits.artifact" });
         }
         if self.taken.take(bytes) {
@@ -168,6 +167,8 @@ impl Writer {
     }
 
     async fn end(mut self) -> Result<KeptBlob, BlobError> {
+        // One that nothing was written of takes room too.
+        self.add(&[]).await?;
         let mut spool = self.resting().await?;
         spool.buffer = std::mem::take(&mut self.filling);
         let taken = self.taken;

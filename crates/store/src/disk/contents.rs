@@ -5,7 +5,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::{FileExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use rustix::fs::OFlags;
@@ -97,11 +97,6 @@ impl ContentFile {
         bytes.truncate(filled);
         Ok(bytes)
     }
-}
-
-/// Makes a file count as written now.
-pub(crate) fn renew(path: &Path) -> io::Result<()> {
-    OpenOptions::new().write(true).open(path)?.set_modified(SystemTime::now())
 }
 
 /// A file in a folder, as far as counting and clearing away need it.

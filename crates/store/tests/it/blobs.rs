@@ -13,6 +13,8 @@ use toolpost_core::{BlobError, BlobStore, KeptBlob};
 use toolpost_store::{BlobFiles, BlobOptions, DataDir, DiskBlobs};
 use toolpost_testkit::blob_suite;
 
+/// What the smallest content counts for.
+const BLOCK: u64 = 4 << 10;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn options(total: u64) -> BlobOptions {
@@ -21,6 +23,11 @@ fn options(total: u64) -> BlobOptions {
 
 fn data_dir(folder: &TempDir) -> DataDir {
     DataDir::open(&folder.path().join("data")).unwrap()
+}
+
+/// So many blocks of the same byte.
+fn blocks(byte: u8, count: usize) -> Vec<u8> {
+    vec![byte; count * BLOCK as usize]
 }
 
 async fn put(blobs: &DiskBlobs, bytes: &[u8]) -> Result<KeptBlob, BlobError> {
@@ -57,23 +64,23 @@ async fn the_suite_on_disk() {
 async fn a_content_is_a_private_file_named_by_its_digest_and_counts_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let kept = {
-        let blobs = DiskBlobs::open(&data_dir(&folder), options(1_000)).unwrap();
-        put(&blobs, &[7; 600]).await.unwrap()
+        let blobs = DiskBlobs::open(&data_dir(&folder), options(10 * BLOCK)).unwrap();
+        put(&blobs, &blocks(7, 6)).await.unwrap()
     };
     let hex = kept.digest.to_hex();
     let path = folder.path().join("data/blobs").join(&hex[..2]).join(&hex);
     assert_eq!(files(&folder), std::slice::from_ref(&path));
-    assert_eq!(fs::read(&path).unwrap(), [7; 600]);
+    assert_eq!(fs::read(&path).unwrap(), blocks(7, 6));
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
 
     let dir = data_dir(&folder);
-    let again = DiskBlobs::open(&dir, options(1_000)).unwrap();
-    assert_eq!(again.used(), 600);
-    assert!(matches!(put(&again, &[8; 401]).await, Err(BlobError::Full { limit: 1_000, .. })));
-    put(&again, &[8; 400]).await.unwrap();
+    let again = DiskBlobs::open(&dir, options(10 * BLOCK)).unwrap();
+    assert_eq!(again.used(), 6 * BLOCK);
+    assert!(matches!(put(&again, &blocks(8, 5)).await, Err(BlobError::Full { limit: 40_960, .. })));
+    put(&again, &blocks(8, 4)).await.unwrap();
     let looked = BlobFiles::at(&dir).open(&kept.digest).unwrap().unwrap();
-    assert_eq!((looked.size(), looked.read(599, 9).unwrap()), (600, vec![7]));
+    assert_eq!((looked.size(), looked.read(6 * BLOCK - 1, 9).unwrap()), (6 * BLOCK, vec![7]));
 }
 
 #[tokio::test]
@@ -94,67 +101,96 @@ async fn one_content_can_be_too_large_where_there_is_room_for_more() {
 #[tokio::test]
 async fn when_it_is_full_what_is_too_old_goes_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
-    let blobs = DiskBlobs::open(&data_dir(&folder), options(1_000)).unwrap();
-    let old = put(&blobs, &[1; 400]).await.unwrap();
+    let blobs = DiskBlobs::open(&data_dir(&folder), options(10 * BLOCK)).unwrap();
+    let old = put(&blobs, &blocks(1, 4)).await.unwrap();
     grow_old(&files(&folder)[0], 31 * DAY);
-    let young = put(&blobs, &[2; 400]).await.unwrap();
+    let young = put(&blobs, &blocks(2, 4)).await.unwrap();
     assert!(blobs.open(old.digest).await.is_ok(), "there is room, so it may stay");
-    put(&blobs, &[3; 600]).await.unwrap();
+    put(&blobs, &blocks(3, 6)).await.unwrap();
     assert_eq!(blobs.open(old.digest).await.err(), Some(BlobError::Missing));
     assert!(blobs.open(young.digest).await.is_ok());
     assert!(put(&blobs, &[4; 1]).await.is_err(), "nothing else is old");
-    assert_eq!(blobs.used(), 1_000);
+    assert_eq!(blobs.used(), 10 * BLOCK);
 }
 
 #[tokio::test]
 async fn keeping_it_again_makes_it_young_again() {
     let folder = tempfile::tempdir().unwrap();
-    let blobs = DiskBlobs::open(&data_dir(&folder), options(1_000)).unwrap();
-    let first = put(&blobs, &[1; 400]).await.unwrap();
+    let blobs = DiskBlobs::open(&data_dir(&folder), options(10 * BLOCK)).unwrap();
+    let first = put(&blobs, &blocks(1, 4)).await.unwrap();
     grow_old(&files(&folder)[0], 31 * DAY);
-    assert_eq!(put(&blobs, &[1; 400]).await.unwrap(), first);
-    assert_eq!((blobs.clear_away().await.unwrap(), blobs.used()), (0, 400));
+    assert_eq!(put(&blobs, &blocks(1, 4)).await.unwrap(), first);
+    assert_eq!((blobs.clear_away().await.unwrap(), blobs.used()), (0, 4 * BLOCK));
     grow_old(&files(&folder)[0], 31 * DAY);
-    assert_eq!((blobs.clear_away().await.unwrap(), blobs.used()), (400, 0));
+    assert_eq!((blobs.clear_away().await.unwrap(), blobs.used()), (4 * BLOCK, 0));
     assert_eq!(files(&folder), Vec::<PathBuf>::new());
 }
 
 #[tokio::test]
 async fn what_is_open_can_be_read_when_it_goes() {
     let folder = tempfile::tempdir().unwrap();
-    let blobs = DiskBlobs::open(&data_dir(&folder), options(1_000)).unwrap();
-    let kept = put(&blobs, &[1; 400]).await.unwrap();
+    let blobs = DiskBlobs::open(&data_dir(&folder), options(10 * BLOCK)).unwrap();
+    let kept = put(&blobs, &blocks(1, 4)).await.unwrap();
     let open = blobs.open(kept.digest).await.unwrap();
     grow_old(&files(&folder)[0], 31 * DAY);
     blobs.clear_away().await.unwrap();
-    assert_eq!(open.read(0, 400).await.unwrap(), [1; 400]);
+    assert_eq!(open.read(0, 1 << 20).await.unwrap(), blocks(1, 4));
 }
 
 #[tokio::test]
 async fn what_a_dead_host_left_half_written_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     {
-        let blobs = DiskBlobs::open(&data_dir(&folder), options(1_000)).unwrap();
-        put(&blobs, &[1; 100]).await.unwrap();
+        let blobs = DiskBlobs::open(&data_dir(&folder), options(10 * BLOCK)).unwrap();
+        put(&blobs, &blocks(1, 1)).await.unwrap();
         grow_old(&files(&folder)[0], 31 * DAY);
     }
     fs::write(folder.path().join("data/blobs/tmp/0123456789abcdef"), [0; 999]).unwrap();
-    let blobs = DiskBlobs::open(&data_dir(&folder), options(1_000)).unwrap();
+    let blobs = DiskBlobs::open(&data_dir(&folder), options(10 * BLOCK)).unwrap();
     assert_eq!((files(&folder), blobs.used()), (Vec::new(), 0));
 }
 
 #[tokio::test]
 async fn a_file_that_was_cut_short_is_mended_by_the_same_content() {
     let folder = tempfile::tempdir().unwrap();
-    let blobs = DiskBlobs::open(&data_dir(&folder), options(1_000)).unwrap();
-    put(&blobs, &[5; 500]).await.unwrap();
+    let blobs = DiskBlobs::open(&data_dir(&folder), options(10 * BLOCK)).unwrap();
+    put(&blobs, &blocks(5, 5)).await.unwrap();
     File::options().write(true).open(&files(&folder)[0]).unwrap().set_len(10).unwrap();
     drop(blobs);
-    let blobs = DiskBlobs::open(&data_dir(&folder), options(1_000)).unwrap();
-    assert_eq!(blobs.used(), 10);
-    let kept = put(&blobs, &[5; 500]).await.unwrap();
-    assert_eq!(blobs.open(kept.digest).await.unwrap().read(0, 999).await.unwrap(), [5; 500]);
-    assert_eq!(blobs.used(), 500);
+    let blobs = DiskBlobs::open(&data_dir(&folder), options(10 * BLOCK)).unwrap();
+    assert_eq!(blobs.used(), BLOCK);
+    let kept = put(&blobs, &blocks(5, 5)).await.unwrap();
+    assert_eq!(blobs.open(kept.digest).await.unwrap().read(0, 1 << 20).await.unwrap(), blocks(5, 5));
+    assert_eq!(blobs.used(), 5 * BLOCK);
+}
+
+#[tokio::test]
+async fn a_file_that_was_changed_in_place_is_mended_by_the_same_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = DiskBlobs::open(&data_dir(&folder), options(10 * BLOCK)).unwrap();
+    put(&blobs, &blocks(5, 5)).await.unwrap();
+    fs::write(&files(&folder)[0], blocks(6, 5)).unwrap();
+    let kept = put(&blobs, &blocks(5, 5)).await.unwrap();
+    assert_eq!(blobs.open(kept.digest).await.unwrap().read(0, 1 << 20).await.unwrap(), blocks(5, 5));
+    assert_eq!((files(&folder).len(), blobs.used()), (1, 5 * BLOCK));
+}
+
+#[tokio::test]
+async fn the_smallest_contents_take_a_block_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = DiskBlobs::open(&data_dir(&folder), options(3 * BLOCK)).unwrap();
+    for content in [&b""[..], b"a", b"bc"] {
+        put(&blobs, content).await.unwrap();
+    }
+    assert_eq!(blobs.used(), 3 * BLOCK);
+    assert!(matches!(put(&blobs, b"d").await, Err(BlobError::Full { .. })));
+    assert!(matches!(blobs.create().await.unwrap().finish().await, Err(BlobError::Full { .. })));
+    drop(blobs);
+    let again = DiskBlobs::open(&data_dir(&folder), options(3 * BLOCK)).unwrap();
+    assert_eq!(again.used(), 3 * BLOCK, "also after a restart");
+    files(&folder).iter().for_each(|path| grow_old(path, 31 * DAY));
+    put(&again, b"d").await.unwrap();
+    assert_eq!(again.used(), BLOCK, "the old ones gave back what they took");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
