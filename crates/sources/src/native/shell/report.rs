@@ -158,18 +158,15 @@ impl Ran<'_> {
         let scene =
             Scene { confines: self.confines, applied: self.process.applied(), directory: self.directory };
         let refusal = if stopped.is_none() { guess(&output, ended, &scene) } else { None };
-        let rest = match &output.cut {
-            None => None,
-            Some(_) => Some(match &kept {
-                Some(kept) => Rest::Kept(kept.about.id),
-                None => {
-                    let (log, sandbox) = (Arc::clone(&self.log), self.process.applied().clone());
-                    let entry = Entry::ended(context, origin, log, sandbox, (ended, duration));
-                    processes.keep(context.session_id(), Arc::clone(&entry));
-                    Rest::OfProcess(entry.id.clone())
-                }
-            }),
-        };
+        let rest = output.cut.as_ref().map(|_| match &kept {
+            Some(kept) => Rest::Kept(kept.about.id),
+            None => {
+                let (log, sandbox) = (Arc::clone(&self.log), self.process.applied().clone());
+                let entry = Entry::ended(context, origin, log, sandbox, (ended, duration));
+                processes.keep(context.session_id(), Arc::clone(&entry));
+                Rest::OfProcess(entry.id.clone())
+            }
+        });
         let text = output.text(|cut| {
             let (bytes, lines) = (count(cut.bytes, "byte"), count(cut.lines, "line"));
             let read = rest.as_ref().map(|rest| rest.read_on(cut)).unwrap_or_default();
