@@ -11,10 +11,7 @@ use crate::{
         invocation::{CancelReason, LiveCall},
         result::{self, Ending},
     },
-    record::{
-        redaction::{CallRedactor, Redactor as _},
-        rendering::written,
-    },
+    record::{redaction::CallRedactor, rendering::written},
 };
 
 /// What a result takes beside its content.
@@ -39,14 +36,18 @@ impl Answer {
     pub(crate) fn without_secrets(result: ToolResult, redactor: &CallRedactor) -> Arc<Self> {
         let answer = Self::of(result);
         let mut counts = Redactions::default();
-        let Cow::Owned(clean) = redactor.counted(&answer.json, &mut counts) else { return answer };
+        let Cow::Owned(clean) = redactor.json(&answer.json, &mut counts) else { return answer };
         match serde_json::from_str::<ToolResult>(&clean) {
             Ok(mut result) => {
                 result.redactions.add(&counts);
                 Self::of(result)
             }
-            // A number within it happens to be equal to a secret, and what reads it expects a number.
-            Err(_) => answer,
+            // Then it is written again from parts that are clean one by one.
+            Err(_) => {
+                let mut result = answer.result.clone();
+                redactor.result(&mut result);
+                Self::of(result)
+            }
         }
     }
 

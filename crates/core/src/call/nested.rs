@@ -105,6 +105,10 @@ impl Port {
         request.correlation_id = self.correlation_id.clone();
         let live = LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.host.redactor));
         let live = Arc::new(live.nested_in(self.live.token()));
+        // What was a secret of this call is one of the calls that it makes with it.
+        if let Some(own) = self.live.redactor().own {
+            live.add_secrets(own.texts().to_vec());
+        }
         let mut call = Call::new(Arc::clone(&live), request, None);
         call.face.clone_from(&self.face);
         call.parent = Some(self.as_parent.clone());

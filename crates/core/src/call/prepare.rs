@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use toolpost_model::{
-    Arguments, CallInput, EffectClass, Effects, HiddenReason, Lifecycle, ModelInput, ObservableInput, Stage,
-    Visibility,
+    Arguments, CallInput, EffectClass, Effects, HiddenReason, Lifecycle, ModelInput, ObservableInput,
+    Redactions, Stage, Visibility,
 };
 
 use super::{Step, Way, lost_its_way, waiting::patiently};
@@ -204,10 +204,17 @@ pub(super) fn show(call: &mut Call) {
     };
     let arguments = input.arguments();
     let sensitive = resolved.entry.input().sensitive_pointers(arguments.value());
+    let before = call.live.redactor().own;
     let Observed { shown, secrets, sensitive } =
-        redaction::observable(arguments, &sensitive, call.live.host_redactor());
+        redaction::observable_after(before.as_ref(), arguments, &sensitive, call.live.host_redactor());
     call.inputs.sensitive = sensitive;
     call.inputs.redacted = !std::ptr::eq(shown.value(), arguments.value());
     call.inputs.observable = Some(ObservableInput::new(shown));
     call.live.add_secrets(secrets);
+    // Once written it stays: every record of a call is found by the same mark.
+    if call.on_record == OnRecord::Nothing
+        && let Some(mark) = &mut call.correlation_id
+    {
+        call.live.redactor().in_place(mark, &mut Redactions::default());
+    }
 }

@@ -22,6 +22,7 @@ use crate::{
     },
     record::{
         journal::{JournalError, RecordKind, RequestKey, StoredRecord},
+        redaction,
         rendering::RecordedWay,
     },
     session::{Claimed, Session, UnderWay},
@@ -124,12 +125,19 @@ impl Inner {
     fn recordable(&self, id: RequestId) -> RequestId {
         match self.redactor.text(id.as_str()) {
             Cow::Borrowed(_) => id,
-            Cow::Owned(_) => {
-                let hash = Sha256::digest(id.as_str().as_bytes());
-                RequestId::new(
-                    hash.iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}")),
-                )
-            }
+            Cow::Owned(_) => redaction::hidden(&id),
+        }
+    }
+
+    /// The first record of a request. What only the call knew for a secret was hidden when it was written.
+    async fn first_record(
+        &self,
+        session: &Session,
+        id: &RequestId,
+    ) -> Result<Option<StoredRecord>, JournalError> {
+        match self.journal.find_request(session.id(), id).await? {
+            Some(row) => Ok(Some(row)),
+            None => self.journal.find_request(session.id(), &redaction::hidden(id)).await,
         }
     }
 
@@ -207,7 +215,7 @@ impl Host {
     }
 
     async fn repeat(&self, session: &Session, key: &RequestKey) -> Result<Repeat, JournalError> {
-        let Some(row) = self.inner.journal.find_request(session.id(), &key.id).await? else {
+        let Some(row) = self.inner.first_record(session, &key.id).await? else {
             return Ok(Repeat::First);
         };
         if row.record.request.as_ref().is_none_or(|first| first.digest != key.digest) {
@@ -236,7 +244,7 @@ impl Host {
         if let Some(found) = running() {
             return Ok(Some(found));
         }
-        let Some(row) = self.inner.journal.find_request(session.id(), &id).await? else { return Ok(None) };
+        let Some(row) = self.inner.first_record(session, &id).await? else { return Ok(None) };
         let recorded = self.inner.recorded(&row).await?;
         let call = serde_json::from_str::<RecordedWay>(&row.record.body).ok().and_then(|way| way.call);
         match (recorded, call) {

@@ -8,8 +8,10 @@
 mod arguments;
 mod call;
 mod host;
+mod json;
 mod known;
 mod patterns;
+mod runs;
 mod shape;
 mod stream;
 #[cfg(test)]
@@ -19,9 +21,9 @@ use std::{borrow::Cow, sync::Arc};
 
 use toolpost_model::Redactions;
 
-pub(crate) use arguments::{Observed, observable};
+pub(crate) use arguments::{Observed, observable, observable_after};
 pub(crate) use call::CallRedactor;
-pub(crate) use host::{HostRedactor, SensitiveArgument};
+pub(crate) use host::{HostRedactor, SensitiveArgument, hidden};
 pub use known::KnownSecrets;
 pub use stream::StreamRedactor;
 

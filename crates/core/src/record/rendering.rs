@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolpost_model::{
     Arguments, BatchPlace, CallHash, Decision, Effects, ErrorClass, HookRun, InvocationId, ModelInput,
-    Principal, PrincipalName, Role, SurfaceId, SurfaceRequest, ToolId, Transition, Verdict,
+    Principal, PrincipalName, Redactions, Role, SurfaceId, SurfaceRequest, ToolId, Transition, Verdict,
 };
 
 use crate::{
@@ -22,8 +22,8 @@ use crate::{
     record::{
         declared::CatalogOnRecord,
         facets::Facets,
-        journal::{Record, RecordKind},
-        redaction::{self, SensitiveArgument},
+        journal::{Record, RecordKind, RequestKey},
+        redaction::{self, CallRedactor, SensitiveArgument},
     },
 };
 
@@ -177,7 +177,8 @@ fn model_arguments(call: &Call) -> Option<Arguments> {
     let resolved = call.resolved.as_ref().filter(|_| !call.inputs.mutations.is_empty())?;
     let sent = call.inputs.model.parse().ok()?;
     let sensitive = resolved.entry.input().sensitive_pointers(sent.value());
-    Some(redaction::observable(&sent, &sensitive, call.live.host_redactor()).shown)
+    let own = call.live.redactor().own;
+    Some(redaction::observable_after(own.as_ref(), &sent, &sensitive, call.live.host_redactor()).shown)
 }
 
 fn call_body(call: &Call) -> CallBody<'_> {
@@ -249,7 +250,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> 
     // What the host knows is taken out of every record. What only this call knows may be in its effects or hooks.
     let redactor = call.live.redactor();
     if redactor.own.is_some()
-        && let Cow::Owned(clean) = redactor.json(&body)
+        && let Cow::Owned(clean) = redactor.json(&body, &mut Redactions::default())
     {
         body = clean;
     }
@@ -268,18 +269,30 @@ pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> 
         at: crate::port::now(),
         invocation_id: Some(call.live.id),
         session_id: Some(call.session.id().clone()),
-        request: first.then(|| call.request.clone()).flatten(),
+        request: call.request.as_ref().filter(|_| first).map(|key| request(key, &redactor)),
         body,
-        facets: (first || answer.is_some()).then(|| facets(call, answer)),
+        facets: (first || answer.is_some()).then(|| facets(call, answer, &redactor)),
     }
 }
 
-/// What the call is looked for by.
-fn facets(call: &Call, answer: Option<&Answer>) -> Facets {
-    let tool =
-        call.resolved.as_ref().map_or(call.live.tool.as_str(), |resolved| resolved.entry.id().as_str());
+/// A request id may repeat what only the call knows for a secret. The same id still finds the call.
+fn request(key: &RequestKey, redactor: &CallRedactor) -> RequestKey {
+    let id = match redactor.text(key.id.as_str()) {
+        Cow::Borrowed(_) => key.id.clone(),
+        Cow::Owned(_) => redaction::hidden(&key.id),
+    };
+    RequestKey { id, ..key.clone() }
+}
+
+/// What the call is looked for by: the same words as in its body.
+fn facets(call: &Call, answer: Option<&Answer>, redactor: &CallRedactor) -> Facets {
+    let tool = match &call.resolved {
+        Some(resolved) => resolved.entry.id().to_string(),
+        // It is what the caller wrote.
+        None => redactor.text(&call.live.tool).into_owned(),
+    };
     Facets {
-        tool: tool.to_owned(),
+        tool,
         principal: call.session.principal().name.to_string(),
         outcome: answer.map(|answer| answer.result().outcome),
         correlation: call.correlation_id.clone(),

@@ -20,6 +20,17 @@ pub(crate) struct Observed {
 
 /// Takes sensitive fields and secrets out of arguments.
 pub(crate) fn observable(arguments: &Arguments, sensitive: &[String], host: &HostRedactor) -> Observed {
+    observable_after(None, arguments, sensitive, host)
+}
+
+/// The same for a call that has secrets without them. `before` is where they are: those of the call
+/// that made it, or of arguments that these took the place of.
+pub(crate) fn observable_after(
+    before: Option<&Arc<KnownSecrets>>,
+    arguments: &Arguments,
+    sensitive: &[String],
+    host: &HostRedactor,
+) -> Observed {
     let (mut secrets, mut described) = (Vec::new(), Vec::new());
     let mut shown: Option<Value> = None;
     for pointer in sensitive {
@@ -32,7 +43,11 @@ pub(crate) fn observable(arguments: &Arguments, sensitive: &[String], host: &Hos
             *place = Value::String(ARGUMENT_MARK.to_owned());
         }
     }
-    let own = (!secrets.is_empty()).then(|| Arc::new(KnownSecrets::arguments(&secrets)));
+    let own = match before {
+        Some(before) if secrets.is_empty() => Some(Arc::clone(before)),
+        Some(before) => Some(Arc::new(KnownSecrets::arguments(&[before.texts(), &secrets].concat()))),
+        None => (!secrets.is_empty()).then(|| Arc::new(KnownSecrets::arguments(&secrets))),
+    };
     let redactor = CallRedactor { own, ..host.of_no_call() };
     if shown.is_none() && !redactor.finds(arguments.value()) {
         return Observed { shown: arguments.clone(), secrets, sensitive: described };

@@ -2,12 +2,10 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use serde::{
-    Serialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use toolpost_model::{Content, Decision, Effects, EventBody, Redactions, ToolError, ToolOutput};
+use toolpost_model::{Content, Decision, Effects, EventBody, Redactions, ToolError, ToolOutput, ToolResult};
 
 use super::{Finding, KnownSecrets, Redactor, StreamRedactor, Window};
 
@@ -144,30 +142,18 @@ impl CallRedactor {
         self.data(effects).unwrap_or_else(|| Effects::of(effects.class))
     }
 
-    /// JSON without secrets. It stays JSON: where a mark would break it, only its texts are looked at.
-    pub(crate) fn json<'a>(&self, json: &'a str) -> Cow<'a, str> {
-        let clean = match self.text(json) {
-            Cow::Borrowed(text) => return Cow::Borrowed(text),
-            Cow::Owned(clean) => clean,
-        };
-        if serde_json::from_str::<IgnoredAny>(&clean).is_ok() {
-            return Cow::Owned(clean);
+    /// Whether base64 holds secrets, as it stands or as the bytes it stands for.
+    fn in_data(&self, data: &str, counts: &mut Redactions) -> bool {
+        if let Cow::Owned(_) = self.counted(data, counts) {
+            return true;
         }
-        let Ok(mut value) = serde_json::from_str::<Value>(json) else { return Cow::Owned(clean) };
-        self.texts(&mut value);
-        Cow::Owned(value.to_string())
-    }
-
-    /// The same for what must keep its shape: texts only, and no keys.
-    fn texts(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => {
-                self.in_place(text, &mut Redactions::default());
-            }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.texts(item)),
-            Value::Object(object) => object.values_mut().for_each(|inner| self.texts(inner)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
+        // What is no base64 was looked at above.
+        let Ok(bytes) = STANDARD.decode(data) else { return false };
+        let mut stream = self.stream();
+        let mut clean = Vec::with_capacity(bytes.len());
+        stream.push(&bytes, &mut clean);
+        counts.add(&stream.finish(&mut clean));
+        !counts.is_empty()
     }
 
     fn content(&self, content: &mut Content, counts: &mut Redactions) {
@@ -178,7 +164,7 @@ impl CallRedactor {
             Content::Image { data, media_type } | Content::Binary { data, media_type, .. } => {
                 self.in_place(media_type, counts);
                 let mut within = Redactions::default();
-                if let Cow::Owned(_) = self.counted(data, &mut within) {
+                if self.in_data(data, &mut within) {
                     // Half of its letters would be no bytes, so all of it goes.
                     let kinds: Vec<String> =
                         within.0.keys().map(|kind| format!("[redacted:{kind}]")).collect();
@@ -215,13 +201,36 @@ impl CallRedactor {
         }
     }
 
+    /// The same for a whole result, part by part.
+    pub(crate) fn result(&self, result: &mut ToolResult) {
+        let mut counts = Redactions::default();
+        result.content.iter_mut().for_each(|piece| self.content(piece, &mut counts));
+        if let Some(value) = &mut result.structured_content {
+            self.value(value, &mut counts);
+        }
+        if let Some(error) = &mut result.error {
+            self.error(error, &mut counts);
+        }
+        let hint = result.truncated.as_mut().and_then(|truncated| truncated.hint.as_mut());
+        let names = result.artifacts.iter_mut().map(|artifact| &mut artifact.name);
+        for text in result.summary.iter_mut().chain(hint).chain(names) {
+            self.in_place(text, &mut counts);
+        }
+        result.redactions.add(&counts);
+    }
+
     /// The same for an event. Output of a process is not looked at here: it comes in pieces.
     pub(crate) fn event(&self, body: &mut EventBody) {
         let counts = &mut Redactions::default();
         match body {
             EventBody::Stage { .. } | EventBody::Approval(_) | EventBody::Output(_) => {}
-            // Its labels were looked at when it was begun.
-            EventBody::Kept(_) => {}
+            // Its name was looked at when it was begun.
+            EventBody::Kept(kept) => {
+                if self.in_place(&mut kept.media_type, counts) {
+                    // With a mark in it, it would name no type.
+                    kept.media_type = "application/octet-stream".to_owned();
+                }
+            }
             EventBody::Progress(progress) => {
                 self.in_place(&mut progress.message, counts);
             }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use toolpost_model::{Declaration, InvocationId, Lifecycle, Redactions};
+use toolpost_model::{Declaration, InvocationId, Lifecycle, Redactions, RequestId};
 
 use super::{CallRedactor, Finding, Redactor, Window};
 
@@ -25,6 +25,12 @@ pub(crate) struct SensitiveArgument {
     pub(crate) length: usize,
     /// Equal for equal values within one life of the host.
     pub(crate) hash: String,
+}
+
+/// What stands for a request id that must not be written: its hash, so that the same id still finds the same call.
+pub(crate) fn hidden(id: &RequestId) -> RequestId {
+    let hash = Sha256::digest(id.as_str().as_bytes());
+    RequestId::new(hash.iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}")))
 }
 
 impl Redactor for HostRedactor {
@@ -70,7 +76,7 @@ impl HostRedactor {
 
     /// The body of a record without secrets.
     pub(crate) fn json<'a>(&self, json: &'a str) -> Cow<'a, str> {
-        self.of_no_call().json(json)
+        self.of_no_call().json(json, &mut Redactions::default())
     }
 
     /// What a source says of a tool, without secrets. `false`: its very name holds one, so that it cannot be offered.

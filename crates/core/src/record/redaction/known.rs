@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::{
     ARGUMENT, Finding, MIN_SECRET, Redactor, Window,
     patterns::PATTERNS,
+    runs::Runs,
     shape::{self, Pattern, Verdict},
 };
 
@@ -30,6 +31,8 @@ pub struct KnownSecrets {
     leads: Leads,
     /// What may stand where a head begins with a byte.
     by_first: Vec<Vec<Lead>>,
+    /// The values themselves, where they are one call's.
+    texts: Vec<String>,
 }
 
 /// A bit for each three bytes with which a head begins, by their hash.
@@ -117,7 +120,13 @@ impl KnownSecrets {
 
     /// The secrets of one call, by value only.
     pub(crate) fn arguments(secrets: &[String]) -> Self {
-        Self::of(values(secrets.iter().map(|value| (ARGUMENT, value.as_str()))))
+        let found = Self::of(values(secrets.iter().map(|value| (ARGUMENT, value.as_str()))));
+        Self { texts: secrets.to_vec(), ..found }
+    }
+
+    /// The secrets of one call, for the calls that it makes.
+    pub(crate) fn texts(&self) -> &[String] {
+        &self.texts
     }
 
     fn of(mut leads: Vec<Lead>) -> Self {
@@ -130,7 +139,7 @@ impl KnownSecrets {
                 by_first[usize::from(first)].push(lead);
             }
         }
-        Self { leads: bits, by_first }
+        Self { leads: bits, by_first, texts: Vec::new() }
     }
 
     fn beginning(&self, rest: &[u8]) -> &[Lead] {
@@ -139,7 +148,13 @@ impl KnownSecrets {
 
     /// Looks at one place for everything whose head stands there. Adds what is there and returns where to look next, or
     /// nothing where that cannot be said yet.
-    fn look(&self, window: Window<'_>, at: usize, found: &mut Vec<Finding>) -> Option<usize> {
+    fn look(
+        &self,
+        window: Window<'_>,
+        at: usize,
+        runs: &mut Runs,
+        found: &mut Vec<Finding>,
+    ) -> Option<usize> {
         let rest = &window.bytes[at..];
         let mut next = at + 1;
         for lead in self.beginning(rest) {
@@ -152,8 +167,8 @@ impl KnownSecrets {
             }
             let (verdict, kind) = match &lead.to {
                 Wanted::Value { rest, kind } => (value(window, at, lead.head.len(), rest), Some(kind)),
-                Wanted::Pattern { pattern, kind } => (pattern.look(window, at), Some(kind)),
-                Wanted::PrivateKey(kind) => (shape::private_key(window, at), Some(kind)),
+                Wanted::Pattern { pattern, kind } => (pattern.look(window, at, runs), Some(kind)),
+                Wanted::PrivateKey(kind) => (shape::private_key(window, at, runs), Some(kind)),
                 Wanted::Mark => (shape::mark(window, at), None),
             };
             match (verdict, kind) {
@@ -169,12 +184,13 @@ impl KnownSecrets {
     }
 }
 
-impl Redactor for KnownSecrets {
-    fn find(&self, window: Window<'_>, found: &mut Vec<Finding>) -> usize {
+impl KnownSecrets {
+    /// What [`find`](Redactor::find) does, with what is known of the window meanwhile.
+    pub(super) fn search(&self, window: Window<'_>, runs: &mut Runs, found: &mut Vec<Finding>) -> usize {
         let bytes = window.bytes;
         let mut at = 0;
         while let Some(place) = self.leads.next(bytes, at) {
-            match self.look(window, place, found) {
+            match self.look(window, place, runs, found) {
                 Some(next) => at = next,
                 None => return place,
             }
@@ -193,6 +209,12 @@ impl Redactor for KnownSecrets {
             self.beginning(rest).iter().any(may_begin)
         };
         (tail..bytes.len()).find(begins).unwrap_or(bytes.len())
+    }
+}
+
+impl Redactor for KnownSecrets {
+    fn find(&self, window: Window<'_>, found: &mut Vec<Finding>) -> usize {
+        self.search(window, &mut Runs::default(), found)
     }
 }
 

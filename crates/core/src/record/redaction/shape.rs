@@ -3,7 +3,10 @@
 //! Not regular expressions, because a stream needs a third answer beside yes and no: that it depends on what comes next.
 //! Every shape answers by looking at a bounded number of bytes, and at none before its first.
 
-use super::Window;
+use super::{
+    Window,
+    runs::{ENDING, Runs},
+};
 
 /// No secret by its shape is longer; what is, is taken out up to here.
 const LONGEST: usize = 16 << 10;
@@ -70,7 +73,7 @@ pub(super) struct Pattern {
 
 impl Pattern {
     /// Looks at a place where the head stands.
-    pub(super) fn look(&self, window: Window<'_>, at: usize) -> Verdict {
+    pub(super) fn look(&self, window: Window<'_>, at: usize, runs: &mut Runs) -> Verdict {
         let mut place = at + self.head.len();
         for step in self.steps {
             let rest = &window.bytes[place..];
@@ -80,7 +83,7 @@ impl Pattern {
                     Err(verdict) => return verdict,
                 },
                 Step::Run { of, least, most } => {
-                    let length = run(rest, *of, most + 1);
+                    let length = runs.run(window.bytes, place, *of, most + 1);
                     if length > *most {
                         return Verdict::Nothing;
                     }
@@ -98,7 +101,7 @@ impl Pattern {
             Taken::All => at,
             Taken::Body => place,
         };
-        match self.body.length(&window.bytes[place..], window.is_last) {
+        match self.body.length(window, place, runs) {
             Ok(length) => Verdict::Secret { start, end: place + length },
             Err(verdict) => verdict,
         }
@@ -106,9 +109,10 @@ impl Pattern {
 }
 
 impl Body {
-    fn length(&self, rest: &[u8], is_last: bool) -> Result<usize, Verdict> {
+    fn length(&self, window: Window<'_>, at: usize, runs: &mut Runs) -> Result<usize, Verdict> {
+        let (rest, is_last) = (&window.bytes[at..], window.is_last);
         let most = if self.before.is_some() { MOST_BEFORE } else { LONGEST };
-        let length = run(rest, self.of, most);
+        let length = runs.run(window.bytes, at, self.of, most);
         if length == rest.len() && length < most && !is_last {
             return Err(Verdict::Undecided);
         }
@@ -162,7 +166,7 @@ pub(super) fn mark(window: Window<'_>, at: usize) -> Verdict {
 
 /// A private key in PEM, at a place where its first letters stand: from its first line to its last, or to where
 /// something stands that is in no such key. Line numbers, quotes of mail and escaped line ends may stand within.
-pub(super) fn private_key(window: Window<'_>, at: usize) -> Verdict {
+pub(super) fn private_key(window: Window<'_>, at: usize, runs: &mut Runs) -> Verdict {
     /// Headers of an encrypted key may come before its first line.
     const FIRST_LINE_WITHIN: usize = 512;
     const LINE: usize = 24;
@@ -184,25 +188,33 @@ pub(super) fn private_key(window: Window<'_>, at: usize) -> Verdict {
         return Verdict::Nothing;
     }
     let body = &rest[opened..];
-    let length = run(body, in_key, LONGEST_KEY);
-    let is_whole = length < body.len() || length == LONGEST_KEY || window.is_last;
-    let first = &body[..length.min(FIRST_LINE_WITHIN)];
-    let is_line = |line: &[u8]| line.len() >= LINE && line.iter().all(|&byte| in_base64(byte));
-    if !first.windows(LINE).any(is_line) {
-        return if is_whole || length >= FIRST_LINE_WITHIN { Verdict::Nothing } else { undecided };
+    let begin = at + opened;
+    // The first line is looked for first: most of what only looks like a key has none.
+    let near = runs.run(window.bytes, begin, in_key, FIRST_LINE_WITHIN);
+    if !has_line(&body[..near], LINE) {
+        let is_whole = near < body.len() || window.is_last;
+        return if is_whole || near >= FIRST_LINE_WITHIN { Verdict::Nothing } else { undecided };
     }
+    let length = runs.run(window.bytes, begin, in_key, LONGEST_KEY);
+    let is_whole = length < body.len() || length == LONGEST_KEY || window.is_last;
     let start = at;
-    if let Some(ending) = memchr::memmem::find(&body[..length], b"-----END ") {
-        let behind = &body[ending + 9..length];
+    if let Some(ending) = runs.ending(window.bytes, begin, begin + length) {
+        let words_at = ending - begin + ENDING.len();
+        let behind = &body[words_at..length];
         let words =
             run(behind, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ', 41);
         match text(&behind[words..], &["-----"], window.is_last || is_whole) {
-            Ok(dashes) => return Verdict::Secret { start, end: at + opened + ending + 9 + words + dashes },
+            Ok(dashes) => return Verdict::Secret { start, end: begin + words_at + words + dashes },
             Err(Verdict::Undecided) => return Verdict::Undecided,
             Err(_) => {}
         }
     }
     if is_whole { Verdict::Secret { start, end: at + opened + length } } else { Verdict::Undecided }
+}
+
+/// Whether so many letters of base64 stand side by side.
+fn has_line(bytes: &[u8], least: usize) -> bool {
+    bytes.split(|&byte| !in_base64(byte)).any(|letters| letters.len() >= least)
 }
 
 fn in_base64(byte: u8) -> bool {

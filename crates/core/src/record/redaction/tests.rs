@@ -6,10 +6,11 @@ mod left_alone;
 
 use std::sync::Arc;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::json;
-use toolpost_model::{Arguments, Redactions};
+use toolpost_model::{Arguments, Content, Redactions, ToolOutput};
 
-use super::{HostRedactor, KnownSecrets, Observed, Redactor, observable};
+use super::{CallRedactor, HostRedactor, KnownSecrets, Observed, Redactor, observable};
 
 /// A secret of every kind that is known by value, and the shapes.
 fn host() -> KnownSecrets {
@@ -62,6 +63,73 @@ fn a_record_stays_json() {
     assert_eq!(host.json(r#"{"a":"x 12345678"}"#), r#"{"a":"x [redacted:pin]"}"#);
     // A number may be a time or a size, and whoever reads the record expects one.
     assert_eq!(host.json(r#"{"a":"x 12345678","b":12345678}"#), r#"{"a":"x [redacted:pin]","b":12345678}"#);
+}
+
+/// The redactor of a call with secrets of its own.
+fn of_call(secrets: &[&str]) -> CallRedactor {
+    let secrets: Vec<String> = secrets.iter().map(|&secret| secret.to_owned()).collect();
+    let host = HostRedactor::new(Arc::new(host()));
+    CallRedactor { own: Some(Arc::new(KnownSecrets::arguments(&secrets))), ..host.of_no_call() }
+}
+
+#[test]
+fn a_call_takes_nothing_of_the_host_out_of_its_record() {
+    let call = of_call(&["principal", "succeeded", "arguments", "decision", "\",\"role\":\""]);
+    let check = |json: &str, expected: &str| {
+        assert_eq!(call.json(json, &mut Redactions::default()), expected);
+    };
+    let same =
+        r#"{"call":{"principal":"principal","role":"agent","tool_id":"arguments"},"outcome":"succeeded"}"#;
+    check(same, same);
+    check(
+        r#"{"arguments":{"principal":["succeeded"],"x":1},"message":"it succeeded","outcome":"succeeded"}"#,
+        r#"{"arguments":{"[redacted:argument]":["[redacted:argument]"],"x":1},"message":"it [redacted:argument]","outcome":"succeeded"}"#,
+    );
+    // What stands where a word of the host should, and is none, is not trusted.
+    check(r#"{"kind":"The principal!"}"#, r#"{"kind":"The [redacted:argument]!"}"#);
+    // The batch is the caller's, other ids are not.
+    check(
+        r#"{"batch":{"id":"decision"},"artifacts":[{"id":"decision"}]}"#,
+        r#"{"batch":{"id":"[redacted:argument]"},"artifacts":[{"id":"decision"}]}"#,
+    );
+    // The host knows what it keeps from everybody, also from its names.
+    check(r#"{"principal":"tp_0123456789"}"#, r#"{"principal":"[redacted:token]"}"#);
+}
+
+#[test]
+fn a_mark_takes_the_place_of_whole_characters() {
+    let call = of_call(&["nn_secret_", "_value_\\", "00e9_0123"]);
+    for json in [
+        r#"{"a":"x\nn_secret_y"}"#,
+        r#"{"a":"_value_\n"}"#,
+        r#"{"a":"\u00e9_0123"}"#,
+        r#"{"a":"\\nn_secret_"}"#,
+    ] {
+        let clean = call.json(json, &mut Redactions::default()).into_owned();
+        let value: serde_json::Value = serde_json::from_str(&clean).unwrap();
+        assert!(value["a"].as_str().unwrap().contains("[redacted:argument]"), "{clean}");
+    }
+}
+
+#[test]
+fn data_is_looked_into() {
+    let call = of_call(&["hunter2-hunter2"]);
+    let kept = |bytes: &[u8]| {
+        let data = STANDARD.encode(bytes);
+        let mut output = ToolOutput::default();
+        output.content.push(Content::Binary {
+            data,
+            media_type: "text/x".to_owned(),
+            size: bytes.len() as u64,
+        });
+        let mut counts = Redactions::default();
+        call.output(&mut output, &mut counts);
+        (output.content.remove(0), counts)
+    };
+    let (content, counts) = kept(b"\x00\xffkey AKIAIOSFODNN7EXAMPLE\xfe");
+    assert_eq!(content, Content::text("[text/x left out: it holds [redacted:aws]]"));
+    assert_eq!(counts.0["aws"], 1);
+    assert!(matches!(kept(b"\x00nothing in it\xff").0, Content::Binary { .. }));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use proptest::{prelude::*, sample::Index};
 use toolpost_model::Redactions;
 
 use super::{
-    super::{CallRedactor, KnownSecrets, Redactor, StreamRedactor},
+    super::{CallRedactor, KnownSecrets, Redactor, StreamRedactor, Window, runs::Runs},
     found::EXAMPLES,
     host,
 };
@@ -132,4 +132,21 @@ fn what_is_held_back_is_bounded() {
         stream.finish(&mut clean);
     }
     assert!(most <= 66 << 10, "{most} bytes were held back");
+}
+
+#[test]
+fn beginnings_within_one_another_are_read_once() {
+    const LENGTH: usize = 1 << 20;
+    let key = "-----BEGIN PRIVATE KEY-----\n";
+    let with_line = format!("{key}MC4CAQAwBQYDK2VwBCIEIFhsSecretSecret\n");
+    let heads =
+        ["AKIA", "eyJ", "ghp_", "SG.", "sk-ant-", "sk-ant-sk-proj-glpat-ghp_", "://a:", key, &with_line];
+    for head in heads {
+        let text = head.repeat(LENGTH / head.len());
+        for is_last in [true, false] {
+            let mut runs = Runs::default();
+            host().search(Window { bytes: text.as_bytes(), is_last }, &mut runs, &mut Vec::new());
+            assert!(runs.steps <= 8 * LENGTH as u64, "{} steps for {head:?}", runs.steps);
+        }
+    }
 }
