@@ -8,7 +8,7 @@ use std::{
 use toolpost_model::{EffectClass, Mode, SandboxProfile};
 
 use crate::{
-    ConfigDuration, ConfigError, ConfigErrors, HostConfig, Layer, Located, Notice, Standing,
+    ByteSize, ConfigDuration, ConfigError, ConfigErrors, HostConfig, Layer, Located, Notice, Standing,
     error::Complaint,
     merge::{Merge, power},
 };
@@ -109,6 +109,7 @@ impl HostConfig {
             let timeout = entry.and_then(|(layer, timeout)| timeout.map(|timeout| (layer, timeout)));
             errors.extend(timeout.and_then(|(layer, at)| self.over_ceiling(layer, &key, at)));
         }
+        errors.extend(self.journal_without_room(trusted));
         errors.extend(self.shared_hashes(trusted));
         errors
     }
@@ -130,6 +131,21 @@ impl HostConfig {
         let complaint =
             Complaint::new(written.at, message).hint(Some("raise the ceiling or shorten this".to_owned()));
         Some(layer.parsed.source().error(complaint))
+    }
+
+    /// A journal that is full before it is too large would stop the calls before anything is removed.
+    fn journal_without_room(&self, trusted: &[&Layer]) -> Option<ConfigError> {
+        let limit = ByteSize::new(self.limits.journal);
+        let (layer, size) = last(trusted, |layer| layer.parsed.file().retention.journal.size)?;
+        if size.value < limit {
+            return None;
+        }
+        let message = format!(
+            "`retention.journal.size` is {}, not less than `limits.journal`, which is {limit}",
+            size.value
+        );
+        let hint = "the journal would be full before anything is removed; lower this or raise the limit";
+        Some(layer.parsed.source().error(Complaint::new(size.at, message).hint(Some(hint.to_owned()))))
     }
 
     /// Within one file this has been checked; here it is about two files.

@@ -458,3 +458,22 @@ fn files_that_contradict_each_other() {
       |     ^
     ");
 }
+
+#[test]
+fn a_journal_must_be_too_large_before_it_is_full() {
+    let layer = |text: &str, name: &str| {
+        Layer::new(ConfigFile::parse(text, name).unwrap(), Standing::Trusted, RuleOrigin::Cli)
+    };
+    let kept = layer("retention:\n  journal: { size: 10GiB }\n", "kept.yaml");
+    let errors = HostConfig::resolve(std::slice::from_ref(&kept)).unwrap_err();
+    assert_snapshot!(errors, @"
+    `retention.journal.size` is 10GiB, not less than `limits.journal`, which is 10GiB
+     --> kept.yaml:2:20
+      |
+    2 |   journal: { size: 10GiB }
+      |                    ^
+    hint: the journal would be full before anything is removed; lower this or raise the limit
+    ");
+    let more = layer("limits: { journal: 11GiB }", "more.yaml");
+    assert!(HostConfig::resolve(&[kept, more]).is_ok());
+}

@@ -82,6 +82,8 @@ fn the_oldest_records_go_and_the_rest_can_be_checked() {
         (&report["clean"], &report["records"], &report["removed_up_to"]),
         (&true.into(), &3.into(), &2.into())
     );
+    let told = old.run(&["journal", "verify"], 0).stdout;
+    assert!(told.contains("records up to 2 were removed as they should be"), "{told}");
     let told = old.run(&["journal", "prune", "--before", "2021-01-01"], 0).stdout;
     assert_eq!(told, "nothing is due\n");
     old.run(&["call", "echo", "message=on"], 0);
@@ -135,6 +137,10 @@ fn a_copy_is_checked_where_it_lies() {
         let report = verify(path, 0).json();
         assert_eq!((&report["clean"], &report["records"]), (&true.into(), &4.into()));
     }
+    // The kept results were not copied with it.
+    let ran = verify(&copy, 0);
+    assert!(ran.stderr.contains("kept results were not checked"), "{}", ran.stderr);
+    assert_eq!(ran.json()["artifacts"]["checked"], false);
     let sealed = old.home.run(&["journal", "seal", "--journal", copy.to_str().unwrap()]).expect(0).stdout;
     assert!(sealed.starts_with("4:"), "{sealed}");
     verify(&elsewhere.path().join("nothing.db"), 1);
@@ -164,4 +170,19 @@ fn kept_results_are_looked_for_beside_the_record() {
         "{told}"
     );
     old.run(&["journal", "verify", "--no-artifacts"], 0);
+}
+
+#[test]
+fn a_sealed_record_that_went_is_no_sign_of_tampering_and_no_success() {
+    let old = Old::new();
+    let head = format!("1:{}", "ab".repeat(32));
+    let report = old.run(&["journal", "verify", "--json", "--head", &head], 1).json();
+    assert_eq!((&report["removed_head"], report["first_bad"].is_null()), (&Value::Null, false), "{report}");
+    old.run(&["journal", "prune", "--before", "2021-01-01"], 0);
+    let report = old.run(&["journal", "verify", "--json", "--head", &head], 1).json();
+    assert_eq!((&report["removed_head"], &report["clean"]), (&head.as_str().into(), &false.into()));
+    assert_eq!(report["problems"], serde_json::json!([]));
+    let told = old.run(&["journal", "verify", "--head", &head], 1).stdout;
+    assert!(told.contains("cannot tell: the sealed record was removed by retention"), "{told}");
+    assert!(!told.contains("tampered"), "{told}");
 }

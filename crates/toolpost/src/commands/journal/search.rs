@@ -41,9 +41,10 @@ pub(super) fn run(arguments: &SearchArgs) -> anyhow::Result<Exit> {
     let head = reader.head()?;
     let bar = terminal::bar((head.seq + 1).saturating_sub(head.first), "searching");
     let mut left = arguments.lines;
-    let mut query = Query { limit: if words.is_empty() { left } else { PAGE }, ..arguments.filters.query(0) };
+    let limit = if words.is_empty() { left } else { PAGE };
+    let mut pages = reader.find_pages(Query { limit, ..arguments.filters.query(0) })?;
     while left > 0 {
-        let calls = reader.find(&query)?;
+        let calls = pages.next_page()?;
         for call in &calls {
             if left == 0 {
                 break;
@@ -52,8 +53,7 @@ pub(super) fn run(arguments: &SearchArgs) -> anyhow::Result<Exit> {
             left -= 1;
             bar.suspend(|| show(call, &excerpt, arguments.json))?;
         }
-        let Some(last) = calls.last().filter(|_| calls.len() == query.limit) else { break };
-        query.before = Some(last.seq);
+        let Some(last) = calls.last().filter(|_| calls.len() == limit) else { break };
         bar.set_position(head.seq.saturating_sub(last.seq));
     }
     bar.finish_and_clear();

@@ -7,7 +7,9 @@ use clap::Args;
 use jiff::SignedDuration;
 use serde_json::json;
 use toolpost_config::RetentionConfig;
-use toolpost_store::{ArtifactsPlace, JournalReader, SealedHead, VerifyOptions, VerifyReport, VerifyStep};
+use toolpost_store::{
+    ArtifactsPlace, JournalReader, SealedHead, Verdict, VerifyOptions, VerifyReport, VerifyStep,
+};
 
 use super::files;
 use crate::{
@@ -15,7 +17,7 @@ use crate::{
     environment,
     exit::Exit,
     settings,
-    terminal::{self, GREEN, RED, say, styled},
+    terminal::{self, GREEN, RED, YELLOW, say, styled, warn},
 };
 
 /// Checks every record there is: the chain, its gaps, what calls are looked for by, and the kept results that records
@@ -44,7 +46,16 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
     let files = files(arguments.journal.as_deref(), &arguments.place)?;
     let reader = JournalReader::open(&files.journal)
         .with_context(|| format!("the journal `{}` cannot be read", files.journal.display()))?;
-    let artifacts = (!arguments.no_artifacts).then(|| artifacts_place(arguments, files.blobs)).transpose()?;
+    // A copy of the file alone is a copy all the same.
+    let is_alone = arguments.journal.is_some() && !files.blobs.is_dir();
+    if is_alone && !arguments.no_artifacts {
+        warn(format_args!(
+            "kept results were not checked: there is no folder `{}`",
+            terminal::spelled_out(&files.blobs.display().to_string())
+        ));
+    }
+    let wants_artifacts = !arguments.no_artifacts && !is_alone;
+    let artifacts = wants_artifacts.then(|| artifacts_place(arguments, files.blobs)).transpose()?;
     let options = VerifyOptions { head: arguments.head.clone(), artifacts };
     let bar = terminal::bar(reader.last_seq()?, "checking");
     let report = reader.verify_with(&options, |step| {
@@ -57,11 +68,14 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
     })?;
     bar.finish_and_clear();
     if arguments.json {
-        tell_json(&report)?;
+        tell_json(&report, wants_artifacts)?;
     } else {
         tell(&report);
     }
-    Ok(if report.is_clean() { Exit::Done } else { Exit::Failed })
+    Ok(match report.verdict() {
+        Verdict::Clean => Exit::Done,
+        Verdict::CannotTell | Verdict::Broken => Exit::Failed,
+    })
 }
 
 /// How long kept results stay is in the configuration. One that cannot be read is no reason not to look at the
@@ -80,15 +94,16 @@ fn problems(report: &VerifyReport) -> impl Iterator<Item = String> {
     })
 }
 
-fn tell_json(report: &VerifyReport) -> anyhow::Result<()> {
+fn tell_json(report: &VerifyReport, with_artifacts: bool) -> anyhow::Result<()> {
     let open: Vec<String> = report.open_invocations.iter().map(ToString::to_string).collect();
     let artifacts = report.artifacts;
     let report = json!({
         "clean": report.is_clean(), "records": report.records, "invocations": report.invocations,
         "first": report.first, "last": report.last, "head": report.head.to_string(),
-        "removed_up_to": report.removed_up_to, "open_invocations": open, "first_bad": report.first_bad(),
+        "removed_up_to": report.removed_up_to,
+        "removed_head": report.removed_head.as_ref().map(ToString::to_string), "open_invocations": open, "first_bad": report.first_bad(),
         "artifacts": {
-            "named": artifacts.named, "intact": artifacts.intact, "expired": artifacts.expired,
+            "checked": with_artifacts, "named": artifacts.named, "intact": artifacts.intact, "expired": artifacts.expired,
             "bytes": artifacts.bytes,
         },
         "problems": problems(report).collect::<Vec<_>>(), "problems_left_out": report.problems_left_out,
@@ -104,15 +119,27 @@ fn tell(report: &VerifyReport) {
     if report.problems_left_out > 0 {
         say!("{} {} more", styled(RED, "broken:"), report.problems_left_out);
     }
-    let verdict = if report.is_clean() {
-        styled(GREEN, "clean")
-    } else {
-        styled(RED, "the record was tampered with or damaged")
+    if let Some(head) = &report.removed_head {
+        let why = match head.seq {
+            Some(_) => "the sealed record was removed by retention".to_owned(),
+            None => format!(
+                "the sealed record may be one of those up to {} that were removed by retention",
+                report.removed_up_to
+            ),
+        };
+        say!("{} {why}: `{head}` vouches for nothing", styled(YELLOW, "cannot tell:"));
+    }
+    let verdict = match report.verdict() {
+        Verdict::Clean => styled(GREEN, "clean"),
+        Verdict::CannotTell => styled(YELLOW, "nothing is wrong with what is left"),
+        Verdict::Broken => styled(RED, "the record was tampered with or damaged"),
     };
     let (records, calls, open) = (report.records, report.invocations, report.open_invocations.len());
     say!("{verdict}: {records} records of {calls} calls, {open} open");
-    if report.removed_up_to > 0 {
+    if report.removed_up_to > 0 && report.removal_is_sound {
         say!("records up to {} were removed as they should be", report.removed_up_to);
+    } else if report.removed_up_to > 0 {
+        say!("records up to {} are gone", report.removed_up_to);
     }
     let artifacts = report.artifacts;
     if artifacts.named > 0 {

@@ -79,7 +79,10 @@ impl Selection {
                     while count < PAGE && numbers.next_if_eq(&(first + count as u64)).is_some() {
                         count += 1;
                     }
-                    reader.read(first - 1, count)?.iter().try_for_each(&mut show)?;
+                    let rows = reader.read(first - 1, count)?;
+                    // A host beside this may have removed some meanwhile, and then later ones come in their place.
+                    let behind = first + count as u64;
+                    rows.iter().filter(|row| row.seq < behind).try_for_each(&mut show)?;
                 }
                 Ok(())
             }
