@@ -1,7 +1,9 @@
-//! `toolpost artifacts`: kept results, read from the data directory itself: beside a running host or without one.
+//! `toolpost artifacts`: kept results, read from the data directory itself, beside a running host or without one, and
+//! removed from it while none runs.
 
 mod get;
 mod list;
+mod prune;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -24,12 +26,15 @@ enum ArtifactsCommand {
     Get(get::GetArgs),
     /// The newest kept results
     List(list::ListArgs),
+    /// Remove the oldest kept results while no host runs
+    Prune(prune::PruneArgs),
 }
 
 pub(crate) fn run(arguments: &ArtifactsArgs) -> anyhow::Result<Exit> {
     match &arguments.command {
         ArtifactsCommand::Get(arguments) => get::run(arguments),
         ArtifactsCommand::List(arguments) => list::run(arguments),
+        ArtifactsCommand::Prune(arguments) => prune::run(arguments),
     }
 }
 

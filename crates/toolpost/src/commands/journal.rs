@@ -25,6 +25,8 @@ use crate::{
     settings::{self, Place},
 };
 
+pub(super) use filters::moment;
+
 #[derive(Args)]
 pub(crate) struct JournalArgs {
     #[command(subcommand)]

@@ -63,3 +63,30 @@ fn what_is_unknown_gone_or_damaged_is_told_and_leaves_no_file() {
     let nothing = Home::new().run(&["artifacts", "list"]).expect(1);
     assert!(nothing.stderr.contains("nothing was recorded"), "{}", nothing.stderr);
 }
+
+#[test]
+fn an_operator_makes_room_by_hand() {
+    let (home, piece) = used();
+    let hex = piece["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap();
+    let path = home.data_dir().join("blobs").join(&hex[..2]).join(hex);
+    let all =
+        |json: &Value| json.as_array().unwrap().iter().filter(|line| line["kept"] == true).count() as u64;
+    let kept = all(&home.run(&["artifacts", "list", "--json"]).expect(0).json());
+    // Neither what the configuration says nor this is old enough.
+    for arguments in [&["artifacts", "prune"][..], &["artifacts", "prune", "--before", "1d"]] {
+        assert_eq!(home.run(arguments).expect(0).stdout, "nothing is that old\n");
+    }
+    let two_days_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(2 * 24 * 3600);
+    fs::File::options().write(true).open(&path).unwrap().set_modified(two_days_ago).unwrap();
+    let held = toolpost_store::DataDir::open(&home.data_dir()).unwrap();
+    let refused = home.run(&["artifacts", "prune", "--before", "1d"]).expect(1);
+    assert!(refused.stderr.contains("stop it, prune, and start it again"), "{}", refused.stderr);
+    assert!(path.exists());
+    drop(held);
+    let report = home.run(&["artifacts", "prune", "--before", "1d", "--json"]).expect(0).json();
+    assert_eq!((&report["removed"], &report["bytes"]), (&1.into(), &piece["size"]));
+    let listed = home.run(&["artifacts", "list", "--json"]).expect(0).json();
+    assert_eq!(all(&listed), kept - 1);
+    home.run(&["artifacts", "prune", "--before", "sometime"]).expect(2);
+    Home::new().run(&["artifacts", "prune"]).expect(1);
+}

@@ -62,7 +62,7 @@ fn outcome(word: &str) -> Result<Outcome, String> {
 }
 
 /// A moment: so long ago, a day from its beginning in UTC, or a time.
-pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
+pub(in crate::commands) fn moment(text: &str) -> Result<Timestamp, String> {
     let not_one =
         || "write so long ago (`2h`, `30d`), a day (`2026-11-16`) or a time with its zone".to_owned();
     if let Ok(ago) = text.parse::<ConfigDuration>() {

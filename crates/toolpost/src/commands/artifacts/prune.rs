@@ -1,0 +1,64 @@
+//! `toolpost artifacts prune`: makes room by hand, while no host runs.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::json;
+use toolpost_store::{BlobFiles, DataDir, DataDirError};
+
+use crate::{
+    cli::{PlaceArgs, PolicyArgs},
+    commands::journal::moment,
+    environment,
+    exit::Exit,
+    settings,
+    terminal::say,
+};
+
+#[derive(Args)]
+pub(super) struct PruneArgs {
+    /// Remove what was last written before: so long ago (`7d`), a day (`2026-11-16`) or a time; without this, what
+    /// `retention.artifacts` in the configuration says
+    #[arg(long, value_name = "WHEN", value_parser = moment)]
+    before: Option<Timestamp>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(super) fn run(arguments: &PruneArgs) -> anyhow::Result<Exit> {
+    let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
+    let age = match arguments.before {
+        // What lies ahead is before nothing: everything goes.
+        Some(before) => Duration::try_from(environment::now().duration_since(before)).unwrap_or_default(),
+        None => settings.config.retention.artifacts,
+    };
+    // Looked at first, since opening would make one.
+    drop(super::Kept::open(&settings.place)?);
+    // The lock: a host that runs counts what is there in memory, and would not hear of what goes.
+    let data_dir = match DataDir::open(&settings.place.data_dir) {
+        Ok(data_dir) => data_dir,
+        Err(DataDirError::InUse { path, pid }) => {
+            let by = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+            bail!(
+                "a host works in `{}`{by}\nhint: stop it, prune, and start it again; or start it again with a \
+                 shorter `retention.artifacts` or a larger `limits.artifacts`",
+                path.display()
+            );
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let removed = BlobFiles::at(&data_dir).remove_older(age)?;
+    if arguments.json {
+        say!("{}", json!({ "removed": removed.files, "bytes": removed.bytes }));
+    } else if removed.files == 0 {
+        say!("nothing is that old");
+    } else {
+        say!("{} kept results removed, {}", removed.files, indicatif::HumanBytes(removed.bytes));
+    }
+    Ok(Exit::Done)
+}
