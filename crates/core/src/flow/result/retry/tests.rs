@@ -87,7 +87,7 @@ fn the_hosts_own_ends_tell_what_can_be_done() {
         (C::SchemaValidationFailed, end::unreadable("x".to_owned()), "failed change safe arguments"),
         (C::InvalidArguments, end::arguments_too_large(9, 8, "s"), "failed change safe arguments"),
         (C::InvalidArguments, end::violations(&[]), "failed change safe arguments"),
-        (C::InvalidArguments, end::no_place(&BatchRefusal::Taken(1)), "failed change safe arguments"),
+        (C::InvalidArguments, end::no_place(&BatchRefusal::Taken(1)), "failed change safe"),
         (C::SandboxViolation, end::refused(&refusal(C::SandboxViolation)), "failed change safe arguments"),
         (C::HookBlocked, end::hook_stopped("h", "so"), "denied operator safe"),
         (C::HookFailed, end::hook_failed("h", "so"), "denied operator safe"),
