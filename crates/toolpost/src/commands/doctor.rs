@@ -40,20 +40,20 @@ struct Finding {
 
 impl Finding {
     /// It may repeat what stands in a configuration.
-    fn told(state: State, what: &'static str, text: String) -> Self {
-        Self { state, what, text: clean(&text).into_owned() }
+    fn told(state: State, what: &'static str, text: &str) -> Self {
+        Self { state, what, text: clean(text).into_owned() }
     }
 
     fn good(what: &'static str, text: impl Into<String>) -> Self {
-        Self::told(State::Good, what, text.into())
+        Self::told(State::Good, what, &text.into())
     }
 
     fn odd(what: &'static str, text: impl Into<String>) -> Self {
-        Self::told(State::Odd, what, text.into())
+        Self::told(State::Odd, what, &text.into())
     }
 
     fn bad(what: &'static str, text: impl Into<String>) -> Self {
-        Self::told(State::Bad, what, text.into())
+        Self::told(State::Bad, what, &text.into())
     }
 }
 

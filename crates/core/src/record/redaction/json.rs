@@ -76,17 +76,17 @@ const NAMES: &[&str] = &[
 
 /// By whose secrets a text may be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Open {
-    ToAll,
+enum OpenTo {
+    All,
     /// By what the host knows for a secret, not by what a call does.
-    ToHost,
-    ToNone,
+    Host,
+    Nobody,
 }
 
 /// A text within JSON, without its quotes.
 struct Literal {
     at: Range<usize>,
-    open: Open,
+    open: OpenTo,
 }
 
 /// An object or array that is being read.
@@ -99,23 +99,23 @@ struct Frame<'a> {
     key: &'a str,
     wants_key: bool,
     /// For an array, how its texts are.
-    open: Open,
+    open: OpenTo,
 }
 
-fn open(frame: Option<&Frame<'_>>) -> Open {
-    let Some(frame) = frame else { return Open::ToAll };
+fn open(frame: Option<&Frame<'_>>) -> OpenTo {
+    let Some(frame) = frame else { return OpenTo::All };
     if !frame.is_object {
         return frame.open;
     }
     let key = frame.key;
     if frame.is_theirs || THEIRS.contains(&key) {
-        Open::ToAll
+        OpenTo::All
     } else if WORDS.contains(&key) || (key == "changed_fields" && frame.name == "output_mutations") {
-        Open::ToNone
+        OpenTo::Nobody
     } else if NAMES.contains(&key) || (key == "id" && frame.name != "batch") {
-        Open::ToHost
+        OpenTo::Host
     } else {
-        Open::ToAll
+        OpenTo::All
     }
 }
 
@@ -147,11 +147,11 @@ fn literals(json: &str) -> Vec<Literal> {
                 let open = match frames.last_mut().filter(|frame| frame.wants_key) {
                     Some(frame) => {
                         (frame.key, frame.wants_key) = (&json[text.clone()], false);
-                        if frame.is_theirs { Open::ToAll } else { Open::ToNone }
+                        if frame.is_theirs { OpenTo::All } else { OpenTo::Nobody }
                     }
                     None => match open(frames.last()) {
                         // Whatever else stands there is none of our words.
-                        Open::ToNone if !is_word(&bytes[text.clone()]) => Open::ToAll,
+                        OpenTo::Nobody if !is_word(&bytes[text.clone()]) => OpenTo::All,
                         open => open,
                     },
                 };
@@ -186,9 +186,9 @@ fn text_at(literals: &[Literal], at: usize) -> Option<&Literal> {
 fn may_go(finding: &Finding, is_own: bool, literals: &[Literal]) -> bool {
     let Some(literal) = text_at(literals, finding.start) else { return false };
     let is_open = match literal.open {
-        Open::ToAll => true,
-        Open::ToHost => !is_own,
-        Open::ToNone => false,
+        OpenTo::All => true,
+        OpenTo::Host => !is_own,
+        OpenTo::Nobody => false,
     };
     is_open && finding.start >= literal.at.start && finding.end <= literal.at.end
 }
