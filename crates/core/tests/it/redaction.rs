@@ -3,7 +3,8 @@
 use serde_json::json;
 use toolpost_core::KnownSecrets;
 use toolpost_model::{
-    Content, EffectClass, EventBody, FnTool, LogLevel, OutputChunk, OutputStream, ToolFailure,
+    Content, EffectClass, EventBody, FnTool, LogLevel, Mode, NestedCall, Outcome, OutputChunk, OutputStream,
+    ToolFailure, ToolResult,
 };
 use toolpost_testkit::{EventRecorder, MockTool, TestHost};
 
@@ -227,4 +228,66 @@ async fn what_a_source_says_of_its_tools_is_shown_without_secrets() {
     assert_eq!(catalog.entries().len(), 1);
     let notices: Vec<String> = host.host.notices().iter().map(ToString::to_string).collect();
     assert!(notices.iter().any(|notice| notice.contains("hold a secret")), "{notices:?}");
+}
+
+#[tokio::test]
+async fn a_secret_that_is_a_word_of_the_record_leaves_the_record_whole() {
+    let words = [
+        "principal",
+        "arguments",
+        "decision",
+        "disposition",
+        "succeeded",
+        "transitions",
+        "invocation_id",
+        "structured_content",
+        "exit_code",
+        "truncated",
+        "artifacts",
+        "operator",
+        "synthetic",
+        "embedded",
+    ];
+    for word in words {
+        let tool = MockTool::named("demo.login").class(EffectClass::Write).output("done");
+        let host = TestHost::build(|b| b.policy(TestHost::policy(Mode::Bypass, &[])).tool(tool)).await;
+        let mut request = host.request("login", json!({ "password": word, "note": format!("it is {word}") }));
+        request.correlation_id = Some("job-7".to_owned());
+        let principal = request.session.principal().clone();
+        let answer = host.host.call(request).await;
+        assert_eq!(answer.result().outcome, Outcome::Succeeded, "{word}");
+        let parsed: ToolResult = serde_json::from_str(answer.json()).expect(word);
+        assert_eq!(parsed.invocation_id, answer.result().invocation_id, "{word}");
+        let rows = host.host.invocation(parsed.invocation_id, &principal).await.expect(word);
+        assert!(rows.is_some(), "{word}: the call can be looked up");
+        for row in host.call_records().await {
+            let body: serde_json::Value = serde_json::from_str(&row.record.body).unwrap();
+            if let Some(call) = body.get("call") {
+                let expected =
+                    json!({ "password": "[redacted:argument]", "note": "it is [redacted:argument]" });
+                assert_eq!(call["arguments"], expected, "{word}");
+                assert!(call["principal"].is_string() && call["role"].is_string(), "{word}: {call}");
+            }
+            assert!(body["decision"]["behavior"].is_string(), "{word}: {body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_made_by_a_call_knows_its_secrets() {
+    let outer = FnTool::named("demo.outer").unwrap().class(EffectClass::Read).run(
+        |args: Login, context| async move {
+            let arguments = json!({ "text": format!("pin {}", args.pin) });
+            let result = context.call_tool(NestedCall { tool: "inner".to_owned(), arguments }).await?;
+            Ok::<_, ToolFailure>(result.model_text())
+        },
+    );
+    let inner = MockTool::named("demo.inner").class(EffectClass::Read).output(ARGUMENT_SECRET);
+    let host = TestHost::build(|b| b.tool(outer).tool(inner.clone())).await;
+    let result = host.call("outer", json!({ "pin": ARGUMENT_SECRET, "note": "n", "fail": false })).await;
+    assert_eq!(result.model_text(), "[redacted:argument]");
+    assert_eq!(inner.inputs(), [json!({ "text": format!("pin {ARGUMENT_SECRET}") })]);
+    for row in host.records().await {
+        assert!(!row.record.body.contains(ARGUMENT_SECRET), "{}", row.record.body);
+    }
 }
