@@ -212,12 +212,18 @@ fn a_kept_connection_of_a_listed_url_is_not_there_for_others() {
     let names = Names::default().answer("dev.test", &[&["127.0.0.1"]]);
     let origin = format!("http://dev.test:{}", server.port());
     let net = net(&names, &[format!("{origin}/api")]);
-    for _ in 0..2 {
-        assert_eq!(body(&net.request(json!({ "url": format!("{origin}/api") })).unwrap()), "ok");
-    }
-    assert_eq!(names.asked().len(), 1, "the connection was not kept");
+    let get = || assert_eq!(body(&net.request(json!({ "url": format!("{origin}/api") })).unwrap()), "ok");
+    get();
+    // A connection goes back to where it is kept a moment after its answer was read.
+    let is_kept = || {
+        let before = names.asked().len();
+        get();
+        names.asked().len() == before
+    };
+    assert!((0..50).any(|_| is_kept()), "the connection was not kept");
+    let before = names.asked().len();
     refused(net.request(json!({ "url": format!("{origin}/admin") })), ErrorClass::SandboxViolation);
-    assert_eq!(names.asked().len(), 2);
+    assert_eq!(names.asked().len(), before + 1);
 }
 
 #[test]
