@@ -134,7 +134,7 @@ fn writer(pieces: &'static [&'static str]) -> impl toolpost_model::Tool {
     )
 }
 
-async fn shown(pieces: &'static [&'static str]) -> (Vec<String>, toolpost_model::ToolResult) {
+async fn shown(pieces: &'static [&'static str]) -> (Vec<String>, ToolResult) {
     let secrets = KnownSecrets::new([("host_token", HOST_SECRET)]);
     let host = TestHost::build(|b| b.tool(writer(pieces)).redactor(secrets)).await;
     let (events, recorder) = EventRecorder::new(64);
