@@ -8,6 +8,7 @@ use crate::cargo::{self, list, text};
 
 const MODEL: &str = "toolpost-model";
 const CORE: &str = "toolpost-core";
+const AMPLIFIER: &str = "toolpost-amplifier";
 const COMMAND: &str = "toolpost-command";
 const A2E: &str = "toolpost-a2e";
 const CONFIG: &str = "toolpost-config";
@@ -15,6 +16,7 @@ const STORE: &str = "toolpost-store";
 const SANDBOX: &str = "toolpost-sandbox";
 const SOURCES: &str = "toolpost-sources";
 const SERVE: &str = "toolpost-serve";
+const WASM: &str = "toolpost-wasm";
 const TESTKIT: &str = "toolpost-testkit";
 
 /// Each crate with the workspace crates it may use; ARCHITECTURE.md says why.
@@ -23,14 +25,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (COMMAND, &[]),
     (CORE, &[MODEL, COMMAND]),
     (A2E, &[MODEL]),
-    (CONFIG, &[MODEL]),
+    (AMPLIFIER, &[MODEL]),
+    (CONFIG, &[MODEL, AMPLIFIER]),
     (SANDBOX, &[MODEL]),
     (STORE, &[MODEL, CORE]),
-    (SOURCES, &[MODEL, CORE, SANDBOX, COMMAND]),
-    (SERVE, &[MODEL, COMMAND, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES]),
-    (TESTKIT, &[MODEL, CORE]),
-    ("toolpost", &[MODEL, COMMAND, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE]),
-    ("toolpost-bench", &[MODEL, COMMAND, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE, TESTKIT]),
+    (WASM, &[MODEL, AMPLIFIER]),
+    (SOURCES, &[MODEL, AMPLIFIER, CORE, SANDBOX, COMMAND]),
+    (SERVE, &[MODEL, AMPLIFIER, COMMAND, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, WASM]),
+    (TESTKIT, &[MODEL, AMPLIFIER, CORE]),
+    ("toolpost", &[MODEL, AMPLIFIER, COMMAND, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE]),
+    (
+        "toolpost-bench",
+        &[MODEL, AMPLIFIER, COMMAND, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE, WASM, TESTKIT],
+    ),
     ("xtask", &[]),
 ];
 
