@@ -3,3 +3,7 @@
 //! Nothing here opens a file or starts a process; `toolpost-sources` runs modules written in Python or served over gRPC,
 //! `toolpost-wasm` those that are components.
 #![warn(missing_docs)]
+
+mod module;
+
+pub use module::{LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
