@@ -5,9 +5,13 @@
 //! hooks of an operator's programs.
 #![warn(missing_docs)]
 
+mod amplifier;
 mod hook;
 mod native;
 
+pub use amplifier::{
+    EventDesk, EventTaker, EventWitness, ModuleHooks, ModuleStandings, RustModule, RustModules,
+};
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
