@@ -18,7 +18,7 @@ use toolpost_amplifier::{
 use toolpost_core::{Hook, HookError, Witness};
 use toolpost_model::{
     BoxFuture, ClassFact, Declaration, EffectClass, EffectOrigin, Naming, SessionId, SessionScope, Source,
-    SourceError, SourceProblem, SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
+    SourceError, SourceFeed, SourceProblem, SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 
 use super::{
@@ -29,7 +29,7 @@ use super::{
 use mounted::MountedSet;
 use sessions::Sessions;
 
-/// How long one handler may take.
+/// How long one handler may take, where nobody says otherwise.
 const HANDLER_LIMIT: Duration = Duration::from_secs(5);
 
 /// A module in Rust.
@@ -191,8 +191,12 @@ impl RustModules {
         self.shared.sessions.finish().await
     }
 
-    async fn set_of(&self, session: &SessionId) -> Arc<MountedSet> {
-        self.shared.sessions.of(session, &self.shared).await
+    /// The mount of a session. It is made in a task of its own, so that whoever stops waiting for it does not leave half of
+    /// it behind.
+    async fn set_of(&self, session: &SessionId) -> Result<Arc<MountedSet>, SourceError> {
+        let (shared, session) = (Arc::clone(&self.shared), session.clone());
+        let made = tokio::spawn(async move { shared.sessions.of(&session, &shared).await }).await;
+        made.map_err(|error| SourceError { origin: self.shared.name.clone(), reason: error.to_string() })
     }
 }
 
@@ -223,12 +227,16 @@ impl Source for RustModules {
         self.shared.listed().problems.clone()
     }
 
+    fn connect(&self, feed: SourceFeed) {
+        self.shared.sessions.connect(feed);
+    }
+
     fn open<'a>(
         &'a self,
         scope: &'a SessionScope,
     ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
         Box::pin(async move {
-            let set = self.set_of(&scope.session_id).await;
+            let set = self.set_of(&scope.session_id).await?;
             let session = scope.session_id.clone();
             Ok(Arc::new(Opened { modules: self.clone(), set, session }) as Arc<dyn SourceSession>)
         })
@@ -318,8 +326,9 @@ impl EventDesk for RustModules {
     }
 
     fn concerns(&self, event: &str) -> bool {
-        let fails_closed = event == events::TOOL_PRE && self.shared.modules.iter().any(is_hook);
-        fails_closed || self.shared.sessions.concerns(event)
+        let has_hooks = || self.shared.modules.iter().any(|module| module.kind == ModuleKind::Hook);
+        let lacks_hooks = || has_hooks() && self.shared.sessions.lacks_hooks();
+        self.shared.sessions.concerns(event) || (event == events::TOOL_PRE && lacks_hooks())
     }
 
     fn ask<'a>(
@@ -330,13 +339,10 @@ impl EventDesk for RustModules {
     ) -> BoxFuture<'a, Result<HookResult, HookError>> {
         Box::pin(async move {
             let set = self.set_of(&session.session_id).await;
+            let set = set.map_err(|error| HookError(error.to_string()))?;
             Ok(asking::ask(&set, event, data, &self.shared.standings, self.shared.handler_limit).await)
         })
     }
-}
-
-fn is_hook(module: &RustModule) -> bool {
-    module.kind == ModuleKind::Hook
 }
 
 impl EventTaker for RustModules {

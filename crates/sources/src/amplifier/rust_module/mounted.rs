@@ -1,16 +1,24 @@
 //! The modules of a set, mounted for one session.
 
-use std::time::Duration;
+use std::{panic::AssertUnwindSafe, time::Duration};
 
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use toolpost_amplifier::{CancelSwitch, Coordinator, HookRegistry, LoadFailure, MountError, events, mount};
+use toolpost_amplifier::{
+    CancelSwitch, Coordinator, HookRegistry, LoadFailure, LoadReason, ModuleKind, events, mount,
+};
 use toolpost_model::SessionId;
 
 use super::{RustModule, Shared, asking};
 
 /// Events that wait for slow handlers. More are lost: nobody may make calls wait by hearing of them.
 const WAITING_EVENTS: usize = 1_024;
+
+/// How long one module may take to be mounted.
+const MOUNT_LIMIT: Duration = Duration::from_secs(30);
+/// How long one cleanup may take.
+const CLEANUP_LIMIT: Duration = Duration::from_secs(10);
 
 /// The modules of a set, mounted for one session.
 pub(super) struct MountedSet {
@@ -30,8 +38,19 @@ impl MountedSet {
         }
         let mut failures = Vec::new();
         for RustModule { id, kind, module, config } in &set.modules {
-            let mounted = mount(&coordinator, *kind, id, &**module, config.clone()).await;
-            failures.extend(mounted.err());
+            let work =
+                AssertUnwindSafe(mount(&coordinator, *kind, id, &**module, config.clone())).catch_unwind();
+            let message = match tokio::time::timeout(MOUNT_LIMIT, work).await {
+                Ok(Ok(mounted)) => {
+                    failures.extend(mounted.err());
+                    continue;
+                }
+                Ok(Err(_)) => "it panicked while it was mounted".to_owned(),
+                Err(_) => format!("mounting it took longer than {} s", MOUNT_LIMIT.as_secs()),
+            };
+            coordinator.for_module(id).withdraw().await;
+            let reason = LoadReason::Unknown;
+            failures.push(LoadFailure { module: id.clone(), kind: *kind, origin: None, reason, message });
         }
         let (told, events) = mpsc::channel(WAITING_EVENTS);
         tokio::spawn(pass_on(events, coordinator.hooks().clone(), set.handler_limit));
@@ -77,9 +96,24 @@ impl MountedSet {
     }
 
     /// The session is over.
-    pub(super) async fn end(&self) -> Vec<MountError> {
+    pub(super) async fn end(&self) -> Vec<String> {
         self.switch.cancel();
-        self.coordinator.cleanup().await
+        let mut failures = Vec::new();
+        loop {
+            let cleaned = AssertUnwindSafe(self.coordinator.clean_next()).catch_unwind();
+            match tokio::time::timeout(CLEANUP_LIMIT, cleaned).await {
+                Ok(Ok(None)) => return failures,
+                Ok(Ok(Some(Ok(())))) => {}
+                Ok(Ok(Some(Err(error)))) => failures.push(error.to_string()),
+                Ok(Err(_)) => failures.push("it panicked".to_owned()),
+                Err(_) => failures.push(format!("it took longer than {} s", CLEANUP_LIMIT.as_secs())),
+            }
+        }
+    }
+
+    /// Whether a module that should look at calls is missing.
+    pub(super) fn lacks_hooks(&self) -> bool {
+        self.failures.iter().any(|failure| failure.kind == ModuleKind::Hook)
     }
 }
 

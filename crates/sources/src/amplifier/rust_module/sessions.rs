@@ -7,8 +7,7 @@ use std::{
 };
 
 use tokio::{sync::OnceCell, task::JoinHandle};
-use toolpost_amplifier::MountError;
-use toolpost_model::SessionId;
+use toolpost_model::{SessionId, SourceFeed, SourceNotice};
 
 use super::{Shared, mounted::MountedSet};
 
@@ -26,7 +25,8 @@ struct State {
     /// Somebody has the first mount.
     is_first_taken: bool,
     open: HashMap<SessionId, Cell>,
-    ending: Vec<JoinHandle<Vec<MountError>>>,
+    ending: Vec<JoinHandle<Vec<String>>>,
+    feed: Option<SourceFeed>,
 }
 
 impl Sessions {
@@ -43,10 +43,11 @@ impl Sessions {
     pub(super) async fn of(&self, session: &SessionId, set: &Shared) -> Arc<MountedSet> {
         let cell = Arc::clone(self.state().open.entry(session.clone()).or_default());
         let make = || async {
-            let is_first = !std::mem::replace(&mut self.state().is_first_taken, true);
-            let mounted = match is_first {
-                true => self.first(set).await,
-                false => Arc::new(MountedSet::mount(set).await),
+            let is_taken = self.state().is_first_taken;
+            let first = if is_taken { None } else { Some(self.first(set).await) };
+            let mounted = match first.filter(|_| !std::mem::replace(&mut self.state().is_first_taken, true)) {
+                Some(first) => first,
+                None => Arc::new(MountedSet::mount(set).await),
             };
             mounted.adopt(session);
             mounted
@@ -66,12 +67,31 @@ impl Sessions {
             || self.state().open.values().filter_map(|cell| cell.get()).any(concerned)
     }
 
+    /// Whether a module that should look at calls is missing in any mount, or may be: nothing is mounted yet.
+    pub(super) fn lacks_hooks(&self) -> bool {
+        self.first.get().is_none_or(|set| set.lacks_hooks())
+            || self.state().open.values().filter_map(|cell| cell.get()).any(|set| set.lacks_hooks())
+    }
+
+    /// Takes the way on which an operator is told.
+    pub(super) fn connect(&self, feed: SourceFeed) {
+        self.state().feed = Some(feed);
+    }
+
     /// A session is over: what is mounted for it is cleaned up beside whatever else goes on.
     pub(super) fn close(&self, session: &SessionId) {
         let mut state = self.state();
         let Some(set) = state.open.remove(session).and_then(|cell| cell.get().cloned()) else { return };
         state.ending.retain(|task| !task.is_finished());
-        state.ending.push(tokio::spawn(async move { set.end().await }));
+        let feed = state.feed.clone();
+        state.ending.push(tokio::spawn(async move {
+            let failures = set.end().await;
+            for failure in &failures {
+                let line = format!("a module did not clean up: {failure}");
+                feed.iter().for_each(|feed| feed.notify(SourceNotice::Log(line.clone())));
+            }
+            failures
+        }));
     }
 
     /// Waits for every cleanup, and cleans up what no session took over.
@@ -84,12 +104,12 @@ impl Sessions {
         let mut failures = Vec::new();
         for task in ending {
             match task.await {
-                Ok(failed) => failures.extend(failed.iter().map(ToString::to_string)),
+                Ok(failed) => failures.extend(failed),
                 Err(error) => failures.push(format!("a cleanup did not come to its end: {error}")),
             }
         }
         if let Some(set) = self.first.get().filter(|_| unused) {
-            failures.extend(set.end().await.iter().map(ToString::to_string));
+            failures.extend(set.end().await);
         }
         failures
     }
