@@ -47,7 +47,7 @@ fn raw(text: &str, value: &Value, written: &mut String) {
             match pairs {
                 Some(pairs) => {
                     dictionary(pairs.into_iter(), written, |(text, value), written| {
-                        raw(text.get(), value, written)
+                        raw(text.get(), value, written);
                     });
                 }
                 None => plain(value, written),
@@ -56,7 +56,7 @@ fn raw(text: &str, value: &Value, written: &mut String) {
         Value::Array(items) => match serde_json::from_str::<Vec<Box<RawValue>>>(text) {
             Ok(texts) if texts.len() == items.len() => {
                 list(texts.iter().zip(items), written, |(text, item), written| {
-                    raw(text.get(), item, written)
+                    raw(text.get(), item, written);
                 });
             }
             Ok(_) | Err(_) => plain(value, written),
