@@ -4,6 +4,11 @@
 //! `toolpost-wasm` those that are components.
 #![warn(missing_docs)]
 
+mod manifest;
 mod module;
 
+pub use manifest::{
+    ComponentError, DeclaredTransport, FolderError, FolderNames, FoundIn, MANIFEST_FILE, Manifest,
+    ManifestError, ModuleType, component_type, detect,
+};
 pub use module::{LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
