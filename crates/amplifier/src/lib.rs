@@ -13,6 +13,7 @@ mod content;
 pub mod events;
 mod hooks;
 mod json;
+mod manifest;
 mod module;
 mod outcome;
 mod result;
@@ -26,6 +27,10 @@ pub use hooks::{
     UnfitAnswer, Wants,
 };
 pub use json::{Json, JsonError};
+pub use manifest::{
+    ComponentError, DeclaredTransport, FolderError, FolderNames, FoundIn, MANIFEST_FILE, Manifest,
+    ManifestError, ModuleType, component_type, detect,
+};
 pub use module::{LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
 pub use outcome::{into_outcome, of_result};
 pub use result::{ResultError, ToolResult};
