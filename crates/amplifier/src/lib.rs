@@ -5,5 +5,9 @@
 #![warn(missing_docs)]
 
 mod module;
+mod plan;
+mod source_text;
 
 pub use module::{LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
+pub use plan::{Include, NoteWeight, Plan, PlanError, PlanErrors, PlanFile, PlanNote, override_sources};
+pub use source_text::SourceError;
