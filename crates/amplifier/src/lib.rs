@@ -24,6 +24,8 @@ mod text;
 mod tool;
 mod tool_call;
 mod tool_spec;
+mod plan;
+mod source_text;
 
 pub use content::{ContentBlock, ContentError};
 pub use coordinator::{CancelSwitch, Cancellation, Coordinator};
@@ -45,3 +47,5 @@ pub use text::{python_json, python_str, sanitized};
 pub use tool::{Tool, ToolError};
 pub use tool_call::ToolCall;
 pub use tool_spec::ToolSpec;
+pub use plan::{Include, NoteWeight, Plan, PlanError, PlanErrors, PlanFile, PlanNote, override_sources};
+pub use source_text::SourceError;
