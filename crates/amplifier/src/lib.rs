@@ -9,11 +9,11 @@
 //! `toolpost-wasm` those that are components.
 #![warn(missing_docs)]
 
-mod manifest;
 mod content;
 pub mod events;
 mod hooks;
 mod json;
+mod manifest;
 mod module;
 mod outcome;
 mod result;
@@ -21,16 +21,16 @@ mod text;
 mod tool_call;
 mod tool_spec;
 
-pub use manifest::{
-    ComponentError, DeclaredTransport, FolderError, FolderNames, FoundIn, MANIFEST_FILE, Manifest,
-    ManifestError, ModuleType, component_type, detect,
-};
 pub use content::{ContentBlock, ContentError};
 pub use hooks::{
     Approval, ApprovalDefault, ContextInjection, ContextRole, HookAction, HookResult, MessageLevel,
     UnfitAnswer, Wants,
 };
 pub use json::{Json, JsonError};
+pub use manifest::{
+    ComponentError, DeclaredTransport, FolderError, FolderNames, FoundIn, MANIFEST_FILE, Manifest,
+    ManifestError, ModuleType, component_type, detect,
+};
 pub use module::{LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
 pub use outcome::{into_outcome, of_result};
 pub use result::{ResultError, ToolResult};
