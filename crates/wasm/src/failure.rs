@@ -4,7 +4,10 @@ use toolpost_model::{Content, ErrorClass, ToolFailure};
 use wasmtime::{Store, Trap};
 use wasmtime_wasi::I32Exit;
 
-use crate::{guest::Guest, supervision::Stopped};
+use crate::{
+    guest::{Guest, HANDED_OVER},
+    supervision::Stopped,
+};
 
 /// What went wrong with an instance. It is not used again after one.
 #[derive(Debug)]
@@ -59,6 +62,10 @@ impl Fault {
             ("wasm_out_of_memory", message, Some("the operator can give it more: `amplifier.wasm.<module>.memory`"))
         } else if trap == Some(Trap::StackOverflow) {
             ("wasm_stack_overflow", "the component went too deep: its stack is exhausted".to_owned(), None)
+        } else if is_too_much(&error) {
+            let most = HANDED_OVER / (1024 * 1024);
+            let message = format!("the component handed over more than {most} MiB at once");
+            ("wasm_too_large", message, None)
         } else if let Some(trap) = trap {
             let trap = trap.to_string();
             let trap = trap.strip_prefix("wasm trap: ").unwrap_or(&trap);
@@ -107,6 +114,11 @@ impl Fault {
             Self::Outside(error) => format!("what it is granted cannot be had: {}", root(error)),
         }
     }
+}
+
+/// The engine has no type of its own for this that others could see.
+fn is_too_much(error: &wasmtime::Error) -> bool {
+    root(error).contains("hostcalls has been exhausted")
 }
 
 /// The innermost reason: what is around it names functions and addresses of the guest.
