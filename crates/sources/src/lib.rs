@@ -5,9 +5,14 @@
 //! hooks of an operator's programs.
 #![warn(missing_docs)]
 
+mod amplifier;
 mod hook;
 mod native;
 
+pub use amplifier::python::{
+    CoreChoice, CoreInUse, Isolation, PythonModule, PythonModules, PythonPackage, PythonParts,
+    PythonSettings, PythonSource,
+};
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
