@@ -19,13 +19,13 @@ mod manifest;
 mod module;
 mod mount;
 mod outcome;
+mod plan;
 mod result;
+mod source_text;
 mod text;
 mod tool;
 mod tool_call;
 mod tool_spec;
-mod plan;
-mod source_text;
 
 pub use content::{ContentBlock, ContentError};
 pub use coordinator::{CancelSwitch, Cancellation, Coordinator};
@@ -42,10 +42,10 @@ pub use manifest::{
 pub use module::{LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
 pub use mount::{Cleanup, Module, MountError, Mounted, mount};
 pub use outcome::{into_outcome, of_result};
+pub use plan::{Include, NoteWeight, Plan, PlanError, PlanErrors, PlanFile, PlanNote, override_sources};
 pub use result::{ResultError, ToolResult};
+pub use source_text::SourceError;
 pub use text::{python_json, python_str, sanitized};
 pub use tool::{Tool, ToolError};
 pub use tool_call::ToolCall;
 pub use tool_spec::ToolSpec;
-pub use plan::{Include, NoteWeight, Plan, PlanError, PlanErrors, PlanFile, PlanNote, override_sources};
-pub use source_text::SourceError;

@@ -52,7 +52,8 @@ impl Offer {
             (Some(get_specs), Some(execute_tool), _, _) => Tools::Several { get_specs, execute_tool },
             (_, _, Some(get_spec), Some(execute)) => Tools::One { get_spec, execute },
             (specs, run, spec, one) => {
-                let found = [("get-specs", specs), ("execute-tool", run), ("get-spec", spec), ("execute", one)];
+                let found =
+                    [("get-specs", specs), ("execute-tool", run), ("get-spec", spec), ("execute", one)];
                 let found: Vec<&str> =
                     found.iter().filter(|(_, at)| at.is_some()).map(|(name, _)| *name).collect();
                 return Err(exports.what_it_is_instead(&found));

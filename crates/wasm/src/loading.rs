@@ -47,7 +47,8 @@ impl WasmModules {
         let id = planned.id.as_str();
         let mut specs = look(&prepared, id).await.map_err(fail)?;
         if prepared.config.is_none() && !planned.config.is_empty() {
-            let message = "its `config` in the plan reaches nobody: the component exports no `configure`".to_owned();
+            let message =
+                "its `config` in the plan reaches nobody: the component exports no `configure`".to_owned();
             specs.problem(id, "config_ignored", message);
         }
         for problem in &mut specs.problems {
@@ -67,7 +68,8 @@ impl WasmModules {
             let message = format!("it needs what this host does not offer: {:#}", error);
             (LoadReason::ValidationFailed, message)
         })?;
-        let config = offer.configure.is_some().then(|| Value::Object(config.clone()).to_string().into_bytes());
+        let config =
+            offer.configure.is_some().then(|| Value::Object(config.clone()).to_string().into_bytes());
         Ok(Prepared { modules: self.clone(), pre, offer, settings, config })
     }
 }

@@ -34,7 +34,11 @@ impl Specs {
         };
         let mut specs = Self::default();
         if list.len() > MOST_TOOLS {
-            specs.problem(module, "too_many_tools", format!("only the first {MOST_TOOLS} of its {} tools are taken", list.len()));
+            specs.problem(
+                module,
+                "too_many_tools",
+                format!("only the first {MOST_TOOLS} of its {} tools are taken", list.len()),
+            );
         }
         for (place, spec) in list.into_iter().take(MOST_TOOLS).enumerate() {
             specs.add(module, place, spec);
@@ -82,7 +86,8 @@ impl Specs {
             Ok(None) => {}
             Ok(Some(schema)) => declaration.input.schema = Arc::new(schema),
             Err(fault) => {
-                let message = format!("the schema of its tool `{}` is left out: {fault}", declaration.tool_id.name());
+                let message =
+                    format!("the schema of its tool `{}` is left out: {fault}", declaration.tool_id.name());
                 self.problem(module, "invalid_schema", message);
             }
         }
