@@ -1,14 +1,15 @@
 //! Modules of Amplifier: how they come here, and how they run.
 
 mod fetch;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod packages;
+mod resolve;
 mod supply;
 
 pub use fetch::{Fetched, Fetcher, Pin};
+#[cfg(feature = "grpc")]
+pub use grpc::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use packages::{CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule};
-pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};
-//! Modules of Amplifier: found, fetched, and run as sources of tools.
-
-mod resolve;
-
 pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
+pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};

@@ -11,9 +11,11 @@ mod native;
 
 pub use amplifier::{
     CoreWish, Fetched, Fetcher, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment,
-    PythonModule, Reach, SUPPLY_VARIABLES, Supply,
+    PythonModule, Reach, ResolveError, Resolved, SUPPLY_VARIABLES, Supply, resolve, resolve_folder,
+    sidecar_program,
 };
-pub use amplifier::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
+#[cfg(feature = "grpc")]
+pub use amplifier::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
