@@ -1,6 +1,8 @@
 //! Modules of Amplifier: how they come here, and how they run.
 
 mod fetch;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod packages;
 pub(crate) mod python;
 mod resolve;
@@ -14,3 +16,8 @@ pub use packages::{
 pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
 pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};
 pub use unloaded::UnloadedModules;
+#[cfg(feature = "grpc")]
+pub use grpc::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
+pub use packages::{CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule};
+pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
+pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};
