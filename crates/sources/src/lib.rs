@@ -12,6 +12,17 @@ mod native;
 pub use amplifier::{
     EventDesk, EventTaker, EventWitness, ModuleHooks, ModuleStandings, RustModule, RustModules,
 };
+pub use amplifier::python::{
+    CoreChoice, CoreInUse, Isolation, PythonModule, PythonModules, PythonPackage, PythonParts,
+    PythonSettings, PythonSource,
+};
+pub use amplifier::{
+    CoreWish, Fetched, Fetcher, PackagedModule, Packages, PackagesError, Pin, Prepared, Progress,
+    PythonEnvironment, Reach, ResolveError, Resolved, SUPPLY_VARIABLES, Supply, UnloadedModules, resolve,
+    resolve_folder, sidecar_program,
+};
+#[cfg(feature = "grpc")]
+pub use amplifier::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,

@@ -86,6 +86,13 @@ impl HostBuilder {
         self
     }
 
+    /// Adds sources in their order, after those added before.
+    #[must_use]
+    pub fn sources(mut self, sources: impl IntoIterator<Item = Arc<dyn Source>>) -> Self {
+        self.sources.extend(sources);
+        self
+    }
+
     /// Adds one tool.
     #[must_use]
     pub fn tool(self, tool: impl Tool) -> Self {
