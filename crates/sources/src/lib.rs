@@ -9,17 +9,15 @@ mod amplifier;
 mod hook;
 mod native;
 
-pub use amplifier::{
-    EventDesk, EventTaker, EventWitness, ModuleHooks, ModuleStandings, RustModule, RustModules,
-};
 pub use amplifier::python::{
     CoreChoice, CoreInUse, Isolation, PythonModule, PythonModules, PythonPackage, PythonParts,
     PythonSettings, PythonSource,
 };
 pub use amplifier::{
-    CoreWish, Fetched, Fetcher, PackagedModule, Packages, PackagesError, Pin, Prepared, Progress,
-    PythonEnvironment, Reach, ResolveError, Resolved, SUPPLY_VARIABLES, Supply, UnloadedModules, resolve,
-    resolve_folder, sidecar_program,
+    CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, ModuleHooks, ModuleStandings,
+    PackagedModule, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, Reach, ResolveError,
+    Resolved, RustModule, RustModules, SUPPLY_VARIABLES, Supply, UnloadedModules, resolve, resolve_folder,
+    sidecar_program,
 };
 #[cfg(feature = "grpc")]
 pub use amplifier::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
