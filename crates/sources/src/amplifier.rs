@@ -1,9 +1,13 @@
 //! Modules of Amplifier: how they come here, and how they run.
 
+mod cache;
 mod fetch;
 mod packages;
+mod running;
 mod supply;
 
+pub use cache::CacheError;
 pub use fetch::{Fetched, Fetcher, Pin};
 pub use packages::{CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule};
+pub use running::RunError;
 pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};

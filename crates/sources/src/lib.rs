@@ -10,8 +10,8 @@ mod hook;
 mod native;
 
 pub use amplifier::{
-    CoreWish, Fetched, Fetcher, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment,
-    PythonModule, Reach, SUPPLY_VARIABLES, Supply,
+    CacheError, CoreWish, Fetched, Fetcher, Packages, PackagesError, Pin, Prepared, Progress,
+    PythonEnvironment, PythonModule, Reach, RunError, SUPPLY_VARIABLES, Supply,
 };
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use native::{
