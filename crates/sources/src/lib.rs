@@ -11,6 +11,8 @@ mod native;
 
 pub use amplifier::{
     EventDesk, EventTaker, EventWitness, ModuleHooks, ModuleStandings, RustModule, RustModules,
+    CacheError, CoreWish, Fetched, Fetcher, Packages, PackagesError, Pin, Prepared, Progress,
+    PythonEnvironment, PythonModule, Reach, RunError, SUPPLY_VARIABLES, Supply,
 };
 pub use amplifier::python::{
     CoreChoice, CoreInUse, Isolation, PythonModule, PythonModules, PythonPackage, PythonParts,

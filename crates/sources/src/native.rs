@@ -18,6 +18,7 @@ use toolpost_model::ToolSet;
 use toolpost_sandbox::Launcher;
 
 pub(crate) use self::children::{Child, Children};
+pub(crate) use self::http::{DownloadError, download};
 pub use self::{
     children::ChildSettings,
     code::{CodeSettings, code_worker_if_asked},
