@@ -95,20 +95,16 @@ async fn a_cancel_ends_a_guest_that_computes_and_one_that_waits() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn guests_that_compute_let_others_run_on_the_same_thread() {
     let host = Workshop::new().host(BEHAVIOURS, WasmSettings::default()).await;
-    let spinning: Vec<_> = (0..3)
-        .map(|_| {
-            let timeout = Some(Duration::from_secs(1));
-            let request = CallRequest { timeout, ..host.request("spin", json!({})) };
-            let host = host.host.clone();
-            tokio::spawn(async move { host.call(request).await.result().error_class() })
-        })
-        .collect();
-    let request = host.request("count", json!({}));
-    let calling = host.host.clone();
+    let mut spinning = Vec::new();
+    for _ in 0..3 {
+        spinning.push(host.host.start(host.request("spin", json!({}))).await);
+    }
+    let (request, calling) = (host.request("count", json!({})), host.host.clone());
     let counted = tokio::spawn(async move { calling.call(request).await.result().outcome.is_success() });
     assert!(counted.await.unwrap());
-    for spin in spinning {
-        assert_eq!(spin.await.unwrap(), Some(ErrorClass::Timeout));
+    for call in spinning {
+        assert!(host.host.cancel(call.invocation_id(), &Principal::agent("test")), "it has ended by itself");
+        assert_eq!(call.answer().await.result().error_class(), Some(ErrorClass::Canceled));
     }
 }
 

@@ -6,4 +6,5 @@ mod calls;
 mod instances;
 mod limits;
 mod loading;
+mod python;
 mod workshop;
