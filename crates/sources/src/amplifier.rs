@@ -9,7 +9,7 @@ mod supply;
 
 pub use fetch::{Fetched, Fetcher, Pin};
 #[cfg(feature = "grpc")]
-pub use grpc::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
+pub use grpc::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use packages::{CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule};
 pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
 pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};
