@@ -9,10 +9,14 @@ mod amplifier;
 mod hook;
 mod native;
 
+pub use amplifier::python::{
+    CoreChoice, CoreInUse, Isolation, PythonModule, PythonModules, PythonPackage, PythonParts,
+    PythonSettings, PythonSource,
+};
 pub use amplifier::{
-    CoreWish, Fetched, Fetcher, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment,
-    PythonModule, Reach, ResolveError, Resolved, SUPPLY_VARIABLES, Supply, resolve, resolve_folder,
-    sidecar_program,
+    CoreWish, Fetched, Fetcher, PackagedModule, Packages, PackagesError, Pin, Prepared, Progress,
+    PythonEnvironment, Reach, ResolveError, Resolved, SUPPLY_VARIABLES, Supply, UnloadedModules, resolve,
+    resolve_folder, sidecar_program,
 };
 #[cfg(feature = "grpc")]
 pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
