@@ -12,8 +12,6 @@ mod unloaded;
 pub use fetch::{Fetched, Fetcher, Pin};
 #[cfg(feature = "grpc")]
 pub use grpc::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
-pub use packages::{CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule};
-pub use grpc::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use packages::{
     CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule as PackagedModule,
 };
