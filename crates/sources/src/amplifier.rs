@@ -22,7 +22,7 @@ mod unloaded;
 pub use cache::CacheError;
 pub use fetch::{Fetched, Fetcher, Pin};
 #[cfg(feature = "grpc")]
-pub use grpc::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
+pub use grpc::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use packages::{
     CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule as PackagedModule,
 };

@@ -24,7 +24,7 @@ pub use amplifier::{
     resolve_folder, sidecar_program,
 };
 #[cfg(feature = "grpc")]
-pub use amplifier::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
+pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
