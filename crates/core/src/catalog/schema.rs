@@ -61,7 +61,7 @@ pub struct Violation {
 
 impl Schema {
     /// Checks the bounds and finds the sensitive fields. Compiling waits for the first use.
-    pub(super) fn new(value: Arc<Value>) -> Result<Self, SchemaError> {
+    pub fn new(value: Arc<Value>) -> Result<Self, SchemaError> {
         if !value.is_object() && !value.is_boolean() {
             return Err(SchemaError::NotAnObject);
         }
