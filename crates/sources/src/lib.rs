@@ -9,18 +9,14 @@ mod amplifier;
 mod hook;
 mod native;
 
-pub use amplifier::{
-    EventDesk, EventTaker, EventWitness, ModuleHooks, ModuleStandings, RustModule, RustModules,
-    CacheError, CoreWish, Fetched, Fetcher, Packages, PackagesError, Pin, Prepared, Progress,
-    PythonEnvironment, PythonModule, Reach, RunError, SUPPLY_VARIABLES, Supply,
-};
 pub use amplifier::python::{
-    CoreChoice, CoreInUse, Isolation, PythonModule, PythonModules, PythonPackage, PythonParts,
+    BridgedModule, CoreChoice, CoreInUse, Isolation, PythonModules, PythonPackage, PythonParts,
     PythonSettings, PythonSource,
 };
 pub use amplifier::{
-    CoreWish, Fetched, Fetcher, PackagedModule, Packages, PackagesError, Pin, Prepared, Progress,
-    PythonEnvironment, Reach, ResolveError, Resolved, SUPPLY_VARIABLES, Supply, UnloadedModules, resolve,
+    CacheError, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, ModuleHooks, ModuleStandings,
+    Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, PythonModule, Reach, ResolveError,
+    Resolved, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply, UnloadedModules, resolve,
     resolve_folder, sidecar_program,
 };
 #[cfg(feature = "grpc")]

@@ -18,8 +18,8 @@ use toolpost_core::Hook;
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    ChildSettings, CoreChoice, CoreWish, Fetcher, Isolation, PackagedModule, Packages, Prepared, Progress,
-    PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Reach, Supply, UnloadedModules,
+    ChildSettings, CoreChoice, CoreWish, Fetcher, Isolation, PythonModule, Packages, Prepared, Progress,
+    BridgedModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Reach, Supply, UnloadedModules,
     Workspace, resolve,
 };
 use toolpost_store::DataDir;
@@ -151,7 +151,7 @@ struct Loading<'a> {
     components: component::Components,
     modules: Modules,
     /// They share a process, so they start together.
-    python: Vec<PythonModule>,
+    python: Vec<BridgedModule>,
     failures: Vec<LoadFailure>,
 }
 
@@ -209,7 +209,7 @@ impl<'a> Loading<'a> {
             AmplifierCore::Real => (CoreChoice::Real, CoreWish::Real),
             AmplifierCore::StandIn => (CoreChoice::StandIn, CoreWish::StandIn),
         };
-        let wanted: Vec<PackagedModule> = self.python.iter().map(packaged).collect();
+        let wanted: Vec<PythonModule> = self.python.iter().map(packaged).collect();
         let packages = Packages::new(Arc::clone(supply));
         let prepared = packages.prepare(&wanted, wish, &mut |step| progress(&first, step)).await;
         let Prepared { environment, failures } = match prepared {
@@ -265,22 +265,22 @@ impl<'a> Loading<'a> {
     }
 }
 
-fn python_module(module: &PlannedModule, root: Option<PathBuf>) -> PythonModule {
+fn python_module(module: &PlannedModule, root: Option<PathBuf>) -> BridgedModule {
     let package = match (root, &module.source) {
         (Some(root), _) => PythonPackage::Folder { root },
         (None, Some(ModuleSource::Package(name))) => PythonPackage::Installed { name: Some(name.clone()) },
         (None, _) => PythonPackage::Installed { name: None },
     };
-    PythonModule { planned: module.clone(), package }
+    BridgedModule { planned: module.clone(), package }
 }
 
-fn packaged(module: &PythonModule) -> PackagedModule {
+fn packaged(module: &BridgedModule) -> PythonModule {
     let (root, package) = match &module.package {
         PythonPackage::Folder { root } => (Some(root.clone()), None),
         PythonPackage::Installed { name } => (None, name.clone()),
         PythonPackage::Plugin { root, .. } => (root.clone(), None),
     };
-    PackagedModule { id: module.planned.id.clone(), kind: module.planned.kind, root, package }
+    PythonModule { id: module.planned.id.clone(), kind: module.planned.kind, root, package }
 }
 
 fn failed(module: &PlannedModule, message: String) -> LoadFailure {
