@@ -8,6 +8,7 @@ mod configuration;
 mod credentials;
 mod editor;
 mod saving;
+mod scaffold;
 mod secrets;
 mod terminal;
 
@@ -29,6 +30,7 @@ pub(crate) use configuration::{check_user_file, home, policy_file, user_file};
 pub(crate) use credentials::credentials;
 pub(crate) use editor::edit;
 pub(crate) use saving::{Readers, Saving};
+pub(crate) use scaffold::{write_new_file, write_new_folder};
 pub(crate) use secrets::secrets;
 pub(crate) use terminal::{Tty, Typed};
 

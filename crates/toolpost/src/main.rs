@@ -19,7 +19,7 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use commands::{
-    approvals, artifacts, call, capture, completions, doctor, explain, journal, reference, serve, tools,
+    approvals, artifacts, call, capture, completions, doctor, explain, journal, new, reference, serve, tools,
     trust, welcome,
 };
 
@@ -50,6 +50,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
         Command::Reference(arguments) => reference::run(&arguments),
         Command::Journal(arguments) => journal::run(&arguments),
         Command::Artifacts(arguments) => artifacts::run(&arguments),
+        Command::New(arguments) => new::run(&arguments),
         Command::Trust(arguments) => trust::run(&arguments),
         Command::Serve(arguments) => runtime()?.block_on(serve::run(arguments)),
         Command::Capture(arguments) => runtime()?.block_on(capture::run(arguments)),
