@@ -1,9 +1,39 @@
 //! Amplifier's contract for tools, as Rust: what a module author and a host agree on.
 //!
+//! A module is a [`Module`]: it is mounted with a [`Coordinator`] and its configuration, and brings [`Tool`]s and hook
+//! handlers. A tool answers with a [`ToolResult`], whose [`text_for_model`](ToolResult::text_for_model) follows
+//! Amplifier's rules to the byte. [`into_outcome`] and [`of_result`] are the only ways between such a result and Toolpost's
+//! own; everything that runs modules, in whatever language, uses them.
+//!
 //! Nothing here opens a file or starts a process; `toolpost-sources` runs modules written in Python or served over gRPC,
 //! `toolpost-wasm` those that are components.
 #![warn(missing_docs)]
 
+mod content;
+pub mod events;
+mod hooks;
+mod json;
+mod manifest;
 mod module;
+mod outcome;
+mod result;
+mod text;
+mod tool_call;
+mod tool_spec;
 
+pub use content::{ContentBlock, ContentError};
+pub use hooks::{
+    Approval, ApprovalDefault, ContextInjection, ContextRole, HookAction, HookResult, MessageLevel,
+    UnfitAnswer, Wants,
+};
+pub use json::{Json, JsonError};
+pub use manifest::{
+    ComponentError, DeclaredTransport, FolderError, FolderNames, FoundIn, MANIFEST_FILE, Manifest,
+    ManifestError, ModuleType, component_type, detect,
+};
 pub use module::{LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
+pub use outcome::{into_outcome, of_result};
+pub use result::{ResultError, ToolResult};
+pub use text::{python_json, python_str, sanitized};
+pub use tool_call::ToolCall;
+pub use tool_spec::ToolSpec;

@@ -39,7 +39,7 @@ pub enum ModuleKind {
 }
 
 /// One module of a plan, with everything expanded and merged.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedModule {
     /// What it is.
     pub kind: ModuleKind,

@@ -5,9 +5,15 @@
 //! hooks of an operator's programs.
 #![warn(missing_docs)]
 
+mod amplifier;
 mod hook;
 mod native;
 
+pub use amplifier::{
+    CoreWish, Fetched, Fetcher, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment,
+    PythonModule, Reach, SUPPLY_VARIABLES, Supply,
+};
+pub use amplifier::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,

@@ -1,0 +1,112 @@
+//! A JSON value that remembers how it was written.
+//!
+//! Amplifier gives the model an object with its keys in the order in which the tool made them. A parsed value does not
+//! know that order any more, nor the digits of a very large number, so the text is kept beside it.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Value, value::RawValue};
+
+/// A JSON value, with the text it came as where it came as text.
+#[derive(Clone, Debug, Default)]
+pub struct Json {
+    value: Value,
+    text: Option<Box<RawValue>>,
+}
+
+/// A text is not JSON.
+#[derive(Debug, thiserror::Error)]
+#[error("not JSON: {0}")]
+pub struct JsonError(#[from] serde_json::Error);
+
+impl Json {
+    /// Reads a text. An escaped half of a surrogate pair, which Python writes without complaint and no Rust text can
+    /// hold, is left out of the value and stays in the text.
+    pub fn parse(text: &str) -> Result<Self, JsonError> {
+        let raw: Box<RawValue> = serde_json::from_str(text)?;
+        Self::of_raw(raw)
+    }
+
+    /// See [`parse`](Self::parse), for a text that is known to be one JSON value.
+    pub(crate) fn of_raw(raw: Box<RawValue>) -> Result<Self, JsonError> {
+        let value = serde_json::from_str(&without_half_pairs(raw.get()))?;
+        Ok(Self { value, text: Some(raw) })
+    }
+
+    /// The value.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The value, and no text any more.
+    pub fn into_value(self) -> Value {
+        self.value
+    }
+
+    /// The text it came as.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.text.as_deref().map(RawValue::get)
+    }
+
+    /// Whether there is nothing.
+    pub fn is_null(&self) -> bool {
+        self.value.is_null()
+    }
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        Self { value, text: None }
+    }
+}
+
+/// The same value, however it was written.
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+/// As it was written, where that is known.
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.text {
+            Some(text) => text.serialize(serializer),
+            None => self.value.serialize(serializer),
+        }
+    }
+}
+
+/// JSON text without the escapes of half surrogate pairs.
+fn without_half_pairs(text: &str) -> Cow<'_, str> {
+    if !text.contains("\\ud") && !text.contains("\\uD") {
+        return Cow::Borrowed(text);
+    }
+    let (mut kept, mut from, mut at) = (String::with_capacity(text.len()), 0, 0);
+    let bytes = text.as_bytes();
+    while at < bytes.len() {
+        if bytes[at] != b'\\' {
+            at += 1;
+            continue;
+        }
+        match escaped_unit(text, at) {
+            Some(0xD800..=0xDBFF) if matches!(escaped_unit(text, at + 6), Some(0xDC00..=0xDFFF)) => at += 12,
+            Some(0xD800..=0xDFFF) => {
+                kept.push_str(&text[from..at]);
+                at += 6;
+                from = at;
+            }
+            // Any other escape is a backslash and one character that is not looked at again.
+            Some(_) | None => at += 2,
+        }
+    }
+    kept.push_str(&text[from..]);
+    Cow::Owned(kept)
+}
+
+/// The UTF-16 unit of the escape `\uXXXX` at a place.
+pub(crate) fn escaped_unit(text: &str, at: usize) -> Option<u16> {
+    let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+    u16::from_str_radix(digits, 16).ok()
+}
