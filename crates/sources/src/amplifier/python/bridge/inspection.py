@@ -9,19 +9,48 @@ import secrets
 import sys
 import types
 
+from . import loading
 from .plain import plain, shown
 
 # Names the process, so that a validator can tell whether a call cost it its life.
 PROCESS = secrets.token_hex(8)
 MOST_FILES = 200
 MOST_BYTES = 1 << 20
+LONGEST_LOOK = 15
 LOGGERS = {"logging", "structlog", "loguru"}
 KINDS = ("orchestrator", "provider", "tool", "hook", "context", "resolver")
 
 
+def run(mount, request):
+    """Answers an `inspect` request: `module` names the module, `observe` asks to note what its tools give back."""
+    unit = mount.unit(request["module"])
+    looked_at = unit.submit(lambda: report(subject_of(unit), bool(request.get("observe"))))
+    return looked_at.result(LONGEST_LOOK)
+
+
+def subject_of(unit):
+    """A mounted unit as `report` takes it."""
+    fatal = [problem["message"] for problem in unit.problems if problem["fatal"]]
+    minor = [problem["message"] for problem in unit.problems if not problem["fatal"]]
+    module = unit.module
+    if module is None and any(problem["reason"] == "invalid_entry_point" for problem in unit.problems):
+        # It was imported; only what should be called is missing.
+        files = set(loading._loaded.values())
+        module = next((each for each in sys.modules.values() if getattr(each, "__file__", None) in files), None)
+    return types.SimpleNamespace(
+        module=module,
+        problem=fatal[0] if fatal else None,
+        minor=minor,
+        coordinator=unit.mount.coordinator,
+        tools=dict(unit.tools),
+        returned=unit.returned,
+    )
+
+
 async def report(subject, observe):
-    """Everything about one module. `subject` has `module` (None: it cannot be imported), `problem` (what was wrong,
-    or None), `coordinator`, `tools` (by the names they are mounted under) and `returned` (what `mount` gave)."""
+    """Everything about one module. `subject` has `module` (None: it cannot be imported), `problem` (why it is not
+    there, or None), `minor` (what else is wrong), `coordinator`, `tools` (by the names they are mounted under) and
+    `returned` (a word for what `mount` gave)."""
     found = {"process": PROCESS, "checks": [], "tools": [], "events": [], "observed": observed(subject.tools)}
     found["checks"] = structure(subject)
     if subject.module is None:
@@ -75,14 +104,14 @@ def session_ready(ready):
 
 
 def compliance(subject):
-    if subject.problem is not None:
-        return [failed("protocol_compliance", subject.problem)]
-    if subject.tools:
-        return [protocol(name, tool) for name, tool in subject.tools.items()]
-    if callable(subject.returned):
-        message = "`mount` returned a cleanup and mounted no tool"
+    checks = [protocol(name, tool) for name, tool in subject.tools.items()]
+    checks += [failed("protocol_compliance", problem) for problem in subject.minor]
+    if not checks and subject.returned == "cleanup":
+        message = "`mount` returned something to call at the end and mounted no tool, so there is nothing to serve"
         return [{**passed("protocol_compliance", message), "severity": "warning"}]
-    return [failed("protocol_compliance", "`mount` mounted no tool and returned none")]
+    if subject.problem is not None:
+        checks.append(failed("protocol_compliance", subject.problem))
+    return checks or [failed("protocol_compliance", "`mount` mounted no tool and returned none")]
 
 
 def protocol(name, tool):
@@ -296,10 +325,3 @@ def passed(name, message):
 def failed(name, message):
     weight = "warning" if name in ("tool_description", "tool_input_schema") else "error"
     return {"name": name, "passed": False, "message": message, "severity": weight}
-
-
-def subject(module, problem, coordinator, tools, returned):
-    """What `report` takes."""
-    return types.SimpleNamespace(
-        module=module, problem=problem, coordinator=coordinator, tools=tools, returned=returned
-    )
