@@ -12,3 +12,6 @@ pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};
 mod resolve;
 
 pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
+//! Amplifier's modules as sources and hooks of this host: what runs a module, whatever it is written in.
+
+pub(crate) mod python;

@@ -14,6 +14,10 @@ pub use amplifier::{
     PythonModule, Reach, SUPPLY_VARIABLES, Supply,
 };
 pub use amplifier::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
+pub use amplifier::python::{
+    CoreChoice, CoreInUse, Isolation, PythonModule, PythonModules, PythonPackage, PythonParts,
+    PythonSettings, PythonSource,
+};
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,

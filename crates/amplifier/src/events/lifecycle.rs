@@ -26,13 +26,13 @@ pub fn approval(call: &CallFacts<'_>, step: ApprovalStep, question: &str) -> (&'
     (name, with(call, [("prompt", json!(question))]))
 }
 
-/// The payload of `artifact:read`.
-pub fn artifact_read(call: &CallFacts<'_>, path: &str, bytes: u64) -> Value {
+/// The payload of `artifact:read`. How many bytes it were is not always known.
+pub fn artifact_read(call: &CallFacts<'_>, path: &str, bytes: Option<u64>) -> Value {
     with(call, [("path", json!(path)), ("bytes", json!(bytes))])
 }
 
-/// The payload of `artifact:write`.
-pub fn artifact_write(call: &CallFacts<'_>, path: &str, bytes: u64) -> Value {
+/// The payload of `artifact:write`. How many bytes it were is not always known.
+pub fn artifact_write(call: &CallFacts<'_>, path: &str, bytes: Option<u64>) -> Value {
     with(call, [("path", json!(path)), ("bytes", json!(bytes))])
 }
 
