@@ -9,6 +9,7 @@ use crate::commands::{
     approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs, capture::CaptureArgs,
     completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs,
     new::NewArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
+    validate::ValidateArgs,
 };
 
 /// Holds the tools of AI agents: one binary between agents and everything they can call.
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Begin a module of your own
     New(NewArgs),
+    /// Check that a module does what Amplifier's contract says
+    Validate(ValidateArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
     /// Print generated reference texts

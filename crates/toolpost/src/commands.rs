@@ -13,4 +13,5 @@ pub(crate) mod reference;
 pub(crate) mod serve;
 pub(crate) mod tools;
 pub(crate) mod trust;
+pub(crate) mod validate;
 pub(crate) mod welcome;

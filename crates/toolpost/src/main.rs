@@ -20,7 +20,7 @@ use clap::Parser;
 use cli::{Cli, Command};
 use commands::{
     approvals, artifacts, call, capture, completions, doctor, explain, journal, new, reference, serve, tools,
-    trust, welcome,
+    trust, validate, welcome,
 };
 
 fn main() -> ExitCode {
@@ -58,6 +58,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
         Command::Call(arguments) => runtime()?.block_on(call::run(arguments)),
         Command::Approvals(arguments) => runtime()?.block_on(approvals::run(arguments)),
         Command::Explain(arguments) => runtime()?.block_on(explain::run(arguments)),
+        Command::Validate(arguments) => runtime()?.block_on(validate::run(arguments)),
         Command::Doctor(arguments) => runtime()?.block_on(doctor::run(arguments)),
     }
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 use name::ModuleName;
-use template::{Template, TEST_KIT, TEST_KIT_NAME};
+use template::{TEST_KIT, TEST_KIT_NAME, Template};
 
 #[derive(Args)]
 pub(crate) struct NewArgs {
@@ -84,7 +84,10 @@ fn next_steps(template: &Template, folder: &Path, name: &ModuleName) -> String {
     let mut steps = vec![format!("cd {folder}")];
     steps.extend(template.build_steps().iter().map(|&step| step.to_owned()));
     steps.push("toolpost validate .".to_owned());
-    steps.push(format!("toolpost call {} text='one two two' --mount-plan plan.yaml --mode bypass", name.tool()));
+    steps.push(format!(
+        "toolpost call {} text='one two two' --mount-plan plan.yaml --mode bypass",
+        name.tool()
+    ));
     format!("next:\n  {}", steps.join("\n  "))
 }
 

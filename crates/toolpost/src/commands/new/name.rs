@@ -33,7 +33,10 @@ impl ModuleName {
         let lower = text.to_ascii_lowercase();
         let bare = lower.strip_prefix("tool-").or_else(|| lower.strip_prefix("tool_")).unwrap_or(&lower);
         let known = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if bare.len() > LONGEST || !bare.starts_with(|c: char| c.is_ascii_alphabetic()) || !bare.chars().all(known) {
+        if bare.len() > LONGEST
+            || !bare.starts_with(|c: char| c.is_ascii_alphabetic())
+            || !bare.chars().all(known)
+        {
             return Err(bad());
         }
         let words: Vec<String> = bare.split(['-', '_']).map(str::to_owned).collect();

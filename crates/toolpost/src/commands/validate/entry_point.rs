@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-use super::{check::CheckName, report::{Check, Severity}};
+use super::{check::CheckName, report::Check};
 
 /// The group that Amplifier looks its modules up in.
 const GROUP: &str = "amplifier.modules";
@@ -32,22 +32,33 @@ struct Poetry {
     plugins: BTreeMap<String, BTreeMap<String, String>>,
 }
 
+/// What the module is called by its own entry point, where it has one.
+pub(super) fn module_id(text: &str) -> Option<String> {
+    entries(text).ok()?.into_iter().next().map(|(id, _)| id)
+}
+
+/// Every entry point of the group.
+fn entries(text: &str) -> Result<Vec<(String, String)>, toml::de::Error> {
+    let project: PyProject = toml::from_str(text)?;
+    let standard = project.project.map(|project| project.entry_points).unwrap_or_default();
+    let poetry = project.tool.and_then(|tool| tool.poetry).map(|poetry| poetry.plugins).unwrap_or_default();
+    Ok([standard, poetry].into_iter().filter_map(|mut table| table.remove(GROUP)).flatten().collect())
+}
+
 /// Judges the text of a `pyproject.toml`. `None`: there is none. `package` is what the module is imported as.
 pub(super) fn check(text: Option<&str>, package: Option<&str>) -> Check {
     let name = CheckName::EntryPoint;
     let Some(text) = text else {
         // By its path it is found all the same.
         let message = "there is no `pyproject.toml`, so hosts find the module by its path only";
-        return Check::failed(name, message).weighing(Severity::Warning);
+        return Check::failed(name, message).as_warning();
     };
-    let project: PyProject = match toml::from_str(text) {
-        Ok(project) => project,
-        Err(error) => return Check::failed(name, format!("`pyproject.toml` cannot be read: {}", error.message())),
+    let entries = match entries(text) {
+        Ok(entries) => entries,
+        Err(error) => {
+            return Check::failed(name, format!("`pyproject.toml` cannot be read: {}", error.message()));
+        }
     };
-    let standard = project.project.map(|project| project.entry_points).unwrap_or_default();
-    let poetry = project.tool.and_then(|tool| tool.poetry).map(|poetry| poetry.plugins).unwrap_or_default();
-    let entries: Vec<(String, String)> =
-        [standard, poetry].into_iter().flat_map(|mut table| table.remove(GROUP)).flatten().collect();
     if entries.is_empty() {
         let package = package.unwrap_or("my_package");
         return Check::failed(
@@ -78,13 +89,18 @@ mod tests {
 
     #[test]
     fn the_entry_point_must_lead_to_mount() {
-        let entry = |target: &str| format!("[project.entry-points.\"amplifier.modules\"]\nmy-tool = \"{target}\"\n");
+        let entry =
+            |target: &str| format!("[project.entry-points.\"amplifier.modules\"]\nmy-tool = \"{target}\"\n");
         for (text, passed, severity) in [
             (Some(entry("pkg:mount")), true, Severity::Info),
             (Some(entry("other:mount")), false, Severity::Error),
             (Some(entry("pkg:start")), false, Severity::Error),
             (Some(entry("pkg")), false, Severity::Error),
-            (Some("[tool.poetry.plugins.\"amplifier.modules\"]\nx = \"pkg:mount\"".to_owned()), true, Severity::Info),
+            (
+                Some("[tool.poetry.plugins.\"amplifier.modules\"]\nx = \"pkg:mount\"".to_owned()),
+                true,
+                Severity::Info,
+            ),
             (Some("[project]\nname = \"x\"".to_owned()), false, Severity::Error),
             (Some("[project".to_owned()), false, Severity::Error),
             (None, false, Severity::Warning),

@@ -120,7 +120,13 @@ fn string(schema: &Value) -> Value {
     };
     let shortest = schema["minLength"].as_u64().unwrap_or(0).min(10_000) as usize;
     let longest = schema["maxLength"].as_u64().map_or(usize::MAX, |length| length as usize);
-    json!(by_format.chars().chain(std::iter::repeat('x')).take(shortest.max(by_format.len()).min(longest)).collect::<String>())
+    json!(
+        by_format
+            .chars()
+            .chain(std::iter::repeat('x'))
+            .take(shortest.max(by_format.len()).min(longest))
+            .collect::<String>()
+    )
 }
 
 /// The number nearest to one that the bounds allow.
@@ -159,7 +165,8 @@ mod tests {
     fn check(schema: Value, fitting: Option<Value>, wrong: &[(&str, Value)]) {
         let probes = Probes::of(&schema, |arguments| fits(&schema, arguments));
         assert_eq!(probes.fitting, fitting, "{schema}");
-        let found: Vec<_> = probes.wrong.iter().map(|one| (one.about.as_str(), one.arguments.clone())).collect();
+        let found: Vec<_> =
+            probes.wrong.iter().map(|one| (one.about.as_str(), one.arguments.clone())).collect();
         assert_eq!(found, wrong, "{schema}");
     }
 
@@ -169,7 +176,10 @@ mod tests {
         check(
             json!({ "type": "object", "properties": { "a": text, "b": { "type": "integer" } }, "required": ["a"] }),
             Some(json!({ "a": "text" })),
-            &[("`a` is a number", json!({ "a": 5 })), ("`b` is a text", json!({ "a": "text", "b": "not of this kind" }))],
+            &[
+                ("`a` is a number", json!({ "a": 5 })),
+                ("`b` is a text", json!({ "a": "text", "b": "not of this kind" })),
+            ],
         );
         check(json!({}), Some(json!({})), &[]);
         check(json!({ "type": "object", "properties": { "free": {} } }), Some(json!({})), &[]);
@@ -187,10 +197,14 @@ mod tests {
             (json!({ "type": "string", "maxLength": 2 }), json!("te")),
             (json!({ "type": "string", "format": "date" }), json!("2024-01-31")),
             (json!({ "type": ["null", "boolean"] }), json!(false)),
-            (json!({ "anyOf": [{ "type": "array", "items": { "type": "string" }, "minItems": 1 }] }), json!(["text"])),
+            (
+                json!({ "anyOf": [{ "type": "array", "items": { "type": "string" }, "minItems": 1 }] }),
+                json!(["text"]),
+            ),
             (json!({ "$ref": "#/$defs/inner" }), json!({ "b": "text" })),
         ] {
-            let inner = json!({ "type": "object", "properties": { "b": { "type": "string" } }, "required": ["b"] });
+            let inner =
+                json!({ "type": "object", "properties": { "b": { "type": "string" } }, "required": ["b"] });
             let schema = json!({
                 "type": "object", "properties": { "a": property }, "required": ["a"], "$defs": { "inner": inner }
             });

@@ -58,6 +58,10 @@ impl Check {
         Self { severity, ..self }
     }
 
+    pub(crate) fn as_warning(self) -> Self {
+        self.weighing(Severity::Warning)
+    }
+
     pub(crate) fn is_error(&self) -> bool {
         !self.passed && self.severity == Severity::Error
     }

@@ -18,7 +18,6 @@ MOST_FILES = 200
 MOST_BYTES = 1 << 20
 LONGEST_LOOK = 15
 LOGGERS = {"logging", "structlog", "loguru"}
-KINDS = ("orchestrator", "provider", "tool", "hook", "context", "resolver")
 
 
 def run(mount, request):
@@ -55,6 +54,7 @@ async def report(subject, observe):
     found["checks"] = structure(subject)
     if subject.module is None:
         return found
+    found["package"] = subject.module.__name__
     found["kind"] = kind(subject.module)
     found["source"] = source(subject.module)
     if subject.problem is None:
@@ -175,9 +175,9 @@ def about(mounted, tool):
 
 
 def kind(module):
-    """What the module says it is, and what hosts that go by names would take it for."""
+    """What the module says it is, if it does."""
     said = getattr(module, "__amplifier_module_type__", None)
-    return {"said": said if said is None else shown(said), "known": said is None or said in KINDS}
+    return {"said": said if said is None else shown(said)}
 
 
 async def events(coordinator):
