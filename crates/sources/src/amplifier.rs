@@ -1,17 +1,23 @@
 //! Modules of Amplifier: how they come here, and how they run.
 
 mod fetch;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod packages;
+pub(crate) mod python;
+mod resolve;
 mod supply;
+mod unloaded;
 
 pub use fetch::{Fetched, Fetcher, Pin};
-pub use packages::{CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule};
-pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};
-//! Modules of Amplifier: found, fetched, and run as sources of tools.
-
-mod resolve;
-
+pub use packages::{
+    CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule as PackagedModule,
+};
 pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
-//! Amplifier's modules as sources and hooks of this host: what runs a module, whatever it is written in.
-
-pub(crate) mod python;
+pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};
+pub use unloaded::UnloadedModules;
+#[cfg(feature = "grpc")]
+pub use grpc::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
+pub use packages::{CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule};
+pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
+pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};

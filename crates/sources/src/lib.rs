@@ -9,15 +9,19 @@ mod amplifier;
 mod hook;
 mod native;
 
-pub use amplifier::{
-    CoreWish, Fetched, Fetcher, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment,
-    PythonModule, Reach, SUPPLY_VARIABLES, Supply,
-};
-pub use amplifier::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
 pub use amplifier::python::{
     CoreChoice, CoreInUse, Isolation, PythonModule, PythonModules, PythonPackage, PythonParts,
     PythonSettings, PythonSource,
 };
+pub use amplifier::{
+    CoreWish, Fetched, Fetcher, PackagedModule, Packages, PackagesError, Pin, Prepared, Progress,
+    PythonEnvironment, Reach, SUPPLY_VARIABLES, Supply, UnloadedModules,
+    CoreWish, Fetched, Fetcher, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment,
+    PythonModule, Reach, ResolveError, Resolved, SUPPLY_VARIABLES, Supply, resolve, resolve_folder,
+    sidecar_program,
+};
+#[cfg(feature = "grpc")]
+pub use amplifier::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,

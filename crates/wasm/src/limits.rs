@@ -39,11 +39,12 @@ impl ResourceLimiter for Limits {
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let more = desired.saturating_sub(current);
-        self.refused = more > self.left;
-        if !self.refused {
-            self.left -= more;
-        }
-        Ok(!self.refused)
+        let Some(left) = self.left.checked_sub(more) else {
+            self.refused = true;
+            return Ok(false);
+        };
+        self.left = left;
+        Ok(true)
     }
 
     fn table_growing(

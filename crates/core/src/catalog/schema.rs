@@ -61,10 +61,6 @@ pub struct Violation {
 
 impl Schema {
     /// Checks the bounds and finds the sensitive fields. Compiling waits for the first use.
-    ///
-    /// # Errors
-    ///
-    /// It is no schema by its form, or too large.
     pub fn new(value: Arc<Value>) -> Result<Self, SchemaError> {
         if !value.is_object() && !value.is_boolean() {
             return Err(SchemaError::NotAnObject);

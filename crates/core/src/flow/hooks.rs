@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use toolpost_model::{
     BoxFuture, CallInput, Declaration, Effects, HookEvent, HookStanding, InvocationId, ObservableInput,
-    Principal, SessionId, ToolResult,
+    Principal, RequestId, SessionId, ToolResult,
 };
 
 pub use concern::{Concern, ConcernError};
@@ -28,6 +28,14 @@ pub struct HookCall<'a> {
     pub event: HookEvent,
     /// The call.
     pub invocation_id: InvocationId,
+    /// The caller's own id for it.
+    pub request_id: Option<&'a RequestId>,
+    /// The batch it belongs to.
+    pub batch_id: Option<&'a str>,
+    /// The call that made it.
+    pub parent: Option<InvocationId>,
+    /// The tool's name on the wire.
+    pub tool: &'a str,
     /// Its session.
     pub session_id: &'a SessionId,
     /// The tool.
