@@ -26,12 +26,18 @@ fn files(root: &Path) -> Vec<String> {
 }
 
 pub(crate) fn python(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new("python3").args(arguments).current_dir(folder).env("PYTHONDONTWRITEBYTECODE", "1").output().unwrap()
+    Command::new("python3")
+        .args(arguments)
+        .current_dir(folder)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap()
 }
 
 #[track_caller]
 fn succeeds(output: &Output) -> String {
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}");
     said
 }
@@ -102,16 +108,17 @@ fn the_test_kit_stands_in_for_a_host() {
 
 /// The same with the real `amplifier-core`, which the test command installs.
 #[test]
-#[ignore = "needs the packages that `cargo xtask test` installs"]
 fn the_test_kit_works_beside_amplifier_core() {
     let peer = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/bin/python");
+    assert!(peer.exists(), "the packages are missing: cargo xtask peers");
     let home = Home::new();
     home.run(&["new", "testkit"]).expect(0);
     home.run(&["new", "tool", "word-count", "--lang", "python"]).expect(0);
     home.write("test_kit.py", include_str!("new/test_kit.py"));
-    for (folder, arguments) in
-        [("", vec!["-m", "unittest", "test_kit"]), ("tool-word-count", vec!["-m", "unittest", "discover", "tests"])]
-    {
+    for (folder, arguments) in [
+        ("", vec!["-m", "unittest", "test_kit"]),
+        ("tool-word-count", vec!["-m", "unittest", "discover", "tests"]),
+    ] {
         let output = Command::new(&peer).args(arguments).current_dir(home.workspace().join(folder)).output();
         succeeds(&output.unwrap());
     }

@@ -88,7 +88,7 @@ impl Workbench {
 
     /// What is not there.
     pub(super) fn problems(&self) -> Vec<SourceProblem> {
-        self.opened.host.surface(&self.session).unavailable().to_vec()
+        self.opened.host.catalog().unavailable().to_vec()
     }
 
     /// The schema that a tool came with.
