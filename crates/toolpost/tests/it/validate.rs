@@ -107,15 +107,15 @@ fn what_does_not_mount() {
     let started = "    tool = WordCountTool(coordinator, config or {})\n";
     check(
         &[(started, "    raise RuntimeError('not today')\n")],
-        &["protocol_compliance", "observability_events?"],
+        &["protocol_compliance"],
     );
-    check(&[(started, "    return None\n")], &["protocol_compliance", "observability_events?"]);
+    check(&[(started, "    return None\n")], &["protocol_compliance"]);
     check(
         &[
             ("coordinator: ModuleCoordinator, config: dict[str, Any] | None = None) -> None", "coordinator)"),
             ("config or {}", "{}"),
         ],
-        &["mount_signature", "protocol_compliance", "observability_events?"],
+        &["mount_signature", "protocol_compliance"],
     );
 }
 
@@ -123,7 +123,7 @@ fn what_does_not_mount() {
 fn tools_that_are_not_quite_tools() {
     check(
         &[("    name = \"word_count\"\n", "    name = \"\"\n"), ("name=tool.name", "name=\"word_count\"")],
-        &["tool_name", "mount_name?"],
+        &["tool_name"],
     );
     check(&[("name=tool.name", "name=\"counting\"")], &["mount_name?"]);
     check(
@@ -133,7 +133,7 @@ fn tools_that_are_not_quite_tools() {
     check(&[("    input_schema = {", "    schema = {")], &["tool_input_schema?"]);
     check(
         &[("\"required\": [\"text\"]", "\"required\": [\"words\"]")],
-        &["input_schema_valid", "schema_honesty?"],
+        &["input_schema_valid"],
     );
     check(&[("\"type\": \"object\"", "\"type\": \"objekt\"")], &["input_schema_valid"]);
 }
@@ -217,7 +217,7 @@ fn schemas_that_do_not_tell_the_truth() {
 #[test]
 fn noise_and_deafness() {
     check(&[(BEGINS, &format!("{BEGINS}        print(\"here I am\")\n"))], &["print_noise?"]);
-    let deaf = "        try:\n            import time\n            time.sleep(8)\n            output = ";
+    let deaf = "        try:\n            import time\n            time.sleep(4)\n            output = ";
     check(&[("        try:\n            output = ", deaf)], &["deadline?", "cancel?"]);
 }
 

@@ -208,8 +208,16 @@ impl Trial<'_> {
         }
     }
 
+    /// The process that the next call goes to. One that was ended is started anew by the next call.
+    async fn settled(&mut self) -> Option<String> {
+        if self.bench.is_in_process() && self.bench.process().await.is_none() {
+            self.call("after its process was ended", &json!({}), PATIENCE, false).await;
+        }
+        self.bench.process().await
+    }
+
     async fn deadline(&mut self, arguments: &Value) {
-        let before = self.bench.process().await;
+        let before = self.settled().await;
         self.call("with a deadline", arguments, SHORT, false).await;
         if self.bench.process().await == before {
             self.passed(CheckName::Deadline, "it ends with its deadline, and serves on");
@@ -223,7 +231,7 @@ impl Trial<'_> {
     }
 
     async fn cancel(&mut self, arguments: &Value) {
-        let before = self.bench.process().await;
+        let before = self.settled().await;
         self.call("canceled", arguments, PATIENCE, true).await;
         if self.bench.process().await == before {
             self.passed(CheckName::Cancel, "it ends when it is canceled, and serves on");

@@ -102,16 +102,13 @@ fn of_python(found: &Found, bench: &Workbench, seen: Inspection, checks: &mut Ve
     checks.push(entry_point::check(found.pyproject.as_deref(), Some(&package)));
     checks.extend(seen.kind.and_then(|kind| kind.said).map(|said| module_type(&said)));
     checks.extend(seen.source.into_iter().flat_map(|source| source_checks(&source)));
-    checks.push(match seen.events.as_slice() {
-        [] => Check::failed(
-            CheckName::ObservabilityEvents,
-            "it names no events of its own\nhint: coordinator.register_contributor(\"observability.events\", …)",
-        ),
-        events => Check::passed(CheckName::ObservabilityEvents, format!("it emits {}", listed(events))),
-    });
+    // What did not get so far as to mount a tool did not get so far as to name its events either.
+    if !seen.tools.is_empty() {
+        checks.push(observability(&seen.events));
+    }
     let mut tried = Vec::new();
     for tool in seen.tools {
-        if let Some(name) = tool.name.as_ref().filter(|name| **name != tool.mounted) {
+        if let Some(name) = tool.name.as_ref().filter(|name| !name.is_empty() && **name != tool.mounted) {
             let message = format!(
                 "`{name}` is mounted as `{}`: the model sees one name and calls another",
                 tool.mounted
@@ -125,6 +122,15 @@ fn of_python(found: &Found, bench: &Workbench, seen: Inspection, checks: &mut Ve
         }
     }
     tried
+}
+
+fn observability(events: &[String]) -> Check {
+    if events.is_empty() {
+        let message = "it names no events of its own\nhint: \
+                       coordinator.register_contributor(\"observability.events\", \"my-tool\", lambda: [...])";
+        return Check::failed(CheckName::ObservabilityEvents, message);
+    }
+    Check::passed(CheckName::ObservabilityEvents, format!("it emits {}", listed(events)))
 }
 
 /// Components and services: what they declare is all that can be seen of them.

@@ -119,6 +119,11 @@ impl Workbench {
         Some(seen.returned.into_iter().map(|(kind, _)| kind).collect())
     }
 
+    /// Whether the module has a process that can be looked into.
+    pub(super) fn is_in_process(&self) -> bool {
+        self.python.is_some()
+    }
+
     /// Which process the module is in. Another one than before: the old one had to be ended.
     pub(super) async fn process(&self) -> Option<String> {
         Some(self.look().await?["process"].as_str()?.to_owned())
