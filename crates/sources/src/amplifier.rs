@@ -10,14 +10,11 @@ mod supply;
 mod unloaded;
 
 pub use fetch::{Fetched, Fetcher, Pin};
+#[cfg(feature = "grpc")]
+pub use grpc::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use packages::{
     CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule as PackagedModule,
 };
 pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
 pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};
 pub use unloaded::UnloadedModules;
-#[cfg(feature = "grpc")]
-pub use grpc::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
-pub use packages::{CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule};
-pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
-pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};

@@ -15,10 +15,8 @@ pub use amplifier::python::{
 };
 pub use amplifier::{
     CoreWish, Fetched, Fetcher, PackagedModule, Packages, PackagesError, Pin, Prepared, Progress,
-    PythonEnvironment, Reach, SUPPLY_VARIABLES, Supply, UnloadedModules,
-    CoreWish, Fetched, Fetcher, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment,
-    PythonModule, Reach, ResolveError, Resolved, SUPPLY_VARIABLES, Supply, resolve, resolve_folder,
-    sidecar_program,
+    PythonEnvironment, Reach, ResolveError, Resolved, SUPPLY_VARIABLES, Supply, UnloadedModules, resolve,
+    resolve_folder, sidecar_program,
 };
 #[cfg(feature = "grpc")]
 pub use amplifier::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};

@@ -37,6 +37,9 @@ pub enum ModulesError {
     /// There is no folder for them to work in.
     #[error("the configuration names modules, which work in the workspace, and there is none")]
     NoWorkspace,
+    /// Nowhere to keep what is fetched.
+    #[error("the configuration names modules, and nobody said where fetched ones are kept")]
+    NoCache,
     /// Nothing can start them.
     #[error(
         "the configuration names modules, and this host cannot start processes: whoever made it handed over no \
@@ -93,11 +96,12 @@ pub(super) async fn modules(
         return Ok(LoadedModules::default());
     }
     let root = config.workspace.as_ref().ok_or(ModulesError::NoWorkspace)?;
+    let cache = config.cache_dir.as_ref().ok_or(ModulesError::NoCache)?;
     let launcher = Launcher::new(program.ok_or(ModulesError::NoLauncher)?.to_owned());
     let workspace = Arc::new(native::workspace(config, root, Vec::new())?);
     let children = native::children(config, &workspace, data_dir);
     let supply = Arc::new(Supply {
-        cache: config.cache_dir.clone(),
+        cache: cache.clone(),
         launcher: Some(launcher.clone()),
         environment: children.environment.clone(),
         variables: handover.variables,
