@@ -1,11 +1,6 @@
 //! What a set of Python modules is made of, and what the operator says of it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use toolpost_amplifier::{ModuleId, PlannedModule};
@@ -19,7 +14,7 @@ pub struct PythonParts {
     /// The source's name, for records and health.
     pub name: String,
     /// The modules, in the order they are mounted in.
-    pub modules: Vec<PythonModule>,
+    pub modules: Vec<BridgedModule>,
     /// What the operator says of them.
     pub settings: PythonSettings,
     /// Where they work.
@@ -32,7 +27,7 @@ pub struct PythonParts {
 
 /// One module, and where its code is.
 #[derive(Clone, Debug)]
-pub struct PythonModule {
+pub struct BridgedModule {
     /// As the plan names it.
     pub planned: PlannedModule,
     /// Its code.
@@ -154,11 +149,5 @@ impl PythonSettings {
     /// What a failing hook of a module means.
     pub(super) fn standing(&self, module: &str) -> HookStanding {
         self.standings.get(&ModuleId::new(module)).copied().unwrap_or(HookStanding::Guard)
-    }
-
-    /// Every standing that some module has, strictest first.
-    pub(super) fn standings_in_use(&self) -> BTreeSet<&'static str> {
-        let named = self.standings.values().map(|standing| standing.as_str());
-        named.chain([HookStanding::Guard.as_str()]).collect()
     }
 }
