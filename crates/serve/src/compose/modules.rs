@@ -19,7 +19,7 @@ use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
     ChildSettings, CoreChoice, CoreWish, Fetcher, Isolation, PackagedModule, Packages, Prepared, Progress,
-    PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Reach, Supply, UnloadedModules,
+    BridgedModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Reach, Supply, UnloadedModules,
     Workspace, resolve,
 };
 use toolpost_store::DataDir;
@@ -169,7 +169,7 @@ struct Loading<'a> {
     components: component::Components,
     modules: LoadedModules,
     /// They share a process, so they start together.
-    python: Vec<PythonModule>,
+    python: Vec<BridgedModule>,
     failures: Vec<LoadFailure>,
 }
 
@@ -284,16 +284,16 @@ impl<'a> Loading<'a> {
     }
 }
 
-fn python_module(module: &PlannedModule, root: Option<PathBuf>) -> PythonModule {
+fn python_module(module: &PlannedModule, root: Option<PathBuf>) -> BridgedModule {
     let package = match (root, &module.source) {
         (Some(root), _) => PythonPackage::Folder { root },
         (None, Some(ModuleSource::Package(name))) => PythonPackage::Installed { name: Some(name.clone()) },
         (None, _) => PythonPackage::Installed { name: None },
     };
-    PythonModule { planned: module.clone(), package }
+    BridgedModule { planned: module.clone(), package }
 }
 
-fn packaged(module: &PythonModule) -> PackagedModule {
+fn packaged(module: &BridgedModule) -> PackagedModule {
     let (root, package) = match &module.package {
         PythonPackage::Folder { root } => (Some(root.clone()), None),
         PythonPackage::Installed { name } => (None, name.clone()),

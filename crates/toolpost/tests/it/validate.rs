@@ -105,10 +105,7 @@ fn what_cannot_be_loaded() {
 #[test]
 fn what_does_not_mount() {
     let started = "    tool = WordCountTool(coordinator, config or {})\n";
-    check(
-        &[(started, "    raise RuntimeError('not today')\n")],
-        &["protocol_compliance"],
-    );
+    check(&[(started, "    raise RuntimeError('not today')\n")], &["protocol_compliance"]);
     check(&[(started, "    return None\n")], &["protocol_compliance"]);
     check(
         &[
@@ -131,10 +128,7 @@ fn tools_that_are_not_quite_tools() {
         &["protocol_compliance", "tool_description?"],
     );
     check(&[("    input_schema = {", "    schema = {")], &["tool_input_schema?"]);
-    check(
-        &[("\"required\": [\"text\"]", "\"required\": [\"words\"]")],
-        &["input_schema_valid"],
-    );
+    check(&[("\"required\": [\"text\"]", "\"required\": [\"words\"]")], &["input_schema_valid"]);
     check(&[("\"type\": \"object\"", "\"type\": \"objekt\"")], &["input_schema_valid"]);
 }
 

@@ -85,7 +85,7 @@ pub(super) fn check(text: Option<&str>, package: Option<&str>) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::super::report::Severity;
 
     #[test]
     fn the_entry_point_must_lead_to_mount() {

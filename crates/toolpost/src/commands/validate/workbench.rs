@@ -52,10 +52,10 @@ pub(super) struct Call {
 impl Workbench {
     /// Opens it in an empty folder, without a network, with a record in memory.
     pub(super) async fn open(found: &Found, order: Order) -> anyhow::Result<Self> {
-        let scratch = environment::scratch()?;
+        let scratch = environment::record_for_now()?;
         let mut config = HostConfig {
             workspace: Some(environment::workspace(Some(scratch.path()))?),
-            cache_dir: environment::cache_dir()?,
+            cache_dir: Some(environment::package_cache()?),
             mode: Mode::Bypass,
             modules: vec![planned(found, order.config)],
             ..HostConfig::default()
