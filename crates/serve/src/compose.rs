@@ -26,7 +26,7 @@ use toolpost_store::{
 };
 
 pub use hooks::HooksError;
-pub use modules::{ModulesError, ModulesHandover};
+pub use modules::{LoadedModules, ModulesError, ModulesHandover, load_modules};
 pub use native::{NativeError, NativeHandover};
 
 /// How often kept results are looked through for what is too old.
