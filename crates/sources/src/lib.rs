@@ -14,10 +14,10 @@ pub use amplifier::python::{
     PythonSettings, PythonSource,
 };
 pub use amplifier::{
-    CacheError, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, ModuleHooks, ModuleStandings,
-    Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, PythonModule, Reach, ResolveError,
-    Resolved, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply, UnloadedModules, resolve,
-    resolve_folder, sidecar_program,
+    CacheError, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, ModuleHooks,
+    ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, PythonModule,
+    Reach, ResolveError, Resolved, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply,
+    UnloadedModules, resolve, resolve_folder, sidecar_program,
 };
 #[cfg(feature = "grpc")]
 pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
