@@ -21,3 +21,4 @@ pub use compose::{
 pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
 pub use reload::Reloaded;
 pub use server::{Server, ServerBuilder};
+pub use toolpost_sources::{ModuleStandings, RustModule, RustModules};

@@ -18,6 +18,10 @@ pub use amplifier::{
     ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, PythonModule,
     Reach, ResolveError, Resolved, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply,
     UnloadedModules, resolve, resolve_folder, sidecar_program,
+    CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, ModuleHooks, ModuleStandings,
+    PackagedModule, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, Reach, ResolveError,
+    Resolved, RustModule, RustModules, SUPPLY_VARIABLES, Supply, UnloadedModules, resolve, resolve_folder,
+    sidecar_program,
 };
 #[cfg(feature = "grpc")]
 pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
