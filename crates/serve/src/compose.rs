@@ -4,6 +4,7 @@
 
 mod hooks;
 mod native;
+mod supply;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,6 +27,7 @@ use toolpost_store::{
 
 pub use hooks::HooksError;
 pub use native::{NativeError, NativeHandover};
+pub use supply::module_supply;
 
 /// How often kept results are looked through for what is too old.
 const CLEARED_EVERY: Duration = Duration::from_secs(3600);

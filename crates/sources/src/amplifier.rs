@@ -7,7 +7,7 @@ mod running;
 mod supply;
 
 pub use cache::CacheError;
-pub use fetch::{Fetched, Fetcher, Pin};
+pub use fetch::{Fetched, Fetcher, Pin, cached_module};
 pub use packages::{CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule};
 pub use running::RunError;
 pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};

@@ -11,7 +11,7 @@ mod native;
 
 pub use amplifier::{
     CacheError, CoreWish, Fetched, Fetcher, Packages, PackagesError, Pin, Prepared, Progress,
-    PythonEnvironment, PythonModule, Reach, RunError, SUPPLY_VARIABLES, Supply,
+    PythonEnvironment, PythonModule, Reach, RunError, SUPPLY_VARIABLES, Supply, cached_module,
 };
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use native::{

@@ -34,7 +34,10 @@ pub fn module_supply(
         environment: ChildEnvironment::new(&host, &config.sandbox.environment, &writable),
         variables,
         readable: config.amplifier.readable.clone(),
-        network: NetworkSettings { private: private.collect::<Result<_, _>>()?, ..NetworkSettings::default() },
+        network: NetworkSettings {
+            private: private.collect::<Result<_, _>>()?,
+            ..NetworkSettings::default()
+        },
         reach: match config.amplifier.install {
             ModuleInstall::Auto => Reach::Online,
             ModuleInstall::Offline => Reach::Offline,
