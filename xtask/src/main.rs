@@ -12,6 +12,7 @@ mod bench;
 mod cargo;
 mod check;
 mod generate;
+mod peers;
 mod test;
 mod tidy;
 
@@ -26,6 +27,7 @@ usage: cargo xtask <command>
   tidy              check the house rules a machine can check
   gen [--check]     write the generated references under docs/reference, or only compare them
   test [-- ARGS]    run every test; ARGS go to the test runner, a name picks tests (doc tests are then left out)
+  peers             install the Python packages that end-to-end tests talk with into target/peers
   check             formatting, clippy, rustdoc, dependencies, tidy: what must hold before a commit
   bench [ARGS]      run the benchmarks in an optimised build
   help              this text
@@ -49,6 +51,7 @@ enum Chore {
     Tidy,
     Gen(Mode),
     Test(Vec<String>),
+    Peers,
     Check,
     Bench(Vec<String>),
     Help,
@@ -81,6 +84,7 @@ fn parse(args: &[String]) -> Option<Chore> {
         ("gen", ["--check"]) => Some(Chore::Gen(Mode::Compare)),
         ("test", []) => Some(Chore::Test(Vec::new())),
         ("test", ["--", ..]) => Some(Chore::Test(rest[1..].to_vec())),
+        ("peers", []) => Some(Chore::Peers),
         ("check", []) => Some(Chore::Check),
         ("bench", _) => Some(Chore::Bench(rest.to_vec())),
         ("help" | "--help" | "-h", _) => Some(Chore::Help),
@@ -94,6 +98,7 @@ fn run(chore: &Chore) -> anyhow::Result<Verdict> {
         Chore::Tidy => tidy::run(root),
         Chore::Gen(mode) => generate::run(root, *mode),
         Chore::Test(args) => test::run(root, args),
+        Chore::Peers => peers::run(root),
         Chore::Check => check::run(root),
         Chore::Bench(args) => bench::run(root, args),
         Chore::Help => {

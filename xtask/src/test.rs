@@ -11,6 +11,7 @@ use anyhow::ensure;
 
 use crate::Verdict;
 use crate::cargo::{answers, cargo, verdict};
+use crate::peers;
 use watchdog::{Ending, run_within};
 
 /// Of the whole run when nothing watches the single test; building is not counted.
@@ -26,6 +27,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
         "`python3` is missing: the end-to-end tests run Python clients and tools\n\
          hint: apt-get install python3 (the Debian package `python3`)"
     );
+    peers::run(root)?;
     if answers(&mut cargo(root, &["nextest", "--version"])) {
         with_nextest(root, args)
     } else {

@@ -11,7 +11,7 @@ pub(crate) mod surface;
 
 use std::{collections::HashMap, sync::Arc};
 
-use toolpost_model::{Declaration, EffectOrigin, Naming};
+use toolpost_model::{Declaration, EffectOrigin, Naming, SourceProblem};
 
 pub use declaration::{CatalogNotice, Entry};
 pub use interface::{OperatorSettings, SourceSettings, SourceTrust, ToolSettings};
@@ -41,6 +41,8 @@ pub struct Catalog {
     entries: Vec<Arc<Entry>>,
     by_name: HashMap<Box<str>, u32>,
     index: SearchIndex,
+    /// What should be there and is not, in a fixed order.
+    unavailable: Vec<SourceProblem>,
     digest: CatalogDigest,
 }
 
@@ -48,11 +50,14 @@ impl Catalog {
     /// Builds the snapshot. A tool that cannot be taken is left out and reported; the others are not harmed.
     pub(crate) fn build(
         sources: Vec<SourceTools>,
+        mut unavailable: Vec<SourceProblem>,
         settings: &dyn OperatorSettings,
         redactor: &dyn Redactor,
     ) -> (Self, Vec<CatalogNotice>) {
-        let mut notices = Vec::new();
-        let mut catalog = Self::empty();
+        unavailable.sort_unstable();
+        let mut notices: Vec<CatalogNotice> =
+            unavailable.iter().cloned().map(CatalogNotice::Unavailable).collect();
+        let mut catalog = Self { unavailable, ..Self::empty() };
         for mut tools in sources {
             let of_source = settings.source(&tools.name);
             for declaration in std::mem::take(&mut tools.declarations) {
@@ -69,7 +74,7 @@ impl Catalog {
         notices.extend(interface::unused(settings, &catalog.entries, known));
         catalog.index.finish();
         let texts = catalog.entries.iter().map(|entry| (entry.id(), declared::tool_text(entry, redactor)));
-        catalog.digest = CatalogDigest::of(texts);
+        catalog.digest = CatalogDigest::of(texts, &catalog.unavailable);
         (catalog, notices)
     }
 
@@ -79,7 +84,8 @@ impl Catalog {
             entries: Vec::new(),
             by_name: HashMap::new(),
             index: SearchIndex::default(),
-            digest: CatalogDigest::of(std::iter::empty()),
+            unavailable: Vec::new(),
+            digest: CatalogDigest::of(std::iter::empty(), &[]),
         }
     }
 
@@ -100,6 +106,11 @@ impl Catalog {
     /// All tools, in the order of their sources.
     pub fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
+    }
+
+    /// Sources, and parts of sources, that should be there and are not.
+    pub fn unavailable(&self) -> &[SourceProblem] {
+        &self.unavailable
     }
 
     /// The place of a tool, by wire name, alias or id.

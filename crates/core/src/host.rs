@@ -24,7 +24,9 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use toolpost_model::{Declaration, InvocationId, RequestId, SessionId, Source, SourceError, SurfaceRequest};
+use toolpost_model::{
+    Declaration, InvocationId, RequestId, SessionId, Source, SourceError, SourceProblem, SurfaceRequest,
+};
 
 pub use approvals::{ApprovalError, Decided};
 pub use builder::{HostBuilder, HostError};
@@ -167,6 +169,9 @@ struct State {
 
 /// How long a source may take to list its tools.
 const SOURCE_PATIENCE: Duration = Duration::from_secs(30);
+/// More problems than this, and longer words about one, would only bury the others.
+const PROBLEMS: usize = 256;
+const PROBLEM_CHARS: usize = 2_000;
 /// How long canceled calls may take to end at a shutdown.
 const LAST_WORD: Duration = Duration::from_secs(10);
 
@@ -246,6 +251,7 @@ impl Inner {
         let _turn = self.refreshing.lock().await;
         let mut listed = Vec::new();
         let mut notices = Vec::new();
+        let mut unavailable = Vec::new();
         for (place, source) in self.sources.iter().enumerate() {
             let listed_in_time = tokio::time::timeout(SOURCE_PATIENCE, source.list()).await;
             let late = |_| {
@@ -255,17 +261,19 @@ impl Inner {
             };
             let declarations = match listed_in_time.unwrap_or_else(late) {
                 Ok(declarations) => self.speakable(source.name(), declarations, &mut notices),
-                Err(error) => {
-                    let told = self.redactor.text(&error.to_string()).into_owned();
-                    notices.push(CatalogNotice::Source(told));
+                Err(SourceError { origin, reason }) => {
+                    let code = "source_unavailable".to_owned();
+                    unavailable.push(SourceProblem { part: origin, origin: None, code, message: reason });
                     continue;
                 }
             };
+            unavailable.extend(source.problems());
             let (name, naming, origin) = (source.name().into(), source.naming(), source.origin());
             listed.push(SourceTools { source: SourceIndex(place), name, naming, origin, declarations });
         }
         let settings = self.settings.load_full();
-        let (catalog, more) = Catalog::build(listed, &**settings, &*self.redactor);
+        let (catalog, more) =
+            Catalog::build(listed, self.tellable(unavailable), &**settings, &*self.redactor);
         notices.extend(more);
         let declarations: Vec<&Declaration> =
             catalog.entries().iter().map(|entry| entry.declaration()).collect();
@@ -303,6 +311,19 @@ impl Inner {
             notices.push(CatalogNotice::Source(told));
         }
         declarations
+    }
+
+    /// Problems as they may be told: a source's words, cut to a length that somebody reads.
+    fn tellable(&self, problems: Vec<SourceProblem>) -> Vec<SourceProblem> {
+        let told =
+            |text: String| -> String { self.redactor.text(&text).chars().take(PROBLEM_CHARS).collect() };
+        let tell = |problem: SourceProblem| SourceProblem {
+            part: told(problem.part),
+            origin: problem.origin.map(told),
+            code: told(problem.code),
+            message: told(problem.message),
+        };
+        problems.into_iter().take(PROBLEMS).map(tell).collect()
     }
 
     /// What surfaces are made of is no longer what it was.

@@ -60,7 +60,8 @@ pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult,
 pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxPlan, SandboxProfile, SandboxTier};
 pub use secret::Secret;
 pub use source::{
-    BoxFuture, Naming, Refusal, SessionScope, Source, SourceError, SourceFeed, SourceNotice, SourceSession,
+    BoxFuture, Naming, Refusal, SessionScope, Source, SourceError, SourceFeed, SourceNotice, SourceProblem,
+    SourceSession,
 };
 pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};

@@ -2,6 +2,9 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::{
     CallInput, Declaration, EffectOrigin, Effects, ErrorClass, Principal, SandboxPlan, SandboxProfile,
     SessionId, ToolCall, ToolFailure, ToolId, ToolOutput,
@@ -23,6 +26,11 @@ pub trait Source: Send + Sync + 'static {
 
     /// The tools, now. Asked again after a [`SourceNotice::ToolsChanged`].
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>>;
+
+    /// What of it is not there although it should be. Asked after each `list`, which tells of the rest.
+    fn problems(&self) -> Vec<SourceProblem> {
+        Vec::new()
+    }
 
     /// The source's own search, best first. `None`: the catalog's index is enough.
     fn search<'a>(&'a self, query: &'a str, limit: usize) -> Option<BoxFuture<'a, Vec<ToolId>>> {
@@ -129,6 +137,23 @@ pub struct SourceError {
     pub origin: String,
     /// What is wrong.
     pub reason: String,
+}
+
+/// A part of a source, or a whole one, that should be there and is not.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, thiserror::Error,
+)]
+#[error("`{part}`{} is not available: {message}", .origin.as_ref().map(|from| format!(" (from `{from}`)")).unwrap_or_default())]
+pub struct SourceProblem {
+    /// What is missing: a module, a server, the source itself.
+    pub part: String,
+    /// Where it was to come from.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub origin: Option<String>,
+    /// The kind of problem, as one word.
+    pub code: String,
+    /// What is wrong, and what would help.
+    pub message: String,
 }
 
 /// Why values were refused before any I/O.

@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     Stopped,
     /// 5: nobody knows what came of the call.
     Unknown,
+    /// 6: done, but something that the configuration names is not there.
+    Incomplete,
     /// The code of the command that `capture` ran.
     Of(u8),
 }
@@ -33,6 +35,7 @@ impl From<Exit> for ExitCode {
             Exit::Denied => 3,
             Exit::Stopped => 4,
             Exit::Unknown => 5,
+            Exit::Incomplete => 6,
             Exit::Of(code) => code,
         })
     }

@@ -36,7 +36,7 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
     call.surface = Some(surface.id().clone());
     let Some((entry, visibility)) = surface.find(&call.live.tool) else {
         let similar = surface.catalog().similar(&call.live.tool);
-        return Step::End(result::unknown_tool(&call.live.tool, &similar));
+        return Step::End(result::unknown_tool(&call.live.tool, &similar, surface.catalog().unavailable()));
     };
     let opening = call.session.open(entry.source, &*host.sources[entry.source.0]);
     let source = match patiently(host, call, opening).await {

@@ -3,7 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use sha2::{Digest, Sha256};
-use toolpost_model::{ClassFact, Declaration, EffectClass, EffectOrigin, Effects, Naming, ToolId};
+use toolpost_model::{
+    ClassFact, Declaration, EffectClass, EffectOrigin, Effects, Naming, SourceProblem, ToolId,
+};
 
 use super::{
     interface::{self, OperatorSettings, SourceSettings, SourceTrust, ToolSettings},
@@ -92,7 +94,10 @@ pub enum CatalogNotice {
         /// The key.
         name: String,
     },
-    /// A source could not list its tools.
+    /// A source, or a part of one, is not there.
+    #[error("{0}")]
+    Unavailable(SourceProblem),
+    /// Tools that a source lists are left out.
     #[error("{0}")]
     Source(String),
     /// What was remembered from approvals could not be read.

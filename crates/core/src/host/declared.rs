@@ -76,7 +76,7 @@ impl Inner {
         let mut removed: Vec<ToolId> =
             told.tools.keys().filter(|id| !now.contains_key(*id)).cloned().collect();
         removed.sort_unstable();
-        let bodies = declared::catalog_bodies(digest, whole, texts, &removed);
+        let bodies = declared::catalog_bodies(digest, whole, texts, &removed, catalog.unavailable());
         // Should one of the pieces fail, what is told is neither the old nor the new, and the whole is told again.
         let before = std::mem::take(told);
         let mut from = before.on_record.map(|on_record| on_record.from);

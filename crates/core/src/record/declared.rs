@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use toolpost_model::{
-    ContentDigest, Declaration, EffectOrigin, HiddenReason, Role, SandboxProfile, SurfaceId, SurfaceRequest,
-    ToolId, Visibility,
+    ContentDigest, Declaration, EffectOrigin, HiddenReason, Role, SandboxProfile, SourceProblem, SurfaceId,
+    SurfaceRequest, ToolId, Visibility,
 };
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CatalogBody {
     /// Of all tools there are once the last piece is read: SHA-256 over each tool's id, a zero byte and the SHA-256 of
-    /// its text in `declared`, in the order of the ids.
+    /// its text in `declared`, in the order of the ids; then, where something is unavailable, over the JSON of that list.
     pub digest: ContentDigest,
     /// Nothing that was declared before counts.
     pub whole: bool,
@@ -35,6 +35,9 @@ pub struct CatalogBody {
     /// Tools that are gone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<ToolId>,
+    /// In the last piece: sources, and parts of sources, that should be there and are not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unavailable: Vec<SourceProblem>,
 }
 
 /// A tool as it stood in the catalog, the operator's settings applied.
@@ -143,7 +146,10 @@ pub(crate) struct CatalogDigest {
 
 impl CatalogDigest {
     /// From ids and texts in the catalog's order. No two tools have one id.
-    pub(crate) fn of<'a>(tools: impl Iterator<Item = (&'a ToolId, String)>) -> Self {
+    pub(crate) fn of<'a>(
+        tools: impl Iterator<Item = (&'a ToolId, String)>,
+        unavailable: &[SourceProblem],
+    ) -> Self {
         let mut known: Vec<(&ToolId, [u8; 32])> =
             tools.map(|(id, text)| (id, Sha256::digest(text.as_bytes()).into())).collect();
         let tools = known.iter().map(|(_, digest)| *digest).collect();
@@ -153,6 +159,9 @@ impl CatalogDigest {
             hasher.update(id.as_str());
             hasher.update([0]);
             hasher.update(digest);
+        }
+        if !unavailable.is_empty() {
+            hasher.update(written(&unavailable, 256 * unavailable.len()));
         }
         Self { whole: ContentDigest(hasher.finalize().into()), tools }
     }
@@ -167,6 +176,7 @@ pub(crate) fn catalog_bodies(
     whole: bool,
     tools: impl Iterator<Item = String>,
     removed: &[ToolId],
+    unavailable: &[SourceProblem],
 ) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for text in tools {
@@ -189,6 +199,10 @@ pub(crate) fn catalog_bodies(
         if part == parts && !removed.is_empty() {
             body.push_str(",\"removed\":");
             body.push_str(&written(&removed, 64 * removed.len()));
+        }
+        if part == parts && !unavailable.is_empty() {
+            body.push_str(",\"unavailable\":");
+            body.push_str(&written(&unavailable, 256 * unavailable.len()));
         }
         body.push('}');
         bodies.push(body);
@@ -331,7 +345,7 @@ mod tests {
 
     fn bodies(mark: u8, whole: bool, tools: usize) -> Vec<String> {
         let tool = |place| format!("{{\"place\":{place},\"text\":\"{}\"}}", "x".repeat(600_000));
-        catalog_bodies(ContentDigest([mark; 32]), whole, (0..tools).map(tool), &[])
+        catalog_bodies(ContentDigest([mark; 32]), whole, (0..tools).map(tool), &[], &[])
     }
 
     #[test]

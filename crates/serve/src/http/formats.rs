@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::Value;
 use toolpost_core::{Listing, Surface};
-use toolpost_model::{ClassFact, Declaration, EffectClass, HiddenReason, ToolId, Visibility};
+use toolpost_model::{ClassFact, Declaration, EffectClass, HiddenReason, SourceProblem, ToolId, Visibility};
 
 use crate::a2e;
 
@@ -49,6 +49,8 @@ pub(crate) struct List<'a> {
     pub(crate) format: Format,
     pub(crate) tools: &'a [Listing],
     pub(crate) hidden: Option<Hidden<'a>>,
+    /// Sources, and parts of sources, that should be there and are not.
+    pub(crate) unavailable: &'a [SourceProblem],
 }
 
 /// What a surface hides, and why.
@@ -67,6 +69,9 @@ impl Serialize for List<'_> {
             Format::Toolpost | Format::Mcp => {
                 let mut map = serializer.serialize_map(None)?;
                 map.serialize_entry("tools", &tools)?;
+                if self.format == Format::Toolpost && !self.unavailable.is_empty() {
+                    map.serialize_entry("unavailable", self.unavailable)?;
+                }
                 if let Some(hidden) = &self.hidden {
                     map.serialize_entry("hidden", hidden)?;
                     map.serialize_entry("surface", hidden.0.id())?;

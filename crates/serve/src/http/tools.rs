@@ -70,7 +70,13 @@ pub async fn list_tools(
     let surface = host.surface(session);
     let hidden = (hidden && format == Format::Toolpost).then_some(Hidden(&surface));
     // Names, texts and schemas: nothing in a declaration can fail to be written.
-    Ok(serde_json::to_string(&List { format, tools: &tools, hidden }).unwrap_or_default())
+    Ok(serde_json::to_string(&List {
+        format,
+        tools: &tools,
+        hidden,
+        unavailable: surface.catalog().unavailable(),
+    })
+    .unwrap_or_default())
 }
 
 /// Everything about one tool. A deferred tool that was looked at may be called.

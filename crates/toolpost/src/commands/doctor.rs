@@ -236,8 +236,13 @@ async fn dry_start(settings: &Settings) -> Finding {
         Ok(opened) => {
             let notices = opened.host.notices();
             let tools = opened.host.catalog().entries().len();
+            let catalog = opened.host.catalog();
+            let missing: Vec<String> = catalog.unavailable().iter().map(ToString::to_string).collect();
             match notices.first() {
                 None => Finding::good("tools", format!("{tools} tools")),
+                Some(_) if !missing.is_empty() => {
+                    Finding::bad("tools", format!("{tools} tools; {}", missing.join("\n")))
+                }
                 Some(first) => Finding::odd("tools", format!("{tools} tools; {first}")),
             }
         }

@@ -3,12 +3,13 @@
 use clap::Args;
 use serde_json::Value;
 use toolpost_core::ToolFilter;
+use toolpost_model::SourceProblem;
 
 use crate::{
     cli::{PlaceArgs, PolicyArgs},
     exit::Exit,
-    reach::{self, Purpose},
-    terminal::{DIM, printable, say, styled},
+    reach::{self, Purpose, Reached},
+    terminal::{self, DIM, printable, say, styled},
 };
 
 #[derive(Args)]
@@ -44,6 +45,7 @@ pub(crate) struct ToolsArgs {
 
 pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<Exit> {
     let mut host = reach::reach(&arguments.place, &arguments.policy, Purpose::Look).await?;
+    let is_running = matches!(host, Reached::Running(_));
     let filter = ToolFilter {
         query: arguments.query.join(" "),
         kind: arguments.kind,
@@ -56,19 +58,40 @@ pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<Exit> {
     host.close().await;
     let listed = listed?;
     let list = listed.get("tools").unwrap_or(&listed);
+    let unavailable = listed["unavailable"].as_array().map(Vec::as_slice).unwrap_or_default();
     let found = list.as_array().is_some_and(|tools| !tools.is_empty());
     if arguments.json || arguments.format.is_some() {
         say!("{}", serde_json::to_string_pretty(&listed)?);
-        return Ok(if found { Exit::Done } else { Exit::Failed });
+        return Ok(status(found, unavailable));
     }
     print(&listed);
+    // A host of our own has told its notices when it was made.
+    if is_running {
+        unavailable.iter().map(unavailable_line).for_each(terminal::warn);
+    }
     if !found {
         anstream::eprintln!(
             "nothing found{}",
             if arguments.deferred { "" } else { "; deferred tools are searched with `--deferred`" }
         );
     }
-    Ok(if found { Exit::Done } else { Exit::Failed })
+    Ok(status(found, unavailable))
+}
+
+fn status(found: bool, unavailable: &[Value]) -> Exit {
+    match (found, unavailable) {
+        (_, [_, ..]) => Exit::Incomplete,
+        (true, []) => Exit::Done,
+        (false, []) => Exit::Failed,
+    }
+}
+
+/// What is not there, and why.
+fn unavailable_line(missing: &Value) -> String {
+    match serde_json::from_value::<SourceProblem>(missing.clone()) {
+        Ok(problem) => problem.to_string(),
+        Err(_) => missing.to_string(),
+    }
 }
 
 fn print(listed: &Value) {

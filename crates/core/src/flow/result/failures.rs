@@ -7,7 +7,7 @@ mod credentials;
 use serde_json::json;
 use toolpost_model::{
     Decision, ErrorClass, HiddenReason, Outcome, Recoverability, Refusal, RetryGuidance, SourceError,
-    ToolError,
+    SourceProblem, ToolError,
 };
 
 pub(crate) use approvals::*;
@@ -87,11 +87,15 @@ impl Failure {
     }
 }
 
-pub(crate) fn unknown_tool(name: &str, similar: &[&str]) -> Ending {
-    let hint = match similar {
+pub(crate) fn unknown_tool(name: &str, similar: &[&str], unavailable: &[SourceProblem]) -> Ending {
+    let mut hint = match similar {
         [] => "list or search the tools to see what is there".to_owned(),
         near => format!("did you mean `{}`?", near.join("`, `")),
     };
+    // It may be one of theirs.
+    for missing in unavailable.iter().take(3) {
+        hint.push_str(&format!("; `{}` could not be loaded", missing.part));
+    }
     let shown: String = name.chars().take(100).collect();
     Failure::new(ErrorClass::UnknownTool, format!("no tool is called `{}`", shown.escape_debug()))
         .hint(hint)

@@ -8,7 +8,8 @@ use toolpost_core::{
     ToolSettings,
 };
 use toolpost_model::{
-    ContentDigest, Declaration, DynTool, ModelInput, Principal, Progress, SurfaceRequest, Tool, ToolCall,
+    BoxFuture, ContentDigest, Declaration, DynTool, EffectOrigin, ModelInput, Naming, Principal, Progress,
+    SessionScope, Source, SourceError, SourceProblem, SourceSession, SurfaceRequest, Tool, ToolCall,
     ToolFailure, ToolOutput, ToolSet,
 };
 use toolpost_testkit::{MockTool, TestHost};
@@ -21,6 +22,74 @@ async fn bodies<T: serde::de::DeserializeOwned>(journal: &MemoryJournal, kind: R
 
 async fn catalogs(journal: &MemoryJournal) -> Vec<CatalogBody> {
     bodies(journal, RecordKind::Catalog).await
+}
+
+/// A source of one tool, one of whose parts is missing.
+struct Partly(ToolSet, Option<SourceProblem>);
+
+impl Source for Partly {
+    fn name(&self) -> &str {
+        "partly"
+    }
+
+    fn origin(&self) -> EffectOrigin {
+        self.0.origin()
+    }
+
+    fn naming(&self) -> Naming {
+        self.0.naming()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
+        self.0.list()
+    }
+
+    fn problems(&self) -> Vec<SourceProblem> {
+        self.1.clone().into_iter().collect()
+    }
+
+    fn open<'a>(
+        &'a self,
+        scope: &'a SessionScope,
+    ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
+        self.0.open(scope)
+    }
+}
+
+#[tokio::test]
+async fn what_is_missing_is_told_wherever_somebody_looks() {
+    let missing = SourceProblem {
+        part: "tool-gone".to_owned(),
+        origin: Some("git+https://example.test/gone?key=sesame-open-9".to_owned()),
+        code: "missing_source".to_owned(),
+        message: "no such repository".to_owned(),
+    };
+    let journal = Arc::new(MemoryJournal::default());
+    let host = |missing: Option<SourceProblem>| {
+        let source = Partly(ToolSet::of(MockTool::named("demo.one")), missing);
+        let redactor = KnownSecrets::new([("key", "sesame-open-9")]);
+        Host::builder().journal(Arc::clone(&journal) as _).redactor(redactor).source(source).build()
+    };
+    let whole = host(None).await.unwrap();
+    assert!(whole.catalog().unavailable().is_empty() && whole.notices().is_empty());
+    drop(whole);
+
+    let partly = host(Some(missing)).await.unwrap();
+    let notices: Vec<String> = partly.notices().iter().map(ToString::to_string).collect();
+    let line = "`tool-gone` (from `git+https://example.test/gone?key=[redacted:key]`) is not available: no such repository";
+    assert_eq!(notices, [line]);
+    let told = catalogs(&journal).await;
+    assert_eq!(told.len(), 2, "a catalog that lacks something is another one");
+    assert!(told[0].unavailable.is_empty());
+    assert_eq!(told[1].unavailable[0].to_string(), line);
+
+    let session = partly.default_session(&Principal::operator("op"));
+    let request = |tool: &str| CallRequest::new(session.clone(), tool, ModelInput::value(json!({})));
+    let answer = partly.call(request("frobnicate")).await;
+    let hint = answer.result().error.clone().unwrap().hint.unwrap();
+    assert!(hint.contains("`tool-gone` could not be loaded"), "{hint}");
+    let one = partly.call(request("one")).await;
+    assert!(one.result().outcome.is_success(), "the rest serves");
 }
 
 async fn life(journal: &Arc<MemoryJournal>, tools: &[&MockTool]) -> Host {

@@ -75,7 +75,7 @@ fn the_hosts_own_ends_tell_what_can_be_done() {
     let sibling = CancelReason::SiblingFailed { place: 1 };
     let schema = SchemaError::NotAnObject;
     let table = [
-        (C::UnknownTool, end::unknown_tool("x", &[]), "failed change safe discover"),
+        (C::UnknownTool, end::unknown_tool("x", &[], &[]), "failed change safe discover"),
         (C::PolicyBlocked, end::blocked("x", HiddenReason::Disabled, None), "denied operator safe"),
         (C::PolicyBlocked, end::policy_blocked("x", &decided), "denied operator safe"),
         (C::SetupRequired, end::blocked("x", HiddenReason::Setup, None), "failed operator safe"),
