@@ -1,13 +1,51 @@
 //! Amplifier's contract for tools, as Rust: what a module author and a host agree on.
 //!
+//! A module is a [`Module`]: it is mounted with a [`Coordinator`] and its configuration, and brings [`Tool`]s and hook
+//! handlers. A tool answers with a [`ToolResult`], whose [`text_for_model`](ToolResult::text_for_model) follows
+//! Amplifier's rules to the byte. [`into_outcome`] and [`of_result`] are the only ways between such a result and Toolpost's
+//! own; everything that runs modules, in whatever language, uses them.
+//!
 //! Nothing here opens a file or starts a process; `toolpost-sources` runs modules written in Python or served over gRPC,
 //! `toolpost-wasm` those that are components.
 #![warn(missing_docs)]
 
+mod content;
+mod coordinator;
+mod declaring;
+pub mod events;
+mod hooks;
+mod json;
+mod manifest;
 mod module;
+mod mount;
+mod outcome;
 mod plan;
+mod result;
 mod source_text;
+mod text;
+mod tool;
+mod tool_call;
+mod tool_spec;
 
+pub use content::{ContentBlock, ContentError};
+pub use coordinator::{CancelSwitch, Cancellation, Coordinator, MountChange};
+pub use declaring::{Declared, MAX_DESCRIPTION, MAX_SCHEMA, MAX_TOOLS, SYSTEM};
+pub use hooks::{
+    Approval, ApprovalDefault, ContextInjection, ContextRole, Gathering, Handler, HookAction, HookFailure,
+    HookHandler, HookRegistry, HookResult, MessageLevel, Registration, UnfitAnswer, Wants,
+};
+pub use json::{Json, JsonError};
+pub use manifest::{
+    ComponentError, DeclaredTransport, FolderError, FolderNames, FoundIn, MANIFEST_FILE, Manifest,
+    ManifestError, ModuleType, component_type, detect,
+};
 pub use module::{LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
+pub use mount::{Cleanup, Module, MountError, Mounted, mount};
+pub use outcome::{into_outcome, of_result};
 pub use plan::{Include, NoteWeight, Plan, PlanError, PlanErrors, PlanFile, PlanNote, override_sources};
+pub use result::{ResultError, ToolResult};
 pub use source_text::SourceError;
+pub use text::{python_json, python_str, sanitized};
+pub use tool::{Tool, ToolError};
+pub use tool_call::ToolCall;
+pub use tool_spec::ToolSpec;

@@ -33,6 +33,10 @@ pub use self::{
     },
     shell::SpoolDirectory,
 };
+pub(crate) use self::{
+    children::{Child, Children},
+    shell::OutputEvents,
+};
 use self::{code::CodeTools, shell::Processes};
 
 /// What the native tools are made of.

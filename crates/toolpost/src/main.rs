@@ -19,7 +19,7 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use commands::{
-    approvals, artifacts, call, capture, completions, doctor, explain, journal, reference, serve, tools,
+    approvals, artifacts, call, capture, completions, doctor, explain, journal, modules, reference, serve, tools,
     trust, welcome,
 };
 
@@ -57,6 +57,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
         Command::Call(arguments) => runtime()?.block_on(call::run(arguments)),
         Command::Approvals(arguments) => runtime()?.block_on(approvals::run(arguments)),
         Command::Explain(arguments) => runtime()?.block_on(explain::run(arguments)),
+        Command::Modules(arguments) => runtime()?.block_on(modules::run(arguments)),
         Command::Doctor(arguments) => runtime()?.block_on(doctor::run(arguments)),
     }
 }

@@ -61,7 +61,7 @@ pub struct Violation {
 
 impl Schema {
     /// Checks the bounds and finds the sensitive fields. Compiling waits for the first use.
-    pub(super) fn new(value: Arc<Value>) -> Result<Self, SchemaError> {
+    pub fn new(value: Arc<Value>) -> Result<Self, SchemaError> {
         if !value.is_object() && !value.is_boolean() {
             return Err(SchemaError::NotAnObject);
         }
@@ -69,6 +69,11 @@ impl Schema {
         bounded(&value, 0, &mut nodes)?;
         let has_marks = sensitive::has_marks(&value);
         Ok(Self { value, compiled: OnceLock::new(), has_marks, sensitive: Vec::new() })
+    }
+
+    /// Whether a value would do as a schema, for sources that get theirs from others.
+    pub fn try_out(value: &Arc<Value>) -> Result<(), SchemaError> {
+        Self::new(Arc::clone(value))?.check()
     }
 
     /// Keeps further values out of every record, wherever the schema stands on them.

@@ -1,0 +1,318 @@
+//! What modules of one session share: where they mount, and how they find one another.
+
+mod cancellation;
+mod contributions;
+
+use std::{
+    any::Any,
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use serde_json::{Map, Value};
+use toolpost_model::SessionId;
+
+pub use cancellation::{CancelSwitch, Cancellation};
+use contributions::Contributions;
+
+use crate::{Cleanup, HookRegistry, ModuleId, MountError, Tool};
+
+/// What the modules of one session are mounted with. A handle: clones are the same coordinator.
+#[derive(Clone)]
+pub struct Coordinator {
+    shared: Arc<Shared>,
+    /// Whose handle it is, so that what is mounted has an owner.
+    module: Option<ModuleId>,
+    hooks: HookRegistry,
+}
+
+struct Shared {
+    session: OnceLock<SessionId>,
+    plan: Map<String, Value>,
+    tools: Mutex<Vec<MountedTool>>,
+    history: Mutex<VecDeque<MountChange>>,
+    capabilities: Mutex<BTreeMap<String, Capability>>,
+    contributions: Contributions,
+    state: Mutex<Map<String, Value>>,
+    cleanups: Mutex<Vec<(Option<ModuleId>, Cleanup)>>,
+    cancellation: Cancellation,
+}
+
+/// How many changes a coordinator remembers.
+const MAX_HISTORY: usize = 1_024;
+
+/// A tool came or went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MountChange {
+    /// It was mounted.
+    Mounted {
+        /// Under this name.
+        name: String,
+        /// By this module.
+        module: Option<ModuleId>,
+    },
+    /// It was taken away.
+    Unmounted {
+        /// The name it had.
+        name: String,
+    },
+}
+
+struct MountedTool {
+    name: String,
+    tool: Arc<dyn Tool>,
+    module: Option<ModuleId>,
+}
+
+#[derive(Clone)]
+enum Capability {
+    Value(Value),
+    Object(Arc<dyn Any + Send + Sync>),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Coordinator {
+    /// A coordinator without anything mounted, and what tells it to stop. `plan` is what modules may look at as the
+    /// session's configuration.
+    pub fn new(plan: Map<String, Value>) -> (Self, CancelSwitch) {
+        let (switch, cancellation) = CancelSwitch::new();
+        let shared = Shared {
+            session: OnceLock::new(),
+            plan,
+            tools: Mutex::default(),
+            history: Mutex::default(),
+            capabilities: Mutex::default(),
+            contributions: Contributions::default(),
+            state: Mutex::default(),
+            cleanups: Mutex::default(),
+            cancellation,
+        };
+        (Self { shared: Arc::new(shared), module: None, hooks: HookRegistry::default() }, switch)
+    }
+
+    /// The same coordinator, for one module: what is mounted through it is that module's.
+    #[must_use]
+    pub fn for_module(&self, module: &ModuleId) -> Self {
+        let hooks = self.hooks.for_module(module);
+        Self { shared: Arc::clone(&self.shared), module: Some(module.clone()), hooks }
+    }
+
+    /// Says which session it is for. The first word counts.
+    pub fn adopt(&self, session: SessionId) {
+        let _ = self.shared.session.set(session);
+    }
+
+    /// The session. `None` while modules are mounted to see which tools they have, before the first session is there.
+    pub fn session_id(&self) -> Option<&SessionId> {
+        self.shared.session.get()
+    }
+
+    /// The session's configuration, as the modules' plan.
+    pub fn config(&self) -> &Map<String, Value> {
+        &self.shared.plan
+    }
+
+    /// Mounts a tool under its own name.
+    pub fn mount(&self, tool: Arc<dyn Tool>) -> Result<(), MountError> {
+        let name = tool.name().to_owned();
+        self.mount_as(name, tool)
+    }
+
+    /// Mounts a tool under a name. It is the name that the tool is called by.
+    pub fn mount_as(&self, name: impl Into<String>, tool: Arc<dyn Tool>) -> Result<(), MountError> {
+        let name = name.into();
+        if name.trim().is_empty() {
+            return Err(MountError::NameRequired);
+        }
+        let mut tools = lock(&self.shared.tools);
+        if let Some(holder) = tools.iter().find(|mounted| mounted.name == name) {
+            return Err(MountError::NameTaken { name, by: holder.module.clone() });
+        }
+        self.note(MountChange::Mounted { name: name.clone(), module: self.module.clone() });
+        tools.push(MountedTool { name, tool, module: self.module.clone() });
+        Ok(())
+    }
+
+    /// Takes a tool away, and returns it.
+    pub fn unmount(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let mut tools = lock(&self.shared.tools);
+        let place = tools.iter().position(|mounted| mounted.name == name)?;
+        self.note(MountChange::Unmounted { name: name.to_owned() });
+        Some(tools.remove(place).tool)
+    }
+
+    fn note(&self, change: MountChange) {
+        let mut history = lock(&self.shared.history);
+        if history.len() == MAX_HISTORY {
+            history.pop_front();
+        }
+        history.push_back(change);
+    }
+
+    /// What was mounted and taken away, oldest first, as far back as is remembered.
+    pub fn history(&self) -> Vec<MountChange> {
+        lock(&self.shared.history).iter().cloned().collect()
+    }
+
+    /// A tool by its name.
+    pub fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let tools = lock(&self.shared.tools);
+        tools.iter().find(|mounted| mounted.name == name).map(|mounted| Arc::clone(&mounted.tool))
+    }
+
+    /// The names of all tools, in the order in which they were mounted.
+    pub fn tool_names(&self) -> Vec<String> {
+        lock(&self.shared.tools).iter().map(|mounted| mounted.name.clone()).collect()
+    }
+
+    /// All tools with their names and modules, in the order in which they were mounted.
+    pub fn tools(&self) -> Vec<(String, Option<ModuleId>, Arc<dyn Tool>)> {
+        let each =
+            |mounted: &MountedTool| (mounted.name.clone(), mounted.module.clone(), Arc::clone(&mounted.tool));
+        lock(&self.shared.tools).iter().map(each).collect()
+    }
+
+    /// The hooks.
+    pub fn hooks(&self) -> &HookRegistry {
+        &self.hooks
+    }
+
+    /// Offers a value to the other modules.
+    pub fn register_capability(&self, name: impl Into<String>, value: Value) {
+        lock(&self.shared.capabilities).insert(name.into(), Capability::Value(value));
+    }
+
+    /// A value that a module or the host offers, such as `session.working_dir`.
+    pub fn capability(&self, name: &str) -> Option<Value> {
+        match lock(&self.shared.capabilities).get(name)? {
+            Capability::Value(value) => Some(value.clone()),
+            Capability::Object(_) => None,
+        }
+    }
+
+    /// Offers anything else to the other modules: what Python modules do with functions and objects.
+    pub fn provide<T: Any + Send + Sync>(&self, name: impl Into<String>, object: Arc<T>) {
+        lock(&self.shared.capabilities).insert(name.into(), Capability::Object(object));
+    }
+
+    /// What another module [provides](Self::provide), where it is of this type.
+    pub fn provided<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
+        match lock(&self.shared.capabilities).get(name)? {
+            Capability::Object(object) => Arc::clone(object).downcast().ok(),
+            Capability::Value(_) => None,
+        }
+    }
+
+    /// Contributes to a channel, such as `observability.events`, whenever it is collected.
+    pub fn register_contributor<F, Fut>(
+        &self,
+        channel: impl Into<String>,
+        name: impl Into<String>,
+        callback: F,
+    ) where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, MountError>> + Send + 'static,
+    {
+        self.shared.contributions.add(channel.into(), name.into(), callback);
+    }
+
+    /// Says which events the module will emit: a contribution to `observability.events`.
+    pub fn register_events(&self, name: impl Into<String>, events: &[&str]) {
+        let events: Value = events.iter().map(|event| Value::from(*event)).collect();
+        self.register_contributor("observability.events", name, move || {
+            std::future::ready(Ok(events.clone()))
+        });
+    }
+
+    /// Everything that is contributed to a channel, in the order of registration. A contributor that has nothing is left
+    /// out, and so is one that fails, with a word on the second list.
+    pub async fn collect_contributions(&self, channel: &str) -> (Vec<Value>, Vec<String>) {
+        self.shared.contributions.collect(channel).await
+    }
+
+    /// The channels that have contributors.
+    pub fn channels(&self) -> Vec<String> {
+        self.shared.contributions.channels()
+    }
+
+    /// Reads and changes what the modules of the session share.
+    pub fn session_state<T>(&self, with: impl FnOnce(&mut Map<String, Value>) -> T) -> T {
+        with(&mut lock(&self.shared.state))
+    }
+
+    /// Has something done at the end of the session.
+    pub fn register_cleanup<F, Fut>(&self, cleanup: F)
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<(), MountError>> + Send + 'static,
+    {
+        self.keep_cleanup(Box::new(move || Box::pin(cleanup())));
+    }
+
+    pub(crate) fn keep_cleanup(&self, cleanup: Cleanup) {
+        lock(&self.shared.cleanups).push((self.module.clone(), cleanup));
+    }
+
+    /// Cleans up, the latest first. One that fails stops none of the others; what went wrong is told.
+    pub async fn cleanup(&self) -> Vec<MountError> {
+        let mut failures = Vec::new();
+        while let Some(cleaned) = self.clean_next().await {
+            failures.extend(cleaned.err());
+        }
+        failures
+    }
+
+    /// One step of [`cleanup`](Self::cleanup), for whoever guards each of them. `None`: nothing is left.
+    pub async fn clean_next(&self) -> Option<Result<(), MountError>> {
+        let last = lock(&self.shared.cleanups).pop();
+        let (_, cleanup) = last?;
+        Some(cleanup().await)
+    }
+
+    /// Whether the session is told to stop. Modules can only look.
+    pub fn cancellation(&self) -> &Cancellation {
+        &self.shared.cancellation
+    }
+
+    /// Whether a tool is mounted, under whatever name.
+    pub(crate) fn has_mounted(&self, tool: &Arc<dyn Tool>) -> bool {
+        let same = |mounted: &MountedTool| Arc::ptr_eq(&mounted.tool, tool) || mounted.name == tool.name();
+        lock(&self.shared.tools).iter().any(|mounted| same(mounted) && mounted.module == self.module)
+    }
+
+    /// Whether the module of this handle has mounted a tool or a hook handler.
+    pub(crate) fn has_brought(&self) -> bool {
+        let has_tool = lock(&self.shared.tools).iter().any(|mounted| mounted.module == self.module);
+        has_tool || self.hooks.has_own()
+    }
+
+    /// Takes back everything that the module of this handle mounted, and cleans up after it: for one that failed.
+    pub async fn withdraw(&self) {
+        lock(&self.shared.tools).retain(|mounted| mounted.module != self.module);
+        self.hooks.withdraw();
+        loop {
+            let own = {
+                let mut cleanups = lock(&self.shared.cleanups);
+                let place = cleanups.iter().rposition(|(module, _)| *module == self.module);
+                place.map(|place| cleanups.remove(place).1)
+            };
+            let Some(cleanup) = own else { return };
+            // The module has failed already, and that failure is the one to tell.
+            let _ = cleanup().await;
+        }
+    }
+}
+
+impl fmt::Debug for Coordinator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Coordinator")
+            .field("session", &self.session_id())
+            .field("tools", &self.tool_names())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,60 @@
+//! Channels that modules contribute to, collected when somebody asks.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::Value;
+use toolpost_model::BoxFuture;
+
+use crate::MountError;
+
+type Callback = Arc<dyn Fn() -> BoxFuture<'static, Result<Value, MountError>> + Send + Sync>;
+
+#[derive(Clone)]
+struct Contributor {
+    channel: String,
+    name: String,
+    callback: Callback,
+}
+
+#[derive(Default)]
+pub(super) struct Contributions(Mutex<Vec<Contributor>>);
+
+impl Contributions {
+    pub(super) fn add<F, Fut>(&self, channel: String, name: String, callback: F)
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, MountError>> + Send + 'static,
+    {
+        let callback: Callback = Arc::new(move || Box::pin(callback()));
+        let contributor = Contributor { channel, name, callback };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(contributor);
+    }
+
+    pub(super) async fn collect(&self, channel: &str) -> (Vec<Value>, Vec<String>) {
+        let (mut values, mut failures) = (Vec::new(), Vec::new());
+        for contributor in self.of(channel) {
+            match (contributor.callback)().await {
+                Ok(Value::Null) => {}
+                Ok(value) => values.push(value),
+                Err(error) => failures.push(format!("`{}`: {error}", contributor.name)),
+            }
+        }
+        (values, failures)
+    }
+
+    fn of(&self, channel: &str) -> Vec<Contributor> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter(|contributor| contributor.channel == channel).cloned().collect()
+    }
+
+    pub(super) fn channels(&self) -> Vec<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names: Vec<String> = all.iter().map(|contributor| contributor.channel.clone()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}

@@ -1,0 +1,99 @@
+//! Between a module's result and Toolpost's: the one pair of functions that everything which runs modules uses.
+
+use serde_json::{Map, Value, json};
+use toolpost_model::{Content, ToolFailure, ToolOutput};
+
+use crate::{ContentBlock, Json, ToolResult};
+
+/// A module's result as the end of a Toolpost call.
+///
+/// The model is given Amplifier's text, then the pieces. An output that is an object or a list is also the structured
+/// content. Of a failure nothing is lost: its message is the failure's, the whole error and the output are its details,
+/// and an output that says more than the message is shown. A result that consists of pieces alone is shown without the
+/// `Success` that Amplifier's text would have for it.
+pub fn into_outcome(result: ToolResult) -> Result<ToolOutput, ToolFailure> {
+    if result.is_success() {
+        let mut content = Vec::new();
+        if !result.output().is_null() || result.content().is_empty() {
+            content.push(Content::text(result.text_for_model()));
+        }
+        let structured =
+            Some(result.output().clone()).filter(|output| output.is_object() || output.is_array());
+        content.extend(result.into_content().into_iter().map(ContentBlock::into_content));
+        return Ok(ToolOutput { content, structured, ..ToolOutput::default() });
+    }
+    let stated = result.error_message();
+    let message = stated.clone().unwrap_or_else(|| match result.output() {
+        Value::String(text) if !text.is_empty() => first_line(text).to_owned(),
+        _ => "the tool failed and gave no reason".to_owned(),
+    });
+    let text = result.text_for_model();
+    let repeats = result.output().is_null() || stated.as_ref().is_some_and(|message| *message == text);
+    let mut details = Map::new();
+    if let Some(error) = result.error() {
+        details.insert("error".to_owned(), Value::Object(error.clone()));
+    }
+    if !repeats {
+        details.insert("output".to_owned(), result.output().clone());
+    }
+    let mut failure = ToolFailure::new(message);
+    if !repeats {
+        failure.content.push(Content::text(text));
+    }
+    failure.content.extend(result.into_content().into_iter().map(ContentBlock::into_content));
+    failure.details = Some(details).filter(|details| !details.is_empty()).map(Value::Object);
+    Err(failure)
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or(text)
+}
+
+/// How a call of Toolpost ended, as a module's result: what events and hooks of modules are shown.
+///
+/// A failure that [`into_outcome`] made comes back with the module's own error. Any other has the error's class as its
+/// `type`.
+pub fn of_result(result: &toolpost_model::ToolResult) -> ToolResult {
+    let texts: Vec<&str> = result
+        .content
+        .iter()
+        .filter_map(|piece| match piece {
+            Content::Text { text } => Some(text.as_str()),
+            Content::Image { .. } | Content::Binary { .. } => None,
+        })
+        .collect();
+    let images = result.content.iter().filter_map(|piece| match piece {
+        Content::Image { data, media_type } => {
+            ContentBlock::encoded_image(media_type.clone(), data.clone()).ok()
+        }
+        Content::Text { .. } | Content::Binary { .. } => None,
+    });
+    let images = images.collect();
+    let output = match (&result.structured_content, texts.is_empty()) {
+        (Some(value), _) => value.clone(),
+        (None, true) => Value::Null,
+        (None, false) => Value::String(texts.join("\n")),
+    };
+    let Some(error) = &result.error else {
+        return ToolResult::of_parts(result.outcome.is_success(), Json::from(output), None, images);
+    };
+    let own = error.details.as_ref().and_then(module_error);
+    let (fields, own_output) = own.unwrap_or_else(|| {
+        let mut fields = Map::new();
+        fields.insert("message".to_owned(), json!(error.message));
+        fields.insert("type".to_owned(), json!(error.class.as_str()));
+        (fields, None)
+    });
+    let output = own_output.unwrap_or(output);
+    ToolResult::of_parts(result.outcome.is_success(), Json::from(output), Some(fields), images)
+}
+
+/// The error and output that [`into_outcome`] put into a failure's details.
+fn module_error(details: &Value) -> Option<(Map<String, Value>, Option<Value>)> {
+    let details = details.as_object()?;
+    if details.keys().any(|key| key != "error" && key != "output") {
+        return None;
+    }
+    let error = details.get("error")?.as_object()?.clone();
+    Some((error, details.get("output").cloned()))
+}

@@ -1,0 +1,85 @@
+//! Python modules of Amplifier, unmodified, and Python tool plugins of A2E: one source over a set of them.
+//!
+//! A bridge process, started by the launcher, imports the modules and mounts them once a session; the host tells it
+//! what to call. How they talk is in [`protocol`]; the Python side lies in `python/bridge`.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `set.rs` | the processes and the sessions of a set |
+//! | `seat.rs` | one session's mount, made anew where its process is gone |
+//! | `process.rs` | one process: how it is started, talked with, and told of by its end |
+//! | `call.rs` | one call, and how it is stopped |
+//! | `hooks.rs` | handlers of modules as hooks of the host |
+//! | `listing.rs` | what was mounted, as declarations and problems |
+
+mod call;
+mod files;
+mod hooks;
+mod listing;
+mod process;
+mod protocol;
+mod seat;
+mod set;
+mod settings;
+mod source;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolpost_amplifier::LoadFailure;
+use toolpost_core::Hook;
+use toolpost_model::{SessionId, ToolFailure};
+
+pub use settings::{
+    BridgedModule, CoreChoice, CoreInUse, Isolation, PythonPackage, PythonParts, PythonSettings,
+};
+pub use source::PythonSource;
+
+/// A set of Python modules, mounted. Cheap to clone; the processes end with the last clone.
+///
+/// ```ignore
+/// let modules = PythonModules::start(parts).await;
+/// let builder = builder.source(modules.source()).hooks(modules.hooks());
+/// ```
+#[derive(Clone)]
+pub struct PythonModules {
+    set: Arc<set::ModuleSet>,
+}
+
+impl PythonModules {
+    /// Starts the process and mounts every module once. A module that cannot be mounted does not keep the others from
+    /// it; [`failures`](Self::failures) names it. The mount is handed to the first session that comes.
+    pub async fn start(parts: PythonParts) -> Self {
+        Self { set: set::ModuleSet::start(parts).await }
+    }
+
+    /// The modules' tools, for the catalog.
+    pub fn source(&self) -> PythonSource {
+        PythonSource::new(Arc::clone(&self.set))
+    }
+
+    /// The modules' hooks: one for each standing that a module with handlers has, guards first.
+    pub fn hooks(&self) -> Vec<Arc<dyn Hook>> {
+        hooks::hooks(&self.set)
+    }
+
+    /// Which `amplifier_core` is in use. `None`: no process could be started.
+    pub fn core(&self) -> Option<CoreInUse> {
+        self.set.core()
+    }
+
+    /// The modules that are not there, and why.
+    pub fn failures(&self) -> Vec<LoadFailure> {
+        self.set.failures()
+    }
+
+    /// Asks the bridge something about the mount that `start` made, for a validator.
+    pub async fn inspect(&self, request: &Value) -> Result<Value, ToolFailure> {
+        self.set.inspect(request).await
+    }
+
+    /// Tells handlers of every session that is mounted about an event that no call waits for.
+    pub fn tell(&self, session: &SessionId, event: &str, data: &Value) {
+        self.set.tell(session, event, data);
+    }
+}

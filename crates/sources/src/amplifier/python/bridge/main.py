@@ -1,0 +1,227 @@
+"""The main loop: hears the host on the main thread and hands everything on, so that nothing a module does delays it."""
+
+import asyncio
+import os
+import sys
+import threading
+import traceback
+
+from . import children, core as cores, current, output
+from .calls import Call
+from .channel import Channel, encoded
+from .coordinator import AskFailed
+from .hooks import HookRegistry
+from .mounts import Mount
+from .plain import plain, shown, text
+
+LONGEST_NOTE = 4000
+LONGEST_EVENT = 32 << 10
+
+
+class Bridge:
+    def __init__(self, channel, boot):
+        self.channel = channel
+        self.modules = boot["modules"]
+        self.plan = plan_of(boot["modules"])
+        self.result_bytes = boot["result_bytes"]
+        self.output_bytes = boot["output_bytes"]
+        self.mounts = {}
+        self.calls = {}
+        self.asked = {}
+        self.emits = {}
+        self.numbers = 0
+        self.lock = threading.Lock()
+        self.core = None
+        self.loop = None
+
+    def hear(self):
+        """Until the host hangs up."""
+        threading.Thread(target=self._drive, name="driver", daemon=True).start()
+        while self.loop is None:
+            threading.Event().wait(0.001)
+        for message in self.channel.lines():
+            try:
+                getattr(self, "on_" + message["type"])(message)
+            except Exception as error:
+                self.refuse(message, error)
+
+    def _drive(self):
+        """A loop on which no module's code runs: it asks handlers on their own."""
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        loop.call_soon(lambda: setattr(self, "loop", loop))
+        loop.run_forever()
+
+    def refuse(self, message, error):
+        if "id" in message:
+            failure = f"{type(error).__name__}: {shown(error)}"
+            self.channel.send(type="failure", id=message["id"], code="bridge", message=failure)
+
+    def in_background(self, message, work):
+        """For what takes long. Its failure is the answer."""
+
+        def run():
+            try:
+                self.channel.send_line(encoded(work()))
+            except BaseException as error:
+                self.refuse(message, error)
+
+        threading.Thread(target=run, daemon=True).start()
+
+    def on_mount(self, message):
+        mount = Mount(self, message["mount"], message["session"])
+        self.mounts[mount.number] = mount
+        limit = message["limit_ms"] / 1000
+
+        def work():
+            modules = mount.begin(message["capabilities"], limit)
+            return {"type": "mounted", "id": message["id"], "modules": modules}
+
+        self.in_background(message, work)
+
+    def on_adopt(self, message):
+        self.mounts[message["mount"]].adopt(message["session"])
+
+    def on_list(self, message):
+        mount = self.mounts[message["mount"]]
+        self.in_background(
+            message, lambda: {"type": "listed", "id": message["id"], "modules": mount.described(10)}
+        )
+
+    def on_call(self, message):
+        mount = self.mounts[message["mount"]]
+        Call(self, mount, mount.unit(message["module"]), message).begin()
+
+    def on_cancel(self, message):
+        if message["id"] in self.calls:
+            self.calls[message["id"]].cancel()
+        elif message["id"] in self.emits:
+            self.loop.call_soon_threadsafe(self.emits[message["id"]].cancel)
+
+    def on_emit(self, message):
+        self.loop.call_soon_threadsafe(self._begin_emit, message)
+
+    def _begin_emit(self, message):
+        task = self.loop.create_task(self._emit(message))
+        self.emits[message["id"]] = task
+        task.add_done_callback(lambda _: self.emits.pop(message["id"], None))
+
+    async def _emit(self, message):
+        try:
+            registry = self.mounts[message["mount"]].coordinator.hooks
+            outcome = await registry.ask(message["event"], message["data"], message["modules"])
+            answer = {"type": "emitted", "id": message["id"], "result": outcome.fields(), "errors": outcome.errors}
+            self.channel.send_line(encoded(answer))
+        except BaseException as error:
+            self.refuse(message, error)
+
+    def on_tell(self, message):
+        mount = self.mounts.get(message["mount"])
+        if mount is not None:
+            self.tell(mount, message["event"], message["data"])
+
+    def tell(self, mount, event, data):
+        """Handlers hear it, and nobody waits for them."""
+        asyncio.run_coroutine_threadsafe(mount.coordinator.hooks.ask(event, data), self.loop)
+
+    def on_unmount(self, message):
+        mount = self.mounts.pop(message["mount"], None)
+
+        def work():
+            problems = self.end(mount) if mount is not None else []
+            return {"type": "unmounted", "id": message["id"], "problems": plain(problems)}
+
+        self.in_background(message, work)
+
+    def end(self, mount):
+        return asyncio.run_coroutine_threadsafe(mount.end(), self.loop).result(15)
+
+    def on_answer(self, message):
+        loop, future = self.asked.pop(message["ask"], (None, None))
+        if future is None or loop.is_closed():
+            return
+
+        def settle():
+            if future.done():
+                return
+            if "error" in message:
+                future.set_exception(AskFailed(message["error"]))
+            else:
+                future.set_result(message["value"])
+
+        loop.call_soon_threadsafe(settle)
+
+    async def ask(self, call, **wanted):
+        """Asks the host for something, on behalf of a call."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        with self.lock:
+            self.numbers += 1
+            number = self.numbers
+        self.asked[number] = (loop, future)
+        try:
+            self.channel.send(type="ask", ask=number, call=call.id, **plain(wanted))
+            return await future
+        finally:
+            self.asked.pop(number, None)
+
+    def note(self, level, message, status=False, log=False):
+        """A line for whoever watches the running call, or for the operator where none is running."""
+        call = current.call()
+        if call is None and log and level in ("info", "debug"):
+            return
+        if call is None or call.counts():
+            written = text(message)[:LONGEST_NOTE]
+            self.channel.send(
+                type="note", call=call and call.id, level=level, message=written, status=status
+            )
+
+    def note_traceback(self, module, error):
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        self.note("warning", f"{module}: {trace[-LONGEST_NOTE:]}")
+
+    def witness(self, event, data):
+        """What a module emits is told to the host as an event of the running call."""
+        call = current.call()
+        if call is None or not call.counts():
+            return
+        told = plain(data)
+        if len(encoded(told)) > LONGEST_EVENT:
+            told = {"cut": "the event is too large to be told"}
+        self.channel.send(type="event", call=call.id, event=shown(event), data=told)
+
+
+def plan_of(modules):
+    """The mount plan as modules see it in `coordinator.config`."""
+    plan = {"session": {"orchestrator": "toolpost", "context": "toolpost"}, "providers": [], "tools": [], "hooks": []}
+    for order in modules:
+        section = "hooks" if order["kind"] == "hook" else "tools"
+        plan[section].append({"module": order["id"], "config": order["config"]})
+    return plan
+
+
+def run(descriptor, rest, boot, sources):
+    channel = Channel(descriptor, rest)
+    bridge = Bridge(channel, boot)
+    output.install(bridge)
+    children.install(boot["parent_adopts"])
+    try:
+        bridge.core = cores.choose(boot["core"], sources, boot["files"])
+    except cores.Missing as error:
+        channel.send(type="refused", message=str(error))
+        os._exit(3)
+    HookRegistry.result_class = bridge.core.HookResult
+    HookRegistry.witness = staticmethod(bridge.witness)
+    version = ".".join(map(str, sys.version_info[:3]))
+    channel.send(
+        type="ready",
+        core={"real": bridge.core.real, "version": bridge.core.version, "python": version},
+        note=bridge.core.note,
+    )
+    bridge.hear()
+    for mount in list(bridge.mounts.values()):
+        try:
+            bridge.end(mount)
+        except BaseException:
+            pass
+    os._exit(0)

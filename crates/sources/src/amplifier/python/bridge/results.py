@@ -1,0 +1,68 @@
+"""Whatever a tool returned, as the one shape of a result, with the text that a model is given."""
+
+from .channel import encoded
+from .plain import plain, shown, text
+
+SHAPE = ("success", "output", "error", "content")
+
+
+def result_of(value, core, call, most):
+    """The answer to a call, as a line."""
+    success, output, error, content = taken_apart(value)
+    result = {"success": success, "output": plain(output), "error": plain(error)}
+    if content:
+        result["content"] = plain(content)
+    line = encoded({"type": "result", "id": call, "result": result})
+    if len(line) <= most:
+        return line
+    # A part that can be read is worth more than none; what is missing is said.
+    said = model_text(value, core, result).encode("utf-8", "replace")
+    kept = said[: max(0, most // 2)]
+    result = {"success": success, "output": kept.decode("utf-8", "ignore"), "error": None}
+    if not success:
+        result["error"] = _small(error)
+    cut = {"shown": len(kept), "total": len(said)}
+    return encoded({"type": "result", "id": call, "result": result, "cut": cut})
+
+
+def _small(error):
+    message = error.get("message") if isinstance(error, dict) else error
+    return {"message": shown(message)[:2000]}
+
+
+def taken_apart(value):
+    """Success, output, error and content of any return."""
+    if isinstance(value, dict):
+        # A table with other keys is an output, not a result.
+        if "success" in value and set(value) <= set(SHAPE):
+            return _checked(*(value.get(name) for name in SHAPE))
+        return True, value, None, None
+    if not isinstance(value, type) and hasattr(value, "success") and hasattr(value, "output"):
+        return _checked(value.success, value.output, getattr(value, "error", None), getattr(value, "content", None))
+    return True, value, None, None
+
+
+def _checked(success, output, error, content):
+    if error is not None and not isinstance(error, dict):
+        error = error.model_dump() if hasattr(error, "model_dump") else {"message": shown(error)}
+    return _truth(success), output, error, content
+
+
+def _truth(success):
+    """Amplifier reads words too: `no` is no."""
+    if isinstance(success, str):
+        return success.strip().lower() in ("1", "true", "t", "yes", "y", "on")
+    return bool(success)
+
+
+def model_text(value, core, result):
+    """As Amplifier's own result would say it."""
+    try:
+        if isinstance(value, core.ToolResult):
+            return text(value.get_serialized_output())
+    except Exception:
+        pass
+    try:
+        return text(core.ToolResult(**result).get_serialized_output())
+    except Exception:
+        return text(shown(result["output"]))

@@ -1,0 +1,214 @@
+"""A unit: one module in one session, on a thread and an event loop of its own. A module that blocks its loop delays
+nobody but itself."""
+
+import asyncio
+import concurrent.futures
+import inspect
+import threading
+
+from . import current, loading
+from .plain import plain, shown, text
+
+MOST_TOOLS = 256
+LONGEST_DESCRIPTION = 16 << 10
+
+
+class Workers(concurrent.futures.ThreadPoolExecutor):
+    """Threads for what blocks. A call that is told to stop has not stopped while one of them still works for it."""
+
+    def submit(self, function, /, *args, **kwargs):
+        future = super().submit(function, *args, **kwargs)
+        call = current.call()
+        if call is not None:
+            call.threads.append(future)
+        return future
+
+
+class Unit:
+    def __init__(self, mount, order):
+        self.mount = mount
+        self.order = order
+        self.id = order["id"]
+        self.loop = None
+        self.tools = {}
+        self.returned = "nothing"
+        self.problems = []
+        self.module = None
+        self._begun = threading.Event()
+
+    def begin(self):
+        """Starts the thread; afterwards there is a loop."""
+        name = f"{self.id}@{self.mount.number}"
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+        self._begun.wait()
+
+    def _run(self):
+        current.thread_belongs_to(self)
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_default_executor(Workers(thread_name_prefix=self.id))
+        asyncio.set_event_loop(self.loop)
+        current.enter(self)
+        self.loop.call_soon(self._begun.set)
+        self.stopping = False
+        while not self.stopping:
+            try:
+                self.loop.run_forever()
+            except BaseException as error:
+                # `sys.exit` in a task of a module ends the loop; that is not for the module to decide.
+                self.mount.bridge.note("error", f"{self.id}: {type(error).__name__}: {shown(error)}")
+        try:
+            self._cancel_all()
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        except BaseException as error:
+            self.mount.bridge.note("error", f"{self.id}: {type(error).__name__}: {shown(error)}")
+        self.loop.close()
+        current.thread_ends()
+
+    def _cancel_all(self):
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            self.loop.run_until_complete(asyncio.wait(tasks, timeout=1))
+
+    def end(self):
+        self.stopping = True
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.loop.stop)
+
+    def submit(self, work):
+        """Runs a coroutine function on the loop; a future of the concurrent kind."""
+
+        async def entered():
+            current.enter(self)
+            return await work()
+
+        return asyncio.run_coroutine_threadsafe(entered(), self.loop)
+
+    def problem(self, reason, message, fatal=False):
+        self.problems.append({"reason": reason, "message": text(message), "fatal": fatal})
+
+    async def mount_module(self):
+        """Imports and mounts, once. Whatever goes wrong becomes a problem of this module alone."""
+        coordinator = self.mount.coordinator
+        before = dict(coordinator.mount_points["tools"])
+        try:
+            if self.order["package"] == "plugin":
+                from . import a2e
+
+                returned = await a2e.mount(self, coordinator)
+            else:
+                self.module, mount = loading.load(self.order)
+                returned = mount(coordinator, self.order["config"])
+                if inspect.isawaitable(returned):
+                    returned = await returned
+        except asyncio.CancelledError:
+            raise
+        except loading.LoadError as error:
+            self.problem(error.reason, str(error), fatal=True)
+            return
+        except ImportError as error:
+            self.problem("unknown", f"it cannot be imported: {shown(error)}{self._hint(error)}", fatal=True)
+            return
+        except BaseException as error:
+            self.problem("validation_failed", f"{type(error).__name__}: {shown(error)}", fatal=True)
+            self.mount.bridge.note_traceback(self.id, error)
+            return
+        self.gather(before)
+        await self._take_returned(returned)
+        if not self.tools and self.order["kind"] == "tool" and not coordinator.hooks.events_of(self):
+            self.problem("validation_failed", "it mounted no tool and returned none", fatal=True)
+
+    def _hint(self, error):
+        missing = getattr(error, "name", None)
+        if missing and missing.split(".")[0] == "amplifier_core" and not self.mount.bridge.core.real:
+            return "; the stand-in for `amplifier_core` has no such part: install `amplifier-core` for this module"
+        return ""
+
+    async def _take_returned(self, returned):
+        """Every form works: a tool, mounted or not, something to call at the end, or nothing."""
+        if returned is None:
+            return
+        if is_tool(returned):
+            self.returned = "tool"
+            if not any(tool is returned for tool in self.tools.values()) and not self.tools:
+                before = dict(self.mount.coordinator.mount_points["tools"])
+                await self.mount.coordinator.mount("tools", returned, name=returned.name)
+                self.gather(before)
+            return
+        if callable(returned):
+            self.returned = "cleanup"
+            self.mount.coordinator.register_cleanup(returned)
+            return
+        self.returned = type(returned).__name__
+
+    def gather(self, before):
+        """Takes what was mounted since `before` as this module's. A name that another module has stays with that one."""
+        point = self.mount.coordinator.mount_points["tools"]
+        for name, tool in list(point.items()):
+            if before.get(name) is tool or self.tools.get(name) is tool:
+                continue
+            owner = self.mount.owner_of(name)
+            if owner is not None and owner is not self:
+                point[name] = owner.tools[name]
+                self.problem("validation_failed", f"its tool `{name}` is already mounted by `{owner.id}`")
+            elif not isinstance(name, str) or not callable(getattr(tool, "execute", None)):
+                del point[name]
+                self.problem("validation_failed", f"what it mounted as `{shown(name)}` is no tool: no `execute`")
+            elif len(self.tools) >= MOST_TOOLS:
+                del point[name]
+                self.problem("validation_failed", f"it mounts more than {MOST_TOOLS} tools")
+            else:
+                self.tools[name] = tool
+        for name in [name for name in self.tools if name not in point]:
+            del self.tools[name]
+
+    async def describe(self):
+        """The module as it is now. Descriptions and schemas may be computed, so they are read each time."""
+        tools = [described(name, tool) for name, tool in self.tools.items()]
+        return {
+            "module": self.id,
+            "tools": tools,
+            "events": self.mount.coordinator.hooks.events_of(self),
+            "returned": self.returned,
+            "problems": self.problems,
+        }
+
+
+def described(name, tool):
+    schema = attribute(tool, "input_schema")
+    if callable(schema):
+        schema = _called(schema)
+    description = attribute(tool, "description")
+    metadata = _called(getattr(tool, "get_metadata", None))
+    asks = attribute(tool, "require_approval") or (isinstance(metadata, dict) and metadata.get("requires_approval"))
+    return {
+        "name": text(name),
+        "own_name": text(shown(attribute(tool, "name"))),
+        "description": text(description)[:LONGEST_DESCRIPTION] if isinstance(description, str) else "",
+        "schema": plain(schema) if isinstance(schema, dict) else None,
+        "asks": asks is True,
+    }
+
+
+def attribute(thing, name):
+    try:
+        return getattr(thing, name, None)
+    except Exception:
+        return None
+
+
+def _called(function):
+    try:
+        return function() if callable(function) else None
+    except Exception:
+        return None
+
+
+def is_tool(thing):
+    """Members decide: Amplifier's own protocol class cannot be asked."""
+    return (
+        not isinstance(thing, type)
+        and isinstance(attribute(thing, "name"), str)
+        and callable(attribute(thing, "execute"))
+    )

@@ -1,0 +1,291 @@
+//! What the host and a bridge process tell each other: one JSON object a line, over the socket that the process is
+//! started with as its standard input. The process moves it out of everybody's way before it imports anything.
+//!
+//! The first line is the [`Boot`]: the bridge's own files and what to load. From then on, every message has a
+//! `type`. Whatever has an `id` is a request and gets one answer with the same `id`: the one named here, or
+//! `failure {id, code, message, traceback}`.
+//!
+//! | host to bridge | answered with | |
+//! |---|---|---|
+//! | `mount {id, mount, session, limit_ms, capabilities}` | `mounted {id, modules}` | mounts every module on a coordinator of its own |
+//! | `adopt {mount, session}` | | the mount now belongs to this session |
+//! | `list {id, mount}` | `listed {id, modules}` | the tools as they are now |
+//! | `call {id, mount, module, tool, arguments, tool_call_id}` | `result {id, result, cut}` | |
+//! | `emit {id, mount, event, data, modules}` | `emitted {id, result, errors}` | asks the handlers of these modules |
+//! | `tell {mount, event, data}` | | asks all handlers, and nobody waits for them |
+//! | `cancel {id}` | the answer of the request it names | stops a call or an `emit`, and what it started |
+//! | `unmount {id, mount}` | `unmounted {id, problems}` | cleanups backwards, then the processes |
+//! | `inspect {id, mount, request}` | `inspected {id, report}` | what a validator wants to know |
+//! | `answer {ask, value}`, `answer {ask, error}` | | what an `ask` was about |
+//!
+//! | bridge to host | |
+//! |---|---|
+//! | `ready {core, note}`, `refused {message}` | which `amplifier_core` is in use, or why nothing can be loaded |
+//! | `ask {ask, call, what, …}` | a running call wants something: `what` is `tool` with `tool` and `arguments`, or `approval` with `prompt` and `options` |
+//! | `output {call, stream, text}` | what a call printed |
+//! | `event {call, event, data}` | what a module emitted |
+//! | `note {call, level, message, status}` | what a module showed or logged |
+//! | `capability {mount, name, value}` | what a module registered, where it is data |
+//! | `tools {mount}` | the tools of a mount are not what they were |
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, value::RawValue};
+
+/// The first line.
+#[derive(Debug, Serialize)]
+pub(super) struct Boot<'a> {
+    /// The bridge's files, by name.
+    pub(super) files: BTreeMap<&'a str, &'a str>,
+    pub(super) core: super::CoreChoice,
+    pub(super) modules: Vec<ModuleOrder<'a>>,
+    /// The most that one result may have, in bytes of JSON.
+    pub(super) result_bytes: usize,
+    /// The most that one call may print, in bytes.
+    pub(super) output_bytes: usize,
+    /// Orphans are adopted by this process's parent, which has no other children.
+    pub(super) parent_adopts: bool,
+}
+
+/// A module to load.
+#[derive(Debug, Serialize)]
+pub(super) struct ModuleOrder<'a> {
+    pub(super) id: &'a str,
+    pub(super) kind: toolpost_amplifier::ModuleKind,
+    #[serde(flatten)]
+    pub(super) package: &'a super::PythonPackage,
+    pub(super) config: &'a Map<String, Value>,
+}
+
+/// Host to bridge. What has an id gets it when it is sent.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Order<'a> {
+    Mount {
+        mount: u64,
+        session: &'a str,
+        limit_ms: u64,
+        capabilities: &'a Map<String, Value>,
+    },
+    Adopt {
+        mount: u64,
+        session: &'a str,
+    },
+    List {
+        mount: u64,
+    },
+    Call {
+        mount: u64,
+        module: &'a str,
+        tool: &'a str,
+        arguments: &'a Value,
+        tool_call_id: &'a str,
+    },
+    Emit {
+        mount: u64,
+        event: &'a str,
+        data: &'a Value,
+        modules: &'a [String],
+    },
+    Tell {
+        mount: u64,
+        event: &'a str,
+        data: &'a Value,
+    },
+    Cancel,
+    Unmount {
+        mount: u64,
+    },
+    Inspect {
+        mount: u64,
+        request: &'a Value,
+    },
+    Answer {
+        ask: u64,
+        value: Value,
+    },
+    #[serde(rename = "answer")]
+    Refuse {
+        ask: u64,
+        error: String,
+    },
+}
+
+/// An order with the id of the request it makes, or that it is about.
+#[derive(Debug, Serialize)]
+pub(super) struct Numbered<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<u64>,
+    #[serde(flatten)]
+    pub(super) order: Order<'a>,
+}
+
+/// What every line of the bridge has: its kind, and whose answer it is.
+#[derive(Debug, Deserialize)]
+pub(super) struct Tag {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) id: Option<u64>,
+}
+
+/// Lines of the bridge that answer nothing.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Word {
+    Ready {
+        core: super::CoreInUse,
+        #[serde(default)]
+        note: Option<String>,
+    },
+    Refused {
+        message: String,
+    },
+    Ask {
+        ask: u64,
+        call: u64,
+        #[serde(flatten)]
+        what: Ask,
+    },
+    Output {
+        call: u64,
+        stream: Stream,
+        text: String,
+    },
+    Event {
+        call: u64,
+        event: String,
+        data: Value,
+    },
+    Note {
+        #[serde(default)]
+        call: Option<u64>,
+        level: String,
+        message: String,
+        #[serde(default)]
+        status: bool,
+    },
+    Capability {
+        mount: u64,
+        name: String,
+        value: Value,
+    },
+    Tools {
+        mount: u64,
+    },
+}
+
+/// What a running call wants from the host.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub(super) enum Ask {
+    Tool {
+        tool: String,
+        arguments: Value,
+    },
+    Approval {
+        prompt: String,
+        #[serde(default)]
+        options: Vec<String>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// `failure`: the answer to any request that could not be done.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Failure {
+    pub(super) code: String,
+    pub(super) message: String,
+    #[serde(default)]
+    pub(super) traceback: Option<String>,
+}
+
+/// `result`.
+#[derive(Debug, Deserialize)]
+pub(super) struct CallResult {
+    /// Left as it was written: the order of keys is part of what a model is given.
+    pub(super) result: Box<RawValue>,
+    #[serde(default)]
+    pub(super) cut: Option<Cut>,
+}
+
+/// A result that was too large to be sent whole: how many bytes of it are there.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct Cut {
+    pub(super) shown: u64,
+    pub(super) total: u64,
+}
+
+/// `emitted`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Emitted {
+    pub(super) result: Value,
+    #[serde(default)]
+    pub(super) errors: Vec<HandlerError>,
+}
+
+/// A hook handler that broke.
+#[derive(Debug, Deserialize)]
+pub(super) struct HandlerError {
+    pub(super) name: String,
+    pub(super) message: String,
+}
+
+/// `unmounted`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Unmounted {
+    #[serde(default)]
+    pub(super) problems: Vec<String>,
+}
+
+/// `inspected`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Inspected {
+    pub(super) report: Value,
+}
+
+/// `mounted` and `listed`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Listed {
+    pub(super) modules: Vec<MountedModule>,
+}
+
+/// What a module brought.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct MountedModule {
+    pub(super) module: String,
+    #[serde(default)]
+    pub(super) tools: Vec<MountedTool>,
+    /// The events that it has handlers for, as it subscribed to them.
+    #[serde(default)]
+    pub(super) events: Vec<String>,
+    #[serde(default)]
+    pub(super) problems: Vec<ModuleProblem>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct MountedTool {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) description: String,
+    #[serde(default)]
+    pub(super) schema: Option<Map<String, Value>>,
+    /// It says that it wants to be asked about.
+    #[serde(default)]
+    pub(super) asks: bool,
+}
+
+/// Something of a module that is not there.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct ModuleProblem {
+    /// A [`LoadReason`](toolpost_amplifier::LoadReason), as its word.
+    pub(super) reason: String,
+    pub(super) message: String,
+}

@@ -1,0 +1,153 @@
+//! What a set of Python modules is made of, and what the operator says of it.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use toolpost_amplifier::{ModuleId, PlannedModule};
+use toolpost_model::{HookStanding, SandboxProfile};
+use toolpost_sandbox::Launcher;
+
+use crate::native::{ChildSettings, Workspace};
+
+/// What a set of Python modules is made of.
+pub struct PythonParts {
+    /// The source's name, for records and health.
+    pub name: String,
+    /// The modules, in the order they are mounted in.
+    pub modules: Vec<BridgedModule>,
+    /// What the operator says of them.
+    pub settings: PythonSettings,
+    /// Where they work.
+    pub workspace: Arc<Workspace>,
+    /// Starts their process.
+    pub launcher: Launcher,
+    /// What every child of the host is started with.
+    pub children: ChildSettings,
+}
+
+/// One module, and where its code is.
+#[derive(Clone, Debug)]
+pub struct BridgedModule {
+    /// As the plan names it.
+    pub planned: PlannedModule,
+    /// Its code.
+    pub package: PythonPackage,
+}
+
+/// Where the code of a module is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "package")]
+pub enum PythonPackage {
+    /// A folder that is the package, or has it in it; or a single file.
+    Folder {
+        /// The folder or file.
+        root: PathBuf,
+    },
+    /// It is installed in the interpreter's environment: found by its entry point, then by its usual import name.
+    Installed {
+        /// The name of the distribution, where it is not the module's id.
+        name: Option<String>,
+    },
+    /// A tool plugin for A2E hosts.
+    Plugin {
+        /// The class, with the Python module it is in: `package.module.Class`.
+        class: String,
+        /// The folder that is searched for it first.
+        root: Option<PathBuf>,
+    },
+}
+
+/// What the operator says of Python modules.
+#[derive(Clone, Debug)]
+pub struct PythonSettings {
+    /// Who shares a process.
+    pub isolation: Isolation,
+    /// Which `amplifier_core` modules import.
+    pub core: CoreChoice,
+    /// The interpreter. `None`: the system's own.
+    pub python: Option<PathBuf>,
+    /// What the process may do.
+    pub profile: SandboxProfile,
+    /// Further files and folders it may read, such as the environment its packages are installed in. The folders of
+    /// modules need not be named.
+    pub readable: Vec<PathBuf>,
+    /// Folders beside the workspace that it may write.
+    pub writable: Vec<PathBuf>,
+    /// Variables beside those that every child gets.
+    pub environment: BTreeMap<String, String>,
+    /// Credentials and other variables by name that the operator passes on purpose, with their values. Unlike
+    /// `environment`, these may look like credentials.
+    pub passed: BTreeMap<String, String>,
+    /// What a failing hook of a module means. Modules that are not named here are guards.
+    pub standings: BTreeMap<ModuleId, HookStanding>,
+    /// Whether `tool:post` is told after failures too, as Amplifier's own loops do.
+    pub post_on_failure: bool,
+    /// How long one module may take to be imported and mounted.
+    pub mount_limit: Duration,
+    /// How long the hooks may take. `None`: as long as the host gives every hook.
+    pub hook_limit: Option<Duration>,
+    /// The most that one result may have, in bytes of JSON. What is over it is cut, and the result says so.
+    pub result_bytes: usize,
+}
+
+impl Default for PythonSettings {
+    fn default() -> Self {
+        Self {
+            isolation: Isolation::default(),
+            core: CoreChoice::default(),
+            python: None,
+            profile: SandboxProfile::WorkspaceWrite,
+            readable: Vec::new(),
+            writable: Vec::new(),
+            environment: BTreeMap::new(),
+            passed: BTreeMap::new(),
+            standings: BTreeMap::new(),
+            post_on_failure: false,
+            mount_limit: Duration::from_secs(60),
+            hook_limit: None,
+            result_bytes: 8 << 20,
+        }
+    }
+}
+
+/// Who shares a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// All sessions: each has mounts of its own in the one process.
+    #[default]
+    Shared,
+    /// Nobody: each session has a process.
+    Process,
+}
+
+/// Which `amplifier_core` modules import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CoreChoice {
+    /// The real one where it is installed, else the stand-in.
+    #[default]
+    Auto,
+    /// The real one; without it nothing loads.
+    Real,
+    /// The stand-in, also where the real one is installed.
+    StandIn,
+}
+
+/// Which `amplifier_core` a bridge found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoreInUse {
+    /// Whether it is the real one.
+    pub real: bool,
+    /// Its version; of the stand-in, the version whose behaviour it has.
+    pub version: String,
+    /// The version of the interpreter.
+    pub python: String,
+}
+
+impl PythonSettings {
+    /// What a failing hook of a module means.
+    pub(super) fn standing(&self, module: &str) -> HookStanding {
+        self.standings.get(&ModuleId::new(module)).copied().unwrap_or(HookStanding::Guard)
+    }
+}
