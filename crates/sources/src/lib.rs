@@ -9,18 +9,15 @@ mod amplifier;
 mod hook;
 mod native;
 
-pub use amplifier::{
-    CacheError, CoreWish, Fetched, Fetcher, Packages, PackagesError, Pin, Prepared, Progress,
-    PythonEnvironment, PythonModule, Reach, RunError, SUPPLY_VARIABLES, Supply, cached_module,
 pub use amplifier::python::{
     BridgedModule, CoreChoice, CoreInUse, Isolation, PythonModules, PythonPackage, PythonParts,
     PythonSettings, PythonSource,
 };
 pub use amplifier::{
-    CacheError, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, ModuleHooks, ModuleStandings,
-    Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, PythonModule, Reach, ResolveError,
-    Resolved, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply, UnloadedModules, resolve,
-    resolve_folder, sidecar_program,
+    CacheError, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, ModuleHooks,
+    ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, PythonModule,
+    Reach, ResolveError, Resolved, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply,
+    UnloadedModules, cached_module, resolve, resolve_folder, sidecar_program,
 };
 #[cfg(feature = "grpc")]
 pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};

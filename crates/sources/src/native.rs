@@ -17,8 +17,6 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use toolpost_model::ToolSet;
 use toolpost_sandbox::Launcher;
 
-pub(crate) use self::children::{Child, Children};
-pub(crate) use self::http::{DownloadError, download};
 pub use self::{
     children::ChildSettings,
     code::{CodeSettings, code_worker_if_asked},
@@ -35,6 +33,7 @@ pub use self::{
 };
 pub(crate) use self::{
     children::{Child, Children},
+    http::{DownloadError, download},
     shell::OutputEvents,
 };
 use self::{code::CodeTools, shell::Processes};

@@ -7,8 +7,8 @@ use toolpost_model::{Mode, SandboxProfile};
 
 use crate::commands::{
     approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs, capture::CaptureArgs,
-    completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs, modules::ModulesArgs,
-    reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
+    completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs,
+    modules::ModulesArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
 };
 
 /// Holds the tools of AI agents: one binary between agents and everything they can call.

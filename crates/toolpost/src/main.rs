@@ -19,8 +19,8 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use commands::{
-    approvals, artifacts, call, capture, completions, doctor, explain, journal, modules, reference, serve, tools,
-    trust, welcome,
+    approvals, artifacts, call, capture, completions, doctor, explain, journal, modules, reference, serve,
+    tools, trust, welcome,
 };
 
 fn main() -> ExitCode {

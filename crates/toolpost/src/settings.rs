@@ -64,7 +64,8 @@ impl Settings {
         // Plans and the modules that lie beside them are programs: who changes them changes what runs.
         let modules = self.config.modules.iter().filter_map(|module| match &module.source {
             Some(ModuleSource::Path(path)) => Some(path),
-            Some(ModuleSource::Git { .. } | ModuleSource::Archive { .. } | ModuleSource::Package(_)) | None => None,
+            Some(ModuleSource::Git { .. } | ModuleSource::Archive { .. } | ModuleSource::Package(_))
+            | None => None,
         });
         let files = self.files.iter().map(|file| &file.path).chain(&self.plans.files).chain(modules);
         let own_files = files.map(|path| environment::real_path(path)).collect();

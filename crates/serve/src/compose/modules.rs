@@ -18,8 +18,8 @@ use toolpost_core::Hook;
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    ChildSettings, CoreChoice, CoreWish, Fetcher, Isolation, PythonModule, Packages, Prepared, Progress,
-    BridgedModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Supply, UnloadedModules,
+    BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, Isolation, Packages, Prepared, Progress,
+    PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Supply, UnloadedModules,
     Workspace, resolve,
 };
 use toolpost_store::DataDir;

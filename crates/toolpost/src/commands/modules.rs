@@ -86,9 +86,12 @@ impl WhichArgs {
         if let Some(unknown) = unknown {
             let names: Vec<&str> = planned.iter().map(|module| module.id.as_str()).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(UsageError(format!("no plan names the module `{unknown}`; the modules are: {names}")));
+            return Err(UsageError(format!(
+                "no plan names the module `{unknown}`; the modules are: {names}"
+            )));
         }
-        let meant = |id: &ModuleId| self.ids.is_empty() || self.ids.iter().any(|wanted| wanted == id.as_str());
+        let meant =
+            |id: &ModuleId| self.ids.is_empty() || self.ids.iter().any(|wanted| wanted == id.as_str());
         Ok(planned.iter().filter(|module| meant(&module.id)).collect())
     }
 }
@@ -97,7 +100,10 @@ impl WhichArgs {
 fn supply(settings: &Settings) -> anyhow::Result<Arc<Supply>> {
     let launcher = environment::this_program().map(Launcher::new);
     let supply = module_supply(&settings.config, launcher)?.ok_or_else(|| {
-        UsageError("neither XDG_CACHE_HOME nor HOME is set\nhint: say where to keep modules with `--cache-dir DIR`".into())
+        UsageError(
+            "neither XDG_CACHE_HOME nor HOME is set\nhint: say where to keep modules with `--cache-dir DIR`"
+                .into(),
+        )
     })?;
     Ok(Arc::new(supply))
 }

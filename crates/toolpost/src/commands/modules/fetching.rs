@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::json;
 use toolpost_amplifier::{LoadFailure, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
 use toolpost_config::AmplifierCore;
-use toolpost_sources::{CoreWish, Fetched, Fetcher, Packages, Progress, PythonModule, Reach, Supply, resolve};
+use toolpost_sources::{
+    CoreWish, Fetched, Fetcher, Packages, Progress, PythonModule, Reach, Supply, resolve,
+};
 
 use super::{WhichArgs, list::Line, supply};
 use crate::{
@@ -102,7 +104,8 @@ async fn install(
     work: Work,
     failures: &mut Vec<LoadFailure>,
 ) -> anyhow::Result<Vec<String>> {
-    let python: Vec<PythonModule> = here.iter().filter_map(|(module, fetched)| python(module, fetched)).collect();
+    let python: Vec<PythonModule> =
+        here.iter().filter_map(|(module, fetched)| python(module, fetched)).collect();
     if python.is_empty() {
         return Ok(Vec::new());
     }

@@ -102,7 +102,9 @@ impl Line {
         let source = self.source.as_deref().map_or("installed".to_owned(), printable);
         let pin = match &self.pin {
             Some(Pin::Git { commit, .. }) => format!(" at {}", &commit[..commit.len().min(12)]),
-            Some(Pin::Archive { archive, .. }) => format!(" with digest {}", &archive[..archive.len().min(12)]),
+            Some(Pin::Archive { archive, .. }) => {
+                format!(" with digest {}", &archive[..archive.len().min(12)])
+            }
             Some(Pin::Path | Pin::Package) | None => String::new(),
         };
         let transport = self.transport.map(|word| format!(", {word}")).unwrap_or_default();
