@@ -22,6 +22,7 @@ pub use amplifier::{
     PackagedModule, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, Reach, ResolveError,
     Resolved, RustModule, RustModules, SUPPLY_VARIABLES, Supply, UnloadedModules, resolve, resolve_folder,
     sidecar_program,
+    UnloadedModules, cached_module, resolve, resolve_folder, sidecar_program,
 };
 #[cfg(feature = "grpc")]
 pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
