@@ -111,9 +111,7 @@ async fn many(host: &Host, count: u32) -> anyhow::Result<()> {
 }
 
 /// Runs in a task of the runtime, as a server's calls do.
-async fn spawned(
-    work: impl Future<Output = anyhow::Result<f64>> + Send + 'static,
-) -> anyhow::Result<f64> {
+async fn spawned(work: impl Future<Output = anyhow::Result<f64>> + Send + 'static) -> anyhow::Result<f64> {
     tokio::spawn(work).await?
 }
 

@@ -158,9 +158,6 @@ mod tests {
         let place = folder.path().join("cache");
         Cache::open(&place).unwrap().put("a", "a", b"").unwrap();
         let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(
-            [mode(&place), mode(&place.join("key")), mode(&place.join("a"))],
-            [0o700, 0o600, 0o600]
-        );
+        assert_eq!([mode(&place), mode(&place.join("key")), mode(&place.join("a"))], [0o700, 0o600, 0o600]);
     }
 }

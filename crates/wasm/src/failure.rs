@@ -10,6 +10,7 @@ use crate::{
 };
 
 const TOO_LARGE: &str = "wasm_too_large";
+const MORE_MEMORY: &str = "the operator can give it more: `amplifier.wasm.<module>.memory`";
 
 /// What went wrong with an instance. It is not used again after one.
 #[derive(Debug)]
@@ -60,8 +61,9 @@ impl Fault {
             ("wasm_exit", format!("the component left with exit status {status}"), None)
         } else if let Some(most) = refused {
             let memory = most.div_ceil(1024 * 1024);
-            let message = format!("the component needed more than the {memory} MiB of memory that it may have");
-            ("wasm_out_of_memory", message, Some("the operator can give it more: `amplifier.wasm.<module>.memory`"))
+            let message =
+                format!("the component needed more than the {memory} MiB of memory that it may have");
+            ("wasm_out_of_memory", message, Some(MORE_MEMORY))
         } else if trap == Some(Trap::StackOverflow) {
             ("wasm_stack_overflow", "the component went too deep: its stack is exhausted".to_owned(), None)
         } else if is_too_much(&error) {
@@ -90,7 +92,8 @@ impl Fault {
                 let mut failure = ToolFailure::of(class, message).code(code);
                 failure.hint = hint.map(str::to_owned);
                 if !said.is_empty() {
-                    failure.content = vec![Content::text(format!("standard error of the component:\n{said}"))];
+                    failure.content =
+                        vec![Content::text(format!("standard error of the component:\n{said}"))];
                 }
                 failure
             }
@@ -99,7 +102,9 @@ impl Fault {
                 ToolFailure::of(ErrorClass::SetupRequired, message).code("wasm_configuration").untouched()
             }
             Self::Misfit { .. } | Self::Outside(_) => {
-                ToolFailure::of(ErrorClass::DependencyUnavailable, self.told()).code("wasm_failed").untouched()
+                ToolFailure::of(ErrorClass::DependencyUnavailable, self.told())
+                    .code("wasm_failed")
+                    .untouched()
             }
         }
     }

@@ -44,8 +44,7 @@ impl Live {
         place: OwnedSemaphorePermit,
     ) -> Result<Self, Fault> {
         let engine = prepared.modules.engine();
-        let mut store =
-            Guest::store(engine, &prepared.settings, watch.clone()).map_err(Fault::outside)?;
+        let mut store = Guest::store(engine, &prepared.settings, watch.clone()).map_err(Fault::outside)?;
         let output = store.data().output.clone();
         let _ticking = prepared.modules.ticking();
         let made = watched(prepared.pre.instantiate_async(&mut store), watch, Some(&output)).await?;

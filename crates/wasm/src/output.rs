@@ -201,11 +201,7 @@ impl OutputStream for Pipe {
 }
 
 impl AsyncWrite for Pipe {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        _context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, _context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.output.write(self.stream, bytes);
         Poll::Ready(Ok(bytes.len()))
     }

@@ -10,12 +10,7 @@ use toolpost_model::{
 };
 
 use crate::{
-    failure::Fault,
-    guest::Watch,
-    live::Live,
-    module::Loaded,
-    outcome::outcome,
-    settings::InstanceUse,
+    failure::Fault, guest::Watch, live::Live, module::Loaded, outcome::outcome, settings::InstanceUse,
     supervision::watched,
 };
 

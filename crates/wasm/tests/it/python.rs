@@ -41,7 +41,8 @@ fn built(root: &Path, kept: &Path) -> PathBuf {
     let builder = root.join("target/peers/bin/componentize-py");
     assert!(
         builder.exists(),
-        "componentize-py is not in target/peers, so no component can be built from Python\nhint: run `cargo xtask peers`"
+        "componentize-py is not in target/peers, so no component can be built from Python\n\
+         hint: run `cargo xtask peers`"
     );
     let of_crate = |path: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let (wit, sources) = (of_crate("wit"), of_crate("tests/fixtures/python"));
