@@ -31,6 +31,9 @@ async fn component() -> &'static (WasmModules, PathBuf) {
         fs::create_dir_all(&kept).unwrap();
         let modules = WasmModules::new(Some(&kept.join("compiled"))).unwrap();
         let path = built(&root, &kept);
+        // Compiled here and now, so that tests which run side by side do not all do it.
+        let first = modules.load(&planned(&path, &Map::new()), &path, None, WasmSettings::default()).await;
+        first.unwrap_or_else(|error| panic!("{error}"));
         (modules, path)
     })
     .await
