@@ -42,7 +42,7 @@ fn the_contract_is_the_one_that_amplifier_ships() {
     run_python(&[script.to_str().unwrap(), compiled.to_str().unwrap()]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_service_written_with_grpcio_works() {
     let folder = generated();
     let peer = Peer::start(folder.path(), 0);
@@ -81,7 +81,7 @@ async fn a_service_written_with_grpcio_works() {
     assert_eq!(error(&wrong).class, ErrorClass::InvalidArguments);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_and_a_cancel_reach_a_service_written_with_grpcio() {
     let folder = generated();
     let peer = Peer::start(folder.path(), 0);
@@ -101,7 +101,7 @@ async fn a_deadline_and_a_cancel_reach_a_service_written_with_grpcio() {
     assert!(!host.call("worker", json!({ "do": "echo" })).await.is_error, "the connection is still good");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_service_written_with_grpcio_may_die_and_come_back() {
     let folder = generated();
     let peer = Peer::start(folder.path(), 0);

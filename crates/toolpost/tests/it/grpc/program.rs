@@ -95,7 +95,7 @@ async fn about(host: &TestHost) -> Value {
     result.structured_content.clone().unwrap_or_else(|| panic!("{result:?}"))
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_is_started_once_mounted_and_confined() {
     let module = Module::worker();
     let (host, handle) = module.host(SandboxProfile::WorkspaceWrite).await;
@@ -124,7 +124,7 @@ async fn a_program_is_started_once_mounted_and_confined() {
     handle.close().await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_profile_that_only_reads_keeps_a_program_from_writing() {
     let module = Module::worker();
     let (host, handle) = module.host(SandboxProfile::ReadOnly).await;
@@ -134,7 +134,7 @@ async fn a_profile_that_only_reads_keeps_a_program_from_writing() {
     handle.close().await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_dies_is_told_of_and_started_again() {
     let module = Module::worker();
     let (host, handle) = module.host(SandboxProfile::WorkspaceWrite).await;
@@ -152,7 +152,7 @@ async fn a_program_that_dies_is_told_of_and_started_again() {
     handle.close().await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_does_not_get_ready_is_a_problem() {
     for (program, words) in [
         ("#!/bin/sh\necho some noise\necho ERROR:no licence\nsleep 100\n", "`ERROR:no licence`"),
