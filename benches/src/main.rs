@@ -11,6 +11,7 @@ mod clients;
 mod files;
 mod grep;
 mod growth;
+mod grpc;
 mod in_process;
 mod journal;
 mod machine;
@@ -30,7 +31,7 @@ mod start;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e …]
+usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e|grpc …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench artifact=MEGABYTES (with a result of another size)
@@ -64,6 +65,7 @@ fn main() -> anyhow::Result<()> {
         "replay",
         "a2e",
         "artifact",
+        "grpc",
     ];
     let chosen: Vec<&str> =
         if words.is_empty() { all.to_vec() } else { words.iter().map(String::as_str).collect() };
@@ -90,6 +92,7 @@ fn main() -> anyhow::Result<()> {
             "code" => runtime.block_on(run_code::run())?,
             "replay" => runtime.block_on(replay::run())?,
             "a2e" => runtime.block_on(a2e::run())?,
+            "grpc" => runtime.block_on(grpc::run())?,
             "artifact" => runtime.block_on(artifact::run(artifact::WHOLE))?,
             other if other.starts_with("artifact=") => {
                 let megabytes: u64 = other.trim_start_matches("artifact=").parse()?;

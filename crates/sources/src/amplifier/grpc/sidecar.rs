@@ -153,6 +153,10 @@ impl Sidecar {
         let mut stdout = process.take_stdout().map(BufReader::new);
         let first = first_of(&mut process, &mut stdout).await;
         if first != FirstWord::Ready(port) {
+            if first == FirstWord::End {
+                // A program that closed its output is about to end, and how it does is worth a moment.
+                let _ = timeout(HEARD, process.wait()).await;
+            }
             let ended = process.kill().await;
             listened(listeners).await;
             return Err(self.not_ready(first, port, ended, &last_words).confined(process.applied().clone()));

@@ -58,6 +58,16 @@ impl Module {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
+    /// How many processes of the machine have the program's path on their command line.
+    fn processes(&self) -> usize {
+        let program = self.path("module/worker").into_os_string().into_encoded_bytes();
+        let named = |entry: std::fs::DirEntry| {
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == program)
+        };
+        std::fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(named).filter(|found| *found).count()
+    }
+
     async fn host(&self, profile: SandboxProfile) -> (TestHost, GrpcHandle) {
         let planned = planned(&json!({ "depth": 2 }));
         let root = self.path("module");
@@ -121,7 +131,9 @@ async fn a_program_is_started_once_mounted_and_confined() {
     handle.close().await;
     let again = about(&host).await;
     assert!(again["pid"].is_u64(), "a call after the end begins anew: {again}");
+    assert_eq!(module.processes(), 1);
     handle.close().await;
+    assert_eq!(module.processes(), 0, "nothing is left behind");
 }
 
 #[tokio::test(flavor = "multi_thread")]
