@@ -11,6 +11,7 @@ mod clients;
 mod files;
 mod grep;
 mod growth;
+mod grpc;
 mod in_process;
 mod journal;
 mod machine;
@@ -32,6 +33,7 @@ use anyhow::bail;
 
 const HELP: &str = "\
 usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e|wasm …]
+usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e|grpc …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench artifact=MEGABYTES (with a result of another size)
@@ -67,6 +69,7 @@ fn main() -> anyhow::Result<()> {
         "a2e",
         "artifact",
         "wasm",
+        "grpc",
     ];
     let chosen: Vec<&str> =
         if words.is_empty() { all.to_vec() } else { words.iter().map(String::as_str).collect() };
@@ -94,6 +97,7 @@ fn main() -> anyhow::Result<()> {
             "replay" => runtime.block_on(replay::run())?,
             "a2e" => runtime.block_on(a2e::run())?,
             "wasm" => runtime.block_on(wasm::run())?,
+            "grpc" => runtime.block_on(grpc::run())?,
             "artifact" => runtime.block_on(artifact::run(artifact::WHOLE))?,
             other if other.starts_with("artifact=") => {
                 let megabytes: u64 = other.trim_start_matches("artifact=").parse()?;
