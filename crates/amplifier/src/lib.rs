@@ -15,27 +15,36 @@ mod declaring;
 pub mod events;
 mod hooks;
 mod json;
+mod manifest;
 mod module;
 mod mount;
 mod outcome;
+mod plan;
 mod result;
+mod source_text;
 mod text;
 mod tool;
 mod tool_call;
 mod tool_spec;
 
 pub use content::{ContentBlock, ContentError};
-pub use coordinator::{CancelSwitch, Cancellation, Coordinator};
+pub use coordinator::{CancelSwitch, Cancellation, Coordinator, MountChange};
 pub use declaring::{Declared, MAX_DESCRIPTION, MAX_SCHEMA, MAX_TOOLS, SYSTEM};
 pub use hooks::{
     Approval, ApprovalDefault, ContextInjection, ContextRole, Gathering, Handler, HookAction, HookFailure,
     HookHandler, HookRegistry, HookResult, MessageLevel, Registration, UnfitAnswer, Wants,
 };
 pub use json::{Json, JsonError};
+pub use manifest::{
+    ComponentError, DeclaredTransport, FolderError, FolderNames, FoundIn, MANIFEST_FILE, Manifest,
+    ManifestError, ModuleType, component_type, detect,
+};
 pub use module::{LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
 pub use mount::{Cleanup, Module, MountError, Mounted, mount};
 pub use outcome::{into_outcome, of_result};
+pub use plan::{Include, NoteWeight, Plan, PlanError, PlanErrors, PlanFile, PlanNote, override_sources};
 pub use result::{ResultError, ToolResult};
+pub use source_text::SourceError;
 pub use text::{python_json, python_str, sanitized};
 pub use tool::{Tool, ToolError};
 pub use tool_call::ToolCall;

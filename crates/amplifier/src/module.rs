@@ -4,6 +4,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use toolpost_model::SourceProblem;
 
 /// A module's name in plans, such as `tool-filesystem`. It is not the name of a tool: one module mounts several.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -39,7 +40,7 @@ pub enum ModuleKind {
 }
 
 /// One module of a plan, with everything expanded and merged.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedModule {
     /// What it is.
     pub kind: ModuleKind,
@@ -116,6 +117,18 @@ pub struct LoadFailure {
     pub reason: LoadReason,
     /// What is wrong, and what would help.
     pub message: String,
+}
+
+/// A failure as a catalog tells it.
+impl From<LoadFailure> for SourceProblem {
+    fn from(failure: LoadFailure) -> Self {
+        Self {
+            part: failure.module.to_string(),
+            origin: failure.origin,
+            code: failure.reason.as_str().to_owned(),
+            message: failure.message,
+        }
+    }
 }
 
 /// The kind of a load failure, in the words that Amplifier's event has.

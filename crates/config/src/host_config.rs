@@ -1,5 +1,6 @@
 //! The settings as used: resolved, checked, with every default filled in.
 
+mod amplifier;
 mod approvals;
 mod commands;
 mod hooks;
@@ -14,8 +15,10 @@ use std::{
     time::Duration,
 };
 
+use toolpost_amplifier::PlannedModule;
 use toolpost_model::{Mode, Role, Rule};
 
+pub use amplifier::{AmplifierConfig, AmplifierCore, ModuleInstall, ModuleIsolation, WasmConfig};
 pub use approvals::ApprovalsConfig;
 pub use commands::{CommandConfig, ParameterConfig, ParameterKind, Piece, Template};
 pub use hooks::HookConfig;
@@ -41,6 +44,9 @@ pub struct HostConfig {
     pub workspace: Option<PathBuf>,
     /// Where the journal and the results are kept; the caller decides where there is none.
     pub data_dir: Option<PathBuf>,
+    /// Where fetched modules and their environments are kept. No file says this: whoever starts the host does, and
+    /// without it nothing is fetched.
+    pub cache_dir: Option<PathBuf>,
     /// Folders beside the workspace that tools may work in.
     pub roots: Vec<RootConfig>,
     /// Paths whose change asks even where writing is allowed.
@@ -79,6 +85,10 @@ pub struct HostConfig {
     pub discovery: Discovery,
     /// Agents that speak A2E.
     pub a2e: A2eConfig,
+    /// The modules of all mount plans, merged and expanded, in their order.
+    pub modules: Vec<PlannedModule>,
+    /// How modules are fetched and run.
+    pub amplifier: AmplifierConfig,
 }
 
 impl HostConfig {

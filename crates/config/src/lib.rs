@@ -57,10 +57,11 @@ pub use duration::{ConfigDuration, DurationError};
 pub use error::{ConfigError, ConfigErrors};
 pub use file::read_config;
 pub use host_config::{
-    A2eConfig, ApprovalsConfig, AuditConfig, ChildVariables, CodeConfig, CommandConfig, CredentialConfig,
-    CredentialSource, Discovery, HookConfig, HostConfig, HttpConfig, JournalRetention, Limits, NetworkConfig,
-    ParameterConfig, ParameterKind, Piece, ProtectConfig, RetentionConfig, RootConfig, SandboxConfig,
-    SourceConfig, Template, TokenConfig, ToolIndex, ToolSettings, ToolTable,
+    A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig, ChildVariables, CodeConfig,
+    CommandConfig, CredentialConfig, CredentialSource, Discovery, HookConfig, HostConfig, HttpConfig,
+    JournalRetention, Limits, ModuleInstall, ModuleIsolation, NetworkConfig, ParameterConfig, ParameterKind,
+    Piece, ProtectConfig, RetentionConfig, RootConfig, SandboxConfig, SourceConfig, Template, TokenConfig,
+    ToolIndex, ToolSettings, ToolTable, WasmConfig,
 };
 pub use layer::{Layer, Notice, Standing};
 pub use located::{Located, Position};

@@ -86,6 +86,7 @@ pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<A
     let answer = persist(host, call, result).await;
     call.stage = Stage::Emit;
     call.enter();
+    call.live.tell_end(answer.result(), call.effects.as_ref());
     answer
 }
 

@@ -8,3 +8,4 @@ pub(crate) mod invocation;
 pub(crate) mod permission;
 pub(crate) mod result;
 pub(crate) mod scheduling;
+pub(crate) mod witness;

@@ -44,6 +44,7 @@ use crate::{
         hooks::Hook,
         invocation::LiveCall,
         scheduling::{Scheduler, SchedulerLimits},
+        witness::Witnesses,
     },
     port::SourceIndex,
     record::{
@@ -128,6 +129,7 @@ pub(crate) struct Inner {
     pub(crate) questions: Arc<Questions>,
     pub(crate) rules: Arc<dyn RuleStore>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
+    pub(crate) witnesses: Witnesses,
     /// Answers every call, where the host serves a recording.
     pub(crate) replay: Option<Player>,
     pub(crate) journal: Arc<dyn Journal>,
@@ -479,6 +481,6 @@ impl Host {
             .drain()
             .map(|(_, session)| session)
             .collect();
-        sessions.iter().for_each(|session| session.close());
+        sessions.iter().for_each(|session| self.inner.let_go(session));
     }
 }

@@ -55,6 +55,7 @@ pub use flow::{
         PolicySpec, RuleProblem, RuleVoice,
     },
     scheduling::{Outlook, OwnLimit, SchedulerLimits, Slots, WaitReason},
+    witness::{Witness, WitnessedCall, WitnessedEnd},
 };
 pub use host::{
     ApprovalError, Decided, Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits,

@@ -3,6 +3,7 @@
 //! `Server` and the command line's own short-lived host both come through here.
 
 mod hooks;
+mod modules;
 mod native;
 
 use std::{
@@ -25,6 +26,7 @@ use toolpost_store::{
 };
 
 pub use hooks::HooksError;
+pub use modules::{LoadedModules, ModulesError, ModulesHandover, load_modules};
 pub use native::{NativeError, NativeHandover};
 
 /// How often kept results are looked through for what is too old.
@@ -39,6 +41,9 @@ pub enum StartError {
     /// The hooks cannot be made.
     #[error(transparent)]
     Hooks(#[from] HooksError),
+    /// The modules of mount plans cannot be made.
+    #[error(transparent)]
+    Modules(#[from] ModulesError),
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
@@ -100,6 +105,8 @@ pub struct HostParts {
     pub secrets: Vec<(String, String)>,
     /// What the native tools need beside the configuration.
     pub native: NativeHandover,
+    /// What the modules of mount plans need beside the configuration.
+    pub modules: ModulesHandover,
     /// Who is asked about calls that need approval.
     pub asked: Asked,
     /// A recording to serve. No tool, hook or rule of the configuration or of the embedder counts then.
@@ -215,7 +222,11 @@ pub(crate) async fn host_on(
     for add in parts.sources {
         builder = add(builder);
     }
-    builder = builder.hooks(hooks::hooks(config, data_dir, parts.native.program.as_deref())?);
+    let program = parts.native.program.as_deref();
+    builder = builder.hooks(hooks::hooks(config, data_dir, program)?);
+    // A plan's names win over those of native tools.
+    let modules = modules::modules(config, data_dir, program, parts.modules).await?;
+    builder = builder.sources(modules.sources).hooks(modules.hooks);
     parts.native.own_files.extend(hooks::files(config));
     if let Some(workspace) = &config.workspace {
         builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);

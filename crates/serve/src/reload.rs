@@ -138,6 +138,10 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         retention,
         discovery,
         a2e,
+        // Nobody changes it while a host runs.
+        cache_dir: _,
+        modules,
+        amplifier,
     } = now;
     let sections = [
         ("workspace", *workspace != next.workspace),
@@ -156,6 +160,8 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         ("retention", *retention != next.retention),
         ("discovery", *discovery != next.discovery),
         ("a2e", *a2e != next.a2e),
+        ("modules", *modules != next.modules),
+        ("amplifier", *amplifier != next.amplifier),
     ];
     sections.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
 }

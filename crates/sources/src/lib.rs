@@ -13,6 +13,14 @@ pub use amplifier::python::{
     BridgedModule, CoreChoice, CoreInUse, Isolation, PythonModules, PythonPackage, PythonParts,
     PythonSettings, PythonSource,
 };
+pub use amplifier::{
+    CacheError, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, ModuleHooks,
+    ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, PythonModule,
+    Reach, ResolveError, Resolved, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply,
+    UnloadedModules, resolve, resolve_folder, sidecar_program,
+};
+#[cfg(feature = "grpc")]
+pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,

@@ -1,2 +1,27 @@
 //! WebAssembly components as tools: the world `amplifier:modules/tool`, without any authority of its own.
+//!
+//! [`WasmModules`] is the engine of a host. It loads a module's file into a [`WasmModule`], which is a source of tools
+//! like any other. A component runs in this process and reaches nothing outside of it but what [`WasmSettings`]
+//! grants; what a call may do is therefore known to the host and not claimed by the component.
 #![warn(missing_docs)]
+
+mod component;
+mod disk;
+mod engine;
+mod failure;
+mod guest;
+mod limits;
+mod live;
+mod loading;
+mod module;
+mod outcome;
+mod output;
+mod session;
+mod settings;
+mod spec;
+mod supervision;
+mod ticker;
+
+pub use engine::{WasmError, WasmModules};
+pub use module::WasmModule;
+pub use settings::{DirectoryAccess, DirectoryGrant, InstanceUse, WasmSettings};

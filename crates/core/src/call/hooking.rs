@@ -12,7 +12,8 @@ use std::{
 
 use futures_util::FutureExt as _;
 use toolpost_model::{
-    EventBody, HookEvent, HookRun, HookStanding, InvocationId, LogLevel, ObservableInput, ToolResult,
+    EventBody, HookEvent, HookRun, HookStanding, InvocationId, LogLevel, ObservableInput, RequestId,
+    ToolResult,
 };
 
 pub(super) use after::post_hooks;
@@ -38,6 +39,9 @@ const CONTEXT_CHARS: usize = 32_000;
 struct Seen {
     event: HookEvent,
     id: InvocationId,
+    request: Option<RequestId>,
+    batch: Option<String>,
+    parent: Option<InvocationId>,
     session: Arc<Session>,
     input: ObservableInput,
     known: Known,
@@ -49,6 +53,9 @@ impl Seen {
         Some(Self {
             event,
             id: call.live.id,
+            request: call.request.as_ref().map(|key| key.id.clone()),
+            batch: call.place.as_ref().map(|place| call.live.redactor().text(&place.id).into_owned()),
+            parent: call.parent.as_ref().map(|parent| parent.id),
             session: Arc::clone(&call.session),
             input: call.inputs.observable.clone()?,
             known: Known { resolved: call.resolved.clone()?, input: call.inputs.call.clone()? },
@@ -59,7 +66,12 @@ impl Seen {
     fn view(&self) -> HookCall<'_> {
         HookCall {
             event: self.event,
+            at: crate::port::now(),
             invocation_id: self.id,
+            request_id: self.request.as_ref(),
+            batch_id: self.batch.as_deref(),
+            parent: self.parent,
+            tool: self.known.resolved.entry.name(),
             session_id: self.session.id(),
             declaration: self.known.resolved.entry.declaration(),
             input: &self.input,

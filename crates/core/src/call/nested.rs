@@ -104,6 +104,7 @@ impl Port {
         );
         request.correlation_id = self.correlation_id.clone();
         let live = LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.host.redactor));
+        let live = live.witnessed(&self.host.witnesses, &request, Some(self.as_parent.id));
         let live = Arc::new(live.nested_in(self.live.token()));
         // What was a secret of this call is one of the calls that it makes with it.
         if let Some(own) = self.live.redactor().own {

@@ -335,7 +335,8 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
         batch: None,
         background: true,
     };
-    let live = Arc::new(LiveCall::new(open.id, &request, host.redactor.clone()));
+    let live = LiveCall::new(open.id, &request, host.redactor.clone());
+    let live = Arc::new(live.witnessed(&host.witnesses, &request, None));
     let mut call = Call::new(live, request, open.request.take());
     call.face = std::mem::take(&mut open.call.face);
     call.on_record = if open.started { OnRecord::Started } else { OnRecord::Accepted };

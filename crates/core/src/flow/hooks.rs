@@ -10,9 +10,10 @@ mod output;
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use toolpost_model::{
     BoxFuture, CallInput, Declaration, Effects, HookEvent, HookStanding, InvocationId, ObservableInput,
-    Principal, SessionId, ToolResult,
+    Principal, RequestId, SessionId, ToolResult,
 };
 
 pub use concern::{Concern, ConcernError};
@@ -26,8 +27,18 @@ use crate::{call::permitting::effects_of, flow::invocation::Resolved};
 pub struct HookCall<'a> {
     /// When it is asked.
     pub event: HookEvent,
+    /// The moment it is asked.
+    pub at: Timestamp,
     /// The call.
     pub invocation_id: InvocationId,
+    /// The caller's own id for it.
+    pub request_id: Option<&'a RequestId>,
+    /// The batch it belongs to.
+    pub batch_id: Option<&'a str>,
+    /// The call that made it.
+    pub parent: Option<InvocationId>,
+    /// The tool's name on the wire.
+    pub tool: &'a str,
     /// Its session.
     pub session_id: &'a SessionId,
     /// The tool.

@@ -37,6 +37,7 @@ use crate::{
         hooks::{InputMutation, OutputMutation},
         result::{Ending, Unkept},
         scheduling::{Permit, batch::Member},
+        witness::Watch,
     },
     record::{
         artifacts::CallArtifacts,
@@ -67,7 +68,8 @@ pub enum CancelReason {
 }
 
 impl CancelReason {
-    pub(crate) fn explain(self) -> Cow<'static, str> {
+    /// Why, for people.
+    pub fn explain(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Requested => "it was canceled on request",
             Self::CallerGone => "the caller went away",
@@ -95,6 +97,8 @@ pub(crate) struct LiveCall {
     /// Let go of at the end, so that a reader sees the end even while somebody holds the call.
     listener: Mutex<Option<Arc<dyn Listener>>>,
     wants: Wants,
+    /// Whoever hears of every call.
+    pub(super) watch: Option<Box<Watch>>,
     seq: AtomicU64,
     dropped: AtomicU64,
     stage: AtomicU64,
@@ -145,6 +149,7 @@ impl LiveCall {
             is_nested: false,
             listener: Mutex::new(request.listener.clone()),
             wants: request.listener.as_ref().map_or(Wants::Nothing, |listener| listener.wants()),
+            watch: None,
             seq: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             stage: AtomicU64::new(0),
@@ -220,8 +225,11 @@ impl LiveCall {
 
     pub(crate) fn cancel(&self, reason: CancelReason) {
         // The first reason stays: it is the one that stopped the work.
-        let _ = self.cancel_reason.set(reason);
+        let is_first = self.cancel_reason.set(reason).is_ok();
         self.cancel.cancel();
+        if let Some(watch) = self.watch.as_ref().filter(|_| is_first) {
+            watch.canceled(reason);
+        }
     }
 
     pub(crate) fn cancel_reason(&self) -> Option<CancelReason> {
@@ -288,7 +296,7 @@ impl LiveCall {
 
     /// Passes an event on. Never blocks.
     pub(crate) fn emit(&self, mut body: EventBody) {
-        if self.wants == Wants::Nothing {
+        if self.wants == Wants::Nothing && self.watch.is_none() {
             let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
             self.mark(seq, &body);
             return;
@@ -318,6 +326,10 @@ impl LiveCall {
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
         self.mark(seq, &body);
         let event = Event { invocation_id: self.id, seq, at: crate::port::now(), body };
+        self.watch.iter().for_each(|watch| watch.hear(&event));
+        if self.wants == Wants::Nothing {
+            return;
+        }
         if listener.as_ref().is_none_or(|listener| listener.hear(event) == Heard::Lost) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }

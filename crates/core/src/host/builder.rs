@@ -15,6 +15,7 @@ use crate::{
         hooks::Hook,
         permission::{Policy, PolicyEngine},
         scheduling::Scheduler,
+        witness::{Witness, Witnesses},
     },
     record::{
         blobs::{BlobStore, MemoryBlobs},
@@ -30,6 +31,7 @@ pub struct HostBuilder {
     sources: Vec<Arc<dyn Source>>,
     policy: Arc<dyn PolicyEngine>,
     hooks: Vec<Arc<dyn Hook>>,
+    witnesses: Vec<Arc<dyn Witness>>,
     journal: Arc<dyn Journal>,
     blobs: Arc<dyn BlobStore>,
     redactor: Arc<dyn Redactor>,
@@ -61,6 +63,7 @@ impl HostBuilder {
             sources: Vec::new(),
             policy: Arc::new(Policy::default()),
             hooks: Vec::new(),
+            witnesses: Vec::new(),
             journal: Arc::new(MemoryJournal::default()),
             blobs: Arc::new(MemoryBlobs::default()),
             redactor: Arc::new(KnownSecrets::default()),
@@ -80,6 +83,13 @@ impl HostBuilder {
     #[must_use]
     pub fn source(mut self, source: impl Source) -> Self {
         self.sources.push(Arc::new(source));
+        self
+    }
+
+    /// Adds sources in their order, after those added before.
+    #[must_use]
+    pub fn sources(mut self, sources: impl IntoIterator<Item = Arc<dyn Source>>) -> Self {
+        self.sources.extend(sources);
         self
     }
 
@@ -107,6 +117,13 @@ impl HostBuilder {
     #[must_use]
     pub fn hooks(mut self, hooks: impl IntoIterator<Item = Arc<dyn Hook>>) -> Self {
         self.hooks.extend(hooks);
+        self
+    }
+
+    /// Adds somebody who hears of every call.
+    #[must_use]
+    pub fn witness(mut self, witness: Arc<dyn Witness>) -> Self {
+        self.witnesses.push(witness);
         self
     }
 
@@ -197,6 +214,7 @@ impl HostBuilder {
         self.policy = Arc::new(policy);
         self.settings = Box::new(settings);
         self.hooks.clear();
+        self.witnesses.clear();
         self.approvals = Approvals::Nobody;
         self.rules = Arc::new(MemoryRules::default());
         Ok(Some(Player::new(&cassette, options)?))
@@ -223,6 +241,7 @@ impl HostBuilder {
             questions: Questions::new(self.limits.approvals),
             rules: self.rules,
             hooks: self.hooks,
+            witnesses: Witnesses::new(self.witnesses),
             replay,
             journal: self.journal,
             blobs: self.blobs,

@@ -38,6 +38,12 @@ fn digest(tool: &str, input: &ModelInput) -> [u8; 32] {
 }
 
 impl Inner {
+    /// The part of a new call that others may touch, with whoever hears of every call.
+    fn begun(&self, request: &CallRequest) -> LiveCall {
+        let live = LiveCall::new(InvocationId::new(), request, Arc::clone(&self.redactor));
+        live.witnessed(&self.witnesses, request, None)
+    }
+
     /// Runs a call in a task of its own.
     pub(crate) fn spawn(self: &Arc<Self>, call: Call, way: Way) -> oneshot::Receiver<Arc<Answer>> {
         let shared = call.request.as_ref().map(|key| {
@@ -166,7 +172,7 @@ impl Host {
     pub async fn start(&self, request: CallRequest) -> CallHandle {
         request.session.touch();
         let inner = &self.inner;
-        let live = Arc::new(LiveCall::new(InvocationId::new(), &request, Arc::clone(&inner.redactor)));
+        let live = Arc::new(inner.begun(&request));
         if inner.state.closing.is_cancelled() {
             return self.ended(live, request, result::shutting_down()).await;
         }
@@ -280,7 +286,7 @@ impl Host {
             return self.start(request).await.answer().await;
         }
         request.session.touch();
-        let live = Arc::new(LiveCall::new(InvocationId::new(), &request, Arc::clone(&inner.redactor)));
+        let live = Arc::new(inner.begun(&request));
         let way = Way::Live(request.acknowledged);
         inner.in_callers_task(Call::new(live, request, None), way).await
     }

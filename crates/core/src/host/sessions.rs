@@ -43,6 +43,12 @@ pub(super) fn is_default(id: &SessionId) -> bool {
 }
 
 impl Inner {
+    /// Ends what is kept for a session: by its sources, and by whoever hears of every call.
+    pub(super) fn let_go(&self, session: &Session) {
+        session.close();
+        self.witnesses.session_closed(session.id());
+    }
+
     fn known(&self, id: &SessionId) -> Option<Arc<Session>> {
         self.state.sessions.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
@@ -68,13 +74,13 @@ impl Inner {
             return Err(SessionError::Full(limit));
         };
         if let Some(session) = sessions.remove(&oldest) {
-            session.close();
+            self.let_go(&session);
         }
         let idle = self.limits.session_idle;
         sessions.retain(|_, session| {
             let stays = !session.is_idle_for(idle);
             if !stays {
-                session.close();
+                self.let_go(session);
             }
             stays
         });
@@ -209,7 +215,7 @@ impl Host {
             call.cancel(CancelReason::SessionClosed);
         }
         // After the calls know: one that keeps something for its session from now on must not leave it behind.
-        session.close();
+        self.inner.let_go(session);
         // Last: what it ran is to stop even where the journal cannot be written.
         let closed = self.session_record(RecordKind::SessionClosed, session.id(), "{}".to_owned());
         let recorded = self.inner.append(closed, Strength::Committed).await;

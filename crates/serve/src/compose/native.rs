@@ -163,7 +163,10 @@ pub(super) fn children(
     }
 }
 
-fn network(network: &NetworkConfig, values: &[(String, Secret)]) -> Result<NetworkSettings, NativeError> {
+pub(super) fn network(
+    network: &NetworkConfig,
+    values: &[(String, Secret)],
+) -> Result<NetworkSettings, NativeError> {
     let credential = |credential: &CredentialConfig| {
         let value = values.iter().find(|(name, _)| *name == credential.name);
         let (_, value) = value.ok_or_else(|| NativeError::CredentialWithoutValue(credential.name.clone()))?;

@@ -249,11 +249,12 @@ impl ModuleSet {
         self.listing().failures.clone()
     }
 
-    /// Asks about the mount that was made to list the tools.
+    /// Asks about the mount that was made to list the tools, or, once a session has taken that, about a session's.
     pub(super) async fn inspect(&self, request: &Value) -> Result<Value, ToolFailure> {
         let spare = lock(&self.spare).clone();
-        let Some(Mounted { bridge, mount }) = spare else {
-            return Err(ToolFailure::new("there is no mount to look at: the modules did not start"));
+        let of_session = || lock(&self.seats).values().find_map(|seat| seat.current());
+        let Some(Mounted { bridge, mount }) = spare.or_else(of_session) else {
+            return Err(ToolFailure::new("there is no mount to look at: the modules are not running"));
         };
         let answer = bridge.ask::<Inspected>(Order::Inspect { mount, request }).await;
         answer.map(|inspected| inspected.report).map_err(NoAnswer::into_failure)

@@ -6,7 +6,7 @@ import sys
 import threading
 import traceback
 
-from . import children, core as cores, current, output
+from . import children, core as cores, current, inspection, output
 from .calls import Call
 from .channel import Channel, encoded
 from .coordinator import AskFailed
@@ -130,6 +130,14 @@ class Bridge:
         def work():
             problems = self.end(mount) if mount is not None else []
             return {"type": "unmounted", "id": message["id"], "problems": plain(problems)}
+
+        self.in_background(message, work)
+
+    def on_inspect(self, message):
+        mount = self.mounts[message["mount"]]
+
+        def work():
+            return {"type": "inspected", "id": message["id"], "report": inspection.run(mount, message["request"])}
 
         self.in_background(message, work)
 

@@ -1,0 +1,253 @@
+//! What a module's folder is: its `amplifier.toml`, or what the names in it give away.
+//!
+//! Pure: whoever opened the folder hands in the text and the names. `toolpost-sources` does so for modules of a plan,
+//! and `toolpost validate` for one that is being written.
+
+mod component;
+mod folder;
+
+use std::fmt;
+
+use serde::Deserialize;
+
+pub use self::{
+    component::{ComponentError, component_type},
+    folder::{FolderError, FolderNames, FoundIn, detect},
+};
+
+/// The manifest's name in a module's folder.
+pub const MANIFEST_FILE: &str = "amplifier.toml";
+
+/// The component's name where a manifest does not say.
+const DEFAULT_ARTIFACT: &str = "module.wasm";
+
+/// What a module is to Amplifier. Only two of these bring something to a host of tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModuleType {
+    /// Drives the conversation with a model.
+    Orchestrator,
+    /// Talks to a model.
+    Provider,
+    /// Brings tools.
+    Tool,
+    /// Keeps the conversation.
+    Context,
+    /// Looks at what happens.
+    Hook,
+    /// Finds other modules.
+    Resolver,
+    /// Asks people.
+    Approval,
+}
+
+impl ModuleType {
+    /// Every type.
+    pub const ALL: [Self; 7] = [
+        Self::Orchestrator,
+        Self::Provider,
+        Self::Tool,
+        Self::Context,
+        Self::Hook,
+        Self::Resolver,
+        Self::Approval,
+    ];
+
+    /// The word in a manifest.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Orchestrator => "orchestrator",
+            Self::Provider => "provider",
+            Self::Tool => "tool",
+            Self::Context => "context",
+            Self::Hook => "hook",
+            Self::Resolver => "resolver",
+            Self::Approval => "approval",
+        }
+    }
+}
+
+impl fmt::Display for ModuleType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A manifest that makes sense by itself. Whether the files it names are there is for its reader to find out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// What the module is.
+    pub module_type: ModuleType,
+    /// How it runs.
+    pub transport: DeclaredTransport,
+    /// What is odd about it, for people.
+    pub notes: Vec<String>,
+}
+
+/// How a manifest says that a module runs. Names are names: nothing was looked for yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeclaredTransport {
+    /// A Python package.
+    Python {
+        /// The word that was written, where it is none that anybody knows. Amplifier takes such a module for a Python
+        /// package, and so does this host if there is one.
+        unknown_word: Option<String>,
+    },
+    /// A WebAssembly component.
+    Wasm {
+        /// The file's name in the folder.
+        artifact: String,
+        /// What its bytes must hash to, in lower-case hex.
+        sha256: Option<String>,
+    },
+    /// A service that is running somewhere.
+    Grpc {
+        /// Where, as written.
+        endpoint: String,
+    },
+    /// A program that serves gRPC once it is started.
+    Rust {
+        /// The crate's name, and its binary's.
+        name: String,
+    },
+}
+
+/// Why a manifest cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestError {
+    /// It is not TOML, or a key has a value of the wrong kind.
+    #[error("`amplifier.toml` cannot be read: {0}")]
+    Toml(String),
+    /// There is no table `[module]`.
+    #[error("`amplifier.toml` has no `[module]` table")]
+    NoModule,
+    /// The table does not say what the module is.
+    #[error("`amplifier.toml` does not say what the module is: `type` is missing in `[module]`")]
+    NoType,
+    /// A word for the type that nobody knows.
+    #[error("`type = \"{0}\"` in `amplifier.toml` is none of {words}", words = type_words())]
+    UnknownType(String),
+    /// The component's name reaches out of the folder.
+    #[error(
+        "`artifact = \"{0}\"` in `amplifier.toml` must be the name of a file in the module's own folder: no `/`, no \
+         `\\`, no leading dot"
+    )]
+    Artifact(String),
+    /// A crate is needed and not named.
+    #[error("`amplifier.toml` does not name the crate: `transport = \"rust\"` needs `crate` in `[module]`")]
+    NoCrate,
+    /// The crate's name is none.
+    #[error(
+        "`crate = \"{0}\"` in `amplifier.toml` is not the name of a crate: letters, digits, `-` and `_` are allowed"
+    )]
+    Crate(String),
+    /// The digest is none.
+    #[error("`sha256 = \"{0}\"` in `amplifier.toml` is not 64 digits of lower-case hex")]
+    Sha256(String),
+    /// A service is needed and not named.
+    #[error(
+        "`amplifier.toml` does not say where the service is: `transport = \"grpc\"` needs `endpoint` in `[grpc]`"
+    )]
+    NoEndpoint,
+}
+
+fn type_words() -> String {
+    let words: Vec<String> = ModuleType::ALL.iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}
+
+/// The file as written. Tables and keys of others are none of our business.
+#[derive(Deserialize)]
+struct Written {
+    module: Option<WrittenModule>,
+    grpc: Option<WrittenGrpc>,
+}
+
+#[derive(Deserialize)]
+struct WrittenModule {
+    transport: Option<String>,
+    #[serde(rename = "type")]
+    module_type: Option<String>,
+    artifact: Option<String>,
+    #[serde(rename = "crate")]
+    crate_name: Option<String>,
+    sha256: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WrittenGrpc {
+    endpoint: Option<String>,
+}
+
+impl Manifest {
+    /// Reads the text of an `amplifier.toml`.
+    pub fn read(text: &str) -> Result<Self, ManifestError> {
+        let written: Written =
+            toml::from_str(text).map_err(|error| ManifestError::Toml(error.to_string().trim().to_owned()))?;
+        let module = written.module.ok_or(ManifestError::NoModule)?;
+        let word = module.module_type.ok_or(ManifestError::NoType)?;
+        let module_type = ModuleType::ALL
+            .into_iter()
+            .find(|known| known.as_str() == word)
+            .ok_or(ManifestError::UnknownType(word))?;
+        let mut notes = Vec::new();
+        let transport = match module.transport.as_deref() {
+            None | Some("python") => DeclaredTransport::Python { unknown_word: None },
+            Some("wasm") => DeclaredTransport::Wasm {
+                artifact: artifact(module.artifact)?,
+                sha256: module.sha256.clone().map(sha256).transpose()?,
+            },
+            Some("grpc") => {
+                DeclaredTransport::Grpc { endpoint: endpoint(written.grpc).ok_or(ManifestError::NoEndpoint)? }
+            }
+            Some("rust") => DeclaredTransport::Rust { name: crate_name(module.crate_name)? },
+            Some(unknown) => {
+                notes.push(format!(
+                    "`transport = \"{}\"` in `{MANIFEST_FILE}` is none of `python`, `wasm`, `grpc`, `rust`; the \
+                     module is taken for a Python package",
+                    shown(unknown)
+                ));
+                DeclaredTransport::Python { unknown_word: Some(shown(unknown)) }
+            }
+        };
+        if module.sha256.is_some() && !matches!(transport, DeclaredTransport::Wasm { .. }) {
+            notes.push(format!("`sha256` in `{MANIFEST_FILE}` is looked at for `transport = \"wasm\"` only"));
+        }
+        Ok(Self { module_type, transport, notes })
+    }
+}
+
+/// A stranger's word, short enough for a message.
+fn shown(text: &str) -> String {
+    const LONGEST: usize = 80;
+    let mut shown: String = text.escape_debug().take(LONGEST).collect();
+    if text.chars().count() > LONGEST {
+        shown.push('…');
+    }
+    shown
+}
+
+fn artifact(written: Option<String>) -> Result<String, ManifestError> {
+    let name = written.unwrap_or_else(|| DEFAULT_ARTIFACT.to_owned());
+    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
+    if plain { Ok(name) } else { Err(ManifestError::Artifact(shown(&name))) }
+}
+
+fn crate_name(written: Option<String>) -> Result<String, ManifestError> {
+    let name = written.filter(|name| !name.is_empty()).ok_or(ManifestError::NoCrate)?;
+    let simple = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    // A name that begins with `-` would be an option to somebody.
+    if simple && !name.starts_with('-') { Ok(name) } else { Err(ManifestError::Crate(shown(&name))) }
+}
+
+fn sha256(written: String) -> Result<String, ManifestError> {
+    let is_hex = written.len() == 64 && written.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+    if is_hex { Ok(written) } else { Err(ManifestError::Sha256(shown(&written))) }
+}
+
+fn endpoint(written: Option<WrittenGrpc>) -> Option<String> {
+    let endpoint = written?.endpoint?.trim().to_owned();
+    Some(endpoint).filter(|endpoint| !endpoint.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! What a component is, from the names that it exports.
+
+use super::ModuleType;
+
+/// The interfaces of Amplifier's modules, without a version, and what offers them.
+const INTERFACES: &[(&str, ModuleType)] = &[
+    ("amplifier:modules/tool", ModuleType::Tool),
+    ("amplifier:modules/hook-handler", ModuleType::Hook),
+    ("amplifier:modules/context-manager", ModuleType::Context),
+    ("amplifier:modules/approval-provider", ModuleType::Approval),
+    ("amplifier:modules/provider", ModuleType::Provider),
+    ("amplifier:modules/orchestrator", ModuleType::Orchestrator),
+];
+
+/// The functions of a tool, for components that export them without an interface around.
+const TOOL_FUNCTIONS: [&str; 2] = ["get-spec", "execute"];
+
+/// Why nobody can tell what a component is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ComponentError {
+    /// Nothing that it exports is known.
+    #[error("the component offers no interface of Amplifier's; {}", exported(.exports))]
+    Unknown {
+        /// What it exports.
+        exports: Vec<String>,
+    },
+    /// It could be several things.
+    #[error("the component offers several of Amplifier's interfaces ({}), and must be one thing", types(.found))]
+    Ambiguous {
+        /// Which.
+        found: Vec<ModuleType>,
+    },
+}
+
+fn exported(exports: &[String]) -> String {
+    /// Enough to recognise the component by.
+    const SHOWN: usize = 8;
+    if exports.is_empty() {
+        return "it exports nothing".to_owned();
+    }
+    let mut names: Vec<String> = exports.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    if exports.len() > SHOWN {
+        names.push(format!("{} more", exports.len() - SHOWN));
+    }
+    format!("it exports {}", names.join(", "))
+}
+
+fn types(found: &[ModuleType]) -> String {
+    let words: Vec<&str> = found.iter().map(|found| found.as_str()).collect();
+    words.join(", ")
+}
+
+/// What a component with these exports is. Any version of an interface counts.
+pub fn component_type<'a>(exports: impl IntoIterator<Item = &'a str>) -> Result<ModuleType, ComponentError> {
+    let exports: Vec<&str> = exports.into_iter().collect();
+    let offers = |interface: &str| {
+        exports.iter().any(|name| name.split_once('@').map_or(*name, |(bare, _)| bare) == interface)
+    };
+    let mut found: Vec<ModuleType> =
+        INTERFACES.iter().filter(|(name, _)| offers(name)).map(|(_, known)| *known).collect();
+    if found.is_empty() && TOOL_FUNCTIONS.iter().all(|function| exports.contains(function)) {
+        found.push(ModuleType::Tool);
+    }
+    match found.as_slice() {
+        [one] => Ok(*one),
+        [] => Err(ComponentError::Unknown { exports: exports.into_iter().map(str::to_owned).collect() }),
+        _ => Err(ComponentError::Ambiguous { found }),
+    }
+}

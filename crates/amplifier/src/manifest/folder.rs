@@ -1,0 +1,68 @@
+//! What a folder without a manifest is, from the names in it.
+
+use super::MANIFEST_FILE;
+
+/// The names in a folder, as whoever opened it found them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FolderNames {
+    /// Its files.
+    pub files: Vec<String>,
+    /// Folders in it, or in its folder `src`, that have an `__init__.py`.
+    pub packages: Vec<String>,
+}
+
+impl FolderNames {
+    fn has(&self, wanted: &str) -> bool {
+        self.files.iter().any(|name| name == wanted)
+    }
+
+    /// Whether there is Python to be imported, or to be installed from here.
+    pub fn has_python(&self) -> bool {
+        self.has("__init__.py") || !self.packages.is_empty() || self.has("pyproject.toml")
+    }
+
+    /// The components, by name and not as the disk has them: the same folder is the same module on every machine.
+    pub fn components(&self) -> Vec<String> {
+        let is_component = |name: &&String| name.ends_with(".wasm") && !name.starts_with('.');
+        let mut found: Vec<String> = self.files.iter().filter(is_component).cloned().collect();
+        found.sort();
+        found
+    }
+}
+
+/// What is in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoundIn {
+    /// A manifest, which says the rest.
+    Manifest,
+    /// A component.
+    Wasm {
+        /// The first by name.
+        artifact: String,
+        /// Others that are there and not used.
+        passed_over: Vec<String>,
+    },
+    /// A Python package.
+    Python,
+}
+
+/// A folder with nothing of a module in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no module in it: no `amplifier.toml`, no `.wasm` file, and no Python package (a folder with \
+     `__init__.py`, or a `pyproject.toml`)"
+)]
+pub struct FolderError;
+
+/// Says what a folder is. The order is Amplifier's: a manifest before a component before a package.
+pub fn detect(names: &FolderNames) -> Result<FoundIn, FolderError> {
+    if names.has(MANIFEST_FILE) {
+        return Ok(FoundIn::Manifest);
+    }
+    let mut components = names.components();
+    if !components.is_empty() {
+        let artifact = components.remove(0);
+        return Ok(FoundIn::Wasm { artifact, passed_over: components });
+    }
+    if names.has_python() { Ok(FoundIn::Python) } else { Err(FolderError) }
+}

@@ -1,0 +1,198 @@
+//! Mount plans and bundles: which modules a host mounts, from where and with what.
+//!
+//! A [`Plan`] is read from a value (whoever reads YAML hands it in), laid over others and settled into
+//! [`PlannedModule`]s. Only `tools` and `hooks` mean something to a host of tools; the other sections of a plan belong
+//! to the agent and are accepted with a note.
+
+mod entry;
+mod expand;
+mod merge;
+mod sections;
+mod settle;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::Path,
+};
+
+use serde_json::Value;
+
+use crate::{ModuleKind, ModuleSource};
+
+use entry::{Entries, Override};
+
+pub use settle::override_sources;
+
+/// What a plan says, not yet settled. Plans are laid over one another with [`Plan::over`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    tools: Entries,
+    hooks: Entries,
+    overrides: BTreeMap<String, Override>,
+    includes: Vec<Include>,
+}
+
+/// Another bundle that a bundle builds on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Include {
+    /// Where it is.
+    pub source: ModuleSource,
+    /// Where it is named: `bundle.yaml: includes[0]`.
+    pub place: String,
+}
+
+/// Something in a plan that is no error and that somebody should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanNote {
+    /// File and section.
+    pub place: String,
+    /// Whether it needs looking at.
+    pub weight: NoteWeight,
+    /// One sentence.
+    pub message: String,
+}
+
+impl fmt::Display for PlanNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}
+
+/// How much a note matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteWeight {
+    /// Good to know.
+    Info,
+    /// Probably not what was meant.
+    Warning,
+}
+
+/// One thing that is wrong with a plan, under the name that Amplifier's own validator has for the check.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message} ({check})")]
+pub struct PlanError {
+    /// File and section.
+    pub place: String,
+    /// The check: `tools[0]_module_required`.
+    pub check: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Everything that is wrong with a plan; never empty.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct PlanErrors(pub Vec<PlanError>);
+
+/// What is known of the file that a plan stands in.
+#[derive(Clone, Copy)]
+pub struct PlanFile<'a> {
+    /// Its name in messages.
+    pub name: &'a str,
+    /// The folder that relative sources begin in.
+    pub folder: &'a Path,
+    /// The values of variables.
+    pub lookup: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Plan {
+    /// Reads a mount plan or a bundle.
+    pub fn read(value: &Value, file: PlanFile<'_>) -> Result<(Self, Vec<PlanNote>), PlanErrors> {
+        let mut reading = Reading { file, notes: Vec::new(), errors: Vec::new(), unset: BTreeSet::new() };
+        let plan = sections::read(value, &mut reading);
+        if !reading.unset.is_empty() {
+            let names: Vec<String> = reading.unset.iter().map(|name| format!("`{name}`")).collect();
+            let message =
+                format!("no value and no default for {}, so nothing stands in its place", names.join(", "));
+            reading.note("", NoteWeight::Warning, message);
+        }
+        if reading.errors.is_empty() { Ok((plan, reading.notes)) } else { Err(PlanErrors(reading.errors)) }
+    }
+
+    /// The bundles it builds on, in their order: each is laid over the one before, and this one over all.
+    pub fn includes(&self) -> &[Include] {
+        &self.includes
+    }
+
+    /// This plan laid over another: entries with the same `id` or `module` merge where the other has them, new ones
+    /// follow. Includes are not carried along: whoever lays plans over one another has read them.
+    #[must_use]
+    pub fn over(self, under: Self) -> Self {
+        let mut overrides = under.overrides;
+        for (id, over) in self.overrides {
+            overrides.entry(id).or_default().lay(over);
+        }
+        Self {
+            tools: self.tools.over(under.tools),
+            hooks: self.hooks.over(under.hooks),
+            overrides,
+            includes: Vec::new(),
+        }
+    }
+
+    fn entries(&self, kind: ModuleKind) -> &Entries {
+        match kind {
+            ModuleKind::Tool => &self.tools,
+            ModuleKind::Hook => &self.hooks,
+        }
+    }
+}
+
+/// What was found on the way.
+struct Reading<'a> {
+    file: PlanFile<'a>,
+    notes: Vec<PlanNote>,
+    errors: Vec<PlanError>,
+    /// Variables without a value.
+    unset: BTreeSet<String>,
+}
+
+impl Reading<'_> {
+    fn place(&self, section: &str) -> String {
+        if section.is_empty() { self.file.name.to_owned() } else { format!("{}: {section}", self.file.name) }
+    }
+
+    fn note(&mut self, section: &str, weight: NoteWeight, message: impl Into<String>) {
+        self.notes.push(PlanNote { place: self.place(section), weight, message: message.into() });
+    }
+
+    fn error(&mut self, section: &str, check: impl Into<String>, message: impl Into<String>) {
+        self.errors.push(PlanError {
+            place: self.place(section),
+            check: check.into(),
+            message: message.into(),
+        });
+    }
+
+    fn expanded(&mut self, mut value: Value) -> Value {
+        expand::expand(&mut value, self.file.lookup, &mut self.unset);
+        value
+    }
+
+    fn source(&mut self, section: &str, value: &Value) -> Option<ModuleSource> {
+        let value = self.expanded(value.clone());
+        match ModuleSource::of_value(&value, self.file.folder) {
+            Ok(source) => Some(source),
+            Err(error) => {
+                self.error(section, format!("{section}_source_type"), error.to_string());
+                None
+            }
+        }
+    }
+}
+
+/// What kind of value it is, in the words of messages.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a table",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! The entries of `tools` and `hooks`, and what is laid over them by module.
+
+use serde_json::{Map, Value};
+
+use crate::ModuleSource;
+
+use super::{NoteWeight, Reading, kind_of, merge};
+
+/// More modules than this no plan has that was meant.
+const MOST: usize = 256;
+
+/// A list of entries, in the order they first came in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Entries {
+    pub(super) list: Vec<Entry>,
+    /// Whether it takes the place of the list beneath.
+    replaces: bool,
+}
+
+/// A module as one plan names it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    /// What it is merged by: its `id`, or its `module`.
+    key: String,
+    /// `None`: it changes an entry of another plan.
+    pub(super) module: Option<String>,
+    pub(super) source: Option<ModuleSource>,
+    pub(super) config: Map<String, Value>,
+    /// Where it was first named.
+    pub(super) place: String,
+}
+
+/// What `overrides` says of a module.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Override {
+    pub(super) source: Option<ModuleSource>,
+    pub(super) config: Map<String, Value>,
+}
+
+impl Override {
+    /// Lays a later one over this.
+    pub(super) fn lay(&mut self, over: Self) {
+        self.source = over.source.or(self.source.take());
+        self.config = merge::merge_tables(std::mem::take(&mut self.config), over.config);
+    }
+}
+
+impl Entries {
+    pub(super) fn over(self, under: Self) -> Self {
+        if self.replaces {
+            return self;
+        }
+        let mut merged = under;
+        for entry in self.list {
+            match merged.list.iter_mut().find(|earlier| earlier.key == entry.key) {
+                Some(earlier) => earlier.lay(entry),
+                None => merged.list.push(entry),
+            }
+        }
+        merged
+    }
+}
+
+impl Entry {
+    fn lay(&mut self, over: Self) {
+        self.module = over.module.or(self.module.take());
+        self.source = over.source.or(self.source.take());
+        self.config = merge::merge_tables(std::mem::take(&mut self.config), over.config);
+    }
+}
+
+/// Reads a section of entries.
+pub(super) fn entries(section: &str, value: &Value, reading: &mut Reading<'_>) -> Entries {
+    let (items, replaces) = match (value, merge::replacement(value)) {
+        (_, Some(items)) => (items, true),
+        (Value::Array(items), None) => (items, false),
+        (Value::Null, None) => return Entries::default(),
+        (other, None) => {
+            let message = format!("`{section}` must be a list of modules, and is {}", kind_of(other));
+            reading.error(section, format!("{section}_type"), message);
+            return Entries::default();
+        }
+    };
+    if items.len() > MOST {
+        let message = format!("`{section}` names {} modules, and at most {MOST} are taken", items.len());
+        reading.error(section, format!("{section}_type"), message);
+        return Entries::default();
+    }
+    if items.is_empty() && !replaces {
+        reading.note(section, NoteWeight::Info, format!("`{section}` is empty"));
+    }
+    let mut read = Entries { list: Vec::new(), replaces };
+    for (index, item) in items.iter().enumerate() {
+        let Some(entry) = entry(&format!("{section}[{index}]"), item, reading) else { continue };
+        // Of two in one list, the second is laid over the first.
+        read = Entries { list: vec![entry], replaces: false }.over(read);
+    }
+    Entries { replaces, ..read }
+}
+
+fn entry(path: &str, item: &Value, reading: &mut Reading<'_>) -> Option<Entry> {
+    let Value::Object(table) = item else {
+        let message = format!("a module is a table with a `module`, and this is {}", kind_of(item));
+        reading.error(path, format!("{path}_type"), message);
+        return None;
+    };
+    let module = name(path, "module", table.get("module"), reading)?;
+    let id = name(path, "id", table.get("id"), reading)?;
+    let Some(key) = id.clone().or_else(|| module.clone()) else {
+        reading.error(path, format!("{path}_module_required"), "the key `module` is missing");
+        return None;
+    };
+    let source = table.get("source").filter(|source| !source.is_null());
+    let source = source.and_then(|source| reading.source(path, source));
+    let config = config(path, table.get("config"), reading);
+    for key in table.keys().filter(|key| !matches!(key.as_str(), "module" | "id" | "source" | "config")) {
+        let message = match key.as_str() {
+            "instance_id" => "`instance_id` means something for providers only, and is ignored".to_owned(),
+            other => format!("the key `{}` means nothing here, and is ignored", other.escape_debug()),
+        };
+        reading.note(path, NoteWeight::Info, message);
+    }
+    Some(Entry { key, module, source, config, place: reading.place(path) })
+}
+
+/// The inner `None` where the key is missing, the outer where it is wrong.
+fn name(path: &str, key: &str, value: Option<&Value>, reading: &mut Reading<'_>) -> Option<Option<String>> {
+    match value {
+        None | Some(Value::Null) => Some(None),
+        Some(Value::String(text)) if text.trim().is_empty() => {
+            reading.error(path, format!("{path}_{key}_empty"), format!("`{key}` is empty"));
+            None
+        }
+        Some(Value::String(text)) => {
+            // It becomes part of the names of tools, files and messages.
+            let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+            if text.len() > 128 || !text.chars().all(legal) || text.starts_with(['-', '.']) {
+                let message = format!(
+                    "`{}` is no name of a module; names have up to 128 letters, digits, `_`, `-` and `.`",
+                    text.escape_debug()
+                );
+                reading.error(path, format!("{path}_{key}_type"), message);
+                return None;
+            }
+            Some(Some(text.clone()))
+        }
+        Some(other) => {
+            let message = format!("`{key}` must be a text, and is {}", kind_of(other));
+            reading.error(path, format!("{path}_{key}_type"), message);
+            None
+        }
+    }
+}
+
+fn config(path: &str, value: Option<&Value>, reading: &mut Reading<'_>) -> Map<String, Value> {
+    match value {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(table)) => {
+            let entry = |(key, value): (&String, &Value)| (key.clone(), reading.expanded(value.clone()));
+            table.iter().map(entry).collect()
+        }
+        Some(other) => {
+            let message = format!("`config` must be a table, and is {}", kind_of(other));
+            reading.error(path, format!("{path}_config_type"), message);
+            Map::new()
+        }
+    }
+}
+
+/// Reads one entry of `overrides`.
+pub(super) fn one_override(path: &str, value: &Value, reading: &mut Reading<'_>) -> Option<Override> {
+    let Value::Object(table) = value else {
+        let message = format!("an override is a table, and this is {}", kind_of(value));
+        reading.error(path, format!("{path}_type"), message);
+        return None;
+    };
+    let source = table.get("source").filter(|source| !source.is_null());
+    let source = source.and_then(|source| reading.source(path, source));
+    Some(Override { source, config: config(path, table.get("config"), reading) })
+}

@@ -1,0 +1,168 @@
+//! The top level of a plan: what is read, what is another program's, and what nobody knows.
+
+use serde_json::{Map, Value};
+
+use super::{Include, NoteWeight, Plan, Reading, entry, kind_of};
+
+/// Sections that belong to the agent, with what they are for.
+const OF_THE_AGENT: [(&str, &str); 10] = [
+    ("session", "the agent's own loop and memory"),
+    ("providers", "models"),
+    ("agents", "further agents"),
+    ("orchestrator", "the agent's loop"),
+    ("context", "the agent's memory"),
+    ("spawn", "what further agents get"),
+    ("instruction", "words for the model"),
+    ("skills", "words for the model"),
+    ("modes", "the agent's own modes"),
+    ("metadata", "its author's notes"),
+];
+
+pub(super) fn read(value: &Value, reading: &mut Reading<'_>) -> Plan {
+    let empty = Map::new();
+    let root = match value {
+        Value::Object(root) => root,
+        // An empty file plans nothing.
+        Value::Null => &empty,
+        other => {
+            let message = format!("a plan is a table of sections, and this is {}", kind_of(other));
+            reading.error("", "root_type", message);
+            return Plan::default();
+        }
+    };
+    let mut plan = Plan::default();
+    for (section, value) in root {
+        match section.as_str() {
+            "tools" => plan.tools = entry::entries(section, value, reading),
+            "hooks" => plan.hooks = entry::entries(section, value, reading),
+            "overrides" => overrides(&mut plan, value, reading),
+            "sources" => sources(&mut plan, value, reading),
+            "bundle" => header(value, reading),
+            "includes" => plan.includes = includes(value, reading),
+            "session" => {
+                session(value, reading);
+                of_the_agent(section, reading);
+            }
+            other if OF_THE_AGENT.iter().any(|(name, _)| *name == other) => of_the_agent(section, reading),
+            other => {
+                let message = format!("the section `{}` is unknown, and is ignored", other.escape_debug());
+                reading.note(section, NoteWeight::Warning, message);
+            }
+        }
+    }
+    plan
+}
+
+fn of_the_agent(section: &str, reading: &mut Reading<'_>) {
+    let what = OF_THE_AGENT.iter().find(|(name, _)| *name == section).map_or("", |(_, what)| what);
+    let message = format!("`{section}` ({what}) is left to the agent: this host mounts tools and hooks");
+    reading.note(section, NoteWeight::Info, message);
+}
+
+/// Of no concern here, but a plan that no agent would take should not be taken either.
+fn session(value: &Value, reading: &mut Reading<'_>) {
+    let Value::Object(table) = value else {
+        let message = format!("`session` must be a table, and is {}", kind_of(value));
+        reading.error("session", "session_type", message);
+        return;
+    };
+    for part in ["orchestrator", "context"] {
+        let path = format!("session.{part}");
+        match table.get(part) {
+            None | Some(Value::Null | Value::String(_)) => {}
+            Some(Value::Object(module)) => match module.get("module") {
+                Some(Value::String(name)) if !name.trim().is_empty() => {}
+                Some(Value::String(_)) => {
+                    reading.error(&path, format!("{path}_module_empty"), "`module` is empty");
+                }
+                None | Some(Value::Null) => {
+                    reading.error(&path, format!("{path}_module_required"), "the key `module` is missing");
+                }
+                Some(other) => {
+                    let message = format!("`module` must be a text, and is {}", kind_of(other));
+                    reading.error(&path, format!("{path}_module_type"), message);
+                }
+            },
+            Some(other) => {
+                let message = format!("`{path}` must be a name or a table, and is {}", kind_of(other));
+                reading.error(&path, format!("{path}_type"), message);
+            }
+        }
+    }
+}
+
+fn header(value: &Value, reading: &mut Reading<'_>) {
+    if !value.is_object() && !value.is_null() {
+        let message = format!("`bundle` must be a table, and is {}", kind_of(value));
+        reading.error("bundle", "bundle_type", message);
+    }
+}
+
+fn includes(value: &Value, reading: &mut Reading<'_>) -> Vec<Include> {
+    let Value::Array(items) = value else {
+        if !value.is_null() {
+            let message = format!("`includes` must be a list, and is {}", kind_of(value));
+            reading.error("includes", "includes_type", message);
+        }
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let path = format!("includes[{index}]");
+        let source = match item {
+            Value::Object(table) if table.contains_key("bundle") => &table["bundle"],
+            other => other,
+        };
+        // `foundation:behaviors/x` names a part of a bundle that the agent's own registry knows.
+        if let Value::String(text) = source
+            && text
+                .split_once(':')
+                .is_some_and(|(name, rest)| !name.contains('+') && !rest.starts_with("//") && name.len() > 1)
+        {
+            let message = format!(
+                "`{}` is known to the agent's own registry only, and is left out",
+                text.escape_debug()
+            );
+            reading.note(&path, NoteWeight::Warning, message);
+            continue;
+        }
+        if let Some(source) = reading.source(&path, source) {
+            found.push(Include { source, place: reading.place(&path) });
+        }
+    }
+    found
+}
+
+fn overrides(plan: &mut Plan, value: &Value, reading: &mut Reading<'_>) {
+    let Value::Object(table) = value else {
+        if !value.is_null() {
+            let message = format!("`overrides` must be a table of modules, and is {}", kind_of(value));
+            reading.error("overrides", "overrides_type", message);
+        }
+        return;
+    };
+    for (id, value) in table {
+        let path = format!("overrides.{}", id.escape_debug());
+        if let Some(read) = entry::one_override(&path, value, reading) {
+            plan.overrides.entry(id.clone()).or_default().lay(read);
+        }
+    }
+}
+
+/// `sources: {modules: {<module>: <source>}}`, as settings of the agent have it.
+fn sources(plan: &mut Plan, value: &Value, reading: &mut Reading<'_>) {
+    let modules = match value {
+        Value::Object(table) => table.get("modules").unwrap_or(&Value::Null),
+        Value::Null => return,
+        other => {
+            let message = format!("`sources` must be a table, and is {}", kind_of(other));
+            reading.error("sources", "sources_type", message);
+            return;
+        }
+    };
+    for (id, value) in modules.as_object().into_iter().flatten() {
+        let path = format!("sources.modules.{}", id.escape_debug());
+        let source = reading.source(&path, value);
+        plan.overrides.entry(id.clone()).or_default().source = source;
+    }
+}

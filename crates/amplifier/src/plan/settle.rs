@@ -1,0 +1,74 @@
+//! From what plans say together to the modules that are mounted.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::{ModuleId, ModuleKind, ModuleSource, PlannedModule};
+
+use super::{NoteWeight, Plan, PlanNote, merge};
+
+impl Plan {
+    /// The modules, in their order: tools, then hooks. What cannot be mounted is left out with a note.
+    pub fn settle(&self) -> (Vec<PlannedModule>, Vec<PlanNote>) {
+        let mut modules: Vec<PlannedModule> = Vec::new();
+        let mut notes = Vec::new();
+        for kind in [ModuleKind::Tool, ModuleKind::Hook] {
+            for entry in &self.entries(kind).list {
+                let mut note = |message: String| {
+                    let place = entry.place.clone();
+                    notes.push(PlanNote { place, weight: NoteWeight::Warning, message });
+                };
+                let Some(module) = &entry.module else {
+                    note("no plan names the module of this `id`, so it is left out".to_owned());
+                    continue;
+                };
+                if modules.iter().any(|known| known.kind == kind && known.id.as_str() == module) {
+                    note(format!("`{module}` is planned twice under different ids; the second is left out"));
+                    continue;
+                }
+                let over = self.overrides.get(module);
+                let config = match over {
+                    Some(over) => merge::merge_tables(entry.config.clone(), over.config.clone()),
+                    None => entry.config.clone(),
+                };
+                modules.push(PlannedModule {
+                    kind,
+                    id: ModuleId::new(module.as_str()),
+                    source: over.and_then(|over| over.source.clone()).or_else(|| entry.source.clone()),
+                    config: settled(config),
+                    place: entry.place.clone(),
+                });
+            }
+        }
+        (modules, notes)
+    }
+}
+
+fn settled(config: Map<String, Value>) -> Map<String, Value> {
+    config.into_iter().map(|(key, value)| (key, merge::settle(value))).collect()
+}
+
+/// Takes sources from the environment where it has some: `AMPLIFIER_MODULE_TOOL_BASH` counts before whatever plans say
+/// of `tool-bash`. Relative paths begin in `base`. What is no source is told and changes nothing.
+pub fn override_sources(
+    modules: &mut [PlannedModule],
+    base: &Path,
+    lookup: &dyn Fn(&str) -> Option<String>,
+) -> Vec<PlanNote> {
+    let mut notes = Vec::new();
+    for module in modules {
+        let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+        let name: String = "AMPLIFIER_MODULE_".chars().chain(module.id.as_str().chars().map(upper)).collect();
+        let Some(text) = lookup(&name).filter(|text| !text.trim().is_empty()) else { continue };
+        match ModuleSource::parse(&text, base) {
+            Ok(source) => module.source = Some(source),
+            Err(error) => notes.push(PlanNote {
+                place: name,
+                weight: NoteWeight::Warning,
+                message: format!("{error}; `{}` comes from where its plan says", module.id),
+            }),
+        }
+    }
+    notes
+}

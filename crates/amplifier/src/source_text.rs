@@ -1,0 +1,402 @@
+//! Where a module comes from, as plans write it: a text of one of several forms, or a table with a `type`.
+
+use std::{
+    fmt,
+    path::{Component, Path, PathBuf},
+};
+
+use serde_json::Value;
+
+use crate::ModuleSource;
+
+/// Why a text or table says nothing about where a module is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SourceError {
+    /// Nothing is there.
+    #[error("the source is empty")]
+    Empty,
+    /// Neither a text nor a table.
+    #[error("a source is a text, or a table with a `type`")]
+    Type,
+    /// The table says too little.
+    #[error("a source of type `{of}` needs a text under `{key}`")]
+    Missing {
+        /// The type it says it is.
+        of: String,
+        /// What it does not say.
+        key: &'static str,
+    },
+    /// A type that is none.
+    #[error("`{0}` is no type of source; the types are git, file, zip, http and package")]
+    UnknownType(String),
+    /// A scheme that is not spoken here.
+    #[error("sources of the form `{0}` are not supported; {1}")]
+    Scheme(String, &'static str),
+    /// A user's password would be kept in the plan and told in messages.
+    #[error("the address holds a password, which does not belong into a plan")]
+    Password,
+    /// No address.
+    #[error("`{0}` names no repository or file")]
+    NoAddress(String),
+    /// What no address, reference or folder can hold.
+    #[error("the {what} `{text}` cannot be one")]
+    Malformed {
+        /// The part.
+        what: &'static str,
+        /// As written.
+        text: String,
+    },
+}
+
+impl ModuleSource {
+    /// Reads a source as plans write it. Relative paths begin in `base`.
+    pub fn parse(text: &str, base: &Path) -> Result<Self, SourceError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(SourceError::Empty);
+        }
+        if text.chars().any(char::is_control) {
+            return Err(malformed("source", text));
+        }
+        if let Some(rest) = text.strip_prefix("git+") {
+            return git(rest, base);
+        }
+        if let Some(rest) = text.strip_prefix("zip+") {
+            return archive(rest, base);
+        }
+        if text.starts_with("https://") || text.starts_with("http://") {
+            return archive(text, base);
+        }
+        if text.starts_with("file://") {
+            let (address, subdirectory) = split_fragment(text)?;
+            let path = file_path(address, base)?;
+            return Ok(Self::Path(subdirectory.map_or(path.clone(), |inner| path.join(inner))));
+        }
+        if text.starts_with("\\\\") || is_drive(text) {
+            return Err(SourceError::Scheme(text.to_owned(), "it is a path of another system"));
+        }
+        if text.starts_with('~') {
+            return Err(SourceError::Scheme("~".to_owned(), "write the whole path"));
+        }
+        if text.starts_with(['/', '.']) {
+            return Ok(Self::Path(tidy(&base.join(text))));
+        }
+        if text.contains("://") {
+            let hint =
+                "write git+https, git+ssh, git+file, zip+https, https, a path or the name of a package";
+            return Err(SourceError::Scheme(text.to_owned(), hint));
+        }
+        package(text)
+    }
+
+    /// Reads a source that may also be a table. Relative paths begin in `base`.
+    pub fn of_value(value: &Value, base: &Path) -> Result<Self, SourceError> {
+        let table = match value {
+            Value::String(text) => return Self::parse(text, base),
+            Value::Object(table) => table,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+                return Err(SourceError::Type);
+            }
+        };
+        let text = |key: &str| table.get(key).and_then(Value::as_str);
+        let kind = text("type").ok_or(SourceError::Type)?;
+        let needed =
+            |key: &'static str| text(key).ok_or_else(|| SourceError::Missing { of: kind.to_owned(), key });
+        let subdirectory = text("subdirectory").map(inner_folder).transpose()?;
+        match kind {
+            "git" => {
+                let url = needed("url")?;
+                let url = git_address(url.strip_prefix("git+").unwrap_or(url), base)?;
+                let reference = reference(text("ref").unwrap_or("main"))?;
+                Ok(Self::Git { url, reference: Some(reference), subdirectory })
+            }
+            "file" => {
+                let written = needed("path")?;
+                // Without a dot it would be the name of a package.
+                let dotted = format!("./{written}");
+                let plain = written.starts_with(|c: char| c.is_alphanumeric()) && !written.contains("://");
+                match Self::parse(if plain && !is_drive(written) { &dotted } else { written }, base)? {
+                    Self::Path(path) => {
+                        Ok(Self::Path(subdirectory.map_or(path.clone(), |inner| path.join(inner))))
+                    }
+                    Self::Git { .. } | Self::Archive { .. } | Self::Package(_) => {
+                        Err(malformed("path", written))
+                    }
+                }
+            }
+            "zip" | "http" => {
+                let url = needed("url")?;
+                match archive(url.strip_prefix("zip+").unwrap_or(url), base)? {
+                    Self::Archive { url, subdirectory: inner } => {
+                        Ok(Self::Archive { url, subdirectory: subdirectory.or(inner) })
+                    }
+                    other => Ok(other),
+                }
+            }
+            "package" => package(needed("name")?),
+            other => Err(SourceError::UnknownType(other.to_owned())),
+        }
+    }
+}
+
+/// In the form that plans have it.
+impl fmt::Display for ModuleSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = |subdirectory: &Option<String>| {
+            subdirectory.as_ref().map(|inner| format!("#subdirectory={inner}")).unwrap_or_default()
+        };
+        match self {
+            Self::Git { url, reference, subdirectory } => {
+                let reference =
+                    reference.as_ref().map(|reference| format!("@{reference}")).unwrap_or_default();
+                write!(f, "git+{url}{reference}{}", inner(subdirectory))
+            }
+            Self::Path(path) => path.display().fmt(f),
+            Self::Archive { url, subdirectory } => write!(f, "zip+{url}{}", inner(subdirectory)),
+            Self::Package(name) => f.write_str(name),
+        }
+    }
+}
+
+fn malformed(what: &'static str, text: &str) -> SourceError {
+    SourceError::Malformed { what, text: text.to_owned() }
+}
+
+/// What follows `git+`: address, `@reference`, `#subdirectory=…`.
+fn git(rest: &str, base: &Path) -> Result<ModuleSource, SourceError> {
+    let (address, subdirectory) = split_fragment(rest)?;
+    // The user of `ssh://git@host/…` stands before the path, so only an `@` in the path begins a reference.
+    let path_at = address.find("://").and_then(|at| address[at + 3..].find('/').map(|path| at + 3 + path));
+    let at = path_at.and_then(|path| address[path..].rfind('@').map(|at| path + at));
+    let (address, given) = match at {
+        Some(at) => (&address[..at], Some(&address[at + 1..])),
+        None => (address, None),
+    };
+    let reference = given.map(reference).transpose()?;
+    Ok(ModuleSource::Git { url: git_address(address, base)?, reference, subdirectory })
+}
+
+fn git_address(address: &str, base: &Path) -> Result<String, SourceError> {
+    if address.starts_with("file://") {
+        return Ok(format!("file://{}", file_path(address, base)?.display()));
+    }
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return Err(SourceError::Scheme(format!("git+{address}"), "write git+https, git+ssh or git+file"));
+    };
+    if !matches!(scheme, "https" | "ssh") {
+        return Err(SourceError::Scheme(
+            format!("git+{scheme}"),
+            "write git+https, git+ssh or git+file, which nobody can change on the way",
+        ));
+    }
+    checked_address(address, rest)?;
+    Ok(address.to_owned())
+}
+
+/// An address with a host and a path, without blanks and without a password.
+fn checked_address(address: &str, rest: &str) -> Result<(), SourceError> {
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    if host.is_empty() || path.is_empty() {
+        return Err(SourceError::NoAddress(address.to_owned()));
+    }
+    // A host that begins so would be read as an option by what is started with it.
+    if address.contains(char::is_whitespace) || host.starts_with('-') {
+        return Err(malformed("address", address));
+    }
+    match host.rsplit_once('@') {
+        Some((user, _)) if user.contains(':') => Err(SourceError::Password),
+        Some((user, _)) if user.starts_with('-') => Err(malformed("address", address)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What git takes as the name of a branch, tag or commit, as far as it is harmless on a command line.
+fn reference(text: &str) -> Result<String, SourceError> {
+    let odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
+    if text.is_empty() || text.starts_with('-') || text.contains("..") || text.contains(odd) {
+        return Err(malformed("reference", text));
+    }
+    Ok(text.to_owned())
+}
+
+fn archive(address: &str, base: &Path) -> Result<ModuleSource, SourceError> {
+    let (address, subdirectory) = split_fragment(address)?;
+    let url = match address.split_once("://") {
+        Some(("file", _)) => format!("file://{}", file_path(address, base)?.display()),
+        Some(("https" | "http", rest)) => {
+            checked_address(address, rest)?;
+            address.to_owned()
+        }
+        Some((scheme, _)) => {
+            return Err(SourceError::Scheme(format!("zip+{scheme}"), "write zip+https or zip+file"));
+        }
+        None => {
+            let hint = "write zip+https://… or zip+file:///…";
+            return Err(SourceError::Scheme(format!("zip+{address}"), hint));
+        }
+    };
+    Ok(ModuleSource::Archive { url, subdirectory })
+}
+
+fn package(text: &str) -> Result<ModuleSource, SourceError> {
+    // A name, extras and versions, as an installer takes them; nothing that it could take for an option or a path.
+    let legal = |c: char| c.is_ascii_alphanumeric() || "._-[],<>=!~* ".contains(c);
+    if text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(legal) {
+        return Ok(ModuleSource::Package(text.to_owned()));
+    }
+    Err(malformed("source", text))
+}
+
+/// The part before `#`, and the subdirectory that stands behind it.
+fn split_fragment(text: &str) -> Result<(&str, Option<String>), SourceError> {
+    let Some((address, fragment)) = text.split_once('#') else { return Ok((text, None)) };
+    let inner = fragment.split('&').find_map(|part| part.strip_prefix("subdirectory="));
+    Ok((address, inner.map(inner_folder).transpose()?))
+}
+
+/// A folder inside of another.
+fn inner_folder(text: &str) -> Result<String, SourceError> {
+    let inside = Path::new(text).components().all(|part| match part {
+        Component::Normal(_) | Component::CurDir => true,
+        Component::Prefix(_) | Component::RootDir | Component::ParentDir => false,
+    });
+    let named = Path::new(text).components().any(|part| matches!(part, Component::Normal(_)));
+    if inside && named { Ok(text.trim_matches('/').to_owned()) } else { Err(malformed("subdirectory", text)) }
+}
+
+fn file_path(address: &str, base: &Path) -> Result<PathBuf, SourceError> {
+    let written = address.strip_prefix("file://").unwrap_or(address);
+    let written = written.strip_prefix("localhost").filter(|rest| rest.starts_with('/')).unwrap_or(written);
+    if written.is_empty() {
+        return Err(SourceError::NoAddress(address.to_owned()));
+    }
+    let path = decoded(written).ok_or_else(|| malformed("path", written))?;
+    Ok(tidy(&base.join(path)))
+}
+
+/// The path without its `.` and `..`, by its text alone: links are whoever opens it to follow.
+fn tidy(path: &Path) -> PathBuf {
+    let mut tidied = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if tidied.components().next_back().is_some_and(is_name) => {
+                tidied.pop();
+            }
+            Component::ParentDir | Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                tidied.push(part);
+            }
+        }
+    }
+    tidied
+}
+
+fn is_name(part: Component<'_>) -> bool {
+    matches!(part, Component::Normal(_))
+}
+
+/// `%20` and the like as the characters they stand for.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        if first == b'%' {
+            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(first);
+            rest = tail;
+        }
+    }
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}
+
+fn is_drive(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic())
+        && chars.next() == Some(':')
+        && chars.next().is_some_and(|c| c == '\\' || c == '/')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(value: Value, expected: Result<&str, &str>) {
+        let read = ModuleSource::of_value(&value, Path::new("/plans"));
+        let told = read.as_ref().map(ToString::to_string).map_err(ToString::to_string);
+        match expected {
+            Ok(text) => assert_eq!(told.as_deref(), Ok(text), "{value}"),
+            Err(part) => assert!(told.as_ref().is_err_and(|error| error.contains(part)), "{value}: {told:?}"),
+        }
+    }
+
+    #[test]
+    fn texts_of_every_form() {
+        for (text, expected) in [
+            ("git+https://h/o/r", Ok("git+https://h/o/r")),
+            ("git+https://h/o/r@main", Ok("git+https://h/o/r@main")),
+            (
+                "git+https://h/o/r@feature/x#subdirectory=a/b",
+                Ok("git+https://h/o/r@feature/x#subdirectory=a/b"),
+            ),
+            ("git+ssh://git@h/o/r.git", Ok("git+ssh://git@h/o/r.git")),
+            ("git+ssh://git@h/o/r.git@v1", Ok("git+ssh://git@h/o/r.git@v1")),
+            ("git+file:///a/b@main", Ok("git+file:///a/b@main")),
+            ("git+file://./b", Ok("git+file:///plans/b")),
+            ("git+http://h/o/r", Err("git+https")),
+            ("git+https://u:p@h/o/r", Err("password")),
+            ("git+https://h", Err("names no repository")),
+            ("git+https://h/o/r@--upload-pack=x", Err("reference")),
+            ("git+https://h/o/r@a..b", Err("reference")),
+            ("git+https://h/o/r#subdirectory=../x", Err("subdirectory")),
+            ("git+https://h/o/r#subdirectory=/x", Err("subdirectory")),
+            ("git+ext::sh -c x", Err("not supported")),
+            ("git+ssh://-oProxyCommand=x/y", Err("address")),
+            ("file:///a/b%20c", Ok("/a/b c")),
+            ("file:///a#subdirectory=b", Ok("/a/b")),
+            ("/a/b", Ok("/a/b")),
+            ("./b", Ok("/plans/b")),
+            ("../b/./c", Ok("/b/c")),
+            ("~/b", Err("whole path")),
+            ("C:\\x", Err("another system")),
+            ("\\\\server\\x", Err("another system")),
+            ("zip+https://h/a.zip#subdirectory=x", Ok("zip+https://h/a.zip#subdirectory=x")),
+            ("zip+file:///a.zip", Ok("zip+file:///a.zip")),
+            ("zip+ftp://h/a.zip", Err("not supported")),
+            ("https://h/a.zip", Ok("zip+https://h/a.zip")),
+            ("ftp://h/a.zip", Err("not supported")),
+            ("amplifier-module-tool-web", Ok("amplifier-module-tool-web")),
+            ("tool-web[all]>=1.0,<2", Ok("tool-web[all]>=1.0,<2")),
+            ("--index-url=x", Err("cannot be one")),
+            ("a;b", Err("cannot be one")),
+            ("a\nb", Err("cannot be one")),
+            ("  ", Err("empty")),
+        ] {
+            check(json!(text), expected);
+        }
+    }
+
+    #[test]
+    fn tables_of_every_type() {
+        check(json!({ "type": "git", "url": "https://h/o/r" }), Ok("git+https://h/o/r@main"));
+        check(
+            json!({ "type": "git", "url": "git+ssh://git@h/o/r", "ref": "v1", "subdirectory": "x/" }),
+            Ok("git+ssh://git@h/o/r@v1#subdirectory=x"),
+        );
+        check(json!({ "type": "file", "path": "mods/a" }), Ok("/plans/mods/a"));
+        check(json!({ "type": "file", "path": "/a" }), Ok("/a"));
+        check(json!({ "type": "package", "name": "x" }), Ok("x"));
+        check(
+            json!({ "type": "zip", "url": "https://h/a.zip", "subdirectory": "b" }),
+            Ok("zip+https://h/a.zip#subdirectory=b"),
+        );
+        check(json!({ "type": "package" }), Err("`name`"));
+        check(json!({ "type": "svn" }), Err("no type"));
+        check(json!({ "url": "x" }), Err("`type`"));
+        check(json!(5), Err("`type`"));
+    }
+}

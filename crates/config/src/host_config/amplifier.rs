@@ -1,0 +1,91 @@
+//! How modules are fetched and run.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolpost_model::{HookStanding, SandboxProfile};
+
+use super::RootConfig;
+
+/// How the modules of mount plans are fetched and run. The modules themselves are
+/// [`HostConfig::modules`](super::HostConfig::modules).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AmplifierConfig {
+    /// Which modules share a process.
+    pub isolation: ModuleIsolation,
+    /// Which `amplifier_core` Python modules find.
+    pub core: AmplifierCore,
+    /// The Python that environments are made with, and that runs modules which need none. `None`: `python3` on the
+    /// host's `PATH`.
+    pub python: Option<PathBuf>,
+    /// Whether anything may be fetched or installed.
+    pub install: ModuleInstall,
+    /// What the processes of modules may do. `None`: what `sandbox.profile` says.
+    pub sandbox: Option<SandboxProfile>,
+    /// Names of variables that modules get from the host's environment. Their values are in
+    /// [`ChildVariables::variables`](super::ChildVariables::variables), where somebody looked them up.
+    pub pass: Vec<String>,
+    /// Variables that modules get with these values.
+    pub environment: BTreeMap<String, String>,
+    /// What modules may read outside of the roots.
+    pub readable: Vec<PathBuf>,
+    /// Folders that modules may write outside of the roots.
+    pub writable: Vec<PathBuf>,
+    /// What the failure of a hook module means, by module id; `guard` where nothing is said.
+    pub hooks: BTreeMap<String, HookStanding>,
+    /// Whether `tool:post` is told of failures, too.
+    pub post_on_failure: bool,
+    /// Calls of one module that run at the same time. `None`: as many as the host's own limits let through.
+    pub concurrency: Option<usize>,
+    /// What components may reach, by module id. Nothing where nothing is said.
+    pub wasm: BTreeMap<String, WasmConfig>,
+}
+
+/// Which modules share a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModuleIsolation {
+    /// One process for all sessions, with a mount for each.
+    #[default]
+    Shared,
+    /// A process for each session.
+    Process,
+}
+
+/// Which `amplifier_core` Python modules find.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AmplifierCore {
+    /// The real one where it is installed, and the host's stand-in elsewhere.
+    #[default]
+    Auto,
+    /// The real one, which is installed with the modules.
+    Real,
+    /// The host's stand-in, also where the real one is installed.
+    StandIn,
+}
+
+/// Whether anything may be fetched or installed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModuleInstall {
+    /// What is not in the cache is fetched and installed.
+    #[default]
+    Auto,
+    /// Only what is in the cache is used.
+    Offline,
+}
+
+/// What a component may reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WasmConfig {
+    /// Folders it sees, under the names they have on this machine.
+    pub directories: Vec<RootConfig>,
+    /// Whether it may open connections.
+    pub network: bool,
+    /// Variables it gets.
+    pub environment: BTreeMap<String, String>,
+    /// Its memory, in bytes. `None`: what every component gets.
+    pub memory: Option<u64>,
+}

@@ -1,0 +1,330 @@
+//! The modules of mount plans: fetched, found out about, and made into sources and hooks. One that cannot be had is
+//! reported, and the others serve.
+
+#[cfg(feature = "wasm")]
+mod component;
+#[cfg(feature = "grpc")]
+mod service;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleSource, PlannedModule, Transport};
+use toolpost_config::{AmplifierCore, HostConfig, ModuleInstall, ModuleIsolation};
+use toolpost_core::Hook;
+use toolpost_model::{HookStanding, Source};
+use toolpost_sandbox::Launcher;
+use toolpost_sources::{
+    BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, Isolation, Packages, Prepared, Progress,
+    PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Reach, Supply, UnloadedModules,
+    Workspace, resolve,
+};
+use toolpost_store::DataDir;
+
+use super::native::{self, NativeError};
+
+/// The name that plan modules have as a source, in records and under `sources`.
+const NAME: &str = "amplifier";
+/// The same for those that are not there.
+const UNLOADED: &str = "amplifier-unloaded";
+
+/// Why the modules of a configuration cannot be made at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ModulesError {
+    /// There is no folder for them to work in.
+    #[error("the configuration names modules, which work in the workspace, and there is none")]
+    NoWorkspace,
+    /// Nowhere to keep what is fetched.
+    #[error("the configuration names modules, and nobody said where fetched ones are kept")]
+    NoCache,
+    /// Nothing can start them.
+    #[error(
+        "the configuration names modules, and this host cannot start processes: whoever made it handed over no \
+         program that is a launcher"
+    )]
+    NoLauncher,
+    /// The workspace cannot be opened for them.
+    #[error(transparent)]
+    Native(#[from] NativeError),
+}
+
+/// What modules get beside the configuration.
+#[derive(Default)]
+pub struct ModulesHandover {
+    /// Variables for git and for installers alone: proxies, indexes, certificates.
+    pub variables: BTreeMap<String, String>,
+    /// Is told what goes on while modules are fetched and their packages installed.
+    pub progress: Option<Box<dyn FnMut(&ModuleId, Progress) + Send>>,
+}
+
+/// What a configuration's modules come to.
+#[derive(Default)]
+pub struct LoadedModules {
+    /// Their tools, and what is told of those that are not there.
+    pub sources: Vec<Arc<dyn Source>>,
+    /// Their hooks.
+    pub hooks: Vec<Arc<dyn Hook>>,
+    /// The process of those in Python, for whoever wants to look into it.
+    pub python: Option<PythonModules>,
+}
+
+/// Loads the modules of a configuration without a host around them. [`open_host`](super::open_host) does so by itself;
+/// this is for whoever puts something between the modules and their host.
+///
+/// # Errors
+///
+/// The configuration has no workspace, or `program` is not one that can start processes.
+pub async fn load_modules(
+    config: &HostConfig,
+    program: Option<&Path>,
+    handover: ModulesHandover,
+) -> Result<LoadedModules, ModulesError> {
+    modules(config, None, program, handover).await
+}
+
+/// Loads the modules of a configuration, in their order.
+pub(super) async fn modules(
+    config: &HostConfig,
+    data_dir: Option<&DataDir>,
+    program: Option<&Path>,
+    handover: ModulesHandover,
+) -> Result<LoadedModules, ModulesError> {
+    if config.modules.is_empty() {
+        return Ok(LoadedModules::default());
+    }
+    let root = config.workspace.as_ref().ok_or(ModulesError::NoWorkspace)?;
+    let cache = config.cache_dir.as_ref().ok_or(ModulesError::NoCache)?;
+    let launcher = Launcher::new(program.ok_or(ModulesError::NoLauncher)?.to_owned());
+    let workspace = Arc::new(native::workspace(config, root, Vec::new())?);
+    let children = native::children(config, &workspace, data_dir);
+    let supply = Arc::new(Supply {
+        cache: cache.clone(),
+        launcher: Some(launcher.clone()),
+        environment: children.environment.clone(),
+        variables: handover.variables,
+        readable: config.amplifier.readable.clone(),
+        network: native::network(&config.network, &[])?,
+        reach: match config.amplifier.install {
+            ModuleInstall::Auto => Reach::Online,
+            ModuleInstall::Offline => Reach::Offline,
+        },
+        python: config.amplifier.python.clone(),
+        required: config.sandbox.require,
+    });
+    let mut progress = handover.progress.unwrap_or_else(|| Box::new(|_, _| {}));
+    let process = Process { launcher, workspace, children };
+    let mut loading = Loading::new(config, process);
+    let fetcher = Fetcher::new(Arc::clone(&supply));
+    for module in &config.modules {
+        let mut told = |step| progress(&module.id, step);
+        let loaded = match ready(module, &fetcher, &mut told).await {
+            Ok(ready) => loading.take(module, ready).await,
+            Err(failure) => Err(failure),
+        };
+        loading.failures.extend(loaded.err());
+    }
+    loading.start_python(&supply, &mut *progress).await;
+    Ok(loading.finish())
+}
+
+/// A module whose code is here.
+struct Ready {
+    /// `None`: a package of the environment.
+    root: Option<PathBuf>,
+    transport: Transport,
+}
+
+async fn ready(
+    module: &PlannedModule,
+    fetcher: &Fetcher,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Ready, LoadFailure> {
+    match fetcher.fetch(module, progress).await?.root {
+        // What the package index has is Python.
+        None => Ok(Ready { root: None, transport: Transport::Python }),
+        Some(root) => {
+            let resolved = resolve(module, &root)?;
+            for note in &resolved.notes {
+                tracing::info!(module = module.id.as_str(), "{note}");
+            }
+            Ok(Ready { root: Some(resolved.root), transport: resolved.transport })
+        }
+    }
+}
+
+/// What the processes of modules are started with.
+struct Process {
+    launcher: Launcher,
+    workspace: Arc<Workspace>,
+    children: ChildSettings,
+}
+
+/// Modules on their way.
+struct Loading<'a> {
+    config: &'a HostConfig,
+    process: Process,
+    #[cfg(feature = "wasm")]
+    components: component::Components,
+    modules: LoadedModules,
+    /// They share a process, so they start together.
+    python: Vec<BridgedModule>,
+    failures: Vec<LoadFailure>,
+}
+
+impl<'a> Loading<'a> {
+    fn new(config: &'a HostConfig, process: Process) -> Self {
+        Self {
+            config,
+            process,
+            #[cfg(feature = "wasm")]
+            components: component::Components::default(),
+            modules: LoadedModules::default(),
+            python: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    async fn take(&mut self, module: &PlannedModule, ready: Ready) -> Result<(), LoadFailure> {
+        match ready.transport {
+            Transport::Python => self.python.push(python_module(module, ready.root)),
+            #[cfg(feature = "wasm")]
+            Transport::Wasm { artifact, sha256 } => {
+                let source = self.components.load(self.config, module, &artifact, sha256.as_deref()).await?;
+                self.modules.sources.push(Arc::new(source));
+            }
+            #[cfg(not(feature = "wasm"))]
+            Transport::Wasm { .. } => return Err(not_built_in(module, "a WebAssembly component", "wasm")),
+            #[cfg(feature = "grpc")]
+            Transport::Grpc { endpoint } => {
+                self.modules.sources.push(Arc::new(service::running(module, &endpoint)?));
+            }
+            #[cfg(feature = "grpc")]
+            Transport::Rust { name } => {
+                let source =
+                    service::sidecar(self.config, module, ready.root.as_deref(), &name, &self.process)?;
+                self.modules.sources.push(Arc::new(source));
+            }
+            #[cfg(not(feature = "grpc"))]
+            Transport::Grpc { .. } | Transport::Rust { .. } => {
+                return Err(not_built_in(module, "served over gRPC", "grpc"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Installs what the Python modules need and starts their process.
+    async fn start_python(
+        &mut self,
+        supply: &Arc<Supply>,
+        progress: &mut (dyn FnMut(&ModuleId, Progress) + Send),
+    ) {
+        let Some(first) = self.python.first().map(|module| module.planned.id.clone()) else { return };
+        let amplifier = &self.config.amplifier;
+        let (core, wish) = match amplifier.core {
+            AmplifierCore::Auto => (CoreChoice::Auto, CoreWish::Auto),
+            AmplifierCore::Real => (CoreChoice::Real, CoreWish::Real),
+            AmplifierCore::StandIn => (CoreChoice::StandIn, CoreWish::StandIn),
+        };
+        let wanted: Vec<PythonModule> = self.python.iter().map(packaged).collect();
+        let packages = Packages::new(Arc::clone(supply));
+        let prepared = packages.prepare(&wanted, wish, &mut |step| progress(&first, step)).await;
+        let Prepared { environment, failures } = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                let lost = std::mem::take(&mut self.python);
+                self.failures.extend(lost.iter().map(|module| failed(&module.planned, error.to_string())));
+                return;
+            }
+        };
+        self.python.retain(|module| failures.iter().all(|failure| failure.module != module.planned.id));
+        self.failures.extend(failures);
+        if self.python.is_empty() {
+            return;
+        }
+        let settings = PythonSettings {
+            isolation: match amplifier.isolation {
+                ModuleIsolation::Shared => Isolation::Shared,
+                ModuleIsolation::Process => Isolation::Process,
+            },
+            core,
+            python: Some(environment.python),
+            profile: amplifier.sandbox.unwrap_or(self.config.sandbox.profile),
+            readable: [amplifier.readable.clone(), environment.readable].concat(),
+            writable: amplifier.writable.clone(),
+            environment: amplifier.environment.clone(),
+            passed: passed(self.config),
+            standings: standings(self.config),
+            post_on_failure: amplifier.post_on_failure,
+            ..PythonSettings::default()
+        };
+        let Process { launcher, workspace, children } = &self.process;
+        let parts = PythonParts {
+            name: NAME.to_owned(),
+            modules: std::mem::take(&mut self.python),
+            settings,
+            workspace: Arc::clone(workspace),
+            launcher: launcher.clone(),
+            children: children.clone(),
+        };
+        let set = PythonModules::start(parts).await;
+        self.modules.sources.push(Arc::new(set.source()));
+        self.modules.hooks.extend(set.hooks());
+        self.modules.python = Some(set);
+    }
+
+    /// Adds what stands for the modules that are not there.
+    fn finish(mut self) -> LoadedModules {
+        let unloaded = UnloadedModules::new(UNLOADED, self.failures);
+        let mut hooks = unloaded.hooks(&standings(self.config));
+        hooks.append(&mut self.modules.hooks);
+        self.modules.sources.push(Arc::new(unloaded));
+        LoadedModules { hooks, ..self.modules }
+    }
+}
+
+fn python_module(module: &PlannedModule, root: Option<PathBuf>) -> BridgedModule {
+    let package = match (root, &module.source) {
+        (Some(root), _) => PythonPackage::Folder { root },
+        (None, Some(ModuleSource::Package(name))) => PythonPackage::Installed { name: Some(name.clone()) },
+        (None, _) => PythonPackage::Installed { name: None },
+    };
+    BridgedModule { planned: module.clone(), package }
+}
+
+fn packaged(module: &BridgedModule) -> PythonModule {
+    let (root, package) = match &module.package {
+        PythonPackage::Folder { root } => (Some(root.clone()), None),
+        PythonPackage::Installed { name } => (None, name.clone()),
+        PythonPackage::Plugin { root, .. } => (root.clone(), None),
+    };
+    PythonModule { id: module.planned.id.clone(), kind: module.planned.kind, root, package }
+}
+
+fn failed(module: &PlannedModule, message: String) -> LoadFailure {
+    let (id, kind) = (module.id.clone(), module.kind);
+    LoadFailure { module: id, kind, origin: None, reason: LoadReason::Unknown, message }
+}
+
+/// A module of a kind that this binary was built without.
+#[cfg(not(all(feature = "wasm", feature = "grpc")))]
+fn not_built_in(module: &PlannedModule, what: &str, feature: &str) -> LoadFailure {
+    let message = format!(
+        "it is {what}, and this program was built without that\nhint: build it with `--features {feature}`"
+    );
+    failed(module, message)
+}
+
+/// The variables that modules get from the host's environment.
+fn passed(config: &HostConfig) -> BTreeMap<String, String> {
+    let named = &config.environment.variables;
+    let passed = config.amplifier.pass.iter().filter_map(|name| named.get_key_value(name));
+    passed.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn standings(config: &HostConfig) -> BTreeMap<ModuleId, HookStanding> {
+    let named = config.amplifier.hooks.iter();
+    named.map(|(module, standing)| (ModuleId::new(module.as_str()), *standing)).collect()
+}

@@ -1,0 +1,61 @@
+//! Modules that are WebAssembly components.
+
+use std::path::Path;
+
+use toolpost_amplifier::{LoadFailure, PlannedModule};
+use toolpost_config::{HostConfig, WasmConfig};
+use toolpost_model::Access;
+use toolpost_wasm::{DirectoryAccess, DirectoryGrant, WasmError, WasmModule, WasmModules, WasmSettings};
+
+use super::failed;
+
+/// Beneath the cache: what components compile to.
+const COMPILED: &str = "components";
+
+/// The engine of all components, made with the first one.
+#[derive(Default)]
+pub(super) struct Components(Option<WasmModules>);
+
+impl Components {
+    pub(super) async fn load(
+        &mut self,
+        config: &HostConfig,
+        module: &PlannedModule,
+        artifact: &Path,
+        sha256: Option<&str>,
+    ) -> Result<WasmModule, LoadFailure> {
+        let engine = self.engine(config).map_err(|error| failed(module, error.to_string()))?;
+        let granted = config.amplifier.wasm.get(module.id.as_str());
+        let settings = granted.map_or_else(WasmSettings::default, settings);
+        engine.load(module, artifact, sha256, settings).await
+    }
+
+    fn engine(&mut self, config: &HostConfig) -> Result<WasmModules, WasmError> {
+        if let Some(engine) = &self.0 {
+            return Ok(engine.clone());
+        }
+        let cache = config.cache_dir.as_ref().map(|cache| cache.join(COMPILED));
+        Ok(self.0.insert(WasmModules::new(cache.as_deref())?).clone())
+    }
+}
+
+fn settings(granted: &WasmConfig) -> WasmSettings {
+    let directories = granted.directories.iter().map(|root| DirectoryGrant {
+        host: root.path.clone(),
+        guest: root.path.display().to_string(),
+        access: match root.access {
+            Access::Read => DirectoryAccess::ReadOnly,
+            Access::Write => DirectoryAccess::ReadWrite,
+        },
+    });
+    let settings = WasmSettings {
+        directories: directories.collect(),
+        network: granted.network,
+        environment: granted.environment.clone(),
+        ..WasmSettings::default()
+    };
+    match granted.memory {
+        Some(memory) => WasmSettings { memory, ..settings },
+        None => settings,
+    }
+}

@@ -1,0 +1,262 @@
+//! One HTTP/2 connection to a service, opened when it is first needed and again when it is gone.
+//!
+//! tonic has a channel that does this behind one's back. It does not say when the service at the other end is a new one,
+//! which must be mounted first, nor whether a request that failed was ever sent, which decides whether it may be sent
+//! again. So the connection is hyper's, and tonic speaks gRPC over it.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use hyper::{
+    body::{Body, Frame, Incoming, SizeHint},
+    client::conn::http2::{Builder, SendRequest},
+};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use prost::Message;
+use rustix::net::sockopt;
+use tokio::{net::TcpStream, time::timeout};
+use tonic::{
+    Request, Status,
+    client::Grpc,
+    codegen::{Service, http, http::uri::PathAndQuery},
+};
+use tonic_prost::ProstCodec;
+
+use super::endpoint::Endpoint;
+
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Those who waited for an attempt that failed do not make another one each.
+const SHARED_FAILURE: Duration = Duration::from_millis(50);
+/// A machine that went away without a word is noticed after about this long. Pings of HTTP/2 would notice, too, and many
+/// servers hang up on a client that pings more often than every five minutes.
+const SILENCE: Duration = Duration::from_secs(30);
+/// tonic panics at one that is not base64, and nobody here reads it.
+const STATUS_DETAILS: &str = "grpc-status-details-bin";
+
+/// The way to one endpoint.
+#[derive(Debug)]
+pub(super) struct Connection {
+    endpoint: Endpoint,
+    /// The connection there is, whoever made it.
+    live: Mutex<Option<Live>>,
+    /// Held by whoever opens one.
+    opening: tokio::sync::Mutex<Option<Failed>>,
+    opened: Arc<AtomicU64>,
+}
+
+#[derive(Clone, Debug)]
+struct Failed {
+    at: Instant,
+    why: Unreachable,
+}
+
+/// A connection that was open a moment ago.
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    sender: SendRequest<tonic::body::Body>,
+    origin: http::Uri,
+    /// Which one it is, counted over all that were opened for the module.
+    pub(super) number: u64,
+}
+
+/// Nobody answers. Nothing was sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no connection to `{endpoint}`: {why}")]
+pub(super) struct Unreachable {
+    endpoint: String,
+    why: String,
+}
+
+/// How a call over the wire failed.
+#[derive(Debug)]
+pub(super) struct RpcError {
+    pub(super) status: Status,
+    /// Not a byte of it left this machine.
+    pub(super) unsent: bool,
+}
+
+/// How much is taken and how long is waited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) request_bytes: usize,
+    pub(super) response_bytes: usize,
+    /// What the service is told, and after which the call is given up.
+    pub(super) time: Duration,
+}
+
+impl Connection {
+    /// `opened` counts connections, also those of earlier ways to the same module.
+    pub(super) fn new(endpoint: Endpoint, opened: Arc<AtomicU64>) -> Self {
+        Self { endpoint, live: Mutex::default(), opening: tokio::sync::Mutex::default(), opened }
+    }
+
+    fn open_one(&self) -> Option<Live> {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.as_ref().filter(|live| !live.sender.is_closed()).cloned()
+    }
+
+    /// The connection, opened where there is none.
+    pub(super) async fn live(&self) -> Result<Live, Unreachable> {
+        if let Some(live) = self.open_one() {
+            return Ok(live);
+        }
+        let asked = Instant::now();
+        let mut opening = self.opening.lock().await;
+        if let Some(live) = self.open_one() {
+            return Ok(live);
+        }
+        if let Some(failed) = opening.as_ref().filter(|failed| failed.at + SHARED_FAILURE > asked) {
+            return Err(failed.why.clone());
+        }
+        match self.open().await {
+            Ok(live) => {
+                *opening = None;
+                *self.live.lock().unwrap_or_else(PoisonError::into_inner) = Some(live.clone());
+                Ok(live)
+            }
+            Err(error) => {
+                let why = Unreachable { endpoint: self.endpoint.to_string(), why: error.to_string() };
+                *opening = Some(Failed { at: Instant::now(), why: why.clone() });
+                Err(why)
+            }
+        }
+    }
+
+    async fn open(&self) -> io::Result<Live> {
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "nobody answered in time");
+        let stream = timeout(CONNECT, TcpStream::connect(self.endpoint.address())).await.map_err(late)??;
+        stream.set_nodelay(true)?;
+        watch_for_silence(&stream)?;
+        let shaking = Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .handshake::<_, tonic::body::Body>(TokioIo::new(stream));
+        let (sender, connection) =
+            timeout(CONNECT, shaking).await.map_err(late)?.map_err(io::Error::other)?;
+        tokio::spawn(async move {
+            // How it ended is told to every call on it.
+            let _ = connection.await;
+        });
+        let number = self.opened.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(Live { sender, origin: self.endpoint.origin(), number })
+    }
+}
+
+fn watch_for_silence(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, SILENCE / 2)?;
+    sockopt::set_tcp_keepintvl(stream, SILENCE / 6)?;
+    sockopt::set_tcp_keepcnt(stream, 3)?;
+    sockopt::set_tcp_user_timeout(stream, u32::try_from(SILENCE.as_millis()).unwrap_or(u32::MAX))?;
+    Ok(())
+}
+
+impl Live {
+    /// Whether the other end is still there, as far as is known.
+    pub(super) fn is_open(&self) -> bool {
+        !self.sender.is_closed()
+    }
+
+    /// One question, one answer. Dropped before its end, it is canceled at the other end, too.
+    pub(super) async fn ask<Q, A>(
+        &self,
+        path: &'static str,
+        question: Q,
+        bounds: Bounds,
+        call: Option<&str>,
+    ) -> Result<A, RpcError>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let unsent = Arc::new(AtomicBool::new(false));
+        let wire = Wire { sender: self.sender.clone(), unsent: Arc::clone(&unsent) };
+        let mut client = Grpc::with_origin(wire, self.origin.clone())
+            .max_encoding_message_size(bounds.request_bytes)
+            .max_decoding_message_size(bounds.response_bytes);
+        let mut request = Request::new(question);
+        request.set_timeout(bounds.time);
+        let metadata = request.metadata_mut();
+        metadata.insert("user-agent", tonic::metadata::MetadataValue::from_static(AGENT));
+        if let Some(call) = call.and_then(|call| call.parse().ok()) {
+            metadata.insert("x-toolpost-call", call);
+        }
+        let asked = client.unary(request, PathAndQuery::from_static(path), ProstCodec::<Q, A>::default());
+        let answer = timeout(bounds.time, asked).await.unwrap_or_else(|_| {
+            Err(Status::deadline_exceeded("the service did not answer before the deadline"))
+        });
+        let unsent = || unsent.load(Ordering::Relaxed);
+        answer.map(tonic::Response::into_inner).map_err(|status| RpcError { status, unsent: unsent() })
+    }
+}
+
+const AGENT: &str = concat!("toolpost/", env!("CARGO_PKG_VERSION"));
+
+/// hyper's connection, as tonic wants one.
+struct Wire {
+    sender: SendRequest<tonic::body::Body>,
+    unsent: Arc<AtomicBool>,
+}
+
+type Answering = Pin<Box<dyn Future<Output = Result<http::Response<Answer>, hyper::Error>> + Send>>;
+
+impl Service<http::Request<tonic::body::Body>> for Wire {
+    type Response = http::Response<Answer>;
+    type Error = hyper::Error;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<tonic::body::Body>) -> Answering {
+        let sending = self.sender.try_send_request(request);
+        let unsent = Arc::clone(&self.unsent);
+        Box::pin(async move {
+            let mut response = sending.await.map_err(|error| {
+                unsent.store(error.message().is_some(), Ordering::Relaxed);
+                error.into_error()
+            })?;
+            response.headers_mut().remove(STATUS_DETAILS);
+            Ok(response.map(Answer))
+        })
+    }
+}
+
+/// An answer as it comes in, without what tonic cannot read.
+struct Answer(Incoming);
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let mut frame = ready!(Pin::new(&mut self.0).poll_frame(context));
+        if let Some(Ok(frame)) = &mut frame
+            && let Some(trailers) = frame.trailers_mut()
+        {
+            trailers.remove(STATUS_DETAILS);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}

@@ -1,0 +1,139 @@
+//! What is said on the wire, field numbers and all: `docs/grpc.md` has the same as a `.proto`. Written out here, so that
+//! nobody who builds this needs a compiler for it. What a tool's service is never asked for is left out.
+
+use std::collections::BTreeMap;
+
+use prost::{Message, Oneof};
+
+/// A method's path and what may be in the way of calling it.
+pub(super) mod path {
+    pub(in super::super) const GET_SPEC: &str = "/amplifier.module.ToolService/GetSpec";
+    pub(in super::super) const EXECUTE: &str = "/amplifier.module.ToolService/Execute";
+    pub(in super::super) const MOUNT: &str = "/amplifier.module.ModuleLifecycle/Mount";
+    pub(in super::super) const CLEANUP: &str = "/amplifier.module.ModuleLifecycle/Cleanup";
+    pub(in super::super) const MODULE_HEALTH: &str = "/amplifier.module.ModuleLifecycle/HealthCheck";
+    pub(in super::super) const HEALTH: &str = "/grpc.health.v1.Health/Check";
+}
+
+/// Nothing to say. Also what is made of an answer that nobody reads.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct Empty {}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Spec {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(string, tag = "2")]
+    pub(super) description: String,
+    /// A JSON Schema, as text.
+    #[prost(string, tag = "3")]
+    pub(super) parameters_json: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ExecuteRequest {
+    /// The arguments, as `content_type` says.
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) input: Vec<u8>,
+    #[prost(string, tag = "2")]
+    pub(super) content_type: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ExecuteResponse {
+    #[prost(bool, tag = "1")]
+    pub(super) success: bool,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) output: Vec<u8>,
+    /// Empty means JSON.
+    #[prost(string, tag = "3")]
+    pub(super) content_type: String,
+    #[prost(string, tag = "4")]
+    pub(super) error: String,
+    #[prost(message, repeated, tag = "5")]
+    pub(super) content_blocks: Vec<Block>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Block {
+    #[prost(oneof = "Piece", tags = "1, 2, 3, 4, 5, 6, 7")]
+    pub(super) piece: Option<Piece>,
+    /// Who may see it. Results have no use for that: 0.
+    #[prost(int32, tag = "8")]
+    pub(super) visibility: i32,
+}
+
+/// Only the first and the sixth may stand in a result. The others are told apart to be refused by name.
+#[derive(Clone, PartialEq, Oneof)]
+pub(super) enum Piece {
+    #[prost(message, tag = "1")]
+    Text(Text),
+    #[prost(message, tag = "2")]
+    Thinking(Empty),
+    #[prost(message, tag = "3")]
+    RedactedThinking(Empty),
+    #[prost(message, tag = "4")]
+    ToolCall(Empty),
+    #[prost(message, tag = "5")]
+    ToolResult(Empty),
+    #[prost(message, tag = "6")]
+    Image(Image),
+    #[prost(message, tag = "7")]
+    Reasoning(Empty),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Text {
+    #[prost(string, tag = "1")]
+    pub(super) text: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Image {
+    #[prost(string, tag = "1")]
+    pub(super) media_type: String,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) data: Vec<u8>,
+    #[prost(string, tag = "3")]
+    pub(super) source_json: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct MountRequest {
+    #[prost(btree_map = "string, string", tag = "1")]
+    pub(super) config: BTreeMap<String, String>,
+    #[prost(string, tag = "2")]
+    pub(super) module_id: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct MountResponse {
+    #[prost(bool, tag = "1")]
+    pub(super) success: bool,
+    #[prost(string, tag = "2")]
+    pub(super) error: String,
+}
+
+/// The answer of the module's own health check.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ModuleHealth {
+    /// 1 serving, 2 not serving; anything else says nothing.
+    #[prost(int32, tag = "1")]
+    pub(super) status: i32,
+    #[prost(string, tag = "2")]
+    pub(super) message: String,
+}
+
+/// gRPC's own health check, which many frameworks bring along. No service is named: the server as a whole is meant.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct HealthRequest {
+    #[prost(string, tag = "1")]
+    pub(super) service: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct HealthResponse {
+    /// 1 serving, 2 not serving; anything else says nothing.
+    #[prost(int32, tag = "1")]
+    pub(super) status: i32,
+}

@@ -1,0 +1,126 @@
+//! Calls of a service's tool. The service knows no sessions, so all sessions share it, and their calls overlap.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use toolpost_model::{
+    BoxFuture, CallContext, ErrorClass, SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
+};
+
+use super::{
+    ATTEMPTS, Shared, Way,
+    connection::{Live, RpcError},
+    message::{ExecuteRequest, ExecuteResponse, path},
+    outcome::outcome,
+    status,
+};
+
+/// Room for the rest of the message around the arguments.
+const AROUND: usize = 64;
+
+pub(super) struct GrpcSession {
+    pub(super) shared: Arc<Shared>,
+}
+
+impl SourceSession for GrpcSession {
+    fn execute<'a>(
+        &'a self,
+        _: &'a ToolId,
+        call: ToolCall,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        Box::pin(async move {
+            let answer = self.call(&call).await;
+            let confined = match &self.shared.way {
+                Way::Service(_) => None,
+                Way::Program(sidecar) => sidecar.applied().await,
+            };
+            let ended = answer.and_then(|answer| outcome(answer, &call.context));
+            match (ended, confined) {
+                (ended, None) => ended,
+                (Ok(output), Some(applied)) => Ok(output.confined(applied)),
+                (Err(failure), Some(_)) if failure.sandbox.is_some() => Err(failure),
+                (Err(failure), Some(applied)) => Err(failure.confined(applied)),
+            }
+        })
+    }
+}
+
+impl GrpcSession {
+    async fn call(&self, call: &ToolCall) -> Result<ExecuteResponse, ToolFailure> {
+        let input = serde_json::to_vec(call.input.arguments())?;
+        let limit = self.shared.settings.request_bytes.saturating_sub(AROUND);
+        if input.len() > limit {
+            let message = format!(
+                "the arguments are {} bytes, and {} takes {limit} at most",
+                input.len(),
+                self.shared.service
+            );
+            return Err(ToolFailure::invalid(message).code("arguments_too_large"));
+        }
+        let request = ExecuteRequest { input, content_type: "application/json".to_owned() };
+        let invocation = call.context.invocation_id().to_string();
+        let mut pauses = ATTEMPTS.iter();
+        loop {
+            let failure = match self.attempt(&request, &invocation, &call.context).await {
+                Ok(answer) => return Ok(answer),
+                Err(Attempt::Over(failure)) => return Err(failure),
+                Err(Attempt::NotSent(failure)) => failure,
+            };
+            // Nothing was sent, so it can be sent again, if there is time for it.
+            let rest = remaining(&call.context);
+            match pauses.next().filter(|pause| **pause * 2 < rest) {
+                Some(pause) => tokio::time::sleep(*pause).await,
+                None => return Err(failure),
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        request: &ExecuteRequest,
+        invocation: &str,
+        context: &CallContext,
+    ) -> Result<ExecuteResponse, Attempt> {
+        let live = self.shared.ready().await.map_err(|failure| match failure.code.as_deref() {
+            Some("not_sent" | "connection_lost") => Attempt::NotSent(failure),
+            _ => Attempt::Over(failure),
+        })?;
+        let bounds = self.shared.bounds(remaining(context));
+        let asked = live.ask(path::EXECUTE, request.clone(), bounds, Some(invocation)).await;
+        match asked {
+            Ok(answer) => Ok(answer),
+            Err(error) if error.unsent => {
+                Err(Attempt::NotSent(status::failure(&error, &self.shared.service)))
+            }
+            Err(error) => Err(Attempt::Over(self.explained(&error, &live).await)),
+        }
+    }
+
+    /// The failure, with the end of the program where that is the reason.
+    async fn explained(&self, error: &RpcError, live: &Live) -> ToolFailure {
+        let mut failure = status::failure(error, &self.shared.service);
+        if failure.code.as_deref() == Some("connection_lost")
+            && failure.class == ErrorClass::DependencyUnavailable
+            && let Way::Program(sidecar) = &self.shared.way
+            && !live.is_open()
+            && let Some(end) = sidecar.end().await
+        {
+            failure.message = format!("{}; {end}", failure.message);
+        }
+        failure
+    }
+}
+
+/// How one attempt failed.
+enum Attempt {
+    /// Nothing of the call left this machine.
+    NotSent(ToolFailure),
+    /// Something did, or another attempt would end the same way.
+    Over(ToolFailure),
+}
+
+fn remaining(context: &CallContext) -> Duration {
+    context.deadline().saturating_duration_since(Instant::now())
+}

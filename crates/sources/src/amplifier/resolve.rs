@@ -1,0 +1,309 @@
+//! Looks into a module's folder and says how the module runs. What the names and the manifest mean is known to
+//! `toolpost_amplifier`; here the files are opened.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a module's folder is anywhere on the machine, and only looked at"
+)]
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use toolpost_amplifier::{
+    DeclaredTransport, FolderNames, FoundIn, LoadFailure, LoadReason, MANIFEST_FILE, Manifest, ManifestError,
+    ModuleKind, ModuleType, PlannedModule, Transport, detect,
+};
+
+/// A manifest is a page. What is longer is none.
+const LONGEST_MANIFEST: u64 = 64 * 1024;
+/// A module's folder is made by people. Nobody looks through more names than this.
+const MOST_NAMES: usize = 10_000;
+
+/// A module's folder, with what was found in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The folder. For a module that is one Python file, that file.
+    pub root: PathBuf,
+    /// How it runs.
+    pub transport: Transport,
+    /// What its manifest says it is, where it has one.
+    pub module_type: Option<ModuleType>,
+    /// What is odd about it, for people.
+    pub notes: Vec<String>,
+}
+
+/// Why a folder is no module.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// There is nothing at the path.
+    #[error("`{}` does not exist", path.display())]
+    PathNotFound {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// Nothing that could be run, or not the file that the manifest names.
+    #[error("`{}`: {message}", path.display())]
+    NoArtifact {
+        /// The folder.
+        path: PathBuf,
+        /// What is missing, and what would help.
+        message: String,
+    },
+    /// The manifest makes no sense.
+    #[error("`{}`: {error}", path.display())]
+    Manifest {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: ManifestError,
+    },
+    /// The plan wants something else than the manifest offers.
+    #[error("its manifest says that it is a {found} module, and the plan mounts it as a {wanted}")]
+    WrongType {
+        /// What the manifest says.
+        found: ModuleType,
+        /// What the plan says.
+        wanted: &'static str,
+    },
+    /// The folder cannot be looked at.
+    #[error("`{}` cannot be read: {error}", path.display())]
+    Io {
+        /// What could not be read.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+}
+
+impl ResolveError {
+    /// The kind of failure, in the words that records have.
+    pub fn reason(&self) -> LoadReason {
+        match self {
+            Self::PathNotFound { .. } => LoadReason::MissingSource,
+            Self::NoArtifact { .. } => LoadReason::InvalidPackageLayout,
+            Self::Manifest { .. } | Self::WrongType { .. } => LoadReason::InvalidModuleMetadata,
+            Self::Io { .. } => LoadReason::Unknown,
+        }
+    }
+}
+
+/// Says how a module of a plan runs, whose folder (or single file) is at `path`.
+pub fn resolve(module: &PlannedModule, path: &Path) -> Result<Resolved, LoadFailure> {
+    resolve_folder(path).and_then(|resolved| fits(module.kind, resolved)).map_err(|error| LoadFailure {
+        module: module.id.clone(),
+        kind: module.kind,
+        origin: Some(path.display().to_string()),
+        reason: error.reason(),
+        message: error.to_string(),
+    })
+}
+
+/// The plan decides what a module is. A Python package may turn out to be that; anything else is built for one thing.
+fn fits(kind: ModuleKind, mut resolved: Resolved) -> Result<Resolved, ResolveError> {
+    let (wanted, word) = match kind {
+        ModuleKind::Tool => (ModuleType::Tool, "tool"),
+        ModuleKind::Hook => (ModuleType::Hook, "hook"),
+    };
+    let Some(found) = resolved.module_type.filter(|found| *found != wanted) else { return Ok(resolved) };
+    match resolved.transport {
+        Transport::Python => {
+            let note =
+                format!("its manifest says that it is a {found} module; the plan mounts it as a {word}");
+            resolved.notes.push(note);
+            Ok(resolved)
+        }
+        Transport::Wasm { .. } | Transport::Grpc { .. } | Transport::Rust { .. } => {
+            Err(ResolveError::WrongType { found, wanted: word })
+        }
+    }
+}
+
+/// Says how the module at `path` runs, a folder or a single file, whatever it is to be.
+pub fn resolve_folder(path: &Path) -> Result<Resolved, ResolveError> {
+    let metadata = fs::metadata(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            ResolveError::PathNotFound { path: path.to_owned() }
+        }
+        _ => unreadable(path, error),
+    })?;
+    if metadata.is_file() {
+        return single_file(path);
+    }
+    let names = names_in(path)?;
+    let found = detect(&names)
+        .map_err(|error| ResolveError::NoArtifact { path: path.to_owned(), message: error.to_string() })?;
+    match found {
+        FoundIn::Manifest => from_manifest(path, &names),
+        FoundIn::Python => Ok(plain(path, Transport::Python)),
+        FoundIn::Wasm { artifact, passed_over } => {
+            let artifact = inside(path, &path.join(artifact))?;
+            let mut resolved = plain(path, Transport::Wasm { artifact, sha256: None });
+            if !passed_over.is_empty() {
+                resolved.notes.push(format!(
+                    "there are several components, and the first by name is used; `{}` is not (an \
+                     `{MANIFEST_FILE}` says which one is meant)",
+                    passed_over.join("`, `")
+                ));
+            }
+            Ok(resolved)
+        }
+    }
+}
+
+fn plain(root: &Path, transport: Transport) -> Resolved {
+    Resolved { root: root.to_owned(), transport, module_type: None, notes: Vec::new() }
+}
+
+fn single_file(path: &Path) -> Result<Resolved, ResolveError> {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    if path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        return resolve_folder(if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+    }
+    match extension {
+        Some("wasm") => {
+            let root = path.parent().unwrap_or(Path::new("/"));
+            Ok(plain(root, Transport::Wasm { artifact: path.to_owned(), sha256: None }))
+        }
+        Some("py") => Ok(plain(path, Transport::Python)),
+        _ => Err(ResolveError::NoArtifact {
+            path: path.to_owned(),
+            message: "it is a file, and neither a `.wasm` component nor a `.py` module".to_owned(),
+        }),
+    }
+}
+
+fn from_manifest(root: &Path, names: &FolderNames) -> Result<Resolved, ResolveError> {
+    let text = manifest_text(&root.join(MANIFEST_FILE))?;
+    let manifest =
+        Manifest::read(&text).map_err(|error| ResolveError::Manifest { path: root.to_owned(), error })?;
+    let missing = |message: String| ResolveError::NoArtifact { path: root.to_owned(), message };
+    let transport = match manifest.transport {
+        DeclaredTransport::Python { .. } if names.has_python() => Transport::Python,
+        DeclaredTransport::Python { unknown_word: None } => {
+            return Err(missing(
+                "its manifest makes it a Python module, and there is no Python package in it".to_owned(),
+            ));
+        }
+        DeclaredTransport::Python { unknown_word: Some(word) } => {
+            return Err(missing(format!(
+                "`transport = \"{word}\"` in `{MANIFEST_FILE}` is none of `python`, `wasm`, `grpc`, `rust`, and \
+                 there is no Python package in it either"
+            )));
+        }
+        DeclaredTransport::Wasm { artifact, sha256 } => {
+            if !names.files.contains(&artifact) {
+                return Err(missing(no_component(root, names, &artifact)));
+            }
+            Transport::Wasm { artifact: inside(root, &root.join(artifact))?, sha256 }
+        }
+        DeclaredTransport::Grpc { endpoint } => Transport::Grpc { endpoint },
+        DeclaredTransport::Rust { name } => {
+            sidecar_program(root, &name)?;
+            Transport::Rust { name }
+        }
+    };
+    Ok(Resolved {
+        root: root.to_owned(),
+        transport,
+        module_type: Some(manifest.module_type),
+        notes: manifest.notes,
+    })
+}
+
+/// Examples ship their component beside the folder and under another name; whoever copies one should hear of it.
+fn no_component(root: &Path, names: &FolderNames, artifact: &str) -> String {
+    let missing = format!("its manifest names the component `{artifact}`, which is not in the folder");
+    let here = names.components();
+    if !here.is_empty() {
+        return format!("{missing}; there is `{}` (name it as `artifact`)", here.join("`, `"));
+    }
+    let above = root.canonicalize().ok().and_then(|root| names_in(root.parent()?).ok());
+    match above.map(|above| above.components()).filter(|above| !above.is_empty()) {
+        Some(above) => format!(
+            "{missing}; the folder above has `{}`: put the right one into the module's own folder as \
+             `{artifact}`, or name it as `artifact`",
+            above.join("`, `")
+        ),
+        None => format!("{missing}; build it first"),
+    }
+}
+
+/// The program of a module with `transport = "rust"`: the binary named like the crate, in the folder or where `cargo
+/// build --release` puts it.
+pub fn sidecar_program(root: &Path, name: &str) -> Result<PathBuf, ResolveError> {
+    let places = [root.join(name), root.join("target").join("release").join(name)];
+    let Some(found) = places.iter().find(|place| place.is_file()) else {
+        return Err(ResolveError::NoArtifact {
+            path: root.to_owned(),
+            message: format!(
+                "its program `{name}` is neither in the folder nor in `target/release`; build it with `cargo build \
+                 --release`"
+            ),
+        });
+    };
+    let program = inside(root, found)?;
+    let mode = fs::metadata(&program).map_err(|error| unreadable(&program, error))?.permissions().mode();
+    if mode & 0o111 == 0 {
+        let message = format!("its program `{}` may not be executed", program.display());
+        return Err(ResolveError::NoArtifact { path: root.to_owned(), message });
+    }
+    Ok(program)
+}
+
+/// The file's real place, which must be in the folder: a link out of it could name anything on the machine.
+fn inside(root: &Path, file: &Path) -> Result<PathBuf, ResolveError> {
+    let real_root = root.canonicalize().map_err(|error| unreadable(root, error))?;
+    let real = file.canonicalize().map_err(|error| unreadable(file, error))?;
+    if real.starts_with(&real_root) {
+        return Ok(real);
+    }
+    let message = format!("`{}` leads out of the module's folder", file.display());
+    Err(ResolveError::NoArtifact { path: root.to_owned(), message })
+}
+
+fn names_in(folder: &Path) -> Result<FolderNames, ResolveError> {
+    let mut names = FolderNames::default();
+    for entry in fs::read_dir(folder).map_err(|error| unreadable(folder, error))?.take(MOST_NAMES) {
+        let path = entry.map_err(|error| unreadable(folder, error))?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
+        if path.is_file() {
+            names.files.push(name);
+        } else if path.join("__init__.py").is_file() {
+            names.packages.push(name);
+        } else if name == "src" {
+            names.packages.extend(packages_in(&path));
+        }
+    }
+    Ok(names)
+}
+
+fn packages_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().take(MOST_NAMES).flatten();
+    let packages = entries.filter(|entry| entry.path().join("__init__.py").is_file());
+    packages.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+fn manifest_text(path: &Path) -> Result<String, ResolveError> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST_MANIFEST + 1).read_to_string(&mut text));
+    match read {
+        Ok(length) if length as u64 <= LONGEST_MANIFEST => Ok(text),
+        Ok(_) => {
+            let message = format!("it is longer than {} KiB", LONGEST_MANIFEST / 1024);
+            Err(unreadable(path, io::Error::new(io::ErrorKind::InvalidData, message)))
+        }
+        Err(error) => Err(unreadable(path, error)),
+    }
+}
+
+fn unreadable(path: &Path, error: io::Error) -> ResolveError {
+    ResolveError::Io { path: path.to_owned(), error }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! What a component is: which of Amplifier's interfaces it exports, and where the functions are that a host calls.
+
+use wasmtime::component::{Component, ComponentExportIndex, types::ComponentItem};
+
+const TOOL: &str = "amplifier:modules/tool";
+const CONFIGURABLE: &str = "toolpost:modules/configurable";
+const TOOLSET: &str = "toolpost:modules/toolset";
+/// What a component can be beside a tool, by the interface it exports.
+const OTHER_KINDS: [&str; 5] =
+    ["hook-handler", "context-manager", "approval-provider", "provider", "orchestrator"];
+
+/// The functions of a component that a host calls.
+pub(crate) struct Offer {
+    pub(crate) tools: Tools,
+    pub(crate) configure: Option<ComponentExportIndex>,
+}
+
+/// How a component names and runs its tools.
+pub(crate) enum Tools {
+    /// Amplifier's world: one tool.
+    One { get_spec: ComponentExportIndex, execute: ComponentExportIndex },
+    /// The extension: several.
+    Several { get_specs: ComponentExportIndex, execute_tool: ComponentExportIndex },
+}
+
+/// Why bytes are not a component.
+pub(crate) fn check_preamble(bytes: &[u8]) -> Result<(), &'static str> {
+    match bytes.get(..8) {
+        Some(b"\0asm\x0d\x00\x01\x00") => Ok(()),
+        Some(b"\0asm\x01\x00\x00\x00") => Err(
+            "it is a core module, and tools are components\nhint: build it for `wasm32-wasip2`, or wrap it with `wasm-tools component new`",
+        ),
+        Some([b'\0', b'a', b's', b'm', ..]) => {
+            Err("it is WebAssembly in a version of the format that is not known here")
+        }
+        _ if bytes.trim_ascii_start().starts_with(b"(") => {
+            Err("it is WebAssembly as text\nhint: turn it into a component with `wasm-tools parse`")
+        }
+        _ => Err("it is not WebAssembly"),
+    }
+}
+
+impl Offer {
+    /// Looks at what a component exports.
+    pub(crate) fn of(component: &Component) -> Result<Self, String> {
+        let exports = Exports::of(component);
+        let get_specs = exports.function(&[TOOLSET, TOOL], "get-specs");
+        let execute_tool = exports.function(&[TOOLSET, TOOL], "execute-tool");
+        let get_spec = exports.function(&[TOOL], "get-spec");
+        let execute = exports.function(&[TOOL], "execute");
+        let tools = match (get_specs, execute_tool, get_spec, execute) {
+            (Some(get_specs), Some(execute_tool), _, _) => Tools::Several { get_specs, execute_tool },
+            (_, _, Some(get_spec), Some(execute)) => Tools::One { get_spec, execute },
+            (specs, run, spec, one) => {
+                let found =
+                    [("get-specs", specs), ("execute-tool", run), ("get-spec", spec), ("execute", one)];
+                let found: Vec<&str> =
+                    found.iter().filter(|(_, at)| at.is_some()).map(|(name, _)| *name).collect();
+                return Err(exports.what_it_is_instead(&found));
+            }
+        };
+        Ok(Self { tools, configure: exports.function(&[CONFIGURABLE, TOOL], "configure") })
+    }
+}
+
+struct Exports<'a> {
+    component: &'a Component,
+    names: Vec<String>,
+}
+
+impl<'a> Exports<'a> {
+    fn of(component: &'a Component) -> Self {
+        let exported = component.component_type();
+        let names = exported.exports(component.engine()).map(|(name, _)| name.to_owned()).collect();
+        Self { component, names }
+    }
+
+    /// A function at the root, or inside one of the interfaces.
+    fn function(&self, interfaces: &[&str], name: &str) -> Option<ComponentExportIndex> {
+        self.function_in(None, name).or_else(|| {
+            interfaces.iter().find_map(|interface| {
+                let of_version = |export: &&String| version(export, interface).is_some_and(is_known);
+                let export = self.names.iter().find(of_version)?;
+                let inside = self.component.get_export_index(None, export.as_str())?;
+                self.function_in(Some(&inside), name)
+            })
+        })
+    }
+
+    fn function_in(&self, inside: Option<&ComponentExportIndex>, name: &str) -> Option<ComponentExportIndex> {
+        match self.component.get_export(inside, name)? {
+            (ComponentItem::ComponentFunc(_), index) => Some(index),
+            _ => None,
+        }
+    }
+
+    fn what_it_is_instead(&self, found: &[&str]) -> String {
+        let other = |name: &String| {
+            let kind =
+                OTHER_KINDS.iter().find(|kind| version(name, &format!("amplifier:modules/{kind}")).is_some());
+            kind.map(|kind| format!("`{kind}`"))
+        };
+        let kinds: Vec<String> = self.names.iter().filter_map(other).collect();
+        if !kinds.is_empty() {
+            return format!("it is a component of the kind {}, and not a tool", kinds.join(" and "));
+        }
+        if !found.is_empty() {
+            return format!(
+                "it exports only {} of what a tool needs\nhint: export `get-spec` and `execute`, or `get-specs` and `execute-tool`",
+                found.join(", ")
+            );
+        }
+        if let Some(version) = self.names.iter().find_map(|name| version(name, TOOL)) {
+            return format!("it exports version {version} of `{TOOL}`, and this host knows 1.x");
+        }
+        let names: Vec<String> = self.names.iter().take(8).map(|name| format!("`{name}`")).collect();
+        let exported = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        format!("it is not a tool: it exports {exported}\nhint: a tool exports `{TOOL}@1.0.0`")
+    }
+}
+
+/// The version of an interface that an export is, or an empty text where it has none.
+fn version<'a>(export: &'a str, interface: &str) -> Option<&'a str> {
+    match export.strip_prefix(interface)? {
+        "" => Some(""),
+        rest => rest.strip_prefix('@'),
+    }
+}
+
+fn is_known(version: &str) -> bool {
+    version.is_empty() || version.starts_with("1.")
+}

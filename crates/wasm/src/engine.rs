@@ -1,0 +1,164 @@
+//! The engine of a host: it compiles components, gives instances their room, and lets no more of them live at once than
+//! there is room for.
+
+use std::{
+    fmt,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    io,
+    path::Path,
+    sync::Arc,
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wasmtime::{
+    Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig,
+    component::{Component, InstancePre, Linker},
+};
+
+use crate::{
+    disk::Cache,
+    guest::Guest,
+    limits::{CORE_INSTANCES, MEMORIES, TABLE_ENTRIES, TABLES},
+    ticker::{Ticker, Ticking},
+};
+
+/// Instances that run a call, in all modules together. More calls wait.
+const CALLS: u32 = 128;
+/// Instances that are kept for sessions.
+const KEPT: u32 = 128;
+/// Room of all instances together. Most components have one memory, and some dozen core instances at most.
+const SLOTS: u32 = CALLS + KEPT;
+/// The native stack of a guest, of which it has half; the rest is for what the host does in between.
+const STACK: usize = 2 * 1024 * 1024;
+
+/// Components of one host: one engine, one cache, one limit for all.
+#[derive(Clone)]
+pub struct WasmModules(Arc<Shared>);
+
+struct Shared {
+    engine: Engine,
+    linker: Linker<Guest>,
+    ticker: Ticker,
+    cache: Option<Cache>,
+    calls: Arc<Semaphore>,
+    kept: Arc<Semaphore>,
+}
+
+impl fmt::Debug for WasmModules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WasmModules").field("cached", &self.0.cache.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// Why there is no engine.
+#[derive(Debug, thiserror::Error)]
+pub enum WasmError {
+    /// The engine does not start.
+    #[error("the engine for components does not start: {0}")]
+    Engine(String),
+    /// The thread that stops guests does not start.
+    #[error("the thread that watches over components does not start")]
+    Thread(#[from] io::Error),
+    /// The cache cannot be used.
+    #[error("the cache of compiled components cannot be used")]
+    Cache(#[source] io::Error),
+}
+
+impl WasmModules {
+    /// An engine that keeps what it compiled in `cache`, a folder of its own. `None`: it keeps nothing.
+    pub fn new(cache: Option<&Path>) -> Result<Self, WasmError> {
+        // Where so much address space cannot be had, instances are made one by one.
+        let engine = Engine::new(&pooled()).or_else(|_| Engine::new(&one_by_one()));
+        let engine = engine.map_err(|error| WasmError::Engine(format!("{error:#}")))?;
+        let mut linker = Linker::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker)
+            .map_err(|error| WasmError::Engine(format!("{error:#}")))?;
+        let ticker = Ticker::start(&engine)?;
+        let cache = cache.map(Cache::open).transpose().map_err(WasmError::Cache)?;
+        let places = |count: u32| Arc::new(Semaphore::new(count as usize));
+        let (calls, kept) = (places(CALLS), places(KEPT));
+        Ok(Self(Arc::new(Shared { engine, linker, ticker, cache, calls, kept })))
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    pub(crate) fn ticking(&self) -> Ticking {
+        self.0.ticker.run()
+    }
+
+    /// A place for one call, as soon as there is one.
+    pub(crate) async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.calls).acquire_owned().await.ok()
+    }
+
+    /// A place for a session's instance, where there is one.
+    pub(crate) fn kept_place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.kept).try_acquire_owned().ok()
+    }
+
+    pub(crate) fn link(&self, component: &Component) -> wasmtime::Result<InstancePre<Guest>> {
+        self.0.linker.instantiate_pre(component)
+    }
+
+    /// Compiles a component, or takes it up from the cache. `digest` is that of the bytes.
+    pub(crate) fn compile(&self, bytes: &[u8], digest: &str) -> wasmtime::Result<Component> {
+        let Some(cache) = &self.0.cache else { return Component::from_binary(self.engine(), bytes) };
+        let mut compatible = DefaultHasher::new();
+        self.engine().precompile_compatibility_hash().hash(&mut compatible);
+        let family = format!("{digest}-");
+        let name = format!("{family}{:016x}", compatible.finish());
+        if let Some(component) = cache.get(&name).and_then(|code| self.take_up(&code)) {
+            return Ok(component);
+        }
+        let component = Component::from_binary(self.engine(), bytes)?;
+        // A cache that cannot be written costs time at the next start, and nothing else.
+        if let Ok(code) = component.serialize() {
+            let _ = cache.put(&family, &name, &code);
+        }
+        Ok(component)
+    }
+
+    #[expect(unsafe_code, reason = "compiled code is taken up from the cache")]
+    fn take_up(&self, code: &[u8]) -> Option<Component> {
+        // SAFETY: the bytes must come from `Component::serialize`. `Cache::get` gives back only what `Cache::put` stored
+        // under this key, unchanged, and `compile` is the one place that stores: the output of `serialize`. They are in
+        // memory already, so nobody can change them after they were checked. An engine of another version or
+        // configuration has another name in the cache, and is refused by `deserialize` itself besides.
+        unsafe { Component::deserialize(self.engine(), code) }.ok()
+    }
+}
+
+/// Slots for instances that are made ready once and used again: an instance then costs microseconds.
+fn pooled() -> Config {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(SLOTS)
+        .total_core_instances(SLOTS * 16)
+        .total_memories(SLOTS)
+        .total_tables(SLOTS * 2)
+        .total_stacks(SLOTS)
+        .max_core_instances_per_component(CORE_INSTANCES as u32)
+        .max_memories_per_component(MEMORIES as u32)
+        .max_tables_per_component(TABLES as u32)
+        .max_component_instance_size(4 * 1024 * 1024)
+        .max_core_instance_size(4 * 1024 * 1024)
+        .table_elements(TABLE_ENTRIES);
+    let mut config = common();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    config
+}
+
+/// Little address space is taken before it is needed.
+fn one_by_one() -> Config {
+    let mut config = common();
+    config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
+    config.memory_reservation(16 * 1024 * 1024).memory_guard_size(64 * 1024);
+    config
+}
+
+fn common() -> Config {
+    let mut config = Config::new();
+    config.epoch_interruption(true).async_stack_size(STACK).max_wasm_stack(STACK / 2);
+    config
+}

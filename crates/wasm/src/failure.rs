@@ -1,0 +1,141 @@
+//! Why a component did not do its work, told truthfully.
+
+use toolpost_model::{Content, ErrorClass, ToolFailure};
+use wasmtime::{Store, Trap};
+use wasmtime_wasi::I32Exit;
+
+use crate::{
+    guest::{Guest, HANDED_OVER},
+    supervision::Stopped,
+};
+
+const TOO_LARGE: &str = "wasm_too_large";
+
+/// What went wrong with an instance. It is not used again after one.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// It was told to stop.
+    Stopped(Stopped),
+    /// It broke.
+    Broken(Broken),
+    /// It does not want its configuration.
+    Configuration(String),
+    /// A function is not of the type that the world says.
+    Misfit { function: &'static str, error: wasmtime::Error },
+    /// What the operator grants it cannot be had.
+    Outside(wasmtime::Error),
+}
+
+/// How a guest broke, and what it said last.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) hint: Option<&'static str>,
+    pub(crate) said: String,
+}
+
+impl From<Stopped> for Fault {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
+    }
+}
+
+impl Fault {
+    pub(crate) fn outside(error: wasmtime::Error) -> Self {
+        Self::Outside(error)
+    }
+
+    /// What an error of the engine means. The store knows whether the guest was refused memory, or told to stop.
+    pub(crate) fn inside(error: wasmtime::Error, store: &mut Store<Guest>) -> Self {
+        let guest = store.data_mut();
+        let said = guest.output.finish();
+        let refused = guest.limits.take_refused();
+        let trap = error.downcast_ref::<Trap>().copied();
+        if trap == Some(Trap::Interrupt) {
+            let canceled = guest.watch.is_canceled();
+            return Self::Stopped(if canceled { Stopped::Canceled } else { Stopped::TimedOut });
+        }
+        let (code, message, hint) = if let Some(I32Exit(status)) = error.downcast_ref() {
+            ("wasm_exit", format!("the component left with exit status {status}"), None)
+        } else if let Some(most) = refused {
+            let memory = most.div_ceil(1024 * 1024);
+            let message =
+                format!("the component needed more than the {memory} MiB of memory that it may have");
+            (
+                "wasm_out_of_memory",
+                message,
+                Some("the operator can give it more: `amplifier.wasm.<module>.memory`"),
+            )
+        } else if trap == Some(Trap::StackOverflow) {
+            ("wasm_stack_overflow", "the component went too deep: its stack is exhausted".to_owned(), None)
+        } else if is_too_much(&error) {
+            let most = HANDED_OVER / (1024 * 1024);
+            let message = format!("the component handed over more than {most} MiB at once");
+            (TOO_LARGE, message, None)
+        } else if let Some(trap) = trap {
+            let trap = trap.to_string();
+            let trap = trap.strip_prefix("wasm trap: ").unwrap_or(&trap);
+            ("wasm_trap", format!("the component broke: {trap}"), None)
+        } else {
+            ("wasm_failed", format!("the component failed: {}", root(&error)), None)
+        };
+        Self::Broken(Broken { code, message, hint, said })
+    }
+
+    /// For whoever called.
+    pub(crate) fn into_failure(self) -> ToolFailure {
+        match self {
+            Self::Stopped(stopped) => stopped.failure(),
+            Self::Broken(Broken { code, message, hint, said }) => {
+                let class = match code {
+                    TOO_LARGE => ErrorClass::ResultTooLarge,
+                    _ => ErrorClass::ExecutionFailed,
+                };
+                let mut failure = ToolFailure::of(class, message).code(code);
+                failure.hint = hint.map(str::to_owned);
+                if !said.is_empty() {
+                    failure.content =
+                        vec![Content::text(format!("standard error of the component:\n{said}"))];
+                }
+                failure
+            }
+            Self::Configuration(text) => {
+                let message = format!("the module does not take its configuration: {text}");
+                ToolFailure::of(ErrorClass::SetupRequired, message).code("wasm_configuration").untouched()
+            }
+            Self::Misfit { .. } | Self::Outside(_) => {
+                ToolFailure::of(ErrorClass::DependencyUnavailable, self.told())
+                    .code("wasm_failed")
+                    .untouched()
+            }
+        }
+    }
+
+    /// For the operator, when a module is loaded.
+    pub(crate) fn told(&self) -> String {
+        match self {
+            Self::Stopped(_) => "it did not answer in time".to_owned(),
+            Self::Broken(Broken { message, said, hint, .. }) => {
+                let said = if said.is_empty() { String::new() } else { format!("; it said: {said}") };
+                let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+                format!("{message}{said}{hint}")
+            }
+            Self::Configuration(text) => format!("it does not take its configuration: {text}"),
+            Self::Misfit { function, error } => {
+                format!("its function `{function}` is not of the type that the world says: {}", root(error))
+            }
+            Self::Outside(error) => format!("what it is granted cannot be had: {}", root(error)),
+        }
+    }
+}
+
+/// The engine has no type of its own for this that others could see.
+fn is_too_much(error: &wasmtime::Error) -> bool {
+    root(error).contains("hostcalls has been exhausted")
+}
+
+/// The innermost reason: what is around it names functions and addresses of the guest.
+fn root(error: &wasmtime::Error) -> String {
+    error.root_cause().to_string()
+}

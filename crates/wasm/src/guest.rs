@@ -1,0 +1,99 @@
+//! What stands behind one instance: its view of the world, its limits, and who may stop it.
+
+use std::time::Instant;
+
+use toolpost_model::CallContext;
+use wasmtime::{Engine, Store, UpdateDeadline, component::ResourceTable};
+use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+use crate::{
+    limits::Limits,
+    output::Output,
+    settings::{DirectoryAccess, WasmSettings},
+};
+
+/// Bytes that one call hands over: a result, or one write.
+pub(crate) const HANDED_OVER: usize = 16 * 1024 * 1024;
+/// Things of the host's that a guest holds at once, such as open files and things it waits for.
+const HANDLES: usize = 4_096;
+/// Random bytes asked for at once.
+const RANDOM: u64 = 1024 * 1024;
+
+/// When a guest has to stop.
+#[derive(Clone)]
+pub(crate) struct Watch {
+    pub(crate) deadline: Instant,
+    /// The call it works for; none while the module is loaded.
+    pub(crate) context: Option<CallContext>,
+}
+
+impl Watch {
+    pub(crate) fn is_canceled(&self) -> bool {
+        self.context.as_ref().is_some_and(CallContext::is_canceled)
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_canceled() || Instant::now() >= self.deadline
+    }
+}
+
+/// The host's side of one instance.
+pub(crate) struct Guest {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    pub(crate) limits: Limits,
+    pub(crate) watch: Watch,
+    pub(crate) output: Output,
+}
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl Guest {
+    /// A store for one instance. Its world is empty but for what the settings grant, the clocks and random numbers.
+    pub(crate) fn store(
+        engine: &Engine,
+        settings: &WasmSettings,
+        watch: Watch,
+    ) -> wasmtime::Result<Store<Self>> {
+        let output = Output::default();
+        output.begin(watch.context.clone());
+        let wasi = world(settings, &output)?;
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(HANDLES);
+        let limits = Limits::new(settings.memory);
+        let mut store = Store::new(engine, Self { wasi, table, limits, watch, output });
+        store.limiter(|guest| &mut guest.limits);
+        store.set_hostcall_fuel(HANDED_OVER);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|store| {
+            let over = store.data().watch.is_over();
+            Ok(if over { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
+        });
+        Ok(store)
+    }
+}
+
+fn world(settings: &WasmSettings, output: &Output) -> wasmtime::Result<WasiCtx> {
+    let mut world = WasiCtxBuilder::new();
+    world.stdout(output.stdout()).stderr(output.stderr()).max_random_size(RANDOM);
+    for (name, value) in &settings.environment {
+        world.env(name, value);
+    }
+    for grant in &settings.directories {
+        let permissions = match grant.access {
+            DirectoryAccess::ReadOnly => FsPerms::ReadOnly,
+            DirectoryAccess::ReadWrite => FsPerms::ReadWrite,
+        };
+        world.preopened_dir(&grant.host, &grant.guest, permissions)?;
+    }
+    if settings.network {
+        world.inherit_network().allow_ip_name_lookup(true).allow_tcp(true).allow_udp(true);
+    } else {
+        world.allow_ip_name_lookup(false).allow_tcp(false).allow_udp(false);
+    }
+    Ok(world.build())
+}

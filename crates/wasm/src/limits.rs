@@ -1,0 +1,70 @@
+//! How much an instance may take. Memory is counted over all its linear memories together: a component made of parts
+//! has no more than one made of one piece.
+
+use wasmtime::ResourceLimiter;
+
+/// Entries of one table. Interpreters that were compiled to WebAssembly have tens of thousands of functions.
+pub(crate) const TABLE_ENTRIES: usize = 100_000;
+/// Core instances of one component: a linked interpreter has a few dozen.
+pub(crate) const CORE_INSTANCES: usize = 100;
+/// Tables of one component.
+pub(crate) const TABLES: usize = 32;
+/// Linear memories of one component.
+pub(crate) const MEMORIES: usize = 8;
+
+/// What an instance may still take, and what it was refused.
+pub(crate) struct Limits {
+    most: usize,
+    left: usize,
+    refused: bool,
+}
+
+impl Limits {
+    pub(crate) fn new(memory: u64) -> Self {
+        let most = usize::try_from(memory).unwrap_or(usize::MAX);
+        Self { most, left: most, refused: false }
+    }
+
+    /// Whether memory was refused since the last look, which is mostly why a guest gave up.
+    pub(crate) fn take_refused(&mut self) -> Option<usize> {
+        std::mem::take(&mut self.refused).then_some(self.most)
+    }
+}
+
+impl ResourceLimiter for Limits {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let more = desired.saturating_sub(current);
+        let Some(left) = self.left.checked_sub(more) else {
+            self.refused = true;
+            return Ok(false);
+        };
+        self.left = left;
+        Ok(true)
+    }
+
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        Ok(desired <= TABLE_ENTRIES)
+    }
+
+    fn instances(&self) -> usize {
+        CORE_INSTANCES
+    }
+
+    fn tables(&self) -> usize {
+        TABLES
+    }
+
+    fn memories(&self) -> usize {
+        MEMORIES
+    }
+}

@@ -1,0 +1,129 @@
+//! From a file to a module: read, checked, compiled, asked for its tools.
+
+use std::{path::Path, time::Instant};
+
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleSource, PlannedModule};
+use wasmtime::component::Component;
+
+use crate::{
+    component::{Offer, check_preamble},
+    disk,
+    engine::WasmModules,
+    failure::Fault,
+    guest::Watch,
+    live::{Live, Prepared},
+    module::WasmModule,
+    settings::WasmSettings,
+    spec::Specs,
+};
+
+impl WasmModules {
+    /// Loads a module from its file. `sha256` is what the file's bytes must hash to, in hex, where somebody said so.
+    pub async fn load(
+        &self,
+        planned: &PlannedModule,
+        artifact: &Path,
+        sha256: Option<&str>,
+        settings: WasmSettings,
+    ) -> Result<WasmModule, LoadFailure> {
+        let fail = |(reason, message): Fail| failure(planned, artifact, reason, message);
+        let settings = real_folders(settings).map_err(fail)?;
+        let (modules, path) = (self.clone(), artifact.to_owned());
+        let expected = sha256.map(str::to_owned);
+        let compiling = tokio::task::spawn_blocking(move || compile(&modules, &path, expected.as_deref()));
+        let component = match compiling.await {
+            Ok(compiled) => compiled.map_err(fail)?,
+            Err(error) => return Err(fail((LoadReason::Unknown, format!("compiling it failed: {error}")))),
+        };
+        let prepared = self.prepare(&component, &planned.config, settings).map_err(fail)?;
+        let mut specs = look(&prepared, &planned.id).await.map_err(fail)?;
+        if prepared.config.is_none() && !planned.config.is_empty() {
+            let message = "its `config` in the plan reaches nobody: the component exports no `configure`".to_owned();
+            specs.problem("config_ignored", message);
+        }
+        for problem in &mut specs.problems {
+            problem.origin = origin(planned);
+        }
+        Ok(WasmModule::new(&planned.id, prepared, specs))
+    }
+
+    fn prepare(
+        &self,
+        component: &Component,
+        config: &Map<String, Value>,
+        settings: WasmSettings,
+    ) -> Result<Prepared, Fail> {
+        let offer = Offer::of(component).map_err(|message| (LoadReason::InvalidEntryPoint, message))?;
+        let pre = self.link(component).map_err(|error| {
+            let message = format!("it needs what this host does not offer: {:#}", error);
+            (LoadReason::ValidationFailed, message)
+        })?;
+        let config = offer.configure.is_some().then(|| Value::Object(config.clone()).to_string().into_bytes());
+        Ok(Prepared { modules: self.clone(), pre, offer, settings, config })
+    }
+}
+
+type Fail = (LoadReason, String);
+
+fn failure(planned: &PlannedModule, artifact: &Path, reason: LoadReason, message: String) -> LoadFailure {
+    let message = format!("`{}`: {message}", artifact.display());
+    let PlannedModule { id, kind, .. } = planned;
+    LoadFailure { module: id.clone(), kind: *kind, origin: origin(planned), reason, message }
+}
+
+fn origin(planned: &PlannedModule) -> Option<String> {
+    planned.source.as_ref().map(|source| match source {
+        ModuleSource::Git { url, .. } | ModuleSource::Archive { url, .. } => url.clone(),
+        ModuleSource::Path(path) => path.display().to_string(),
+        ModuleSource::Package(name) => name.clone(),
+    })
+}
+
+/// The folders that are granted, as they are really called: rules and locks speak of those names.
+fn real_folders(mut settings: WasmSettings) -> Result<WasmSettings, Fail> {
+    for grant in &mut settings.directories {
+        grant.host = disk::folder(&grant.host).map_err(|error| {
+            let message = format!("the folder `{}` that it is granted: {error}", grant.host.display());
+            (LoadReason::Unknown, message)
+        })?;
+    }
+    Ok(settings)
+}
+
+fn compile(modules: &WasmModules, path: &Path, expected: Option<&str>) -> Result<Component, Fail> {
+    let bytes = disk::read_component(path)
+        .map_err(|error| (LoadReason::MissingSource, format!("it cannot be read: {error}")))?;
+    let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    if let Some(expected) = expected.filter(|expected| !expected.eq_ignore_ascii_case(&digest)) {
+        let message = format!(
+            "its bytes are not those that the manifest names: sha256 is {digest}, and should be {expected}"
+        );
+        return Err((LoadReason::InvalidModuleMetadata, message));
+    }
+    check_preamble(&bytes).map_err(|message| (LoadReason::InvalidPackageLayout, message.to_owned()))?;
+    modules.compile(&bytes, &digest).map_err(|error| {
+        (LoadReason::InvalidPackageLayout, format!("it cannot be compiled: {}", error.root_cause()))
+    })
+}
+
+/// Asks a first instance for its tools.
+async fn look(prepared: &Prepared, id: &ModuleId) -> Result<Specs, Fail> {
+    let watch = Watch { deadline: Instant::now() + prepared.settings.load_time, context: None };
+    let fail = |fault: Fault| {
+        let reason = match fault {
+            Fault::Misfit { .. } => LoadReason::InvalidEntryPoint,
+            Fault::Outside(_) => LoadReason::Unknown,
+            Fault::Stopped(_) | Fault::Broken(_) | Fault::Configuration(_) => LoadReason::ValidationFailed,
+        };
+        (reason, fault.told())
+    };
+    let Some(place) = prepared.modules.place().await else {
+        return Err((LoadReason::Unknown, "the host is going away".to_owned()));
+    };
+    let mut live = Live::start(prepared, &watch, place).await.map_err(fail)?;
+    live.check(prepared).map_err(fail)?;
+    let json = live.specs(prepared, &watch).await.map_err(fail)?;
+    Specs::read(id, &json).map_err(|message| (LoadReason::ValidationFailed, message))
+}

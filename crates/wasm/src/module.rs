@@ -1,0 +1,138 @@
+//! A loaded component as a source of tools.
+
+use std::{collections::HashMap, sync::Arc};
+
+use toolpost_amplifier::{ModuleId, ToolSpec};
+use toolpost_model::{
+    Access, AccessKind, BoxFuture, CancelSupport, ClassFact, Declaration, EffectClass, EffectOrigin, Effects,
+    Interrupt, Naming, ResourceKey, RiskLevel, SessionScope, Source, SourceError, SourceProblem,
+    SourceSession, ToolId,
+};
+
+use crate::{
+    live::Prepared,
+    session::OpenModule,
+    settings::{DirectoryAccess, InstanceUse, WasmSettings},
+    spec::Specs,
+};
+
+/// A component, loaded. One source of one or several tools.
+pub struct WasmModule(Arc<Loaded>);
+
+/// What sessions share.
+pub(crate) struct Loaded {
+    id: ModuleId,
+    pub(crate) prepared: Prepared,
+    declarations: Vec<Declaration>,
+    /// The names that the component knows its tools by.
+    pub(crate) names: HashMap<ToolId, String>,
+    problems: Vec<SourceProblem>,
+    pub(crate) instances: InstanceUse,
+    pub(crate) effects: Effects,
+}
+
+impl WasmModule {
+    pub(crate) fn new(id: &ModuleId, prepared: Prepared, specs: Specs) -> Self {
+        let effects = effects(&prepared.settings);
+        let Specs { mut tools, problems, instances, .. } = specs;
+        let instances = prepared.settings.instances.or(instances).unwrap_or(InstanceUse::PerCall);
+        let mut names = HashMap::new();
+        for tool in &mut tools {
+            describe(tool, &effects, &prepared.settings);
+            names.insert(tool.tool_id.clone(), ToolSpec::native_name(tool).to_owned());
+        }
+        Self(Arc::new(Loaded {
+            id: id.clone(),
+            prepared,
+            declarations: tools,
+            names,
+            problems,
+            instances,
+            effects,
+        }))
+    }
+
+    /// Its tools.
+    pub fn declarations(&self) -> &[Declaration] {
+        &self.0.declarations
+    }
+
+    /// How long an instance of it lives.
+    pub fn instances(&self) -> InstanceUse {
+        self.0.instances
+    }
+}
+
+impl Source for WasmModule {
+    fn name(&self) -> &str {
+        self.0.id.as_str()
+    }
+
+    /// The host: what a component can touch is what it was granted, whatever it says of itself.
+    fn origin(&self) -> EffectOrigin {
+        EffectOrigin::HostCode
+    }
+
+    fn naming(&self) -> Naming {
+        Naming::Bare
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
+        Box::pin(std::future::ready(Ok(self.0.declarations.clone())))
+    }
+
+    fn problems(&self) -> Vec<SourceProblem> {
+        self.0.problems.clone()
+    }
+
+    fn open<'a>(
+        &'a self,
+        _scope: &'a SessionScope,
+    ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
+        let opened: Arc<dyn SourceSession> = Arc::new(OpenModule::new(Arc::clone(&self.0)));
+        Box::pin(std::future::ready(Ok(opened)))
+    }
+}
+
+/// What any call of a component can do. Without a grant it can only compute, which changes nothing.
+fn effects(settings: &WasmSettings) -> Effects {
+    let writes = settings.directories.iter().any(|grant| grant.access == DirectoryAccess::ReadWrite);
+    let class = match (settings.network, writes) {
+        (true, _) => EffectClass::Network,
+        (false, true) => EffectClass::Write,
+        (false, false) => EffectClass::Read,
+    };
+    let mut effects = Effects::of(class);
+    for grant in &settings.directories {
+        let access = match grant.access {
+            DirectoryAccess::ReadOnly => Access::Read,
+            DirectoryAccess::ReadWrite => Access::Write,
+        };
+        effects = effects.using(ResourceKey::path(&grant.host.to_string_lossy()), access);
+    }
+    effects
+}
+
+fn describe(declaration: &mut Declaration, effects: &Effects, settings: &WasmSettings) {
+    let interface = &mut declaration.interface;
+    interface.safety.class = ClassFact::Always(effects.class);
+    interface.permission.risk = match effects.class {
+        EffectClass::Read => RiskLevel::Low,
+        EffectClass::Write => RiskLevel::Medium,
+        EffectClass::Network | EffectClass::Execute | EffectClass::Unknown => RiskLevel::High,
+    };
+    let access = &mut interface.permission.access;
+    if !settings.directories.is_empty() {
+        access.push(AccessKind::FileRead);
+    }
+    if effects.class == EffectClass::Write {
+        access.push(AccessKind::FileWrite);
+    }
+    if settings.network {
+        access.push(AccessKind::Network);
+    }
+    interface.execution.streaming = true;
+    interface.execution.cancel = CancelSupport::Cooperative;
+    interface.execution.interrupt = Interrupt::Cancel;
+    interface.execution.idempotent = effects.idempotent;
+}

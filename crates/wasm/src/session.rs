@@ -1,0 +1,128 @@
+//! A module, opened for a session: where calls are run.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::{Mutex, MutexGuard};
+use toolpost_model::{
+    BoxFuture, CallInput, Effects, ErrorClass, LogLevel, SourceSession, ToolCall, ToolFailure, ToolId,
+    ToolOutput,
+};
+
+use crate::{
+    failure::Fault, guest::Watch, live::Live, module::Loaded, outcome::outcome, settings::InstanceUse,
+    supervision::watched,
+};
+
+/// A module for one session.
+pub(crate) struct OpenModule {
+    module: Arc<Loaded>,
+    kept: Mutex<Kept>,
+}
+
+/// The instance that a session keeps, where it keeps one. Whoever holds the lock runs on it.
+#[derive(Default)]
+enum Kept {
+    #[default]
+    NoneYet,
+    /// Boxed, since most sessions of most modules keep none.
+    Ready(Box<Live>),
+    /// A call took it and did not bring it back.
+    Lost,
+}
+
+impl OpenModule {
+    pub(crate) fn new(module: Arc<Loaded>) -> Self {
+        Self { module, kept: Mutex::default() }
+    }
+
+    async fn run(&self, tool: &ToolId, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
+        let Some(name) = self.module.names.get(tool) else {
+            return Err(ToolFailure::new(format!("`{tool}` is not a tool of this module")).untouched());
+        };
+        let input = json(call.input.arguments().value());
+        let watch = Watch { deadline: call.context.deadline(), context: Some(call.context) };
+        let answer = match self.module.instances {
+            InstanceUse::PerCall => self.on_a_fresh_one(name, &input, &watch).await,
+            InstanceUse::PerSession => self.on_the_kept_one(name, &input, &watch).await?,
+        };
+        outcome(answer.map_err(Fault::into_failure)?)
+    }
+
+    async fn on_a_fresh_one(
+        &self,
+        tool: &str,
+        input: &[u8],
+        watch: &Watch,
+    ) -> Result<Result<Vec<u8>, String>, Fault> {
+        let prepared = &self.module.prepared;
+        let Some(place) = watched(prepared.modules.place(), watch, None).await? else {
+            return Err(Fault::outside(wasmtime::Error::msg("the host is going away")));
+        };
+        let mut live = Live::start(prepared, watch, place).await?;
+        live.run(prepared, tool, input, watch).await
+    }
+
+    async fn on_the_kept_one(
+        &self,
+        tool: &str,
+        input: &[u8],
+        watch: &Watch,
+    ) -> Result<Result<Result<Vec<u8>, String>, Fault>, ToolFailure> {
+        let prepared = &self.module.prepared;
+        let kept = watched(self.kept.lock(), watch, None).await;
+        let mut kept: MutexGuard<'_, Kept> = kept.map_err(|stopped| stopped.failure().untouched())?;
+        // Should this future be dropped while the guest runs, the instance is dropped with it.
+        let mut live = match std::mem::replace(&mut *kept, Kept::Lost) {
+            Kept::Ready(mut live) => {
+                live.renew(watch);
+                live
+            }
+            before @ (Kept::NoneYet | Kept::Lost) => {
+                let Some(place) = prepared.modules.kept_place() else {
+                    *kept = before;
+                    let message = "too many sessions keep an instance of a component at the same time";
+                    return Err(ToolFailure::of(ErrorClass::RateLimited, message).untouched());
+                };
+                if let (Kept::Lost, Some(context)) = (before, &watch.context) {
+                    let message = "an earlier call broke the instance of this session; this one begins anew";
+                    context.log(LogLevel::Warn, message);
+                }
+                match Live::start(prepared, watch, place).await {
+                    Ok(live) => Box::new(live),
+                    Err(fault) => return Ok(Err(fault)),
+                }
+            }
+        };
+        let answer = live.run(prepared, tool, input, watch).await;
+        if answer.is_ok() {
+            *kept = Kept::Ready(live);
+        }
+        Ok(answer)
+    }
+}
+
+fn json(value: &Value) -> Vec<u8> {
+    value.to_string().into_bytes()
+}
+
+impl SourceSession for OpenModule {
+    fn effects(&self, _tool: &ToolId, _input: &CallInput) -> Option<Effects> {
+        Some(self.module.effects.clone())
+    }
+
+    fn execute<'a>(
+        &'a self,
+        tool: &'a ToolId,
+        call: ToolCall,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        Box::pin(self.run(tool, call))
+    }
+
+    fn close(&self) {
+        // A call that still runs is canceled by the host, and gives its instance up.
+        if let Ok(mut kept) = self.kept.try_lock() {
+            *kept = Kept::NoneYet;
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Work of a guest under its deadline. A guest that computes is interrupted by the epoch; one that waits for something of
+//! the host's is dropped here.
+
+use std::{future::Future, pin::pin, time::Duration};
+
+use toolpost_model::{ErrorClass, ToolFailure};
+
+use crate::{guest::Watch, output::Output};
+
+/// How often lines that wait are passed on while a guest runs.
+const PASS_ON: Duration = Duration::from_millis(100);
+
+/// Why work did not come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    Canceled,
+    TimedOut,
+}
+
+impl Stopped {
+    pub(crate) fn failure(self) -> ToolFailure {
+        match self {
+            Self::Canceled => {
+                ToolFailure::of(ErrorClass::Canceled, "the component was stopped: the call was canceled")
+            }
+            Self::TimedOut => {
+                ToolFailure::of(ErrorClass::Timeout, "the component was stopped: its time was over")
+            }
+        }
+    }
+}
+
+/// Does the work, unless it is told to stop first.
+pub(crate) async fn watched<T>(
+    work: impl Future<Output = T>,
+    watch: &Watch,
+    output: Option<&Output>,
+) -> Result<T, Stopped> {
+    let mut work = pin!(work);
+    let canceled = async {
+        match &watch.context {
+            Some(context) => context.canceled().await,
+            None => std::future::pending().await,
+        }
+    };
+    let mut canceled = pin!(canceled);
+    let mut over = pin!(tokio::time::sleep_until(watch.deadline.into()));
+    loop {
+        tokio::select! {
+            biased;
+            ended = &mut work => return Ok(ended),
+            () = &mut canceled => return Err(Stopped::Canceled),
+            () = &mut over => return Err(Stopped::TimedOut),
+            () = tokio::time::sleep(PASS_ON), if output.is_some() => {
+                if let Some(output) = output {
+                    output.pass_on();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The pulse that lets a host stop a guest which computes and never waits: it moves the engine's epoch on, while calls run.
+
+use std::{
+    io,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use wasmtime::Engine;
+
+/// How long a guest may compute before it lets others run and is looked at.
+const TICK: Duration = Duration::from_millis(10);
+/// Ticks without a call before the thread sleeps: calls that follow one another need not wake it each time.
+const PATIENCE: u32 = 10;
+
+/// The thread that ticks. It sleeps while nothing runs, and ends with this.
+pub(crate) struct Ticker(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    running: usize,
+    asleep: bool,
+    ended: bool,
+}
+
+impl Ticker {
+    pub(crate) fn start(engine: &Engine) -> io::Result<Self> {
+        let shared = Arc::new(Shared { state: Mutex::default(), wake: Condvar::new() });
+        let (of_thread, engine) = (Arc::clone(&shared), engine.clone());
+        thread::Builder::new().name("wasm-ticker".to_owned()).spawn(move || of_thread.tick(&engine))?;
+        Ok(Self(shared))
+    }
+
+    /// Ticks at least until the answer is dropped.
+    pub(crate) fn run(&self) -> Ticking {
+        let mut state = self.0.lock();
+        state.running += 1;
+        if state.asleep {
+            self.0.wake.notify_one();
+        }
+        drop(state);
+        Ticking(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.0.lock().ended = true;
+        self.0.wake.notify_one();
+    }
+}
+
+/// While this lives, the epoch moves.
+pub(crate) struct Ticking(Arc<Shared>);
+
+impl Drop for Ticking {
+    fn drop(&mut self) {
+        self.0.lock().running -= 1;
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tick(&self, engine: &Engine) {
+        let mut idle = 0;
+        loop {
+            let mut state = self.lock();
+            idle = if state.running == 0 { idle + 1 } else { 0 };
+            while state.running == 0 && idle > PATIENCE && !state.ended {
+                state.asleep = true;
+                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            state.asleep = false;
+            if state.ended {
+                return;
+            }
+            drop(state);
+            thread::sleep(TICK);
+            engine.increment_epoch();
+        }
+    }
+}
