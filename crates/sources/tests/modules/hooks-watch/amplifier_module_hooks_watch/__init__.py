@@ -1,6 +1,7 @@
 """Handlers of every kind, chosen by what the call is about."""
 
 import asyncio
+import time
 
 from amplifier_core import HookResult
 
@@ -20,6 +21,8 @@ async def before(event, data):
         raise RuntimeError("a broken hook")
     if wish == "garbage":
         return "fine"
+    if wish == "block":
+        time.sleep(3600)
     if wish == "hang":
         await asyncio.sleep(3600)
     return None
