@@ -33,6 +33,7 @@ pub use self::{
 };
 pub(crate) use self::{
     children::{Child, Children},
+    http::{DownloadError, download},
     shell::OutputEvents,
 };
 use self::{code::CodeTools, shell::Processes};

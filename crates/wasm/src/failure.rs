@@ -9,6 +9,8 @@ use crate::{
     supervision::Stopped,
 };
 
+const TOO_LARGE: &str = "wasm_too_large";
+
 /// What went wrong with an instance. It is not used again after one.
 #[derive(Debug)]
 pub(crate) enum Fault {
@@ -70,7 +72,7 @@ impl Fault {
         } else if is_too_much(&error) {
             let most = HANDED_OVER / (1024 * 1024);
             let message = format!("the component handed over more than {most} MiB at once");
-            ("wasm_too_large", message, None)
+            (TOO_LARGE, message, None)
         } else if let Some(trap) = trap {
             let trap = trap.to_string();
             let trap = trap.strip_prefix("wasm trap: ").unwrap_or(&trap);
@@ -86,7 +88,11 @@ impl Fault {
         match self {
             Self::Stopped(stopped) => stopped.failure(),
             Self::Broken(Broken { code, message, hint, said }) => {
-                let mut failure = ToolFailure::new(message).code(code);
+                let class = match code {
+                    TOO_LARGE => ErrorClass::ResultTooLarge,
+                    _ => ErrorClass::ExecutionFailed,
+                };
+                let mut failure = ToolFailure::of(class, message).code(code);
                 failure.hint = hint.map(str::to_owned);
                 if !said.is_empty() {
                     failure.content =

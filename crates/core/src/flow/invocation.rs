@@ -68,7 +68,8 @@ pub enum CancelReason {
 }
 
 impl CancelReason {
-    pub(crate) fn explain(self) -> Cow<'static, str> {
+    /// Why, for people.
+    pub fn explain(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::Requested => "it was canceled on request",
             Self::CallerGone => "the caller went away",

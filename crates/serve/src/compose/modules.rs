@@ -18,8 +18,8 @@ use toolpost_core::Hook;
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    ChildSettings, CoreChoice, CoreWish, Fetcher, Isolation, PackagedModule, Packages, Prepared, Progress,
-    BridgedModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Reach, Supply, UnloadedModules,
+    BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, Isolation, Packages, Prepared, Progress,
+    PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Reach, Supply, UnloadedModules,
     Workspace, resolve,
 };
 use toolpost_store::DataDir;
@@ -105,6 +105,7 @@ pub(super) async fn modules(
         launcher: Some(launcher.clone()),
         environment: children.environment.clone(),
         variables: handover.variables,
+        readable: config.amplifier.readable.clone(),
         network: native::network(&config.network, &[])?,
         reach: match config.amplifier.install {
             ModuleInstall::Auto => Reach::Online,
@@ -227,7 +228,7 @@ impl<'a> Loading<'a> {
             AmplifierCore::Real => (CoreChoice::Real, CoreWish::Real),
             AmplifierCore::StandIn => (CoreChoice::StandIn, CoreWish::StandIn),
         };
-        let wanted: Vec<PackagedModule> = self.python.iter().map(packaged).collect();
+        let wanted: Vec<PythonModule> = self.python.iter().map(packaged).collect();
         let packages = Packages::new(Arc::clone(supply));
         let prepared = packages.prepare(&wanted, wish, &mut |step| progress(&first, step)).await;
         let Prepared { environment, failures } = match prepared {
@@ -293,13 +294,13 @@ fn python_module(module: &PlannedModule, root: Option<PathBuf>) -> BridgedModule
     BridgedModule { planned: module.clone(), package }
 }
 
-fn packaged(module: &BridgedModule) -> PackagedModule {
+fn packaged(module: &BridgedModule) -> PythonModule {
     let (root, package) = match &module.package {
         PythonPackage::Folder { root } => (Some(root.clone()), None),
         PythonPackage::Installed { name } => (None, name.clone()),
         PythonPackage::Plugin { root, .. } => (root.clone(), None),
     };
-    PackagedModule { id: module.planned.id.clone(), kind: module.planned.kind, root, package }
+    PythonModule { id: module.planned.id.clone(), kind: module.planned.kind, root, package }
 }
 
 fn failed(module: &PlannedModule, message: String) -> LoadFailure {

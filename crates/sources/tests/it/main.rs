@@ -13,6 +13,8 @@ mod file_info;
 mod glob;
 mod grep;
 mod grep_bounds;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod http;
 mod kept;
 mod list_directory;
