@@ -23,12 +23,6 @@ pub use hooks::{EventDesk, ModuleHooks, ModuleStandings};
 pub use packages::{CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule};
 pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
 pub use running::RunError;
-pub use grpc::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
-pub use hooks::{EventDesk, ModuleHooks, ModuleStandings};
-pub use packages::{
-    CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule as PackagedModule,
-};
-pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
 pub use rust_module::{RustModule, RustModules};
 pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};
 pub use unloaded::UnloadedModules;

@@ -17,11 +17,6 @@ pub use amplifier::{
     CacheError, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, ModuleHooks,
     ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, PythonModule,
     Reach, ResolveError, Resolved, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply,
-    UnloadedModules, resolve, resolve_folder, sidecar_program,
-    CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, ModuleHooks, ModuleStandings,
-    PackagedModule, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, Reach, ResolveError,
-    Resolved, RustModule, RustModules, SUPPLY_VARIABLES, Supply, UnloadedModules, resolve, resolve_folder,
-    sidecar_program,
     UnloadedModules, cached_module, resolve, resolve_folder, sidecar_program,
 };
 #[cfg(feature = "grpc")]
