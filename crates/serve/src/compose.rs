@@ -5,6 +5,7 @@
 mod hooks;
 mod modules;
 mod native;
+mod supply;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,8 +28,9 @@ use toolpost_store::{
 };
 
 pub use hooks::HooksError;
-pub use modules::{ModulesError, ModulesHandover};
+pub use modules::{LoadedModules, ModulesError, ModulesHandover, load_modules};
 pub use native::{NativeError, NativeHandover};
+pub use supply::module_supply;
 
 /// How often kept results are looked through for what is too old.
 const CLEARED_EVERY: Duration = Duration::from_secs(3600);

@@ -10,17 +10,17 @@ mod hook;
 mod native;
 
 pub use amplifier::python::{
-    CoreChoice, CoreInUse, Isolation, PythonModule, PythonModules, PythonPackage, PythonParts,
+    BridgedModule, CoreChoice, CoreInUse, Isolation, PythonModules, PythonPackage, PythonParts,
     PythonSettings, PythonSource,
 };
 pub use amplifier::{
-    CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, ModuleHooks, ModuleStandings,
-    PackagedModule, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, Reach, ResolveError,
-    Resolved, RustModule, RustModules, SUPPLY_VARIABLES, Supply, UnloadedModules, resolve, resolve_folder,
-    sidecar_program,
+    CacheError, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, ModuleHooks,
+    ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, PythonModule,
+    Reach, ResolveError, Resolved, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply,
+    UnloadedModules, cached_module, resolve, resolve_folder, sidecar_program,
 };
 #[cfg(feature = "grpc")]
-pub use amplifier::{GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
+pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,

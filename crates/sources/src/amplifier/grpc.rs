@@ -175,6 +175,19 @@ impl GrpcModule {
         Self { shared: Arc::new(shared) }
     }
 
+    /// A handle to the service, for whoever gives the module to a host and still wants to ask how it is.
+    pub fn handle(&self) -> GrpcHandle {
+        GrpcHandle { shared: Arc::clone(&self.shared) }
+    }
+}
+
+/// A service whose module is in a host's hands.
+#[derive(Clone)]
+pub struct GrpcHandle {
+    shared: Arc<Shared>,
+}
+
+impl GrpcHandle {
     /// How the service is: by gRPC's own health check, else by the module's, else by whether it can be reached.
     pub async fn health(&self) -> ServiceHealth {
         match self.shared.reach().await {
@@ -183,8 +196,8 @@ impl GrpcModule {
         }
     }
 
-    /// Tells the service that it is no longer needed, and ends a program that this host started. Calls after that
-    /// would begin anew.
+    /// Tells the service that it is no longer needed, and ends a program that this host started. A call after that
+    /// begins anew.
     pub async fn close(&self) {
         self.shared.close().await;
     }
@@ -437,7 +450,7 @@ impl Source for GrpcModule {
     }
 }
 
-/// A host that ends without [`GrpcModule::close`] still says goodbye, where there is anything left to say it with.
+/// A host that ends without [`GrpcHandle::close`] still says goodbye, where there is anything left to say it with.
 impl Drop for GrpcModule {
     fn drop(&mut self) {
         if self.shared.mounted.load(Ordering::Acquire) == 0 {

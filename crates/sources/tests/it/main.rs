@@ -13,6 +13,8 @@ mod file_info;
 mod glob;
 mod grep;
 mod grep_bounds;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod http;
 mod kept;
 mod list_directory;
@@ -21,6 +23,7 @@ mod patch_garbage;
 mod paths;
 mod permissions;
 mod protection;
+mod python_modules;
 mod races;
 mod read_file;
 mod results;

@@ -19,10 +19,13 @@ mod confines;
 mod crash_soak;
 mod evidence;
 mod explaining;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod hooks;
 mod journal;
 mod journal_retention;
 mod journal_search;
+mod new;
 mod origins;
 mod pages;
 mod reloading;
@@ -32,3 +35,4 @@ mod serving;
 mod shell;
 mod terminal;
 mod trust;
+mod validate;
