@@ -14,7 +14,7 @@ use std::{
 
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleSource, PlannedModule, Transport};
 use toolpost_config::{AmplifierCore, HostConfig, ModuleIsolation};
-use toolpost_core::Hook;
+use toolpost_core::{Hook, Witness};
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
@@ -68,6 +68,8 @@ pub struct LoadedModules {
     pub sources: Vec<Arc<dyn Source>>,
     /// Their hooks.
     pub hooks: Vec<Arc<dyn Hook>>,
+    /// Who tells their handlers what happens to calls.
+    pub witnesses: Vec<Arc<dyn Witness>>,
     /// The process of those in Python, for whoever wants to look into it.
     pub python: Option<PythonModules>,
 }
@@ -246,6 +248,7 @@ impl<'a> Loading<'a> {
             passed: passed(self.config),
             standings: standings(self.config),
             post_on_failure: amplifier.post_on_failure,
+            unloaded: self.failures.clone(),
             ..PythonSettings::default()
         };
         let Process { launcher, workspace, children } = &self.process;
@@ -260,6 +263,7 @@ impl<'a> Loading<'a> {
         let set = PythonModules::start(parts).await;
         self.modules.sources.push(Arc::new(set.source()));
         self.modules.hooks.extend(set.hooks());
+        self.modules.witnesses.push(Arc::new(set.witness()));
         self.modules.python = Some(set);
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
-use toolpost_amplifier::LoadFailure;
+use toolpost_amplifier::{LoadFailure, events};
 use toolpost_model::{SessionId, SourceFeed, SourceNotice, ToolFailure};
 
 use super::{
@@ -244,6 +244,19 @@ impl ModuleSet {
     /// The mount that was made to list the tools, if nobody has it yet and it still stands.
     pub(super) fn take_spare(&self) -> Option<Mounted> {
         lock(&self.spare).take().filter(|spare| spare.bridge.gone().is_none())
+    }
+
+    /// Tells the handlers of a new mount which modules are not there.
+    pub(super) fn tell_of_failures(&self, mounted: &Mounted) {
+        let listing = self.listing();
+        let event = events::MODULE_LOAD_FAILED;
+        if listing.hearing(event).is_empty() {
+            return;
+        }
+        for failure in self.blueprint.settings.unloaded.iter().chain(&listing.failures) {
+            let data = events::module_load_failed(failure);
+            mounted.bridge.tell(Order::Tell { mount: mounted.mount, event, data: &data });
+        }
     }
 
     pub(super) fn core(&self) -> Option<CoreInUse> {
