@@ -12,8 +12,10 @@ use std::{
     sync::Arc,
 };
 
-use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleSource, PlannedModule, Transport};
-use toolpost_config::{AmplifierCore, HostConfig, ModuleIsolation};
+use toolpost_amplifier::{
+    LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport,
+};
+use toolpost_config::{AmplifierCore, HostConfig, ModuleIsolation, PluginConfig};
 use toolpost_core::{Hook, Witness};
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
@@ -95,7 +97,7 @@ pub(super) async fn modules(
     program: Option<&Path>,
     handover: ModulesHandover,
 ) -> Result<LoadedModules, ModulesError> {
-    if config.modules.is_empty() {
+    if config.modules.is_empty() && config.plugins.is_empty() {
         return Ok(LoadedModules::default());
     }
     let root = config.workspace.as_ref().ok_or(ModulesError::NoWorkspace)?;
@@ -116,6 +118,7 @@ pub(super) async fn modules(
         };
         loading.failures.extend(loaded.err());
     }
+    loading.python.extend(config.plugins.iter().map(plugin));
     loading.start_python(&supply, &mut *progress).await;
     Ok(loading.finish())
 }
@@ -275,6 +278,19 @@ impl<'a> Loading<'a> {
         self.modules.sources.push(Arc::new(unloaded));
         LoadedModules { hooks, ..self.modules }
     }
+}
+
+/// A tool plugin of A2E, in the words that modules have.
+fn plugin(plugin: &PluginConfig) -> BridgedModule {
+    let planned = PlannedModule {
+        kind: ModuleKind::Tool,
+        id: ModuleId::new(plugin.name.as_str()),
+        source: None,
+        config: plugin.settings.clone(),
+        place: format!("plugins.{}", plugin.name),
+    };
+    let package = PythonPackage::Plugin { class: plugin.class.clone(), root: Some(plugin.folder.clone()) };
+    BridgedModule { planned, package }
 }
 
 fn python_module(module: &PlannedModule, root: Option<PathBuf>) -> BridgedModule {
