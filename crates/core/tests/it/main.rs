@@ -23,3 +23,4 @@ mod replay;
 mod rules;
 mod settings;
 mod stopping;
+mod witnesses;

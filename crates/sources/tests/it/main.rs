@@ -28,5 +28,6 @@ mod races;
 mod read_file;
 mod results;
 mod roots;
+mod rust_modules;
 mod workers;
 mod write_file;
