@@ -105,7 +105,7 @@ impl ModuleSet {
         // Each module has its time, and the bridge watches it; this is for a bridge that cannot.
         let whole = limit.saturating_mul(modules.saturating_mul(2)).saturating_add(limit);
         let listed: Listed = match tokio::time::timeout(whole, bridge.ask(order)).await {
-            Ok(answer) => answer.map_err(|no| not_mounted(no))?,
+            Ok(answer) => answer.map_err(not_mounted)?,
             Err(_) => {
                 bridge.kill("mounting the modules took too long".to_owned()).await;
                 let message = "the modules could not be mounted in time";
