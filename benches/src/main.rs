@@ -17,6 +17,7 @@ mod journal;
 mod machine;
 mod native;
 mod over_http;
+mod python_module;
 mod redaction;
 mod replay;
 mod rounds;
@@ -34,6 +35,7 @@ use anyhow::bail;
 const HELP: &str = "\
 usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e|wasm …]
 usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e|grpc …]
+usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|python-module|replay|artifact|a2e …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench artifact=MEGABYTES (with a result of another size)
@@ -65,6 +67,7 @@ fn main() -> anyhow::Result<()> {
         "shell",
         "shells",
         "code",
+        "python-module",
         "replay",
         "a2e",
         "artifact",
@@ -94,6 +97,7 @@ fn main() -> anyhow::Result<()> {
             "shell" => runtime.block_on(shell::run())?,
             "shells" => runtime.block_on(shells::run())?,
             "code" => runtime.block_on(run_code::run())?,
+            "python-module" => runtime.block_on(python_module::run())?,
             "replay" => runtime.block_on(replay::run())?,
             "a2e" => runtime.block_on(a2e::run())?,
             "wasm" => runtime.block_on(wasm::run())?,

@@ -18,7 +18,9 @@ use std::{
 use toolpost_amplifier::PlannedModule;
 use toolpost_model::{Mode, Role, Rule};
 
-pub use amplifier::{AmplifierConfig, AmplifierCore, ModuleInstall, ModuleIsolation, WasmConfig};
+pub use amplifier::{
+    AmplifierConfig, AmplifierCore, ModuleInstall, ModuleIsolation, PluginConfig, WasmConfig,
+};
 pub use approvals::ApprovalsConfig;
 pub use commands::{CommandConfig, ParameterConfig, ParameterKind, Piece, Template};
 pub use hooks::HookConfig;
@@ -87,6 +89,8 @@ pub struct HostConfig {
     pub a2e: A2eConfig,
     /// The modules of all mount plans, merged and expanded, in their order.
     pub modules: Vec<PlannedModule>,
+    /// Tool plugins of A2E in Python. They run as modules do.
+    pub plugins: Vec<PluginConfig>,
     /// How modules are fetched and run.
     pub amplifier: AmplifierConfig,
 }

@@ -16,8 +16,8 @@ use std::{
 
 use toolpost_config::{ApprovalsConfig, HostConfig, JournalRetention, SourceConfig, ToolIndex};
 use toolpost_core::{
-    Approvals, Cassette, Hook, Host, HostError, KnownSecrets, Limits, OperatorSettings, Places, Policy,
-    PolicySpec, ReplayOptions, Retention, RuleProblem, SchedulerLimits, SourceSettings, SourceTrust,
+    Approvals, Cassette, Hook, Host, HostBuilder, HostError, KnownSecrets, Limits, OperatorSettings, Places,
+    Policy, PolicySpec, ReplayOptions, Retention, RuleProblem, SchedulerLimits, SourceSettings, SourceTrust,
     ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
@@ -103,7 +103,7 @@ pub enum StartError {
 #[derive(Default)]
 pub struct HostParts {
     /// Sources and hooks of the embedder's own.
-    pub sources: Vec<Box<dyn FnOnce(toolpost_core::HostBuilder) -> toolpost_core::HostBuilder + Send>>,
+    pub sources: Vec<Box<dyn FnOnce(HostBuilder) -> HostBuilder + Send>>,
     /// Values that must never be written or shown, with their kind.
     pub secrets: Vec<(String, String)>,
     /// What the native tools need beside the configuration.
@@ -235,6 +235,7 @@ pub(crate) async fn host_on(
     // A plan's names win over those of native tools.
     let modules = modules::modules(config, data_dir, program, parts.modules).await?;
     builder = builder.sources(modules.sources).hooks(modules.hooks);
+    builder = modules.witnesses.into_iter().fold(builder, HostBuilder::witness);
     parts.native.own_files.extend(hooks::files(config));
     if let Some(workspace) = &config.workspace {
         builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);

@@ -6,8 +6,12 @@ mod plans;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
+
 use toolpost_amplifier::{ModuleSource, override_sources};
-use toolpost_config::{A2eHostFile, ConfigFile, HostConfig, Layer, Notice, Standing, read_config};
+use toolpost_config::{
+    A2eHostFile, A2ePluginClass, ConfigFile, HostConfig, Layer, Notice, PluginConfig, Standing, read_config,
+};
 use toolpost_model::RuleOrigin;
 use toolpost_serve::NativeHandover;
 use toolpost_store::{DataDir, LastGood};
@@ -133,6 +137,22 @@ pub(crate) fn a2e_file(path: &Path) -> anyhow::Result<(A2eHostFile, Layer)> {
     let file = A2eHostFile::parse(&text, &path.display().to_string())?;
     let layer = Layer::new(file.parsed.clone(), Standing::Trusted, RuleOrigin::Cli);
     Ok((file, layer.relative_to(folder_of(path))))
+}
+
+/// The plugins of an A2E host's file that are written in Python. Their code is looked for beside the file.
+pub(crate) fn python_plugins(file: &A2eHostFile, path: &Path) -> anyhow::Result<Vec<PluginConfig>> {
+    let folder = std::path::absolute(path).context("the folder of the A2E file")?;
+    let folder = folder_of(&folder);
+    let python = file.plugins.iter().filter_map(|plugin| match &plugin.class {
+        A2ePluginClass::Native => None,
+        A2ePluginClass::Python { path, settings } => Some(PluginConfig {
+            name: plugin.name.clone(),
+            class: path.clone(),
+            folder: folder.clone(),
+            settings: settings.clone(),
+        }),
+    });
+    Ok(python.collect())
 }
 
 fn place_of(place: &PlaceArgs, given: Option<&Layer>) -> anyhow::Result<Place> {

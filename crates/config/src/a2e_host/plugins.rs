@@ -1,5 +1,4 @@
-//! `plugins`: what an A2E host serves. Elsewhere each names a Python class; here the built-in tools are the
-//! one thing that a plugin can stand for.
+//! `plugins`: what an A2E host serves. Each names a class: one in Python that brings tools, or the built-in tools.
 
 use crate::{
     Located,
@@ -74,7 +73,7 @@ impl A2eCapability {
 }
 
 /// A plugin that this host has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct A2ePlugin {
     /// The name it has in the file.
     pub name: String,
@@ -84,11 +83,39 @@ pub struct A2ePlugin {
     pub priority: i64,
     /// Whether it hides the others of its capability.
     pub exclusive: bool,
+    /// What it is made of.
+    pub class: A2ePluginClass,
+}
+
+/// What a plugin is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum A2ePluginClass {
+    /// The built-in tools.
+    Native,
+    /// A Python class.
+    Python {
+        /// With the module it is in: `package.module.Class`.
+        path: String,
+        /// What it is set up with: what stands under `metadata`.
+        settings: serde_json::Map<String, serde_json::Value>,
+    },
 }
 
 pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> Vec<A2ePlugin> {
     let items = reading.list(root, "plugins");
-    items.into_iter().enumerate().filter_map(|(index, item)| plugin(index, item, reading)).collect()
+    let mut plugins: Vec<A2ePlugin> = Vec::new();
+    for (index, item) in items.into_iter().enumerate() {
+        let at = item.at;
+        let Some(plugin) = plugin(index, item, reading) else { continue };
+        // A Python class is known by its name from here on, in the ids of its tools.
+        if plugin.class != A2ePluginClass::Native && plugins.iter().any(|other| other.name == plugin.name) {
+            let message = format!("another plugin before it has the name `{}`", shown(&plugin.name));
+            reading.complain(at, message, "give each plugin a name of its own".to_owned());
+        } else {
+            plugins.push(plugin);
+        }
+    }
+    plugins
 }
 
 fn plugin(index: usize, item: Located<Value>, reading: &mut Reading<'_>) -> Option<A2ePlugin> {
@@ -127,13 +154,18 @@ fn plugin(index: usize, item: Located<Value>, reading: &mut Reading<'_>) -> Opti
     }
     let name = required("name", &mut plugin, reading);
     let cls = required("cls", &mut plugin, reading)?;
-    class_complaint(&path, &cls, reading)?;
-    let (priority, exclusive) = settings(plugin, metadata, reading);
+    let is_native = is_native(&cls, reading)?;
+    let given = metadata.as_ref().map(Table::to_json).unwrap_or_default();
+    let (priority, exclusive) = settings(plugin, metadata, is_native, reading);
+    let class = match is_native {
+        true => A2ePluginClass::Native,
+        false => A2ePluginClass::Python { path: cls.value, settings: given },
+    };
     if !has_type {
         let message = format!("the key `type` is missing in `{path}`");
         reading.complain(at, message, "write `type: tools`".to_owned());
     }
-    Some(A2ePlugin { name: name?.value, capability: capability?, priority, exclusive })
+    Some(A2ePlugin { name: name?.value, capability: capability?, priority, exclusive, class })
 }
 
 fn required(key: &str, plugin: &mut Table, reading: &mut Reading<'_>) -> Option<Located<String>> {
@@ -156,28 +188,43 @@ fn capability(written: &Located<String>, reading: &mut Reading<'_>) -> Option<A2
     found
 }
 
-/// `None`, and a complaint, where the class is not one of ours.
-fn class_complaint(path: &str, cls: &Located<String>, reading: &mut Reading<'_>) -> Option<()> {
+/// Whether the class stands for the built-in tools. `None`, and a complaint, where it is neither that nor one in Python.
+fn is_native(cls: &Located<String>, reading: &mut Reading<'_>) -> Option<bool> {
     let class = cls.value.as_str();
     if NATIVE.contains(&class) {
-        return Some(());
+        return Some(true);
     }
     let nearly = nearest(class, NATIVE).or(class.starts_with("toolpost").then_some(NATIVE[0]));
     let (message, hint) = if let Some(near) = nearly {
         (format!("`{}` is no class of this host", shown(class)), format!("did you mean `{near}`?"))
-    } else if class.contains(['.', ':']) {
-        let message = format!("`{path}` names the Python class `{}`, and this host runs none", shown(class));
-        (message, "leave the plugin out, or write `cls: toolpost.native` for the built-in tools".to_owned())
+    } else if is_path(class) {
+        return Some(false);
     } else {
-        let hint = "write `cls: toolpost.native` for the built-in tools".to_owned();
-        (format!("`{}` is no class of this host", shown(class)), hint)
+        let hint =
+            "write `cls: toolpost.native` for the built-in tools, or `cls: package.module.Class`".to_owned();
+        (format!("`{}` names no class", shown(class)), hint)
     };
     reading.complain(cls.at, message, hint);
     None
 }
 
-/// Priority and exclusiveness; everything else is named.
-fn settings(mut plugin: Table, metadata: Option<Table>, reading: &mut Reading<'_>) -> (i64, bool) {
+/// Whether a text is a class with the Python module it is in.
+fn is_path(class: &str) -> bool {
+    let is_name = |part: &str| {
+        let mut chars = part.chars();
+        chars.next().is_some_and(|first| first == '_' || first.is_alphabetic())
+            && chars.all(|c| c == '_' || c.is_alphanumeric())
+    };
+    class.contains(['.', ':']) && class.split(['.', ':']).all(is_name)
+}
+
+/// Priority and exclusiveness. Of what else stands there, what means nothing is named; a Python class is given all.
+fn settings(
+    mut plugin: Table,
+    metadata: Option<Table>,
+    is_native: bool,
+    reading: &mut Reading<'_>,
+) -> (i64, bool) {
     if let Some(entry) = plugin.take_entry("config") {
         let key = plugin.path_of("config");
         reading.ignored(entry.key.at, key, "what a plugin is given stands under `metadata`");
@@ -188,6 +235,8 @@ fn settings(mut plugin: Table, metadata: Option<Table>, reading: &mut Reading<'_
     };
     let priority = reading.whole(&mut metadata, "priority");
     let exclusive = reading.flag(&mut metadata, "exclusive");
-    reading.ignore_the_rest(&metadata, "the built-in tools have no such setting");
+    if is_native {
+        reading.ignore_the_rest(&metadata, "the built-in tools have no such setting");
+    }
     (priority.map_or(0, |priority| priority.value), exclusive.is_some_and(|exclusive| exclusive.value))
 }

@@ -27,6 +27,12 @@ impl Table {
         if self.path.is_empty() { key } else { format!("{}.{key}", self.path) }
     }
 
+    /// All that stands in it and was not taken, as JSON.
+    pub(super) fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
+        let entries = self.entries.iter().cloned();
+        entries.map(|entry| (entry.key.value, entry.value.value.into_json())).collect()
+    }
+
     pub(super) fn path(&self) -> &str {
         &self.path
     }

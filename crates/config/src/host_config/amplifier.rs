@@ -87,6 +87,19 @@ pub enum ModuleInstall {
     Offline,
 }
 
+/// A tool plugin of A2E in Python.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginConfig {
+    /// Its name, which is that of a module here.
+    pub name: String,
+    /// The class, with the Python module it is in: `package.module.Class`.
+    pub class: String,
+    /// The folder that is searched for it: that of the file that names it.
+    pub folder: PathBuf,
+    /// What it is set up with.
+    pub settings: serde_json::Map<String, serde_json::Value>,
+}
+
 /// What a component may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WasmConfig {

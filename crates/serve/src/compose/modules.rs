@@ -12,9 +12,11 @@ use std::{
     sync::Arc,
 };
 
-use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleSource, PlannedModule, Transport};
-use toolpost_config::{AmplifierCore, HostConfig, ModuleIsolation};
-use toolpost_core::Hook;
+use toolpost_amplifier::{
+    LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport,
+};
+use toolpost_config::{AmplifierCore, HostConfig, ModuleIsolation, PluginConfig};
+use toolpost_core::{Hook, Witness};
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
@@ -68,6 +70,8 @@ pub struct LoadedModules {
     pub sources: Vec<Arc<dyn Source>>,
     /// Their hooks.
     pub hooks: Vec<Arc<dyn Hook>>,
+    /// Who tells their handlers what happens to calls.
+    pub witnesses: Vec<Arc<dyn Witness>>,
     /// The process of those in Python, for whoever wants to look into it.
     pub python: Option<PythonModules>,
 }
@@ -93,7 +97,7 @@ pub(super) async fn modules(
     program: Option<&Path>,
     handover: ModulesHandover,
 ) -> Result<LoadedModules, ModulesError> {
-    if config.modules.is_empty() {
+    if config.modules.is_empty() && config.plugins.is_empty() {
         return Ok(LoadedModules::default());
     }
     let root = config.workspace.as_ref().ok_or(ModulesError::NoWorkspace)?;
@@ -114,6 +118,7 @@ pub(super) async fn modules(
         };
         loading.failures.extend(loaded.err());
     }
+    loading.python.extend(config.plugins.iter().map(plugin));
     loading.start_python(&supply, &mut *progress).await;
     Ok(loading.finish())
 }
@@ -246,6 +251,7 @@ impl<'a> Loading<'a> {
             passed: passed(self.config),
             standings: standings(self.config),
             post_on_failure: amplifier.post_on_failure,
+            unloaded: self.failures.clone(),
             ..PythonSettings::default()
         };
         let Process { launcher, workspace, children } = &self.process;
@@ -260,6 +266,7 @@ impl<'a> Loading<'a> {
         let set = PythonModules::start(parts).await;
         self.modules.sources.push(Arc::new(set.source()));
         self.modules.hooks.extend(set.hooks());
+        self.modules.witnesses.push(Arc::new(set.witness()));
         self.modules.python = Some(set);
     }
 
@@ -271,6 +278,19 @@ impl<'a> Loading<'a> {
         self.modules.sources.push(Arc::new(unloaded));
         LoadedModules { hooks, ..self.modules }
     }
+}
+
+/// A tool plugin of A2E, in the words that modules have.
+fn plugin(plugin: &PluginConfig) -> BridgedModule {
+    let planned = PlannedModule {
+        kind: ModuleKind::Tool,
+        id: ModuleId::new(plugin.name.as_str()),
+        source: None,
+        config: plugin.settings.clone(),
+        place: format!("plugins.{}", plugin.name),
+    };
+    let package = PythonPackage::Plugin { class: plugin.class.clone(), root: Some(plugin.folder.clone()) };
+    BridgedModule { planned, package }
 }
 
 fn python_module(module: &PlannedModule, root: Option<PathBuf>) -> BridgedModule {

@@ -102,7 +102,7 @@ fn failure(planned: &BridgedModule, reason: LoadReason, message: String) -> Load
     LoadFailure {
         module: planned.planned.id.clone(),
         kind: planned.planned.kind,
-        origin: planned.planned.source.as_ref().map(|source| origin(source)),
+        origin: planned.planned.source.as_ref().map(origin),
         reason,
         message,
     }

@@ -78,6 +78,7 @@ impl Seat {
             }
         };
         *lock(&self.mounted) = Some(mounted.clone());
+        set.tell_of_failures(&mounted);
         Ok(mounted)
     }
 

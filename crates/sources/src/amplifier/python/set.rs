@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
-use toolpost_amplifier::LoadFailure;
+use toolpost_amplifier::{LoadFailure, events};
 use toolpost_model::{SessionId, SourceFeed, SourceNotice, ToolFailure};
 
 use super::{
@@ -105,7 +105,7 @@ impl ModuleSet {
         // Each module has its time, and the bridge watches it; this is for a bridge that cannot.
         let whole = limit.saturating_mul(modules.saturating_mul(2)).saturating_add(limit);
         let listed: Listed = match tokio::time::timeout(whole, bridge.ask(order)).await {
-            Ok(answer) => answer.map_err(|no| not_mounted(no))?,
+            Ok(answer) => answer.map_err(not_mounted)?,
             Err(_) => {
                 bridge.kill("mounting the modules took too long".to_owned()).await;
                 let message = "the modules could not be mounted in time";
@@ -244,6 +244,19 @@ impl ModuleSet {
     /// The mount that was made to list the tools, if nobody has it yet and it still stands.
     pub(super) fn take_spare(&self) -> Option<Mounted> {
         lock(&self.spare).take().filter(|spare| spare.bridge.gone().is_none())
+    }
+
+    /// Tells the handlers of a new mount which modules are not there.
+    pub(super) fn tell_of_failures(&self, mounted: &Mounted) {
+        let listing = self.listing();
+        let event = events::MODULE_LOAD_FAILED;
+        if listing.hearing(event).is_empty() {
+            return;
+        }
+        for failure in self.blueprint.settings.unloaded.iter().chain(&listing.failures) {
+            let data = events::module_load_failed(failure);
+            mounted.bridge.tell(Order::Tell { mount: mounted.mount, event, data: &data });
+        }
     }
 
     pub(super) fn core(&self) -> Option<CoreInUse> {

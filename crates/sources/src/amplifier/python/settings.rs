@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use toolpost_amplifier::{ModuleId, PlannedModule};
+use toolpost_amplifier::{LoadFailure, ModuleId, PlannedModule};
 use toolpost_model::{HookStanding, SandboxProfile};
 use toolpost_sandbox::Launcher;
 
@@ -83,6 +83,8 @@ pub struct PythonSettings {
     pub standings: BTreeMap<ModuleId, HookStanding>,
     /// Whether `tool:post` is told after failures too, as Amplifier's own loops do.
     pub post_on_failure: bool,
+    /// Other modules of the plan that are not there. Handlers of `module:load_failed` are told of them.
+    pub unloaded: Vec<LoadFailure>,
     /// How long one module may take to be imported and mounted.
     pub mount_limit: Duration,
     /// How long one handler of an event may take. `None`: five seconds.
@@ -104,6 +106,7 @@ impl Default for PythonSettings {
             passed: BTreeMap::new(),
             standings: BTreeMap::new(),
             post_on_failure: false,
+            unloaded: Vec::new(),
             mount_limit: Duration::from_secs(60),
             hook_limit: None,
             result_bytes: 8 << 20,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use toolpost_core::Schema;
 use toolpost_model::{ErrorClass, EventBody, Outcome, Stage, ToolResult};
 
@@ -15,8 +16,9 @@ use super::{
 
 /// How long a call may take before it counts as one that does not end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A deadline that some calls miss and others do not. Either is fine, if the call then ends.
-const SHORT: Duration = Duration::from_millis(200);
+/// A deadline that some calls miss and others do not, and how long a call works before it is canceled. Either is fine,
+/// if the call then ends.
+const SHORT: Duration = Duration::from_millis(500);
 /// What a module's failure says where the module itself says nothing.
 const NO_REASON: &str = "the tool failed and gave no reason";
 
@@ -96,6 +98,23 @@ pub(super) async fn try_out(bench: &Workbench, tool: &TriedTool) -> Vec<Check> {
     trial.checks
 }
 
+/// What ends a call that does not end by itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// Its deadline.
+    AtDeadline(Duration),
+    /// The word to stop, once it has been at work for a moment.
+    ByCancel,
+}
+
+/// Never, where there is no such time.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
 struct Trial<'a> {
     bench: &'a Workbench,
     tool: &'a TriedTool,
@@ -118,13 +137,29 @@ impl Trial<'_> {
     }
 
     /// One call to its end. What it printed is kept, and so is a failure without words.
-    async fn call(&mut self, about: &str, arguments: &Value, limit: Duration, cancel: bool) -> End {
+    async fn call(&mut self, about: &str, arguments: &Value, stop: Stop) -> End {
+        let limit = match stop {
+            Stop::AtDeadline(limit) => limit,
+            Stop::ByCancel => PATIENCE,
+        };
         let mut call = self.bench.start(&self.tool.wire, arguments, limit).await;
-        while let Some(event) = call.events.recv().await {
-            match event.body {
-                EventBody::Output(chunk) => self.printed.push_str(&chunk.text),
-                EventBody::Stage { stage: Stage::Execute } if cancel => self.bench.cancel(&call),
-                _ => {}
+        let mut cancel_at = None;
+        loop {
+            let event = tokio::select! {
+                event = call.events.recv() => event,
+                () = at(cancel_at) => {
+                    self.bench.cancel(&call);
+                    cancel_at = None;
+                    continue;
+                }
+            };
+            match event.map(|event| event.body) {
+                None => break,
+                Some(EventBody::Output(chunk)) => self.printed.push_str(&chunk.text),
+                Some(EventBody::Stage { stage: Stage::Execute }) if stop == Stop::ByCancel => {
+                    cancel_at = Some(Instant::now() + SHORT);
+                }
+                Some(_) => {}
             }
         }
         let end = End::of(call.handle.answer().await.result());
@@ -138,7 +173,7 @@ impl Trial<'_> {
 
     async fn empty_input(&mut self, probes: &Probes) {
         let name = CheckName::EmptyInput;
-        match self.call("without arguments", &json!({}), PATIENCE, false).await {
+        match self.call("without arguments", &json!({}), Stop::AtDeadline(PATIENCE)).await {
             End::Succeeded => {
                 if probes.demands {
                     self.faults.push("it works without arguments, though its schema demands some".to_owned());
@@ -160,7 +195,7 @@ impl Trial<'_> {
         let name = CheckName::WrongTypes;
         let mut broke = None;
         for probe in wrong {
-            match self.call(&probe.about, &probe.arguments, PATIENCE, false).await {
+            match self.call(&probe.about, &probe.arguments, Stop::AtDeadline(PATIENCE)).await {
                 End::Succeeded => self.faults.push(format!("it works although {}", probe.about)),
                 End::Failed(_) => {}
                 End::Broke(message) => broke = broke.or(Some(format!("{}: {message}", probe.about))),
@@ -179,7 +214,9 @@ impl Trial<'_> {
 
     /// What the schema allows must at least not break the tool; that it fails is its right.
     async fn fitting(&mut self, arguments: &Value) {
-        if let End::Broke(message) = self.call("what its schema allows", arguments, PATIENCE, false).await {
+        if let End::Broke(message) =
+            self.call("what its schema allows", arguments, Stop::AtDeadline(PATIENCE)).await
+        {
             self.faults.push(format!("what its schema allows breaks it: {message}"));
         }
         if self.tool.schema.is_some() {
@@ -211,14 +248,14 @@ impl Trial<'_> {
     /// The process that the next call goes to. One that was ended is started anew by the next call.
     async fn settled(&mut self) -> Option<String> {
         if self.bench.is_in_process() && self.bench.process().await.is_none() {
-            self.call("after its process was ended", &json!({}), PATIENCE, false).await;
+            self.call("after its process was ended", &json!({}), Stop::AtDeadline(PATIENCE)).await;
         }
         self.bench.process().await
     }
 
     async fn deadline(&mut self, arguments: &Value) {
         let before = self.settled().await;
-        self.call("with a deadline", arguments, SHORT, false).await;
+        self.call("with a deadline", arguments, Stop::AtDeadline(SHORT)).await;
         if self.bench.process().await == before {
             self.passed(CheckName::Deadline, "it ends with its deadline, and serves on");
         } else {
@@ -232,7 +269,7 @@ impl Trial<'_> {
 
     async fn cancel(&mut self, arguments: &Value) {
         let before = self.settled().await;
-        self.call("canceled", arguments, PATIENCE, true).await;
+        self.call("canceled", arguments, Stop::ByCancel).await;
         if self.bench.process().await == before {
             self.passed(CheckName::Cancel, "it ends when it is canceled, and serves on");
         } else {

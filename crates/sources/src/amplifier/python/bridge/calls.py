@@ -25,6 +25,7 @@ class Call:
         self.order = order
         self.owner = children.Owner(mount.number, self.id)
         self.task = None
+        self.begun = False
         self.stopped = False
         self.done = threading.Event()
         self.printed = {"stdout": [], "stderr": []}
@@ -40,10 +41,17 @@ class Call:
 
     def _start(self):
         self.task = self.unit.loop.create_task(self._run())
+        self.task.add_done_callback(self._over)
         if self.stopped:
             self.task.cancel()
 
+    def _over(self, _):
+        """A task that is canceled before its first step runs none of its code, and is answered all the same."""
+        if not self.begun:
+            self._settle(self._failure("canceled", "the call was told to stop before it began"))
+
     async def _run(self):
+        self.begun = True
         current.enter(self.unit, self)
         dispatch = self.mount.coordinator._tool_dispatch_contexts
         task = asyncio.current_task()

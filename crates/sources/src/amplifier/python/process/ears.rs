@@ -32,6 +32,8 @@ const LAST_MOMENT: Duration = Duration::from_secs(3);
 const DRAIN: Duration = Duration::from_millis(200);
 /// How much of its standard error is kept for the story of its end.
 const LAST_WORDS: usize = 2000;
+/// Others get their turn after so many reads.
+const LINES_AT_ONCE: u64 = 64;
 /// How many lines that belong to no call are told in the life of a process.
 const MOST_LINES: usize = 500;
 
@@ -107,9 +109,12 @@ pub(super) async fn keep(
         )
     };
     let mut heard = std::pin::pin!(heard.fuse());
-    let mut lines = std::pin::pin!(ears.hear(lines, Some(ready)));
+    // A flood on the pipes would use up the whole share of this task, and the answers would wait for its end.
+    let mut lines = std::pin::pin!(tokio::task::unconstrained(ears.hear(lines, Some(ready))));
     let because = loop {
         tokio::select! {
+            // The pipes first: what a call's children wrote was written before its answer.
+            biased;
             _ = &mut heard => {}
             why = &mut lines => break why,
             _ = process.wait() => {
@@ -151,7 +156,10 @@ impl Ears {
     async fn hear(&self, mut lines: OwnedReadHalf, mut ready: Option<Ready>) -> Option<String> {
         let mut buffer: Vec<u8> = Vec::with_capacity(64 << 10);
         let mut looked = 0;
-        loop {
+        for turn in 1_u64.. {
+            if turn % LINES_AT_ONCE == 0 {
+                tokio::task::yield_now().await;
+            }
             while let Some(at) = memchr(&buffer[looked..]) {
                 let rest = buffer.split_off(looked + at + 1);
                 let mut line = std::mem::replace(&mut buffer, rest);
@@ -168,6 +176,7 @@ impl Ears {
                 Ok(_) => {}
             }
         }
+        None
     }
 
     fn heard(&self, line: Vec<u8>, ready: &mut Option<Ready>) {
