@@ -27,7 +27,7 @@ fn base() -> Value {
 }
 
 /// The common fields, and these.
-fn and(fields: Value) -> Value {
+fn and(fields: &Value) -> Value {
     let mut all = base();
     all.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     all
@@ -35,10 +35,10 @@ fn and(fields: Value) -> Value {
 
 #[test]
 fn the_events_around_a_call() {
-    assert_eq!(with_facts(events::tool_pre), and(json!({"tool_input": {"path": "a"}})));
+    assert_eq!(with_facts(events::tool_pre), and(&json!({"tool_input": {"path": "a"}})));
     let post = with_facts(|facts| events::tool_post(facts, 12, &ToolResult::success("x")));
     let result = json!({"success": true, "output": "x", "error": null});
-    assert_eq!(post, and(json!({"tool_input": {"path": "a"}, "duration_ms": 12, "result": result})));
+    assert_eq!(post, and(&json!({"tool_input": {"path": "a"}, "duration_ms": 12, "result": result})));
     let failed =
         ToolResult::parse(r#"{"success": false, "error": {"message": "m", "type": "OSError"}}"#).unwrap();
     let error = with_facts(|facts| events::tool_error(facts, 3, &failed));
@@ -52,18 +52,18 @@ fn the_events_around_a_call() {
 #[test]
 fn what_else_happens_to_a_call() {
     let told = with_facts(|facts| events::approval(facts, "may it?"));
-    assert_eq!(told, and(json!({"prompt": "may it?"})));
+    assert_eq!(told, and(&json!({"prompt": "may it?"})));
     let names =
         [ApprovalStep::Required, ApprovalStep::Granted, ApprovalStep::Denied].map(ApprovalStep::event);
     assert_eq!(names, ["approval:required", "approval:granted", "approval:denied"]);
     let told = with_facts(|facts| events::artifact(facts, "/w/a", Some(7)));
-    assert_eq!(told, and(json!({"path": "/w/a", "bytes": 7})));
+    assert_eq!(told, and(&json!({"path": "/w/a", "bytes": 7})));
     let told = with_facts(|facts| events::policy_violation(facts, "permission_denied", "a rule"));
-    assert_eq!(told, and(json!({"violation": "permission_denied", "reason": "a rule"})));
+    assert_eq!(told, and(&json!({"violation": "permission_denied", "reason": "a rule"})));
     let told = with_facts(|facts| events::cancel_requested(facts, "asked"));
-    assert_eq!(told, and(json!({"state": "immediate", "reason": "asked"})));
+    assert_eq!(told, and(&json!({"state": "immediate", "reason": "asked"})));
     let told = with_facts(|facts| events::cancel_completed(facts, 9));
-    assert_eq!(told, and(json!({"was_immediate": true, "duration_ms": 9})));
+    assert_eq!(told, and(&json!({"was_immediate": true, "duration_ms": 9})));
 }
 
 #[test]

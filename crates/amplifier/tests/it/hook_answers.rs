@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolpost_amplifier::{ApprovalDefault, HookAction, HookResult, ToolResult, Wants, events};
 
-fn object(value: Value) -> serde_json::Map<String, Value> {
+fn object(value: &Value) -> serde_json::Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
@@ -55,17 +55,17 @@ fn lax_values_are_read_as_the_models_read_them() {
 #[test]
 fn a_change_is_what_differs_from_what_was_sent() {
     let sent = json!({"tool_name": "t", "tool_input": {"a": 1}});
-    let wants = |data: Value| HookResult::modify(object(data)).wants(events::TOOL_PRE, &sent).unwrap();
+    let wants = |data: Value| HookResult::modify(object(&data)).wants(events::TOOL_PRE, &sent).unwrap();
     assert_eq!(wants(json!({"tool_input": {"a": 1}})), Wants::default());
     assert_eq!(wants(json!({"tool_name": "other"})), Wants::default(), "only the input can be changed");
-    assert_eq!(wants(json!({"tool_input": {"a": 2}})).tool_input, Some(object(json!({"a": 2}))));
+    assert_eq!(wants(json!({"tool_input": {"a": 2}})).tool_input, Some(object(&json!({"a": 2}))));
     // The whole data come back from Amplifier's own registry, with the action `continue`.
     let whole = HookResult {
-        data: Some(object(json!({"tool_name": "t", "tool_input": {}}))),
+        data: Some(object(&json!({"tool_name": "t", "tool_input": {}}))),
         ..HookResult::proceed()
     };
-    assert_eq!(whole.wants(events::TOOL_PRE, &sent).unwrap().tool_input, Some(object(json!({}))));
-    let odd = HookResult::modify(object(json!({"tool_input": "rm"})));
+    assert_eq!(whole.wants(events::TOOL_PRE, &sent).unwrap().tool_input, Some(object(&json!({}))));
+    let odd = HookResult::modify(object(&json!({"tool_input": "rm"})));
     assert!(odd.wants(events::TOOL_PRE, &sent).is_err());
     let empty = HookResult { action: HookAction::Modify, ..HookResult::proceed() };
     assert!(empty.wants(events::TOOL_PRE, &sent).is_err());
@@ -75,7 +75,7 @@ fn a_change_is_what_differs_from_what_was_sent() {
 fn a_result_is_changed_whole_or_by_its_output() {
     let sent = json!({"result": {"success": true, "output": "secret", "error": null}});
     let wants = |result: Value| {
-        let answer = HookResult::modify(object(json!({"result": result})));
+        let answer = HookResult::modify(object(&json!({"result": result})));
         answer.wants(events::TOOL_POST, &sent).unwrap().result
     };
     assert_eq!(wants(sent["result"].clone()), None);
@@ -83,7 +83,7 @@ fn a_result_is_changed_whole_or_by_its_output() {
     assert_eq!(wants(json!({"rows": 3})), Some(ToolResult::success(json!({"rows": 3}))));
     let failed = json!({"success": false, "output": null, "error": {"message": "no"}});
     assert_eq!(wants(failed).unwrap().text_for_model(), "no");
-    let odd = HookResult::modify(object(json!({"result": {"success": "maybe"}})));
+    let odd = HookResult::modify(object(&json!({"result": {"success": "maybe"}})));
     assert!(odd.wants(events::TOOL_POST, &sent).is_err());
 }
 
@@ -92,10 +92,10 @@ fn questions_words_and_changes_come_together_and_a_no_comes_alone() {
     let sent = json!({"tool_input": {"a": 1}});
     let mut answer = HookResult::ask_user("really?").because("it is large").with_message("look");
     answer.context_injection = Some("mind the gap".to_owned());
-    answer.data = Some(object(json!({"tool_input": {"a": 2}})));
+    answer.data = Some(object(&json!({"tool_input": {"a": 2}})));
     let wants = answer.wants(events::TOOL_PRE, &sent).unwrap();
     assert_eq!(wants.ask.unwrap().prompt, "really?");
-    assert_eq!(wants.tool_input, Some(object(json!({"a": 2}))));
+    assert_eq!(wants.tool_input, Some(object(&json!({"a": 2}))));
     assert_eq!((wants.context, wants.message.as_deref()), (vec!["mind the gap".to_owned()], Some("look")));
     let denied = HookResult { action: HookAction::Deny, ..answer };
     let wants = denied.wants(events::TOOL_PRE, &sent).unwrap();

@@ -20,7 +20,7 @@ fn add(
     });
 }
 
-fn modify(data: Value) -> Result<HookResult, HookFailure> {
+fn modify(data: &Value) -> Result<HookResult, HookFailure> {
     Ok(HookResult::modify(data.as_object().unwrap().clone()))
 }
 
@@ -56,8 +56,8 @@ async fn who_is_taken_out_is_asked_no_more() {
 #[tokio::test]
 async fn each_sees_what_those_before_it_left() {
     let (hooks, asked) = (HookRegistry::default(), Arc::default());
-    add(&hooks, &asked, ("e", 0, "one"), |_| modify(json!({"x": 1, "timestamp": "mine"})));
-    add(&hooks, &asked, ("e", 1, "two"), |data| modify(json!({"y": data["x"]})));
+    add(&hooks, &asked, ("e", 0, "one"), |_| modify(&json!({"x": 1, "timestamp": "mine"})));
+    add(&hooks, &asked, ("e", 1, "two"), |data| modify(&json!({"y": data["x"]})));
     let answer = hooks.emit("e", json!({"x": 0, "timestamp": "now"})).await;
     assert_eq!(answer.action, HookAction::Continue, "the end is never `modify`");
     assert_eq!(Value::from(answer.data.unwrap()), json!({"x": 1, "y": 1, "timestamp": "now"}));
@@ -66,7 +66,7 @@ async fn each_sees_what_those_before_it_left() {
 #[tokio::test]
 async fn changes_survive_beside_a_question_and_a_word() {
     let (hooks, asked) = (HookRegistry::default(), Arc::default());
-    add(&hooks, &asked, ("e", 0, "change"), |_| modify(json!({"x": 1})));
+    add(&hooks, &asked, ("e", 0, "change"), |_| modify(&json!({"x": 1})));
     add(&hooks, &asked, ("e", 1, "word"), |_| Ok(HookResult::inject_context("one")));
     add(&hooks, &asked, ("e", 2, "question"), |_| Ok(HookResult::ask_user("first?")));
     add(&hooks, &asked, ("e", 3, "question"), |_| Ok(HookResult::ask_user("second?")));

@@ -263,6 +263,7 @@ fn two_nested_calls_that_would_wait_for_each_other_do_not() {
     let parent = |id, effects: &Effects| Parent {
         id,
         line: vec![id],
+        source: None,
         deadline: std::time::Instant::now(),
         held: effects.uses.clone(),
     };

@@ -151,6 +151,7 @@ impl World {
         let parent = above.map(|above| Parent {
             id: above.id,
             line: line.clone(),
+            source: None,
             deadline: Instant::now(),
             held: held.clone(),
         });
