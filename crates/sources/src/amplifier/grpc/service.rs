@@ -141,12 +141,14 @@ impl Service {
         }
     }
 
-    /// Takes no further calls to a connection that would not take one.
-    pub(super) async fn forget(&self, live: &Live) {
+    /// What a failed question is to its caller. A connection that would not take it gets no further one.
+    pub(super) async fn failed(&self, error: &RpcError, live: &Live) -> ToolFailure {
         match &self.way {
+            _ if !error.unsent => {}
             Way::Service(connection) => connection.forget(live),
             Way::Program(sidecar) => sidecar.forget(live).await,
         }
+        status::failure(error, &self.label)
     }
 
     /// A connection to a service that knows its configuration.
@@ -186,7 +188,7 @@ impl Service {
                     )));
                 }
             }
-            Err(error) => return Err(status::failure(&error, &self.label).untouched()),
+            Err(error) => return Err(self.failed(&error, live).await.untouched()),
         }
         self.mounted.store(live.number, Ordering::Release);
         let seen = self.known().number;
@@ -201,7 +203,10 @@ impl Service {
     async fn look(&self) -> Result<(), SourceProblem> {
         let live = self.ready().await.map_err(|failure| self.problem(&failure))?;
         let spec: Result<Spec, _> = live.ask(path::GET_SPEC, Empty {}, self.bounds(PATIENCE), None).await;
-        let spec = spec.map_err(|error| self.problem(&status::failure(&error, &self.label)))?;
+        let spec = match spec {
+            Ok(spec) => spec,
+            Err(error) => return Err(self.problem(&self.failed(&error, &live).await)),
+        };
         let kind = match self.way {
             Way::Service(_) => ExecutionKind::HttpApi,
             Way::Program(_) => ExecutionKind::LocalProcess,

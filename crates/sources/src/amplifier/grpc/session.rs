@@ -10,11 +10,10 @@ use toolpost_model::{
 };
 
 use super::{
-    connection::RpcError,
+    connection::{Live, RpcError},
     message::{ExecuteRequest, ExecuteResponse, path},
     outcome::outcome,
     service::{Service, Way},
-    status,
 };
 
 /// Between attempts of one call to reach a service: a restart is often that short.
@@ -93,17 +92,14 @@ impl GrpcSession {
         let asked = live.ask(path::EXECUTE, request.clone(), bounds, Some(invocation)).await;
         match asked {
             Ok(answer) => Ok(answer),
-            Err(error) if error.unsent => {
-                self.service.forget(&live).await;
-                Err(Attempt::NotSent(status::failure(&error, &self.service.label)))
-            }
-            Err(error) => Err(Attempt::Over(self.explained(&error).await)),
+            Err(error) if error.unsent => Err(Attempt::NotSent(self.service.failed(&error, &live).await)),
+            Err(error) => Err(Attempt::Over(self.explained(&error, &live).await)),
         }
     }
 
     /// The failure, with the end of the program where that is the reason.
-    async fn explained(&self, error: &RpcError) -> ToolFailure {
-        let mut failure = status::failure(error, &self.service.label);
+    async fn explained(&self, error: &RpcError, live: &Live) -> ToolFailure {
+        let mut failure = self.service.failed(error, live).await;
         if failure.code.as_deref() == Some("connection_lost")
             && failure.class == ErrorClass::DependencyUnavailable
             && let Way::Program(sidecar) = &self.service.way

@@ -199,6 +199,7 @@ impl Service {
                 let serve = service_fn(move |request| Arc::clone(&desk).serve(request));
                 let builder = http2::Builder::new(TokioExecutor::new());
                 let mut draining = drained.clone();
+                draining.mark_unchanged();
                 connections.spawn(async move {
                     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), serve));
                     tokio::select! {
