@@ -5,7 +5,7 @@ mod contributions;
 
 use std::{
     any::Any,
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     fmt,
     future::Future,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -32,11 +32,32 @@ struct Shared {
     session: OnceLock<SessionId>,
     plan: Map<String, Value>,
     tools: Mutex<Vec<MountedTool>>,
+    history: Mutex<VecDeque<MountChange>>,
     capabilities: Mutex<BTreeMap<String, Capability>>,
     contributions: Contributions,
     state: Mutex<Map<String, Value>>,
     cleanups: Mutex<Vec<(Option<ModuleId>, Cleanup)>>,
     cancellation: Cancellation,
+}
+
+/// How many changes a coordinator remembers.
+const MAX_HISTORY: usize = 1_024;
+
+/// A tool came or went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MountChange {
+    /// It was mounted.
+    Mounted {
+        /// Under this name.
+        name: String,
+        /// By this module.
+        module: Option<ModuleId>,
+    },
+    /// It was taken away.
+    Unmounted {
+        /// The name it had.
+        name: String,
+    },
 }
 
 struct MountedTool {
@@ -64,6 +85,7 @@ impl Coordinator {
             session: OnceLock::new(),
             plan,
             tools: Mutex::default(),
+            history: Mutex::default(),
             capabilities: Mutex::default(),
             contributions: Contributions::default(),
             state: Mutex::default(),
@@ -111,6 +133,7 @@ impl Coordinator {
         if let Some(holder) = tools.iter().find(|mounted| mounted.name == name) {
             return Err(MountError::NameTaken { name, by: holder.module.clone() });
         }
+        self.note(MountChange::Mounted { name: name.clone(), module: self.module.clone() });
         tools.push(MountedTool { name, tool, module: self.module.clone() });
         Ok(())
     }
@@ -119,7 +142,21 @@ impl Coordinator {
     pub fn unmount(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let mut tools = lock(&self.shared.tools);
         let place = tools.iter().position(|mounted| mounted.name == name)?;
+        self.note(MountChange::Unmounted { name: name.to_owned() });
         Some(tools.remove(place).tool)
+    }
+
+    fn note(&self, change: MountChange) {
+        let mut history = lock(&self.shared.history);
+        if history.len() == MAX_HISTORY {
+            history.pop_front();
+        }
+        history.push_back(change);
+    }
+
+    /// What was mounted and taken away, oldest first, as far back as is remembered.
+    pub fn history(&self) -> Vec<MountChange> {
+        lock(&self.shared.history).iter().cloned().collect()
     }
 
     /// A tool by its name.
@@ -224,11 +261,17 @@ impl Coordinator {
     /// Cleans up, the latest first. One that fails stops none of the others; what went wrong is told.
     pub async fn cleanup(&self) -> Vec<MountError> {
         let mut failures = Vec::new();
-        loop {
-            let last = lock(&self.shared.cleanups).pop();
-            let Some((_, cleanup)) = last else { return failures };
-            failures.extend(cleanup().await.err());
+        while let Some(cleaned) = self.clean_next().await {
+            failures.extend(cleaned.err());
         }
+        failures
+    }
+
+    /// One step of [`cleanup`](Self::cleanup), for whoever guards each of them. `None`: nothing is left.
+    pub async fn clean_next(&self) -> Option<Result<(), MountError>> {
+        let last = lock(&self.shared.cleanups).pop();
+        let (_, cleanup) = last?;
+        Some(cleanup().await)
     }
 
     /// Whether the session is told to stop. Modules can only look.
@@ -248,8 +291,8 @@ impl Coordinator {
         has_tool || self.hooks.has_own()
     }
 
-    /// Takes back everything that the module of this handle mounted, and cleans up after it.
-    pub(crate) async fn withdraw(&self) {
+    /// Takes back everything that the module of this handle mounted, and cleans up after it: for one that failed.
+    pub async fn withdraw(&self) {
         lock(&self.shared.tools).retain(|mounted| mounted.module != self.module);
         self.hooks.withdraw();
         loop {

@@ -5,8 +5,8 @@ mod names;
 mod payload;
 
 pub use lifecycle::{
-    ApprovalStep, approval, artifact_read, artifact_write, cancel_completed, cancel_requested,
-    module_load_failed, policy_violation,
+    ApprovalStep, approval, artifact, cancel_completed, cancel_requested, module_load_failed,
+    policy_violation,
 };
 pub use names::{
     APPROVAL_DENIED, APPROVAL_GRANTED, APPROVAL_REQUIRED, ARTIFACT_READ, ARTIFACT_WRITE, CANCEL_COMPLETED,

@@ -3,10 +3,12 @@
 //! Amplifier gives the model an object with its keys in the order in which the tool made them. A parsed value does not
 //! know that order any more, nor the digits of a very large number, so the text is kept beside it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::Error as _};
 use serde_json::{Value, value::RawValue};
+
+use crate::text::{Style, rewrite};
 
 /// A JSON value, with the text it came as where it came as text.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +51,16 @@ impl Json {
         self.text.as_deref().map(RawValue::get)
     }
 
+    /// A field of an object, as it was written.
+    pub fn field(&self, key: &str) -> Option<Self> {
+        let value = self.value.get(key)?;
+        let written = || {
+            let found = in_order(self.text()?)?.into_iter().rev().find(|(name, _)| name == key)?;
+            Self::of_raw(found.1).ok()
+        };
+        Some(written().unwrap_or_else(|| Self::from(value.clone())))
+    }
+
     /// Whether there is nothing.
     pub fn is_null(&self) -> bool {
         self.value.is_null()
@@ -68,14 +80,44 @@ impl PartialEq for Json {
     }
 }
 
-/// As it was written, where that is known.
+/// As short as it can be, with keys in the order in which they came.
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.text {
-            Some(text) => text.serialize(serializer),
+            Some(text) => {
+                let compact = RawValue::from_string(rewrite(text.get(), Style::Compact));
+                compact.map_err(S::Error::custom)?.serialize(serializer)
+            }
             None => self.value.serialize(serializer),
         }
     }
+}
+
+/// The fields of an object's text, in their order.
+pub(crate) fn in_order(text: &str) -> Option<Vec<(String, Box<RawValue>)>> {
+    struct Pairs(Vec<(String, Box<RawValue>)>);
+    struct Visitor;
+    impl<'de> de::Visitor<'de> for Visitor {
+        type Value = Pairs;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+            let mut pairs = Vec::new();
+            while let Some(pair) = map.next_entry()? {
+                pairs.push(pair);
+            }
+            Ok(Pairs(pairs))
+        }
+    }
+    impl<'de> Deserialize<'de> for Pairs {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_map(Visitor)
+        }
+    }
+    serde_json::from_str::<Pairs>(text).ok().map(|pairs| pairs.0)
 }
 
 /// JSON text without the escapes of half surrogate pairs.

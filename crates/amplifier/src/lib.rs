@@ -28,7 +28,7 @@ mod tool_call;
 mod tool_spec;
 
 pub use content::{ContentBlock, ContentError};
-pub use coordinator::{CancelSwitch, Cancellation, Coordinator};
+pub use coordinator::{CancelSwitch, Cancellation, Coordinator, MountChange};
 pub use declaring::{Declared, MAX_DESCRIPTION, MAX_SCHEMA, MAX_TOOLS, SYSTEM};
 pub use hooks::{
     Approval, ApprovalDefault, ContextInjection, ContextRole, Gathering, Handler, HookAction, HookFailure,

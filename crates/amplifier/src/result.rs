@@ -89,9 +89,9 @@ impl ToolResult {
 
     fn made(success: bool, mut output: Json, error: Option<Json>, content: Vec<ContentBlock>) -> Self {
         if !success && output.is_null() {
-            let message = error.as_ref().and_then(|error| error.value().get("message"));
-            if let Some(message) = message.filter(|message| !is_falsy(message)) {
-                output = Json::from(message.clone());
+            let message = error.as_ref().and_then(|error| error.field("message"));
+            if let Some(message) = message.filter(|message| !is_falsy(message.value())) {
+                output = message;
             }
         }
         Self { success, output, error, content }
@@ -159,9 +159,9 @@ impl ToolResult {
 
     /// The message of the error, as text, where there is an error that has one.
     pub fn error_message(&self) -> Option<String> {
-        let error = self.error().filter(|error| !error.is_empty())?;
-        let unknown = || "Unknown error".to_owned();
-        Some(error.get("message").map_or_else(unknown, |message| python_str(&Json::from(message.clone()))))
+        let error = self.error.as_ref().filter(|error| !is_falsy(error.value()))?;
+        let message = error.field("message");
+        Some(message.map_or_else(|| "Unknown error".to_owned(), |message| python_str(&message)))
     }
 
     /// The text that the model is given.

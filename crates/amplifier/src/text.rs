@@ -9,13 +9,15 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+pub(crate) use rewrite::{Style, rewrite};
+
 use crate::Json;
 
 /// A value as `json.dumps` writes it: ASCII alone, a blank after each comma and colon, keys as the value came.
 pub fn python_json(json: &Json) -> String {
     match json.text() {
-        Some(text) => rewrite::rewrite(text),
-        None => rewrite::rewrite(&json.value().to_string()),
+        Some(text) => rewrite(text, Style::Dumps),
+        None => rewrite(&json.value().to_string(), Style::Dumps),
     }
 }
 

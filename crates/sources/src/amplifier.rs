@@ -1,20 +1,29 @@
 //! Modules of Amplifier: how they come here, and how they run.
 
+mod cache;
+mod declared;
 mod fetch;
 #[cfg(feature = "grpc")]
 mod grpc;
+mod hooks;
 mod packages;
 pub(crate) mod python;
 mod resolve;
+mod running;
+mod rust_module;
 mod supply;
 mod unloaded;
+mod witnessing;
 
-pub use fetch::{Fetched, Fetcher, Pin};
+pub use cache::CacheError;
+pub use fetch::{Fetched, Fetcher, Pin, cached_module};
 #[cfg(feature = "grpc")]
 pub use grpc::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
-pub use packages::{
-    CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule as PackagedModule,
-};
+pub use hooks::{EventDesk, ModuleHooks, ModuleStandings};
+pub use packages::{CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule};
 pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
+pub use running::RunError;
+pub use rust_module::{RustModule, RustModules};
 pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};
 pub use unloaded::UnloadedModules;
+pub use witnessing::{EventTaker, EventWitness};

@@ -17,7 +17,6 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use toolpost_model::ToolSet;
 use toolpost_sandbox::Launcher;
 
-pub(crate) use self::children::{Child, Children};
 pub use self::{
     children::ChildSettings,
     code::{CodeSettings, code_worker_if_asked},
@@ -31,6 +30,11 @@ pub use self::{
         SystemNames, UrlPrefix, UrlPrefixError,
     },
     shell::SpoolDirectory,
+};
+pub(crate) use self::{
+    children::{Child, Children},
+    http::{DownloadError, download},
+    shell::OutputEvents,
 };
 use self::{code::CodeTools, shell::Processes};
 

@@ -1,7 +1,7 @@
 //! For tests of tools and of hosts.
 //!
 //! [`TestHost`] is a whole host in memory, and [`TestHost::replay`] one that answers as it was recorded; [`MockTool`] is a tool that remembers how it was called;
-//! [`EventRecorder`] keeps the events of a call.
+//! [`EventRecorder`] keeps the events of a call. [`amplifier`] has the like for modules of Amplifier.
 //!
 //! ```
 //! use toolpost_testkit::{MockTool, TestHost};
@@ -16,6 +16,7 @@
 #![warn(missing_docs)]
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should stop with the reason")]
 
+pub mod amplifier;
 mod blob_suite;
 mod cassette_file;
 mod event_recorder;

@@ -7,7 +7,9 @@ mod children;
 mod configuration;
 mod credentials;
 mod editor;
+mod module_files;
 mod saving;
+mod scaffold;
 mod secrets;
 mod terminal;
 
@@ -28,7 +30,9 @@ pub(crate) use children::child_variables;
 pub(crate) use configuration::{check_user_file, home, policy_file, user_file};
 pub(crate) use credentials::credentials;
 pub(crate) use editor::edit;
+pub(crate) use module_files::{is_crate_without_manifest, module_path, package_cache, pyproject_of};
 pub(crate) use saving::{Readers, Saving};
+pub(crate) use scaffold::{write_new_file, write_new_folder};
 pub(crate) use secrets::secrets;
 pub(crate) use terminal::{Tty, Typed};
 
@@ -63,6 +67,22 @@ pub(crate) fn default_data_dir(workspace: &Path) -> anyhow::Result<PathBuf> {
     let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
     let short: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(state.join("toolpost").join(short))
+}
+
+/// Where fetched modules are kept unless somebody says otherwise.
+pub(crate) fn cache_dir(given: Option<&Path>) -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let usual = || absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    let cache = match given {
+        Some(given) => std::path::absolute(given).unwrap_or_else(|_| given.to_owned()),
+        None => usual()?.join("toolpost"),
+    };
+    Some(cache)
+}
+
+/// The value of a variable that a mount plan names.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// This binary, for processes that it is to be started again as. By way of the kernel's own link: the file may be

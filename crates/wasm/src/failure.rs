@@ -9,6 +9,9 @@ use crate::{
     supervision::Stopped,
 };
 
+const TOO_LARGE: &str = "wasm_too_large";
+const MORE_MEMORY: &str = "the operator can give it more: `amplifier.wasm.<module>.memory`";
+
 /// What went wrong with an instance. It is not used again after one.
 #[derive(Debug)]
 pub(crate) enum Fault {
@@ -60,17 +63,13 @@ impl Fault {
             let memory = most.div_ceil(1024 * 1024);
             let message =
                 format!("the component needed more than the {memory} MiB of memory that it may have");
-            (
-                "wasm_out_of_memory",
-                message,
-                Some("the operator can give it more: `amplifier.wasm.<module>.memory`"),
-            )
+            ("wasm_out_of_memory", message, Some(MORE_MEMORY))
         } else if trap == Some(Trap::StackOverflow) {
             ("wasm_stack_overflow", "the component went too deep: its stack is exhausted".to_owned(), None)
         } else if is_too_much(&error) {
             let most = HANDED_OVER / (1024 * 1024);
             let message = format!("the component handed over more than {most} MiB at once");
-            ("wasm_too_large", message, None)
+            (TOO_LARGE, message, None)
         } else if let Some(trap) = trap {
             let trap = trap.to_string();
             let trap = trap.strip_prefix("wasm trap: ").unwrap_or(&trap);
@@ -86,7 +85,11 @@ impl Fault {
         match self {
             Self::Stopped(stopped) => stopped.failure(),
             Self::Broken(Broken { code, message, hint, said }) => {
-                let mut failure = ToolFailure::new(message).code(code);
+                let class = match code {
+                    TOO_LARGE => ErrorClass::ResultTooLarge,
+                    _ => ErrorClass::ExecutionFailed,
+                };
+                let mut failure = ToolFailure::of(class, message).code(code);
                 failure.hint = hint.map(str::to_owned);
                 if !said.is_empty() {
                     failure.content =

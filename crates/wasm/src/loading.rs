@@ -1,13 +1,10 @@
 //! From a file to a module: read, checked, compiled, asked for its tools.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{path::Path, time::Instant};
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use toolpost_amplifier::{LoadFailure, LoadReason, ModuleSource, PlannedModule};
+use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleSource, PlannedModule};
 use wasmtime::component::Component;
 
 use crate::{
@@ -21,9 +18,6 @@ use crate::{
     settings::WasmSettings,
     spec::Specs,
 };
-
-/// How long a component may think about its configuration and its tools when it is loaded.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 impl WasmModules {
     /// Loads a module from its file. `sha256` is what the file's bytes must hash to, in hex, where somebody said so.
@@ -44,17 +38,15 @@ impl WasmModules {
             Err(error) => return Err(fail((LoadReason::Unknown, format!("compiling it failed: {error}")))),
         };
         let prepared = self.prepare(&component, &planned.config, settings).map_err(fail)?;
-        let id = planned.id.as_str();
-        let mut specs = look(&prepared, id).await.map_err(fail)?;
+        let mut specs = look(&prepared, &planned.id).await.map_err(fail)?;
         if prepared.config.is_none() && !planned.config.is_empty() {
-            let message =
-                "its `config` in the plan reaches nobody: the component exports no `configure`".to_owned();
-            specs.problem(id, "config_ignored", message);
+            let message = "its `config` in the plan reaches nobody: the component exports no `configure`";
+            specs.problem("config_ignored", message.to_owned());
         }
         for problem in &mut specs.problems {
             problem.origin = origin(planned);
         }
-        Ok(WasmModule::new(id, prepared, specs))
+        Ok(WasmModule::new(&planned.id, prepared, specs))
     }
 
     fn prepare(
@@ -118,8 +110,8 @@ fn compile(modules: &WasmModules, path: &Path, expected: Option<&str>) -> Result
 }
 
 /// Asks a first instance for its tools.
-async fn look(prepared: &Prepared, id: &str) -> Result<Specs, Fail> {
-    let watch = Watch { deadline: Instant::now() + PATIENCE, context: None };
+async fn look(prepared: &Prepared, id: &ModuleId) -> Result<Specs, Fail> {
+    let watch = Watch { deadline: Instant::now() + prepared.settings.load_time, context: None };
     let fail = |fault: Fault| {
         let reason = match fault {
             Fault::Misfit { .. } => LoadReason::InvalidEntryPoint,

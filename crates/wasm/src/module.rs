@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use toolpost_amplifier::{ModuleId, ToolSpec};
 use toolpost_model::{
     Access, AccessKind, BoxFuture, CancelSupport, ClassFact, Declaration, EffectClass, EffectOrigin, Effects,
     Interrupt, Naming, ResourceKey, RiskLevel, SessionScope, Source, SourceError, SourceProblem,
@@ -20,7 +21,7 @@ pub struct WasmModule(Arc<Loaded>);
 
 /// What sessions share.
 pub(crate) struct Loaded {
-    id: String,
+    id: ModuleId,
     pub(crate) prepared: Prepared,
     declarations: Vec<Declaration>,
     /// The names that the component knows its tools by.
@@ -31,19 +32,24 @@ pub(crate) struct Loaded {
 }
 
 impl WasmModule {
-    pub(crate) fn new(id: &str, prepared: Prepared, specs: Specs) -> Self {
+    pub(crate) fn new(id: &ModuleId, prepared: Prepared, specs: Specs) -> Self {
         let effects = effects(&prepared.settings);
-        let Specs { tools, problems, instances } = specs;
+        let Specs { mut tools, problems, instances, .. } = specs;
         let instances = prepared.settings.instances.or(instances).unwrap_or(InstanceUse::PerCall);
         let mut names = HashMap::new();
-        let mut declarations = Vec::new();
-        for (name, mut declaration) in tools {
-            describe(&mut declaration, &effects, &prepared.settings);
-            names.insert(declaration.tool_id.clone(), name);
-            declarations.push(declaration);
+        for tool in &mut tools {
+            describe(tool, &effects, &prepared.settings);
+            names.insert(tool.tool_id.clone(), ToolSpec::native_name(tool).to_owned());
         }
-        let id = id.to_owned();
-        Self(Arc::new(Loaded { id, prepared, declarations, names, problems, instances, effects }))
+        Self(Arc::new(Loaded {
+            id: id.clone(),
+            prepared,
+            declarations: tools,
+            names,
+            problems,
+            instances,
+            effects,
+        }))
     }
 
     /// Its tools.
@@ -59,7 +65,7 @@ impl WasmModule {
 
 impl Source for WasmModule {
     fn name(&self) -> &str {
-        &self.0.id
+        self.0.id.as_str()
     }
 
     /// The host: what a component can touch is what it was granted, whatever it says of itself.

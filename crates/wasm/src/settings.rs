@@ -1,9 +1,11 @@
 //! What the operator lets a component have. Nothing, unless it is said here.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// Memory of a component where the operator says nothing.
 const MEMORY: u64 = 64 * 1024 * 1024;
+/// Time to be loaded in.
+const LOAD_TIME: Duration = Duration::from_secs(30);
 
 /// What a component may reach, and how it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub struct WasmSettings {
     pub environment: BTreeMap<String, String>,
     /// The most memory of one instance, in bytes: all its linear memories together.
     pub memory: u64,
+    /// How long it may think about its configuration and its tools when it is loaded.
+    pub load_time: Duration,
     /// How long an instance lives. `None`: as the component says, else one call.
     pub instances: Option<InstanceUse>,
 }
@@ -27,6 +31,7 @@ impl Default for WasmSettings {
             network: false,
             environment: BTreeMap::new(),
             memory: MEMORY,
+            load_time: LOAD_TIME,
             instances: None,
         }
     }

@@ -16,23 +16,24 @@ pub enum ApprovalStep {
     Denied,
 }
 
-/// An `approval:*` event: its name and payload.
-pub fn approval(call: &CallFacts<'_>, step: ApprovalStep, question: &str) -> (&'static str, Value) {
-    let name = match step {
-        ApprovalStep::Required => names::APPROVAL_REQUIRED,
-        ApprovalStep::Granted => names::APPROVAL_GRANTED,
-        ApprovalStep::Denied => names::APPROVAL_DENIED,
-    };
-    (name, with(call, [("prompt", json!(question))]))
+impl ApprovalStep {
+    /// The event that tells it.
+    pub fn event(self) -> &'static str {
+        match self {
+            Self::Required => names::APPROVAL_REQUIRED,
+            Self::Granted => names::APPROVAL_GRANTED,
+            Self::Denied => names::APPROVAL_DENIED,
+        }
+    }
 }
 
-/// The payload of `artifact:read`. How many bytes it were is not always known.
-pub fn artifact_read(call: &CallFacts<'_>, path: &str, bytes: Option<u64>) -> Value {
-    with(call, [("path", json!(path)), ("bytes", json!(bytes))])
+/// The payload of the three `approval:*` events.
+pub fn approval(call: &CallFacts<'_>, question: &str) -> Value {
+    with(call, [("prompt", json!(question))])
 }
 
-/// The payload of `artifact:write`. How many bytes it were is not always known.
-pub fn artifact_write(call: &CallFacts<'_>, path: &str, bytes: Option<u64>) -> Value {
+/// The payload of `artifact:read` and `artifact:write`. How many bytes it were is not always known.
+pub fn artifact(call: &CallFacts<'_>, path: &str, bytes: Option<u64>) -> Value {
     with(call, [("path", json!(path)), ("bytes", json!(bytes))])
 }
 

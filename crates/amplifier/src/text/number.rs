@@ -13,6 +13,16 @@ pub(super) fn python(token: &str) -> String {
     }
 }
 
+/// A number's JSON text as Amplifier's models would write it after reading it.
+pub(super) fn compact(token: &str) -> String {
+    if !token.contains(['.', 'e', 'E']) {
+        return python(token);
+    }
+    let number = token.parse().ok().and_then(serde_json::Number::from_f64);
+    // Infinity, which JSON cannot say.
+    number.map_or_else(|| "null".to_owned(), |number| number.to_string())
+}
+
 /// The shortest digits that read back as the same number, with an exponent below 1e-4 and from 1e16 on.
 fn float(number: f64) -> String {
     if number.is_infinite() {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, value::RawValue};
 
 use super::number;
+use crate::json::in_order;
 
 /// The notation of a value; `text` is the JSON it came as, which knows the order of keys.
 pub(super) fn of(value: &Value, text: Option<&str>) -> String {
@@ -46,7 +47,7 @@ fn raw(text: &str, value: &Value, written: &mut String) {
             match pairs {
                 Some(pairs) => {
                     dictionary(pairs.into_iter(), written, |(text, value), written| {
-                        raw(text.get(), value, written)
+                        raw(text.get(), value, written);
                     });
                 }
                 None => plain(value, written),
@@ -55,7 +56,7 @@ fn raw(text: &str, value: &Value, written: &mut String) {
         Value::Array(items) => match serde_json::from_str::<Vec<Box<RawValue>>>(text) {
             Ok(texts) if texts.len() == items.len() => {
                 list(texts.iter().zip(items), written, |(text, item), written| {
-                    raw(text.get(), item, written)
+                    raw(text.get(), item, written);
                 });
             }
             Ok(_) | Err(_) => plain(value, written),
@@ -68,32 +69,6 @@ fn raw(text: &str, value: &Value, written: &mut String) {
 /// `json.dumps` and `str` name infinity differently.
 fn as_str(number: &str) -> String {
     number.replace("Infinity", "inf")
-}
-
-fn in_order(text: &str) -> Option<Vec<(String, Box<RawValue>)>> {
-    struct Pairs(Vec<(String, Box<RawValue>)>);
-    struct Visitor;
-    impl<'de> serde::de::Visitor<'de> for Visitor {
-        type Value = Pairs;
-
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
-            let mut pairs = Vec::new();
-            while let Some(pair) = map.next_entry()? {
-                pairs.push(pair);
-            }
-            Ok(Pairs(pairs))
-        }
-    }
-    impl<'de> serde::Deserialize<'de> for Pairs {
-        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_map(Visitor)
-        }
-    }
-    serde_json::from_str::<Pairs>(text).ok().map(|pairs| pairs.0)
 }
 
 fn list<T>(items: impl Iterator<Item = T>, written: &mut String, each: impl Fn(T, &mut String)) {

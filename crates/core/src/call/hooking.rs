@@ -66,6 +66,7 @@ impl Seen {
     fn view(&self) -> HookCall<'_> {
         HookCall {
             event: self.event,
+            at: crate::port::now(),
             invocation_id: self.id,
             request_id: self.request.as_ref(),
             batch_id: self.batch.as_deref(),

@@ -71,6 +71,11 @@ impl Schema {
         Ok(Self { value, compiled: OnceLock::new(), has_marks, sensitive: Vec::new() })
     }
 
+    /// Whether a value would do as a schema, for sources that get theirs from others.
+    pub fn try_out(value: &Arc<Value>) -> Result<(), SchemaError> {
+        Self::new(Arc::clone(value))?.check()
+    }
+
     /// Keeps further values out of every record, wherever the schema stands on them.
     pub(super) fn with_sensitive(mut self, pointers: &[String]) -> Self {
         self.sensitive = pointers.to_vec();

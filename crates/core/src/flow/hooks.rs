@@ -10,6 +10,7 @@ mod output;
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use toolpost_model::{
     BoxFuture, CallInput, Declaration, Effects, HookEvent, HookStanding, InvocationId, ObservableInput,
     Principal, RequestId, SessionId, ToolResult,
@@ -26,6 +27,8 @@ use crate::{call::permitting::effects_of, flow::invocation::Resolved};
 pub struct HookCall<'a> {
     /// When it is asked.
     pub event: HookEvent,
+    /// The moment it is asked.
+    pub at: Timestamp,
     /// The call.
     pub invocation_id: InvocationId,
     /// The caller's own id for it.

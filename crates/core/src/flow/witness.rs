@@ -3,6 +3,7 @@
 
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
+use jiff::Timestamp;
 use toolpost_model::{Effects, Event, EventBody, InvocationId, Principal, RequestId, SessionId, ToolResult};
 
 use super::invocation::{CallRequest, CancelReason, LiveCall};
@@ -16,8 +17,8 @@ pub trait Witness: Send + Sync + 'static {
     }
 
     /// A call was told to stop, for the first time.
-    fn canceled(&self, call: &WitnessedCall, reason: CancelReason) {
-        let _ = (call, reason);
+    fn canceled(&self, call: &WitnessedCall, reason: CancelReason, at: Timestamp) {
+        let _ = (call, reason, at);
     }
 
     /// A call is over and on record.
@@ -52,6 +53,8 @@ pub struct WitnessedCall {
 
 /// How a call ended.
 pub struct WitnessedEnd<'a> {
+    /// When.
+    pub at: Timestamp,
     /// Its result, as the record has it.
     pub result: &'a ToolResult,
     /// What it was decided to touch, where it came that far.
@@ -95,7 +98,8 @@ impl Watch {
     }
 
     pub(super) fn canceled(&self, reason: CancelReason) {
-        self.witnesses.each(|witness| witness.canceled(&self.call, reason));
+        let at = crate::port::now();
+        self.witnesses.each(|witness| witness.canceled(&self.call, reason, at));
     }
 }
 
@@ -127,7 +131,7 @@ impl LiveCall {
     /// Tells the witnesses how it ended.
     pub(crate) fn tell_end(&self, result: &ToolResult, effects: Option<&Effects>) {
         if let Some(watch) = &self.watch {
-            let end = WitnessedEnd { result, effects };
+            let end = WitnessedEnd { at: crate::port::now(), result, effects };
             watch.witnesses.each(|witness| witness.ended(&watch.call, &end));
         }
     }

@@ -13,18 +13,21 @@ use std::{
 };
 
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleSource, PlannedModule, Transport};
-use toolpost_config::{AmplifierCore, HostConfig, ModuleInstall, ModuleIsolation};
+use toolpost_config::{AmplifierCore, HostConfig, ModuleIsolation};
 use toolpost_core::Hook;
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    ChildSettings, CoreChoice, CoreWish, Fetcher, Isolation, PackagedModule, Packages, Prepared, Progress,
-    PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Reach, Supply, UnloadedModules,
+    BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, Isolation, Packages, Prepared, Progress,
+    PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Supply, UnloadedModules,
     Workspace, resolve,
 };
 use toolpost_store::DataDir;
 
-use super::native::{self, NativeError};
+use super::{
+    native::{self, NativeError},
+    supply::module_supply,
+};
 
 /// The name that plan modules have as a source, in records and under `sources`.
 const NAME: &str = "amplifier";
@@ -54,17 +57,33 @@ pub enum ModulesError {
 /// What modules get beside the configuration.
 #[derive(Default)]
 pub struct ModulesHandover {
-    /// Variables for git and for installers alone: proxies, indexes, certificates.
-    pub variables: BTreeMap<String, String>,
     /// Is told what goes on while modules are fetched and their packages installed.
     pub progress: Option<Box<dyn FnMut(&ModuleId, Progress) + Send>>,
 }
 
 /// What a configuration's modules come to.
 #[derive(Default)]
-pub(super) struct Modules {
-    pub(super) sources: Vec<Arc<dyn Source>>,
-    pub(super) hooks: Vec<Arc<dyn Hook>>,
+pub struct LoadedModules {
+    /// Their tools, and what is told of those that are not there.
+    pub sources: Vec<Arc<dyn Source>>,
+    /// Their hooks.
+    pub hooks: Vec<Arc<dyn Hook>>,
+    /// The process of those in Python, for whoever wants to look into it.
+    pub python: Option<PythonModules>,
+}
+
+/// Loads the modules of a configuration without a host around them. [`open_host`](super::open_host) does so by itself;
+/// this is for whoever puts something between the modules and their host.
+///
+/// # Errors
+///
+/// The configuration has no workspace, or `program` is not one that can start processes.
+pub async fn load_modules(
+    config: &HostConfig,
+    program: Option<&Path>,
+    handover: ModulesHandover,
+) -> Result<LoadedModules, ModulesError> {
+    modules(config, None, program, handover).await
 }
 
 /// Loads the modules of a configuration, in their order.
@@ -73,28 +92,16 @@ pub(super) async fn modules(
     data_dir: Option<&DataDir>,
     program: Option<&Path>,
     handover: ModulesHandover,
-) -> Result<Modules, ModulesError> {
+) -> Result<LoadedModules, ModulesError> {
     if config.modules.is_empty() {
-        return Ok(Modules::default());
+        return Ok(LoadedModules::default());
     }
     let root = config.workspace.as_ref().ok_or(ModulesError::NoWorkspace)?;
-    let cache = config.cache_dir.as_ref().ok_or(ModulesError::NoCache)?;
     let launcher = Launcher::new(program.ok_or(ModulesError::NoLauncher)?.to_owned());
     let workspace = Arc::new(native::workspace(config, root, Vec::new())?);
     let children = native::children(config, &workspace, data_dir);
-    let supply = Arc::new(Supply {
-        cache: cache.clone(),
-        launcher: Some(launcher.clone()),
-        environment: children.environment.clone(),
-        variables: handover.variables,
-        network: native::network(&config.network, &[])?,
-        reach: match config.amplifier.install {
-            ModuleInstall::Auto => Reach::Online,
-            ModuleInstall::Offline => Reach::Offline,
-        },
-        python: config.amplifier.python.clone(),
-        required: config.sandbox.require,
-    });
+    let supply = module_supply(config, Some(launcher.clone())).map_err(NativeError::from)?;
+    let supply = Arc::new(supply.ok_or(ModulesError::NoCache)?);
     let mut progress = handover.progress.unwrap_or_else(|| Box::new(|_, _| {}));
     let process = Process { launcher, workspace, children };
     let mut loading = Loading::new(config, process);
@@ -149,9 +156,9 @@ struct Loading<'a> {
     process: Process,
     #[cfg(feature = "wasm")]
     components: component::Components,
-    modules: Modules,
+    modules: LoadedModules,
     /// They share a process, so they start together.
-    python: Vec<PythonModule>,
+    python: Vec<BridgedModule>,
     failures: Vec<LoadFailure>,
 }
 
@@ -162,7 +169,7 @@ impl<'a> Loading<'a> {
             process,
             #[cfg(feature = "wasm")]
             components: component::Components::default(),
-            modules: Modules::default(),
+            modules: LoadedModules::default(),
             python: Vec::new(),
             failures: Vec::new(),
         }
@@ -209,7 +216,7 @@ impl<'a> Loading<'a> {
             AmplifierCore::Real => (CoreChoice::Real, CoreWish::Real),
             AmplifierCore::StandIn => (CoreChoice::StandIn, CoreWish::StandIn),
         };
-        let wanted: Vec<PackagedModule> = self.python.iter().map(packaged).collect();
+        let wanted: Vec<PythonModule> = self.python.iter().map(packaged).collect();
         let packages = Packages::new(Arc::clone(supply));
         let prepared = packages.prepare(&wanted, wish, &mut |step| progress(&first, step)).await;
         let Prepared { environment, failures } = match prepared {
@@ -253,34 +260,35 @@ impl<'a> Loading<'a> {
         let set = PythonModules::start(parts).await;
         self.modules.sources.push(Arc::new(set.source()));
         self.modules.hooks.extend(set.hooks());
+        self.modules.python = Some(set);
     }
 
     /// Adds what stands for the modules that are not there.
-    fn finish(mut self) -> Modules {
+    fn finish(mut self) -> LoadedModules {
         let unloaded = UnloadedModules::new(UNLOADED, self.failures);
         let mut hooks = unloaded.hooks(&standings(self.config));
         hooks.append(&mut self.modules.hooks);
         self.modules.sources.push(Arc::new(unloaded));
-        Modules { hooks, ..self.modules }
+        LoadedModules { hooks, ..self.modules }
     }
 }
 
-fn python_module(module: &PlannedModule, root: Option<PathBuf>) -> PythonModule {
+fn python_module(module: &PlannedModule, root: Option<PathBuf>) -> BridgedModule {
     let package = match (root, &module.source) {
         (Some(root), _) => PythonPackage::Folder { root },
         (None, Some(ModuleSource::Package(name))) => PythonPackage::Installed { name: Some(name.clone()) },
         (None, _) => PythonPackage::Installed { name: None },
     };
-    PythonModule { planned: module.clone(), package }
+    BridgedModule { planned: module.clone(), package }
 }
 
-fn packaged(module: &PythonModule) -> PackagedModule {
+fn packaged(module: &BridgedModule) -> PythonModule {
     let (root, package) = match &module.package {
         PythonPackage::Folder { root } => (Some(root.clone()), None),
         PythonPackage::Installed { name } => (None, name.clone()),
         PythonPackage::Plugin { root, .. } => (root.clone(), None),
     };
-    PackagedModule { id: module.planned.id.clone(), kind: module.planned.kind, root, package }
+    PythonModule { id: module.planned.id.clone(), kind: module.planned.kind, root, package }
 }
 
 fn failed(module: &PlannedModule, message: String) -> LoadFailure {

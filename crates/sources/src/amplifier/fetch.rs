@@ -1,11 +1,39 @@
-//! From where a plan says a module is to a folder on this machine.
+//! From where a plan says a module is to a folder on this machine. What comes from elsewhere is kept in the cache,
+//! pinned by commit and by digest: it is fetched once, later starts ask no network, and what changed on disk since is
+//! refused.
 
-use std::{path::PathBuf, sync::Arc};
+mod archive;
+mod git;
+mod tree;
 
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleSource, PlannedModule};
 
-use super::supply::{Progress, Supply};
+use super::{
+    cache::{Cache, CacheError},
+    running::RunError,
+    supply::{Progress, Reach, Supply},
+};
+
+use archive::ArchiveError;
+use tree::TreeError;
+pub(super) use tree::hex;
+
+/// The folder of fetched modules in the cache.
+const MODULES: &str = "modules";
+/// What says which of an entry's folders counts.
+const PIN: &str = "pin.json";
+/// Where an entry's next folder is made.
+const STAGING: &str = "staging";
+/// The folder of files in the staging folder.
+const FILES: &str = "files";
 
 /// A module that is here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +68,81 @@ pub enum Pin {
     Package,
 }
 
+impl Pin {
+    /// SHA-256 of all files, where they are in the cache.
+    pub fn digest(&self) -> Option<&str> {
+        match self {
+            Self::Git { digest, .. } | Self::Archive { digest, .. } => Some(digest),
+            Self::Path | Self::Package => None,
+        }
+    }
+}
+
+/// Why a module is not here.
+#[derive(Debug, thiserror::Error)]
+enum FetchError {
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    #[error(transparent)]
+    Git(#[from] RunError),
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    #[error("`{}` is not there", .0.display())]
+    NoPath(PathBuf),
+    #[error("it has no folder `{0}`")]
+    NoSubdirectory(String),
+    #[error("it is not in the cache, and nothing may be fetched\nhint: `toolpost modules fetch` fetches it")]
+    Offline,
+    #[error(
+        "the copy in the cache is not what was fetched: somebody changed it, or the disk did\n\
+         hint: look at `{}`; `toolpost modules update` fetches it anew", .0.display()
+    )]
+    Changed(PathBuf),
+    #[error("the work was broken off")]
+    BrokenOff,
+}
+
+impl FetchError {
+    fn reason(&self) -> LoadReason {
+        match self {
+            Self::Cache(_) | Self::Changed(_) | Self::BrokenOff => LoadReason::Unknown,
+            Self::NoSubdirectory(_) | Self::Tree(_) => LoadReason::InvalidPackageLayout,
+            Self::Git(_) | Self::Archive(_) | Self::NoPath(_) | Self::Offline => LoadReason::MissingSource,
+        }
+    }
+
+    fn of(self, module: &PlannedModule) -> LoadFailure {
+        LoadFailure {
+            module: module.id.clone(),
+            kind: module.kind,
+            origin: module.source.as_ref().map(ToString::to_string),
+            reason: self.reason(),
+            message: self.to_string(),
+        }
+    }
+}
+
+/// How much of the cache's word is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Freshness {
+    /// What was fetched once is good.
+    AsPinned,
+    /// What there is now is wanted.
+    Latest,
+}
+
+/// What the cache says of an entry.
+#[derive(Serialize, Deserialize)]
+struct PinRecord {
+    /// The source, as plans write it, without its subdirectory.
+    source: String,
+    /// The folder that counts.
+    folder: String,
+    pin: Pin,
+}
+
 /// Fetches modules into the cache, each once.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
@@ -53,28 +156,314 @@ impl Fetcher {
     }
 
     /// The module's folder: from the cache where it was fetched before, which asks no network.
+    ///
+    /// A path is used where it is. A package is nothing that could be fetched by itself.
     pub async fn fetch(
         &self,
         module: &PlannedModule,
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Fetched, LoadFailure> {
-        let missing = |message: String| LoadFailure {
-            module: module.id.clone(),
-            kind: module.kind,
-            origin: None,
-            reason: LoadReason::MissingSource,
-            message,
-        };
-        match &module.source {
-            None | Some(ModuleSource::Package(_)) => Ok(Fetched { root: None, pin: Pin::Package }),
-            Some(ModuleSource::Path(path)) if path.exists() => {
-                Ok(Fetched { root: Some(path.clone()), pin: Pin::Path })
+        self.get(module, Freshness::AsPinned, progress).await.map_err(|error| error.of(module))
+    }
+
+    /// The same, fetched anew: a branch may have moved. Where that fails, what was pinned stays.
+    pub async fn update(
+        &self,
+        module: &PlannedModule,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Fetched, LoadFailure> {
+        self.get(module, Freshness::Latest, progress).await.map_err(|error| error.of(module))
+    }
+
+    /// What is here without fetching anything; `None` where something would have to be fetched.
+    pub async fn look(&self, module: &PlannedModule) -> Result<Option<Fetched>, LoadFailure> {
+        let looked = async {
+            let Some(source) = &module.source else {
+                return Ok(Some(Fetched { root: None, pin: Pin::Package }));
+            };
+            match Remote::of(source) {
+                None => in_place(source).map(Some),
+                Some(remote) => match Cache::look(&self.supply.cache)? {
+                    Some(cache) => remote.pinned(&cache).await,
+                    None => Ok(None),
+                },
             }
-            Some(ModuleSource::Path(path)) => Err(missing(format!("`{}` is not there", path.display()))),
-            Some(ModuleSource::Git { url, .. } | ModuleSource::Archive { url, .. }) => {
-                progress(Progress::Step(format!("fetching {url}")));
-                Err(missing(format!("`{url}` is not in the cache `{}`", self.supply.cache.display())))
+        };
+        looked.await.map_err(|error: FetchError| error.of(module))
+    }
+
+    /// Takes a module out of the cache; whether it was there.
+    pub async fn remove(&self, source: &ModuleSource) -> Result<bool, CacheError> {
+        let (Some(remote), Some(cache)) = (Remote::of(source), Cache::look(&self.supply.cache)?) else {
+            return Ok(false);
+        };
+        remove(&cache, &remote.entry).await
+    }
+
+    /// Everything that was fetched and that none of these sources means: where it came from.
+    pub fn unused(&self, used: &[&ModuleSource]) -> Result<Vec<String>, CacheError> {
+        let Some(cache) = Cache::look(&self.supply.cache)? else { return Ok(Vec::new()) };
+        let used: Vec<String> =
+            used.iter().filter_map(|source| Remote::of(source)).map(|remote| remote.entry).collect();
+        let entries = cache.names(MODULES)?.into_iter().filter(|entry| !used.contains(entry));
+        Ok(entries.map(|entry| source_of(&cache, &entry).unwrap_or(entry)).collect())
+    }
+
+    /// Takes everything out of the cache that none of these sources means: where it came from.
+    pub async fn remove_unused(&self, used: &[&ModuleSource]) -> Result<Vec<String>, CacheError> {
+        let Some(cache) = Cache::look(&self.supply.cache)? else { return Ok(Vec::new()) };
+        let used: Vec<String> =
+            used.iter().filter_map(|source| Remote::of(source)).map(|remote| remote.entry).collect();
+        let mut removed = Vec::new();
+        for entry in cache.names(MODULES)?.into_iter().filter(|entry| !used.contains(entry)) {
+            let source = source_of(&cache, &entry);
+            remove(&cache, &entry).await?;
+            removed.push(source.unwrap_or(entry));
+        }
+        Ok(removed)
+    }
+
+    async fn get(
+        &self,
+        module: &PlannedModule,
+        freshness: Freshness,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Fetched, FetchError> {
+        let Some(source) = &module.source else { return Ok(Fetched { root: None, pin: Pin::Package }) };
+        let Some(remote) = Remote::of(source) else { return in_place(source) };
+        if freshness == Freshness::AsPinned
+            && let Some(cache) = Cache::look(&self.supply.cache)?
+            && let Some(pinned) = remote.pinned(&cache).await?
+        {
+            return Ok(pinned);
+        }
+        if self.supply.reach == Reach::Offline {
+            return Err(FetchError::Offline);
+        }
+        let cache = Cache::open(&self.supply.cache)?;
+        let _locked = cache.lock(&remote.entry, progress).await?;
+        // Another host may have been here while this one waited.
+        if freshness == Freshness::AsPinned
+            && let Some(pinned) = remote.pinned(&cache).await?
+        {
+            return Ok(pinned);
+        }
+        progress(Progress::Step(format!("fetching {}", remote.told())));
+        remote.fetch(&self.supply, &cache, progress).await
+    }
+}
+
+/// What is in the cache of a source that must be fetched, if it is still what was fetched. Reads files and waits for
+/// them, for whoever puts a configuration together before there is a host.
+pub fn cached_module(cache: &Path, source: &ModuleSource) -> Result<Option<PathBuf>, CacheError> {
+    let (Some(remote), Some(cache)) = (Remote::of(source), Cache::look(cache)?) else { return Ok(None) };
+    let Some(record) = cache.record::<PinRecord>(&remote.inside(PIN))? else { return Ok(None) };
+    let sound = remote.folder(&cache, &record).and_then(|dir| {
+        let digest = tree::digest(&dir)?;
+        remote.checked(&cache, &record, &digest)
+    });
+    Ok(sound.ok().and_then(|fetched| fetched.root))
+}
+
+fn in_place(source: &ModuleSource) -> Result<Fetched, FetchError> {
+    match source {
+        ModuleSource::Path(path) => {
+            let there = rustix::fs::stat(path).is_ok();
+            let found = there.then(|| Fetched { root: Some(path.clone()), pin: Pin::Path });
+            found.ok_or_else(|| FetchError::NoPath(path.clone()))
+        }
+        ModuleSource::Package(_) | ModuleSource::Git { .. } | ModuleSource::Archive { .. } => {
+            Ok(Fetched { root: None, pin: Pin::Package })
+        }
+    }
+}
+
+fn source_of(cache: &Cache, entry: &str) -> Option<String> {
+    let record = cache.record::<PinRecord>(&format!("{MODULES}/{entry}/{PIN}"));
+    record.ok().flatten().map(|record| record.source)
+}
+
+async fn remove(cache: &Cache, entry: &str) -> Result<bool, CacheError> {
+    let folder = format!("{MODULES}/{entry}");
+    if !cache.dir().exists(&folder) {
+        return Ok(false);
+    }
+    let _locked = cache.lock(entry, &mut |_| ()).await?;
+    cache.clear(&folder)?;
+    Ok(true)
+}
+
+/// A source elsewhere, and its entry in the cache. Modules of one repository share an entry, whatever their
+/// subdirectories.
+struct Remote<'a> {
+    source: &'a ModuleSource,
+    subdirectory: Option<&'a str>,
+    entry: String,
+}
+
+impl<'a> Remote<'a> {
+    fn of(source: &'a ModuleSource) -> Option<Self> {
+        let (url, subdirectory) = match source {
+            ModuleSource::Git { url, subdirectory, .. } | ModuleSource::Archive { url, subdirectory } => {
+                (url, subdirectory.as_deref())
+            }
+            ModuleSource::Path(_) | ModuleSource::Package(_) => return None,
+        };
+        let mut remote = Self { source, subdirectory, entry: String::new() };
+        let digest = Sha256::digest(remote.told().as_bytes());
+        let name = url.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let legal = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let name: String = name.trim_end_matches(".git").chars().filter(legal).take(48).collect();
+        remote.entry = format!("{}-{}", name.trim_start_matches('.'), hex(&digest[..8]));
+        Some(remote)
+    }
+
+    /// The source as plans write it, without its subdirectory.
+    fn told(&self) -> String {
+        let text = self.source.to_string();
+        text.split("#subdirectory=").next().unwrap_or_default().to_owned()
+    }
+
+    fn inside(&self, name: &str) -> String {
+        format!("{MODULES}/{}/{name}", self.entry)
+    }
+
+    /// What was fetched before, if it is still what was fetched.
+    async fn pinned(&self, cache: &Cache) -> Result<Option<Fetched>, FetchError> {
+        let Some(record) = cache.record::<PinRecord>(&self.inside(PIN))? else { return Ok(None) };
+        let dir = self.folder(cache, &record)?;
+        let changed = |_| FetchError::Changed(cache.path_of(&self.inside(&record.folder)));
+        let digest = tree_digest(dir).await.map_err(changed)?;
+        self.checked(cache, &record, &digest).map(Some)
+    }
+
+    /// The folder that a record names. It may name anything, where somebody changed it.
+    fn folder(&self, cache: &Cache, record: &PinRecord) -> Result<Dir, FetchError> {
+        let plain = record.folder.len() == 32 && record.folder.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let inside = self.inside(&record.folder);
+        let dir = cache.dir().open_dir(&inside).ok().filter(|_| plain);
+        dir.ok_or_else(|| FetchError::Changed(cache.path_of(&inside)))
+    }
+
+    fn checked(&self, cache: &Cache, record: &PinRecord, digest: &str) -> Result<Fetched, FetchError> {
+        if record.pin.digest() != Some(digest) || record.source != self.told() {
+            return Err(FetchError::Changed(cache.path_of(&self.inside(&record.folder))));
+        }
+        self.found(cache, record)
+    }
+
+    /// The folder that the plan means, of an entry that is sound.
+    fn found(&self, cache: &Cache, record: &PinRecord) -> Result<Fetched, FetchError> {
+        let inside = self.inside(&record.folder);
+        let dir = cache.dir().open_dir(&inside).map_err(|error| cache.failed(error))?;
+        let root = root_in(&dir, &cache.path_of(&inside), self.subdirectory)?;
+        Ok(Fetched { root: Some(root), pin: record.pin.clone() })
+    }
+
+    async fn fetch(
+        &self,
+        supply: &Supply,
+        cache: &Cache,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Fetched, FetchError> {
+        let failed = |error| FetchError::from(cache.failed(error));
+        let before = cache.record::<PinRecord>(&self.inside(PIN)).ok().flatten();
+        // Somebody who was killed may have left something there.
+        cache.clear(&self.inside(STAGING))?;
+        let staging = cache.folder(&self.inside(STAGING))?;
+        staging.create_dir(FILES).map_err(failed)?;
+        let files = cache.path_of(&self.inside(STAGING)).join(FILES);
+        let pin = self.fetch_into(supply, (&staging, &files), progress).await;
+        let pin = match pin {
+            Ok(pin) => pin,
+            Err(error) => {
+                cache.clear(&self.inside(STAGING))?;
+                return Err(error);
+            }
+        };
+        let digest = pin.digest().unwrap_or_default();
+        let folder = digest.get(..32).unwrap_or(digest).to_owned();
+        let record = PinRecord { source: self.told(), folder, pin };
+        cache.clear(&self.inside(&record.folder))?;
+        let place = self.inside(&record.folder);
+        staging.rename(FILES, cache.dir(), &place).map_err(failed)?;
+        cache.clear(&self.inside(STAGING))?;
+        // Before it is made known, so that no other module of it is pinned to what this one cannot use.
+        let found = self.found(cache, &record)?;
+        cache.keep_record(&self.inside(PIN), &record)?;
+        self.clear_older(cache, &record, before.as_ref())?;
+        Ok(found)
+    }
+
+    async fn fetch_into(
+        &self,
+        supply: &Supply,
+        (staging, files): (&Dir, &Path),
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Pin, FetchError> {
+        let digest = |staging: &Dir| staging.open_dir(FILES).map_err(TreeError::from);
+        match self.source {
+            ModuleSource::Git { url, reference, .. } => {
+                let commit = git::checkout(supply, (url, reference.as_deref()), files, progress).await?;
+                let dir = digest(staging)?;
+                // The files are what counts; without its folder nothing takes them for a repository.
+                dir.remove_dir_all(".git").map_err(TreeError::from)?;
+                Ok(Pin::Git { commit, digest: tree_digest(dir).await? })
+            }
+            ModuleSource::Archive { url, .. } => {
+                let archive = archive::fetch(supply, url, (staging, FILES), progress).await?;
+                Ok(Pin::Archive { archive, digest: tree_digest(digest(staging)?).await? })
+            }
+            ModuleSource::Path(_) | ModuleSource::Package(_) => Err(FetchError::BrokenOff),
+        }
+    }
+
+    /// Removes what nobody can be using: all but this and the one before, which a host that runs may have.
+    fn clear_older(
+        &self,
+        cache: &Cache,
+        now: &PinRecord,
+        before: Option<&PinRecord>,
+    ) -> Result<(), CacheError> {
+        let entry = format!("{MODULES}/{}", self.entry);
+        for name in cache.names(&entry)? {
+            let kept = name == now.folder || before.is_some_and(|before| before.folder == name);
+            if !kept && name.len() == 32 {
+                cache.clear(&format!("{entry}/{name}"))?;
             }
         }
+        Ok(())
+    }
+}
+
+async fn tree_digest(dir: Dir) -> Result<String, FetchError> {
+    let work = tokio::task::spawn_blocking(move || tree::digest(&dir));
+    Ok(work.await.map_err(|_| FetchError::BrokenOff)??)
+}
+
+/// The folder, or the only file, that is the module. Archives often hold one folder with everything in it, which is
+/// looked through.
+fn root_in(dir: &Dir, path: &Path, subdirectory: Option<&str>) -> Result<PathBuf, FetchError> {
+    let names = dir.entries().map_err(TreeError::from)?.map(|entry| Ok(entry?.file_name()));
+    let names = names.collect::<std::io::Result<Vec<_>>>().map_err(TreeError::from)?;
+    let only = match names.as_slice() {
+        [only] => Some(only),
+        _ => None,
+    };
+    let is_dir = |name: &Path| dir.metadata(name).is_ok_and(|metadata| metadata.is_dir());
+    let only_folder = only.filter(|only| is_dir(Path::new(only)));
+    if let Some(inner) = subdirectory {
+        let within = only_folder.map(|only| Path::new(only).join(inner));
+        let places = [Some(PathBuf::from(inner)), within];
+        let found = places.into_iter().flatten().find(|place| is_dir(place));
+        return found
+            .map(|found| path.join(found))
+            .ok_or_else(|| FetchError::NoSubdirectory(inner.to_owned()));
+    }
+    match (only_folder, only) {
+        // A package of its own is the module's, and its folder the module.
+        (Some(folder), _) if !dir.exists(Path::new(folder).join("__init__.py")) => Ok(path.join(folder)),
+        (None, Some(file)) => Ok(path.join(file)),
+        (Some(_), _) | (None, None) => Ok(path.to_owned()),
     }
 }

@@ -1,11 +1,36 @@
 //! The Python environment of a set of modules: their dependencies, installed beside the host's own Python and never
-//! into it.
+//! into it. The modules themselves are not installed: they are found where they are.
 
-use std::{path::PathBuf, sync::Arc};
+mod install;
+mod python;
+mod requirements;
 
-use toolpost_amplifier::{LoadFailure, ModuleId, ModuleKind};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
-use super::supply::{Progress, Supply};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleKind};
+
+use super::{
+    cache::{Cache, CacheError},
+    fetch::hex,
+    running::RunError,
+    supply::{Progress, Reach, Supply},
+};
+
+use install::Installer;
+use python::Python;
+
+/// The folder of environments in the cache.
+const ENVIRONMENTS: &str = "environments";
+/// What says that an environment was made to its end.
+const RECORD: &str = "environment.json";
+/// How long one step may take: large packages over slow lines.
+const TIME: Duration = Duration::from_secs(1800);
 
 /// A Python module that wants to be imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +39,7 @@ pub struct PythonModule {
     pub id: ModuleId,
     /// What it is, for failures.
     pub kind: ModuleKind,
-    /// Its folder. `None`: it is a package.
+    /// Its folder or its only file. `None`: it is a package.
     pub root: Option<PathBuf>,
     /// The package that it is. `None` beside a root of `None`: it must be installed already.
     pub package: Option<String>,
@@ -39,10 +64,15 @@ pub struct PythonEnvironment {
     pub python: PathBuf,
     /// What must stand at the front of `sys.path`, in this order: folders that the modules' packages lie in.
     pub paths: Vec<PathBuf>,
+    /// What must stand at the end of `sys.path`: packages of the Python that the environment was made with, where a
+    /// module is one of them.
+    pub later_paths: Vec<PathBuf>,
     /// What a process must be able to read beside the system's own folders and the usual toolchains.
     pub readable: Vec<PathBuf>,
     /// What was installed, by the name of the folder it is in. `None`: nothing had to be.
     pub key: Option<String>,
+    /// The packages that were installed, as `name==version`.
+    pub packages: Vec<String>,
 }
 
 /// An environment, and the modules that it cannot serve.
@@ -54,10 +84,75 @@ pub struct Prepared {
     pub failures: Vec<LoadFailure>,
 }
 
+/// Why there can be no environment at all.
+#[derive(Debug, thiserror::Error)]
+pub enum PackagesError {
+    /// No interpreter.
+    #[error(
+        "`{wanted}` is not there, and Python modules need it\n\
+         hint: install Python 3.10 or newer, or say where it is under `amplifier.python`"
+    )]
+    NoPython {
+        /// What was looked for.
+        wanted: String,
+    },
+    /// It does not run.
+    #[error("Python cannot be asked what it is: {0}")]
+    Python(#[source] RunError),
+    /// It runs and is no Python.
+    #[error("`{}` does not answer as Python would: {source}", python.display())]
+    Answer {
+        /// The interpreter.
+        python: PathBuf,
+        /// What is wrong with its answer.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// It is too old.
+    #[error("`{}` is Python {version}, and modules need 3.10 or newer", python.display())]
+    TooOld {
+        /// The interpreter.
+        python: PathBuf,
+        /// What it is.
+        version: String,
+    },
+    /// The cache cannot be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// What was installed is not what is there.
+    #[error(
+        "the environment `{}` is not what was installed: somebody changed it, or the disk did\n\
+         hint: `toolpost modules update` makes it anew", path.display()
+    )]
+    Changed {
+        /// The environment.
+        path: PathBuf,
+    },
+}
+
 /// Makes environments, each once.
 #[derive(Clone, Debug)]
 pub struct Packages {
     supply: Arc<Supply>,
+}
+
+/// What the cache says of an environment that was made to its end.
+#[derive(Serialize, Deserialize)]
+struct EnvironmentRecord {
+    python: String,
+    requirements: Vec<String>,
+    /// What came of them.
+    packages: Vec<String>,
+    /// Modules that could not be had, with what was said.
+    failed: Vec<(String, String)>,
+    /// What the files look like from outside.
+    look: String,
+}
+
+/// A module and what it needs.
+struct Needs<'a> {
+    module: &'a PythonModule,
+    requirements: Vec<String>,
 }
 
 impl Packages {
@@ -78,20 +173,290 @@ impl Packages {
         core: CoreWish,
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Prepared, PackagesError> {
-        let _ = (modules, core, progress, &self.supply);
-        Err(PackagesError::NoPython { wanted: "python3".to_owned() })
+        self.get(modules, core, Anew::No, progress).await
+    }
+
+    /// The same, installed anew: newer packages may be there, or such as could not be had before.
+    pub async fn update(
+        &self,
+        modules: &[PythonModule],
+        core: CoreWish,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Prepared, PackagesError> {
+        self.get(modules, core, Anew::Yes, progress).await
+    }
+
+    async fn get(
+        &self,
+        modules: &[PythonModule],
+        core: CoreWish,
+        anew: Anew,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Prepared, PackagesError> {
+        let found = python::find(&self.supply)?;
+        let mut failures = Vec::new();
+        let mut needs = needs_of(modules, core, &mut failures);
+        let asked: Vec<(&str, &str)> = needs.iter().filter_map(|needs| needs.module.asked()).collect();
+        let nothing_to_install = needs.iter().all(|needs| needs.requirements.is_empty());
+        if nothing_to_install && asked.is_empty() && core != CoreWish::Real {
+            return Ok(Prepared { environment: of_python(found, &needs), failures });
+        }
+        let cache = Cache::open(&self.supply.cache)?;
+        let folder = cache.folder(ENVIRONMENTS).map(|_| cache.path_of(ENVIRONMENTS))?;
+        let python = Python::ask(&self.supply, &found, &folder, &asked, progress).await?;
+        let own = drop_missing(&mut needs, &python, &mut failures);
+        let requirements = all_requirements(&needs, core);
+        if requirements.is_empty() {
+            return Ok(Prepared { environment: of_python(found, &needs), failures });
+        }
+        let set = Set { supply: &self.supply, cache: &cache, python: &python, requirements };
+        let made = set.made(&needs, anew, progress).await?;
+        let mut environment = of_python(found, &needs);
+        match made {
+            Made::Here { record, folder } => {
+                needs.retain(|needs| !record.failed.iter().any(|(id, _)| id == needs.module.id.as_str()));
+                environment = of_python(install::python_in(&folder), &needs);
+                environment.readable.push(folder.clone());
+                environment.readable.extend(python.prefixes.iter().cloned());
+                environment.key = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+                environment.packages = record.packages;
+                if own {
+                    environment.later_paths = python.site;
+                }
+                for (id, message) in record.failed {
+                    let module = modules.iter().find(|module| module.id.as_str() == id);
+                    failures.extend(module.map(|module| module.failure(LoadReason::Unknown, message)));
+                }
+            }
+            Made::Nothing { why } => {
+                let lost = needs.iter().filter(|needs| !needs.requirements.is_empty());
+                failures.extend(lost.map(|needs| needs.module.failure(LoadReason::Unknown, why.clone())));
+                needs.retain(|needs| needs.requirements.is_empty());
+                environment.paths = paths(&needs);
+            }
+        }
+        Ok(Prepared { environment, failures })
+    }
+
+    /// Removes environments. Those that a host uses are gone under its feet, so this is for whoever knows that none
+    /// runs. How many there were.
+    pub async fn remove_all(&self) -> Result<usize, CacheError> {
+        let Some(cache) = Cache::look(&self.supply.cache)? else { return Ok(0) };
+        let names = cache.names(ENVIRONMENTS)?;
+        for name in &names {
+            let _locked = cache.lock(name, &mut |_| ()).await?;
+            cache.clear(&format!("{ENVIRONMENTS}/{name}"))?;
+        }
+        Ok(names.len())
     }
 }
 
-/// Why there can be no environment at all.
-#[derive(Debug, thiserror::Error)]
-pub enum PackagesError {
-    /// No interpreter.
-    #[error(
-        "`{wanted}` is not there, and Python modules need it\nhint: install Python 3.10 or newer, or say where it is under `amplifier.python`"
-    )]
-    NoPython {
-        /// What was looked for.
-        wanted: String,
+/// Whether what was made before is good enough.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Anew {
+    No,
+    Yes,
+}
+
+/// What came of making an environment.
+enum Made {
+    Here {
+        record: EnvironmentRecord,
+        folder: PathBuf,
     },
+    /// Not one module's packages could be had.
+    Nothing {
+        why: String,
+    },
+}
+
+/// One set of requirements for one Python.
+struct Set<'a> {
+    supply: &'a Supply,
+    cache: &'a Cache,
+    python: &'a Python,
+    requirements: Vec<String>,
+}
+
+impl Set<'_> {
+    fn key(&self) -> String {
+        let mut hasher = Sha256::new();
+        for text in [self.python.identity()].iter().chain(&self.requirements) {
+            hasher.update((text.len() as u64).to_le_bytes());
+            hasher.update(text);
+        }
+        hex(&hasher.finalize()[..16])
+    }
+
+    async fn made(
+        &self,
+        needs: &[Needs<'_>],
+        anew: Anew,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Made, PackagesError> {
+        let key = self.key();
+        if anew == Anew::No
+            && let Some(made) = self.made_before(&key)?
+        {
+            return Ok(made);
+        }
+        if self.supply.reach == Reach::Offline {
+            let why = "its packages are not installed, and nothing may be fetched\n\
+                       hint: `toolpost modules fetch` installs them"
+                .to_owned();
+            return Ok(Made::Nothing { why });
+        }
+        let _locked = self.cache.lock(&key, progress).await?;
+        if anew == Anew::No
+            && let Some(made) = self.made_before(&key)?
+        {
+            return Ok(made);
+        }
+        let inside = format!("{ENVIRONMENTS}/{key}");
+        // One that is half made has no record, and is never used.
+        self.cache.clear(&inside)?;
+        self.cache.folder(&inside)?;
+        let folder = self.cache.path_of(&inside);
+        let installer = Installer::new(self.supply, self.python, folder.clone());
+        let outcome = installer.install(&self.requirements, needs, progress).await;
+        let (packages, failed) = match outcome {
+            Ok(installed) => installed,
+            Err(error) => {
+                self.cache.clear(&inside)?;
+                return Ok(Made::Nothing { why: format!("its packages cannot be installed: {error}") });
+            }
+        };
+        let look = install::look(self.cache.dir(), &inside).map_err(|error| self.cache.failed(error))?;
+        let record = EnvironmentRecord {
+            python: self.python.identity(),
+            requirements: self.requirements.clone(),
+            packages,
+            failed,
+            look,
+        };
+        self.cache.keep_record(&format!("{inside}/{RECORD}"), &record)?;
+        Ok(Made::Here { record, folder })
+    }
+
+    fn made_before(&self, key: &str) -> Result<Option<Made>, PackagesError> {
+        let inside = format!("{ENVIRONMENTS}/{key}");
+        let Some(record) = self.cache.record::<EnvironmentRecord>(&format!("{inside}/{RECORD}"))? else {
+            return Ok(None);
+        };
+        let folder = self.cache.path_of(&inside);
+        let look = install::look(self.cache.dir(), &inside).map_err(|error| self.cache.failed(error))?;
+        if look != record.look || record.requirements != self.requirements {
+            return Err(PackagesError::Changed { path: folder });
+        }
+        Ok(Some(Made::Here { record, folder }))
+    }
+}
+
+impl PythonModule {
+    /// What Python is asked about it: whether a package is there already.
+    fn asked(&self) -> Option<(&str, &str)> {
+        match (&self.root, &self.package) {
+            (Some(_), _) => None,
+            (None, package) => Some((self.id.as_str(), package.as_deref().unwrap_or_default())),
+        }
+    }
+
+    fn failure(&self, reason: LoadReason, message: impl Into<String>) -> LoadFailure {
+        LoadFailure {
+            module: self.id.clone(),
+            kind: self.kind,
+            origin: self.root.as_deref().map(text).or_else(|| self.package.clone()),
+            reason,
+            message: message.into(),
+        }
+    }
+}
+
+fn needs_of<'a>(
+    modules: &'a [PythonModule],
+    core: CoreWish,
+    failures: &mut Vec<LoadFailure>,
+) -> Vec<Needs<'a>> {
+    let mut all = Vec::new();
+    for module in modules {
+        let needed = match (&module.root, &module.package) {
+            (Some(root), _) => requirements::of_module(root, core),
+            (None, Some(package)) => requirements::checked(package).map(|package| vec![package]),
+            (None, None) => Ok(Vec::new()),
+        };
+        match needed {
+            Ok(requirements) => all.push(Needs { module, requirements }),
+            Err(error) => failures.push(module.failure(LoadReason::InvalidModuleMetadata, error.to_string())),
+        }
+    }
+    all
+}
+
+/// Takes out what is installed already, and the modules that should be and are not. Whether Python's own packages are
+/// needed.
+fn drop_missing(needs: &mut Vec<Needs<'_>>, python: &Python, failures: &mut Vec<LoadFailure>) -> bool {
+    let mut installed = python.installed.iter();
+    let mut own = false;
+    needs.retain_mut(|needs| {
+        let Some((id, package)) = needs.module.asked() else { return true };
+        match (installed.next(), package) {
+            (Some(true), _) => {
+                own = true;
+                needs.requirements.clear();
+                true
+            }
+            (_, "") => {
+                let message = format!(
+                    "it has no `source`, and `{}` has no package of its name installed\n\
+                     hint: give `{id}` a `source`, or say under `amplifier.python` which Python has it",
+                    python.executable.display()
+                );
+                failures.push(needs.module.failure(LoadReason::MissingSource, message));
+                false
+            }
+            (_, _) => true,
+        }
+    });
+    own
+}
+
+/// Every requirement once, in an order of its own.
+fn all_requirements(needs: &[Needs<'_>], core: CoreWish) -> Vec<String> {
+    let mut all: Vec<String> = needs.iter().flat_map(|needs| needs.requirements.iter().cloned()).collect();
+    if core == CoreWish::Real {
+        requirements::with_core(&mut all);
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// The interpreter as it is, with the folders of the modules.
+fn of_python(python: PathBuf, needs: &[Needs<'_>]) -> PythonEnvironment {
+    let roots = needs.iter().filter_map(|needs| needs.module.root.clone());
+    let mut readable: Vec<PathBuf> = roots.chain(paths(needs)).chain(python::prefixes_of(&python)).collect();
+    readable.sort();
+    readable.dedup();
+    PythonEnvironment {
+        python,
+        paths: paths(needs),
+        later_paths: Vec::new(),
+        readable,
+        key: None,
+        packages: Vec::new(),
+    }
+}
+
+fn paths(needs: &[Needs<'_>]) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for path in needs.iter().filter_map(|needs| needs.module.root.as_deref()).map(requirements::import_path) {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
 }

@@ -2,23 +2,40 @@
 //!
 //! A bridge process, started by the launcher, imports the modules and mounts them once a session; the host tells it
 //! what to call. How they talk is in [`protocol`]; the Python side lies in `python/bridge`.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `set.rs` | the processes and the sessions of a set |
+//! | `seat.rs` | one session's mount, made anew where its process is gone |
+//! | `process.rs` | one process: how it is started, talked with, and told of by its end |
+//! | `call.rs` | one call, and how it is stopped |
+//! | `hooks.rs` | handlers of modules as hooks of the host |
+//! | `listing.rs` | what was mounted, as declarations and problems |
 
+mod call;
+mod files;
+mod hooks;
+mod listing;
+mod process;
 mod protocol;
+mod seat;
+mod set;
 mod settings;
+mod source;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use toolpost_amplifier::LoadFailure;
 use toolpost_core::Hook;
-use toolpost_model::{
-    BoxFuture, Declaration, EffectOrigin, Naming, SessionId, SessionScope, Source, SourceError,
-    SourceSession, ToolFailure,
-};
+use toolpost_model::ToolFailure;
+
+use super::witnessing::{EventTaker, EventWitness};
 
 pub use settings::{
-    CoreChoice, CoreInUse, Isolation, PythonModule, PythonPackage, PythonParts, PythonSettings,
+    BridgedModule, CoreChoice, CoreInUse, Isolation, PythonPackage, PythonParts, PythonSettings,
 };
+pub use source::PythonSource;
 
 /// A set of Python modules, mounted. Cheap to clone; the processes end with the last clone.
 ///
@@ -28,73 +45,44 @@ pub use settings::{
 /// ```
 #[derive(Clone)]
 pub struct PythonModules {
-    parts: Arc<PythonParts>,
+    set: Arc<set::ModuleSet>,
 }
 
 impl PythonModules {
     /// Starts the process and mounts every module once. A module that cannot be mounted does not keep the others from
     /// it; [`failures`](Self::failures) names it. The mount is handed to the first session that comes.
     pub async fn start(parts: PythonParts) -> Self {
-        Self { parts: Arc::new(parts) }
+        Self { set: set::ModuleSet::start(parts).await }
     }
 
     /// The modules' tools, for the catalog.
     pub fn source(&self) -> PythonSource {
-        PythonSource { parts: Arc::clone(&self.parts) }
+        PythonSource::new(Arc::clone(&self.set))
     }
 
-    /// The modules' hooks: one for each standing that a module with handlers has, guards first.
+    /// The modules' hooks, in the order they are to be added to a host. None where no module has handlers.
     pub fn hooks(&self) -> Vec<Arc<dyn Hook>> {
-        Vec::new()
+        hooks::hooks(&self.set)
     }
 
     /// Which `amplifier_core` is in use. `None`: no process could be started.
     pub fn core(&self) -> Option<CoreInUse> {
-        None
+        self.set.core()
     }
 
     /// The modules that are not there, and why.
     pub fn failures(&self) -> Vec<LoadFailure> {
-        Vec::new()
+        self.set.failures()
     }
 
     /// Asks the bridge something about the mount that `start` made, for a validator.
     pub async fn inspect(&self, request: &Value) -> Result<Value, ToolFailure> {
-        Ok(request.clone())
+        self.set.inspect(request).await
     }
 
-    /// Tells handlers of every session that is mounted about an event that no call waits for.
-    pub fn tell(&self, session: &SessionId, event: &str, data: &Value) {
-        let _ = (session, event, data);
-    }
-}
-
-/// The tools of Python modules, as a source.
-#[derive(Clone)]
-pub struct PythonSource {
-    parts: Arc<PythonParts>,
-}
-
-impl Source for PythonSource {
-    fn name(&self) -> &str {
-        &self.parts.name
-    }
-
-    fn origin(&self) -> EffectOrigin {
-        EffectOrigin::Claimed
-    }
-
-    fn naming(&self) -> Naming {
-        Naming::Bare
-    }
-
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    fn open<'a>(&'a self, _: &'a SessionScope) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
-        let reason = "its modules are not mounted yet".to_owned();
-        let error = SourceError { origin: self.parts.name.clone(), reason };
-        Box::pin(std::future::ready(Err(error)))
+    /// Tells the modules' handlers what happens to calls beside the events that hooks are asked about, and ends sessions
+    /// that only hooks know; for [`HostBuilder::witness`](toolpost_core::HostBuilder::witness).
+    pub fn witness(&self) -> EventWitness {
+        EventWitness::new(Arc::clone(&self.set) as Arc<dyn EventTaker>)
     }
 }

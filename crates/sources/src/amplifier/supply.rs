@@ -47,6 +47,8 @@ pub struct Supply {
     pub environment: ChildEnvironment,
     /// Further variables for them alone, such as [`SUPPLY_VARIABLES`].
     pub variables: BTreeMap<String, String>,
+    /// What they may read beside the system's own folders and the usual toolchains.
+    pub readable: Vec<PathBuf>,
     /// Which private addresses archives may come from.
     pub network: NetworkSettings,
     /// Whether anything may be fetched at all.

@@ -8,6 +8,7 @@ mod address;
 mod body;
 mod charset;
 mod client;
+mod download;
 mod error;
 mod exchange;
 mod fetch_page;
@@ -27,6 +28,7 @@ use toolpost_model::{
     EffectClass, ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
 };
 
+pub(crate) use self::download::{DownloadError, download};
 use self::{client::Clients, target::Target};
 pub use self::{
     names::{NameLookup, SystemNames},

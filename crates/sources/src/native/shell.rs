@@ -29,9 +29,9 @@ use toolpost_model::{
     ToolId, ToolKind, schema_of,
 };
 
+pub(crate) use self::events::OutputEvents;
 pub(super) use self::{
     clean::clean,
-    events::OutputEvents,
     log::OutputLog,
     processes::{Origin, Processes},
     report::{Ran, Report, Told},

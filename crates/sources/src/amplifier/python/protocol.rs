@@ -2,34 +2,38 @@
 //! started with as its standard input. The process moves it out of everybody's way before it imports anything.
 //!
 //! The first line is the [`Boot`]: the bridge's own files and what to load. From then on, every message has a
-//! `type`. Whatever has an `id` is a request and gets one answer with the same `id`.
+//! `type`. Whatever has an `id` is a request and gets one answer with the same `id`: the one named here, or
+//! `failure {id, code, message, traceback}`.
 //!
 //! | host to bridge | answered with | |
 //! |---|---|---|
-//! | `mount {id, mount, session, limit_ms, capabilities}` | `mounted {id, modules}` | loads every module once and mounts it on a coordinator of its own |
+//! | `mount {id, mount, session, limit_ms, capabilities}` | `mounted {id, modules}` | mounts every module on a coordinator of its own |
 //! | `adopt {mount, session}` | | the mount now belongs to this session |
 //! | `list {id, mount}` | `listed {id, modules}` | the tools as they are now |
-//! | `call {id, mount, module, tool, arguments, tool_call_id}` | `result {id, result}` or `failure {id, code, message, traceback}` | |
-//! | `emit {id, mount, event, data, modules}` | `emitted {id, result, errors}` | asks the handlers of these modules |
-//! | `tell {mount, event, data}` | | the same, and nobody waits for it |
+//! | `call {id, mount, module, tool, arguments, tool_call_id}` | `result {id, result, cut}` | |
+//! | `emit {id, mount, event, data, standings, limit_ms}` | `emitted {id, result}` | asks the handlers of the modules that have a standing |
+//! | `tell {mount, event, data}` | | asks all handlers, and nobody waits for them |
 //! | `cancel {id}` | the answer of the request it names | stops a call or an `emit`, and what it started |
-//! | `unmount {id, mount}` | `unmounted {id, problems}` | cleanups in reverse order, then the processes |
-//! | `inspect {id, mount, ...}` | `inspected {id, report}` | what a validator wants to know |
-//! | `answer {ask, value}` or `answer {ask, error}` | | what an `ask` was about |
+//! | `unmount {id, mount}` | `unmounted {id, problems}` | cleanups backwards, then the processes |
+//! | `inspect {id, mount, request}` | `inspected {id, report}` | what a validator wants to know |
+//! | `answer {ask, value}`, `answer {ask, error}` | | what an `ask` was about |
 //!
 //! | bridge to host | |
 //! |---|---|
-//! | `ready {core, version, python}` | which `amplifier_core` is in use |
-//! | `ask {ask, call, what, ...}` | a running call wants something: `what` is `tool {tool, arguments}` or `approval {prompt, options, timeout}` |
+//! | `ready {core, note}`, `refused {message}` | which `amplifier_core` is in use, or why nothing can be loaded |
+//! | `ask {ask, call, what, …}` | a running call wants something: `what` is `tool` with `tool` and `arguments`, or `approval` with `prompt` and `options` |
 //! | `output {call, stream, text}` | what a call printed |
-//! | `event {mount, call, module, event, data}` | what a module emitted |
-//! | `note {call, level, message}` | what a module showed or logged |
+//! | `event {call, event, data}` | what a module emitted |
+//! | `note {call, level, message, status}` | what a module showed or logged |
+//! | `capability {mount, name, value}` | what a module registered, where it is data |
+//! | `stuck {module}` | a module blocks its event loop in a hook |
 //! | `tools {mount}` | the tools of a mount are not what they were |
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
+use toolpost_model::HookStanding;
 
 /// The first line.
 #[derive(Debug, Serialize)]
@@ -56,12 +60,11 @@ pub(super) struct ModuleOrder<'a> {
     pub(super) config: &'a Map<String, Value>,
 }
 
-/// Host to bridge.
+/// Host to bridge. What has an id gets it when it is sent.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Order<'a> {
     Mount {
-        id: u64,
         mount: u64,
         session: &'a str,
         limit_ms: u64,
@@ -72,102 +75,75 @@ pub(super) enum Order<'a> {
         session: &'a str,
     },
     List {
-        id: u64,
         mount: u64,
     },
-    Call(CallOrder<'a>),
+    Call {
+        mount: u64,
+        module: &'a str,
+        tool: &'a str,
+        arguments: &'a Value,
+        tool_call_id: &'a str,
+    },
     Emit {
-        id: u64,
         mount: u64,
         event: &'a str,
         data: &'a Value,
-        modules: &'a [&'a str],
+        standings: &'a BTreeMap<String, HookStanding>,
+        limit_ms: u64,
     },
     Tell {
         mount: u64,
         event: &'a str,
         data: &'a Value,
     },
-    Cancel {
-        id: u64,
-    },
+    Cancel,
     Unmount {
-        id: u64,
         mount: u64,
     },
     Inspect {
-        id: u64,
         mount: u64,
         request: &'a Value,
     },
     Answer {
         ask: u64,
-        #[serde(flatten)]
-        answer: Answer,
+        value: Value,
+    },
+    #[serde(rename = "answer")]
+    Refuse {
+        ask: u64,
+        error: String,
     },
 }
 
-/// One call.
+/// An order with the id of the request it makes, or that it is about.
 #[derive(Debug, Serialize)]
-pub(super) struct CallOrder<'a> {
-    pub(super) id: u64,
-    pub(super) mount: u64,
-    pub(super) module: &'a str,
-    pub(super) tool: &'a str,
-    pub(super) arguments: &'a Map<String, Value>,
-    pub(super) tool_call_id: &'a str,
+pub(super) struct Numbered<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<u64>,
+    #[serde(flatten)]
+    pub(super) order: Order<'a>,
 }
 
-/// What becomes of an ask.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Answer {
-    Value(Value),
-    Error(String),
+/// What every line of the bridge has: its kind, and whose answer it is.
+#[derive(Debug, Deserialize)]
+pub(super) struct Tag {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) id: Option<u64>,
 }
 
-/// Bridge to host.
+/// Lines of the bridge that answer nothing.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Word {
     Ready {
         core: super::CoreInUse,
-    },
-    Mounted {
-        id: u64,
-        modules: Vec<MountedModule>,
-    },
-    Listed {
-        id: u64,
-        modules: Vec<MountedModule>,
-    },
-    Result {
-        id: u64,
-        result: Value,
         #[serde(default)]
-        cut: Option<Cut>,
+        note: Option<String>,
     },
-    Failure {
-        id: u64,
-        code: String,
+    Refused {
         message: String,
-        #[serde(default)]
-        traceback: Option<String>,
-    },
-    Emitted {
-        id: u64,
-        result: Value,
-        #[serde(default)]
-        errors: Vec<HandlerError>,
-    },
-    Unmounted {
-        id: u64,
-        #[serde(default)]
-        problems: Vec<String>,
-    },
-    Inspected {
-        id: u64,
-        report: Value,
     },
     Ask {
         ask: u64,
@@ -181,8 +157,7 @@ pub(super) enum Word {
         text: String,
     },
     Event {
-        #[serde(default)]
-        call: Option<u64>,
+        call: u64,
         event: String,
         data: Value,
     },
@@ -191,6 +166,16 @@ pub(super) enum Word {
         call: Option<u64>,
         level: String,
         message: String,
+        #[serde(default)]
+        status: bool,
+    },
+    Capability {
+        mount: u64,
+        name: String,
+        value: Value,
+    },
+    Stuck {
+        module: String,
     },
     Tools {
         mount: u64,
@@ -219,18 +204,54 @@ pub(super) enum Stream {
     Stderr,
 }
 
-/// A result that was too large to be sent whole.
+/// `failure`: the answer to any request that could not be done.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Failure {
+    pub(super) code: String,
+    pub(super) message: String,
+    #[serde(default)]
+    pub(super) traceback: Option<String>,
+}
+
+/// `result`.
+#[derive(Debug, Deserialize)]
+pub(super) struct CallResult {
+    /// Left as it was written: the order of keys is part of what a model is given.
+    pub(super) result: Box<RawValue>,
+    #[serde(default)]
+    pub(super) cut: Option<Cut>,
+}
+
+/// A result that was too large to be sent whole: how many bytes of it are there.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Cut {
     pub(super) shown: u64,
     pub(super) total: u64,
 }
 
-/// A hook handler that broke.
+/// `emitted`.
 #[derive(Debug, Deserialize)]
-pub(super) struct HandlerError {
-    pub(super) name: String,
-    pub(super) message: String,
+pub(super) struct Emitted {
+    pub(super) result: Value,
+}
+
+/// `unmounted`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Unmounted {
+    #[serde(default)]
+    pub(super) problems: Vec<String>,
+}
+
+/// `inspected`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Inspected {
+    pub(super) report: Value,
+}
+
+/// `mounted` and `listed`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Listed {
+    pub(super) modules: Vec<MountedModule>,
 }
 
 /// What a module brought.
@@ -239,7 +260,7 @@ pub(super) struct MountedModule {
     pub(super) module: String,
     #[serde(default)]
     pub(super) tools: Vec<MountedTool>,
-    /// The events that it has handlers for.
+    /// The events that it has handlers for, as it subscribed to them.
     #[serde(default)]
     pub(super) events: Vec<String>,
     #[serde(default)]
@@ -252,7 +273,10 @@ pub(super) struct MountedTool {
     #[serde(default)]
     pub(super) description: String,
     #[serde(default)]
-    pub(super) schema: Value,
+    pub(super) schema: Option<Map<String, Value>>,
+    /// It says that it wants to be asked about.
+    #[serde(default)]
+    pub(super) asks: bool,
 }
 
 /// Something of a module that is not there.

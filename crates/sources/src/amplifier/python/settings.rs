@@ -1,11 +1,6 @@
 //! What a set of Python modules is made of, and what the operator says of it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use toolpost_amplifier::{ModuleId, PlannedModule};
@@ -19,7 +14,7 @@ pub struct PythonParts {
     /// The source's name, for records and health.
     pub name: String,
     /// The modules, in the order they are mounted in.
-    pub modules: Vec<PythonModule>,
+    pub modules: Vec<BridgedModule>,
     /// What the operator says of them.
     pub settings: PythonSettings,
     /// Where they work.
@@ -32,7 +27,7 @@ pub struct PythonParts {
 
 /// One module, and where its code is.
 #[derive(Clone, Debug)]
-pub struct PythonModule {
+pub struct BridgedModule {
     /// As the plan names it.
     pub planned: PlannedModule,
     /// Its code.
@@ -83,13 +78,14 @@ pub struct PythonSettings {
     /// Credentials and other variables by name that the operator passes on purpose, with their values. Unlike
     /// `environment`, these may look like credentials.
     pub passed: BTreeMap<String, String>,
-    /// What a failing hook of a module means. Modules that are not named here are guards.
+    /// What a failing hook of a module means. Modules that are not named here are guards before a call, and ordinary
+    /// hooks after it.
     pub standings: BTreeMap<ModuleId, HookStanding>,
     /// Whether `tool:post` is told after failures too, as Amplifier's own loops do.
     pub post_on_failure: bool,
     /// How long one module may take to be imported and mounted.
     pub mount_limit: Duration,
-    /// How long the hooks may take. `None`: as long as the host gives every hook.
+    /// How long one handler of an event may take. `None`: five seconds.
     pub hook_limit: Option<Duration>,
     /// The most that one result may have, in bytes of JSON. What is over it is cut, and the result says so.
     pub result_bytes: usize,
@@ -148,17 +144,4 @@ pub struct CoreInUse {
     pub version: String,
     /// The version of the interpreter.
     pub python: String,
-}
-
-impl PythonSettings {
-    /// What a failing hook of a module means.
-    pub(super) fn standing(&self, module: &str) -> HookStanding {
-        self.standings.get(&ModuleId::new(module)).copied().unwrap_or(HookStanding::Guard)
-    }
-
-    /// Every standing that some module has, strictest first.
-    pub(super) fn standings_in_use(&self) -> BTreeSet<&'static str> {
-        let named = self.standings.values().map(|standing| standing.as_str());
-        named.chain([HookStanding::Guard.as_str()]).collect()
-    }
 }

@@ -1,6 +1,7 @@
 """One call of one tool: run on its module's loop, stopped together with what it started, answered once."""
 
 import asyncio
+import concurrent.futures
 import inspect
 import threading
 import traceback
@@ -29,6 +30,8 @@ class Call:
         self.printed = {"stdout": [], "stderr": []}
         self.room = bridge.output_bytes
         self.events = 0
+        # What it has left to threads.
+        self.threads = []
 
     def begin(self):
         self.mount.calls[self.id] = self
@@ -94,6 +97,11 @@ class Call:
 
     def _bury(self, line):
         children.kill_call(self.owner)
+        if self.stopped:
+            # A thread cannot be stopped from outside. While one works on, nothing is answered, and the host ends the
+            # process in the end.
+            concurrent.futures.wait(self.threads)
+            children.kill_call(self.owner)
         self._send(line)
 
     def _send(self, line):

@@ -10,17 +10,19 @@ def result_of(value, core, call, most):
     """The answer to a call, as a line."""
     success, output, error, content = taken_apart(value)
     result = {"success": success, "output": plain(output), "error": plain(error)}
-    said = model_text(value, core, result)
     if content:
         result["content"] = plain(content)
-    line = encoded({"type": "result", "id": call, "result": result, "text": said})
+    line = encoded({"type": "result", "id": call, "result": result})
     if len(line) <= most:
         return line
     # A part that can be read is worth more than none; what is missing is said.
-    kept = said.encode("utf-8", "replace")[: max(0, most - 4096)].decode("utf-8", "ignore")
-    result = {"success": success, "output": None, "error": None if success else _small(error)}
-    cut = {"shown": len(kept.encode()), "total": max(len(said.encode("utf-8", "replace")), len(line))}
-    return encoded({"type": "result", "id": call, "result": result, "text": kept, "cut": cut})
+    said = model_text(value, core, result).encode("utf-8", "replace")
+    kept = said[: max(0, most // 2)]
+    result = {"success": success, "output": kept.decode("utf-8", "ignore"), "error": None}
+    if not success:
+        result["error"] = _small(error)
+    cut = {"shown": len(kept), "total": len(said)}
+    return encoded({"type": "result", "id": call, "result": result, "cut": cut})
 
 
 def _small(error):

@@ -2,6 +2,7 @@
 nobody but itself."""
 
 import asyncio
+import concurrent.futures
 import inspect
 import threading
 
@@ -10,6 +11,17 @@ from .plain import plain, shown, text
 
 MOST_TOOLS = 256
 LONGEST_DESCRIPTION = 16 << 10
+
+
+class Workers(concurrent.futures.ThreadPoolExecutor):
+    """Threads for what blocks. A call that is told to stop has not stopped while one of them still works for it."""
+
+    def submit(self, function, /, *args, **kwargs):
+        future = super().submit(function, *args, **kwargs)
+        call = current.call()
+        if call is not None:
+            call.threads.append(future)
+        return future
 
 
 class Unit:
@@ -33,6 +45,7 @@ class Unit:
     def _run(self):
         current.thread_belongs_to(self)
         self.loop = asyncio.new_event_loop()
+        self.loop.set_default_executor(Workers(thread_name_prefix=self.id))
         asyncio.set_event_loop(self.loop)
         current.enter(self)
         self.loop.call_soon(self._begun.set)

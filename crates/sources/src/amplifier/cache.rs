@@ -1,0 +1,189 @@
+//! The folder that fetched modules and environments are kept in. Several hosts may share it: what is in it is never
+//! changed, only added under a lock and made known by a file that is put in its place in one step.
+
+use std::{
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, File, OpenOptions},
+};
+use rustix::{
+    fs::{FlockOperation, Mode, flock},
+    io::Errno,
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::supply::Progress;
+
+/// How long between two looks at a lock that somebody else holds.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+/// The largest record of the cache's own that is read.
+const RECORD_BYTES: u64 = 1 << 20;
+
+/// Why the cache cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The system says no.
+    #[error("the cache `{path}` cannot be used: {source}")]
+    Io {
+        /// The cache.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Somebody else could put modules there.
+    #[error("the cache `{path}` belongs to another user\nhint: choose another with `--cache-dir`")]
+    NotOurs {
+        /// The cache.
+        path: PathBuf,
+    },
+    /// A record of the cache's own cannot be read.
+    #[error("`{path}` cannot be read: {source}\nhint: `toolpost modules remove` clears it away")]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+/// The cache, opened.
+pub(super) struct Cache {
+    path: PathBuf,
+    dir: Dir,
+}
+
+/// What holds a lock until it is dropped.
+pub(super) struct Locked {
+    _file: File,
+}
+
+impl Cache {
+    /// Opens the cache, and makes it where it is missing: for its user alone.
+    pub(super) fn open(path: &Path) -> Result<Self, CacheError> {
+        let failed = |source| CacheError::Io { path: path.to_owned(), source };
+        let authority = ambient_authority();
+        Dir::create_ambient_dir_all(path, authority).map_err(failed)?;
+        let path = std::path::absolute(path).map_err(failed)?;
+        let dir = Dir::open_ambient_dir(&path, authority).map_err(failed)?;
+        let status = rustix::fs::fstat(&dir).map_err(|errno| failed(errno.into()))?;
+        if status.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(CacheError::NotOurs { path });
+        }
+        if status.st_mode & 0o077 != 0 {
+            rustix::fs::fchmod(&dir, Mode::RWXU).map_err(|errno| failed(errno.into()))?;
+        }
+        Ok(Self { path, dir })
+    }
+
+    /// The same without making it.
+    pub(super) fn look(path: &Path) -> Result<Option<Self>, CacheError> {
+        match Dir::open_ambient_dir(path, ambient_authority()) {
+            Ok(_) => Self::open(path).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(CacheError::Io { path: path.to_owned(), source }),
+        }
+    }
+
+    pub(super) fn failed(&self, source: io::Error) -> CacheError {
+        CacheError::Io { path: self.path.clone(), source }
+    }
+
+    /// The whole path of something in the cache.
+    pub(super) fn path_of(&self, inside: &str) -> PathBuf {
+        self.path.join(inside)
+    }
+
+    pub(super) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// A folder in the cache, made where it is missing.
+    pub(super) fn folder(&self, inside: &str) -> Result<Dir, CacheError> {
+        self.dir
+            .create_dir_all(inside)
+            .and_then(|()| self.dir.open_dir(inside))
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Waits until nobody else changes what the name stands for.
+    pub(super) async fn lock(
+        &self,
+        name: &str,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Locked, CacheError> {
+        let locks = self.folder("locks")?;
+        let options = || OpenOptions::new().write(true).create(true).clone();
+        let file = locks.open_with(format!("{name}.lock"), &options()).map_err(|error| self.failed(error))?;
+        let mut told = false;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Locked { _file: file }),
+                Err(Errno::WOULDBLOCK) => {}
+                Err(errno) => return Err(self.failed(errno.into())),
+            }
+            if !told {
+                progress(Progress::Step("waiting for another host that works on the same".to_owned()));
+                told = true;
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+    }
+
+    /// Reads a record; `None` where there is none.
+    pub(super) fn record<T: DeserializeOwned>(&self, inside: &str) -> Result<Option<T>, CacheError> {
+        let file = match self.dir.open(inside) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.failed(error)),
+        };
+        let mut text = String::new();
+        file.take(RECORD_BYTES).read_to_string(&mut text).map_err(|error| self.failed(error))?;
+        let record = serde_json::from_str(&text);
+        record.map(Some).map_err(|source| CacheError::Record { path: self.path_of(inside), source })
+    }
+
+    /// Puts a record in its place, whole or not at all.
+    pub(super) fn keep_record(&self, inside: &str, record: &impl Serialize) -> Result<(), CacheError> {
+        let kept = || -> io::Result<()> {
+            let text = serde_json::to_vec_pretty(record)?;
+            let temporary = format!("{inside}.new");
+            let mut file = self.dir.create(&temporary)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            self.dir.rename(&temporary, &self.dir, inside)
+        };
+        kept().map_err(|error| self.failed(error))
+    }
+
+    /// Removes a folder of the cache, there or not.
+    pub(super) fn clear(&self, inside: &str) -> Result<(), CacheError> {
+        match self.dir.remove_dir_all(inside) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// The names in a folder of the cache, in their order.
+    pub(super) fn names(&self, inside: &str) -> Result<Vec<String>, CacheError> {
+        let read = || -> io::Result<Vec<String>> {
+            let entries = match self.dir.read_dir(inside) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+                Err(error) => return Err(error),
+            };
+            let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+            let mut names = names.collect::<io::Result<Vec<String>>>()?;
+            names.sort();
+            Ok(names)
+        };
+        read().map_err(|error| self.failed(error))
+    }
+}

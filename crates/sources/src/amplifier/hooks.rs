@@ -1,0 +1,281 @@
+//! Hooks of modules among the host's hooks. How the handlers are asked differs by language and is behind [`EventDesk`];
+//! what they are told, and what their answers mean for a call, is the same for all and is here.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use serde_json::Value;
+use toolpost_amplifier::{
+    HookResult, ModuleId, ToolSpec, Wants,
+    events::{self, CallFacts},
+    into_outcome, of_result,
+};
+use toolpost_core::{Hook, HookCall, HookError, HookOutput, Opinion};
+use toolpost_model::{Behavior, BoxFuture, HookEvent, HookStanding, SessionScope, ToolResult};
+
+/// Puts events about calls to the handlers of a session's modules.
+pub trait EventDesk: Send + Sync + 'static {
+    /// Its name, for records: which set of modules it is.
+    fn name(&self) -> &str;
+
+    /// Whether an event would concern any handler.
+    fn concerns(&self, event: &str) -> bool;
+
+    /// Asks the handlers one after another, and puts together what they say. An `Err` says that nobody could be asked:
+    /// before a call that ends it.
+    fn ask<'a>(
+        &'a self,
+        session: &'a SessionScope,
+        event: &'static str,
+        data: Value,
+    ) -> BoxFuture<'a, Result<HookResult, HookError>>;
+}
+
+/// What the failure of a module's handler means.
+#[derive(Clone, Debug, Default)]
+pub struct ModuleStandings(HashMap<ModuleId, HookStanding>);
+
+impl ModuleStandings {
+    /// As the operator says, module by module.
+    pub fn new(standings: impl IntoIterator<Item = (ModuleId, HookStanding)>) -> Self {
+        Self(standings.into_iter().collect())
+    }
+
+    /// The standing of a module's handlers at an event. Where the operator says nothing they are guards before a call, and
+    /// ordinary hooks after it.
+    pub fn of(&self, module: Option<&ModuleId>, event: &str) -> HookStanding {
+        let usual = match event {
+            events::TOOL_PRE => HookStanding::Guard,
+            events::TOOL_POST | events::TOOL_ERROR => HookStanding::Ordinary,
+            _ => HookStanding::Observer,
+        };
+        module.and_then(|module| self.0.get(module).copied()).unwrap_or(usual)
+    }
+}
+
+/// The hooks of a set of modules, as the host asks them: one before calls, one after.
+pub struct ModuleHooks {
+    desk: Arc<dyn EventDesk>,
+    limit: Option<Duration>,
+    post_on_failure: bool,
+}
+
+impl ModuleHooks {
+    /// The hooks behind a desk.
+    pub fn new(desk: Arc<dyn EventDesk>) -> Self {
+        Self { desk, limit: None, post_on_failure: false }
+    }
+
+    /// How long all handlers together may take. `None`: as long as the host gives every hook.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Option<Duration>) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Whether `tool:post` is told of failures too, as Amplifier's own loops do; `tool:error` is told in any case.
+    #[must_use]
+    pub fn post_on_failure(mut self, told: bool) -> Self {
+        self.post_on_failure = told;
+        self
+    }
+
+    /// The hooks, to be added to a host in this order.
+    pub fn into_hooks(self) -> [Arc<dyn Hook>; 2] {
+        let Self { desk, limit, post_on_failure } = self;
+        let hook = |moment: Moment| {
+            let name = format!("{}:{}", desk.name(), moment.word());
+            Arc::new(ModuleHook { name, desk: Arc::clone(&desk), moment, limit }) as Arc<dyn Hook>
+        };
+        [hook(Moment::Pre), hook(Moment::Post { also_failures: post_on_failure })]
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    Pre,
+    Post { also_failures: bool },
+}
+
+impl Moment {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Pre => "pre",
+            Self::Post { .. } => "post",
+        }
+    }
+
+    /// The events that handlers are told of, in order.
+    fn told(self, event: HookEvent) -> &'static [&'static str] {
+        match (self, event) {
+            (Self::Pre, HookEvent::Before) => &[events::TOOL_PRE],
+            (Self::Post { .. }, HookEvent::After) => &[events::TOOL_POST],
+            (Self::Post { also_failures: true }, HookEvent::Failure) => {
+                &[events::TOOL_ERROR, events::TOOL_POST]
+            }
+            (Self::Post { also_failures: false }, HookEvent::Failure) => &[events::TOOL_ERROR],
+            (Self::Pre, HookEvent::After | HookEvent::Failure) | (Self::Post { .. }, HookEvent::Before) => {
+                &[]
+            }
+        }
+    }
+}
+
+struct ModuleHook {
+    name: String,
+    desk: Arc<dyn EventDesk>,
+    moment: Moment,
+    limit: Option<Duration>,
+}
+
+impl ModuleHook {
+    async fn ask(&self, call: &HookCall<'_>, result: Option<&ToolResult>) -> Result<HookOutput, HookError> {
+        let scope = SessionScope { session_id: call.session_id.clone(), principal: call.principal.clone() };
+        let mut output = HookOutput::proceed();
+        for event in self.moment.told(call.event).iter().filter(|event| self.desk.concerns(event)) {
+            let sent = payload(event, call, result);
+            let answer = self.desk.ask(&scope, event, sent.clone()).await?;
+            let wants = answer.wants(event, &sent).map_err(|unfit| HookError(unfit.to_string()))?;
+            output = joined(output, heeded(wants, result));
+        }
+        Ok(output)
+    }
+}
+
+impl Hook for ModuleHook {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What a single handler's failure means is settled at the desk. What is left here is that nobody could be asked.
+    fn standing(&self) -> HookStanding {
+        match self.moment {
+            Moment::Pre => HookStanding::Guard,
+            Moment::Post { .. } => HookStanding::Ordinary,
+        }
+    }
+
+    fn time_limit(&self) -> Option<Duration> {
+        self.limit
+    }
+
+    fn concerns(&self, call: &HookCall<'_>) -> bool {
+        self.moment.told(call.event).iter().any(|event| self.desk.concerns(event))
+    }
+
+    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Result<HookOutput, HookError>> {
+        Box::pin(self.ask(call, None))
+    }
+
+    fn after<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+        result: &'a ToolResult,
+    ) -> BoxFuture<'a, Result<HookOutput, HookError>> {
+        Box::pin(self.ask(call, Some(result)))
+    }
+
+    fn failed<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+        result: &'a ToolResult,
+    ) -> BoxFuture<'a, Result<HookOutput, HookError>> {
+        Box::pin(self.ask(call, Some(result)))
+    }
+}
+
+/// What the handlers are told of a call.
+fn payload(event: &str, call: &HookCall<'_>, result: Option<&ToolResult>) -> Value {
+    let own_id = call.invocation_id.to_string();
+    let parent = call.parent.map(|parent| parent.to_string());
+    let native = ToolSpec::native_name(call.declaration);
+    let facts = CallFacts {
+        // Two modules may have given one name; then the name on the wire tells them apart.
+        tool_name: if native == call.declaration.tool_id.name() { call.tool } else { native },
+        tool_input: call.input.arguments().value(),
+        tool_call_id: call.request_id.map_or(own_id.as_str(), |id| id.as_str()),
+        parallel_group_id: call.batch_id,
+        session_id: call.session_id.as_str(),
+        parent_id: parent.as_deref(),
+        timestamp: call.at,
+    };
+    let Some(result) = result else { return events::tool_pre(&facts) };
+    let (took, result) = (result.timings.execute_us / 1_000, of_result(result));
+    match event {
+        events::TOOL_ERROR => events::tool_error(&facts, took, &result),
+        _ => events::tool_post(&facts, took, &result),
+    }
+}
+
+/// What the host is to do.
+fn heeded(wants: Wants, result: Option<&ToolResult>) -> HookOutput {
+    let mut output = HookOutput {
+        arguments: wants.tool_input.map(Value::Object),
+        context: wants.context,
+        stop: wants.stop,
+        message: wants.message,
+        reason: wants.reason,
+        ..HookOutput::default()
+    };
+    if let Some(question) = wants.ask {
+        match result {
+            None => {
+                output.opinion = Some(Opinion { behavior: Behavior::Ask, reason: question.prompt });
+            }
+            // Nobody can be asked any more, and what was not allowed is not shown.
+            Some(_) => {
+                let reason = format!("it asks whether the result may be seen: {}", question.prompt);
+                output.stop.get_or_insert(reason);
+            }
+        }
+    }
+    if let (Some(changed), Some(before)) = (wants.result, result) {
+        replace(&mut output, changed, before);
+    }
+    output
+}
+
+/// Puts a changed result in place. Its images are those of the original where the hook left alone what it was shown of
+/// them.
+fn replace(output: &mut HookOutput, mut changed: toolpost_amplifier::ToolResult, before: &ToolResult) {
+    let original = of_result(before);
+    let shown = original.content().iter().map(toolpost_amplifier::ContentBlock::for_events);
+    if shown.eq(changed.content().iter().cloned()) {
+        changed = changed.with_content(original.content().to_vec());
+    }
+    match into_outcome(changed) {
+        Ok(fresh) => {
+            output.output = Some(fresh.content);
+            output.structured = fresh.structured;
+        }
+        Err(failure) => {
+            let mut content = vec![toolpost_model::Content::text(format!("Error: {}", failure.message))];
+            content.extend(failure.content);
+            output.output = Some(content);
+        }
+    }
+    output.reason.get_or_insert_with(|| "a hook of a module changed the result".to_owned());
+}
+
+/// What two events about one end come to: the later word counts, and a no stays one.
+fn joined(first: HookOutput, second: HookOutput) -> HookOutput {
+    let both = |one: Option<String>, other: Option<String>| match (one, other) {
+        (Some(one), Some(other)) => Some(format!("{one}\n{other}")),
+        (one, other) => one.or(other),
+    };
+    let mut context = first.context;
+    context.extend(second.context);
+    let (output, structured) = match second.output {
+        Some(output) => (Some(output), second.structured),
+        None => (first.output, first.structured),
+    };
+    HookOutput {
+        arguments: second.arguments.or(first.arguments),
+        output,
+        structured,
+        context,
+        opinion: second.opinion.or(first.opinion),
+        stop: first.stop.or(second.stop),
+        message: both(first.message, second.message),
+        reason: second.reason.or(first.reason),
+    }
+}

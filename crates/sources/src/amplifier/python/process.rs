@@ -1,0 +1,240 @@
+//! One bridge process: started by the launcher, talked with over its socket, heard on its pipes, and told of by its end.
+
+mod ears;
+mod start;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use serde::de::DeserializeOwned;
+use tokio::sync::{mpsc, oneshot, watch};
+use toolpost_model::{AppliedSandbox, CallContext, ErrorClass, ToolFailure};
+use toolpost_sandbox::Ended;
+
+use super::{
+    CoreInUse,
+    protocol::{Failure, Numbered, Order, Tag},
+};
+
+pub(super) use ears::Told;
+pub(super) use start::{Blueprint, NotStarted};
+
+/// A bridge process. Dropped, it is asked to clean up, and then ended with all it started.
+pub(super) struct Bridge {
+    pub(super) core: CoreInUse,
+    pub(super) applied: AppliedSandbox,
+    desk: Arc<Desk>,
+    orders: mpsc::UnboundedSender<Vec<u8>>,
+    end: mpsc::UnboundedSender<String>,
+    gone: watch::Receiver<Option<Arc<Gone>>>,
+    /// Something was answered since it started, so it is worth another start.
+    proven: AtomicBool,
+}
+
+/// Who waits for what.
+#[derive(Default)]
+pub(super) struct Desk {
+    numbers: AtomicU64,
+    waiting: Mutex<HashMap<u64, Waiter>>,
+}
+
+struct Waiter {
+    answer: oneshot::Sender<Result<Vec<u8>, Arc<Gone>>>,
+    /// For a call: where its events go.
+    call: Option<Arc<ears::CallSide>>,
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub(super) struct Gone {
+    pub(super) ended: Option<Ended>,
+    /// Why the host ended it, if it did.
+    pub(super) because: Option<String>,
+    /// The last of what it wrote to standard error.
+    pub(super) last_words: String,
+}
+
+/// Why a request has no answer that can be used.
+#[derive(Debug)]
+pub(super) enum NoAnswer {
+    /// The bridge said that it could not be done.
+    Failed(Failure),
+    /// The process is gone.
+    Gone(Arc<Gone>),
+    /// What it said makes no sense.
+    Unreadable(String),
+}
+
+/// An answer on its way.
+pub(super) struct Pending {
+    pub(super) id: u64,
+    answer: oneshot::Receiver<Result<Vec<u8>, Arc<Gone>>>,
+}
+
+impl Bridge {
+    /// Sends what nobody answers.
+    pub(super) fn tell(&self, order: Order<'_>) {
+        self.send(None, order);
+    }
+
+    /// Sends a request.
+    pub(super) fn request(&self, order: Order<'_>) -> Pending {
+        self.send_request(order, None)
+    }
+
+    /// Sends a call; what it does on its way is told to its context.
+    pub(super) fn call(&self, order: Order<'_>, context: &CallContext) -> Pending {
+        self.send_request(order, Some(Arc::new(ears::CallSide::new(context.clone()))))
+    }
+
+    fn send_request(&self, order: Order<'_>, call: Option<Arc<ears::CallSide>>) -> Pending {
+        let id = self.desk.numbers.fetch_add(1, Ordering::Relaxed) + 1;
+        let (sender, answer) = oneshot::channel();
+        self.desk.lock().insert(id, Waiter { answer: sender, call });
+        self.send(Some(id), order);
+        // Whoever comes after the end finds nobody to answer.
+        if let Some(gone) = self.gone() {
+            self.desk.fail(&gone);
+        }
+        Pending { id, answer }
+    }
+
+    /// Tells a request to stop; its answer still comes.
+    pub(super) fn cancel(&self, id: u64) {
+        self.send(Some(id), Order::Cancel);
+    }
+
+    fn send(&self, id: Option<u64>, order: Order<'_>) {
+        // Plain data cannot fail to be written.
+        let mut line = serde_json::to_vec(&Numbered { id, order }).unwrap_or_default();
+        line.push(b'\n');
+        let _ = self.orders.send(line);
+    }
+
+    /// A request and its answer, read.
+    pub(super) async fn ask<T: DeserializeOwned>(&self, order: Order<'_>) -> Result<T, NoAnswer> {
+        let answer = self.request(order).line().await?;
+        self.proven.store(true, Ordering::Relaxed);
+        read(&answer)
+    }
+
+    /// Notes that it does its work.
+    pub(super) fn works(&self) {
+        self.proven.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it ever did any.
+    pub(super) fn ever_worked(&self) -> bool {
+        self.proven.load(Ordering::Relaxed)
+    }
+
+    /// How it ended, if it did.
+    pub(super) fn gone(&self) -> Option<Arc<Gone>> {
+        self.gone.borrow().clone()
+    }
+
+    /// Ends it and everything it started; returns when that is done.
+    pub(super) async fn kill(&self, because: String) {
+        let _ = self.end.send(because);
+        let mut gone = self.gone.clone();
+        let _ = gone.wait_for(Option::is_some).await;
+    }
+}
+
+impl Pending {
+    /// The answer as it came. Can be given up and awaited again.
+    pub(super) async fn line(&mut self) -> Result<Vec<u8>, NoAnswer> {
+        match (&mut self.answer).await {
+            Ok(Ok(line)) => Ok(line),
+            Ok(Err(gone)) => Err(NoAnswer::Gone(gone)),
+            Err(_) => Err(NoAnswer::Unreadable("the request was forgotten".to_owned())),
+        }
+    }
+}
+
+/// Reads an answer as what it should be.
+pub(super) fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NoAnswer> {
+    let unreadable = |error: serde_json::Error| NoAnswer::Unreadable(error.to_string());
+    let tag: Tag = serde_json::from_slice(line).map_err(unreadable)?;
+    if tag.kind == "failure" {
+        return Err(NoAnswer::Failed(serde_json::from_slice(line).map_err(unreadable)?));
+    }
+    serde_json::from_slice(line).map_err(unreadable)
+}
+
+impl Desk {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Waiter>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nobody is answered any more.
+    fn fail(&self, gone: &Arc<Gone>) {
+        for (_, waiter) in self.lock().drain() {
+            let _ = waiter.answer.send(Err(Arc::clone(gone)));
+        }
+    }
+
+    /// Whose events these are.
+    fn call(&self, id: u64) -> Option<Arc<ears::CallSide>> {
+        self.lock().get(&id).and_then(|waiter| waiter.call.clone())
+    }
+
+    /// The one call that is under way, if there is just one.
+    fn only_call(&self) -> Option<Arc<ears::CallSide>> {
+        let waiting = self.lock();
+        let mut calls = waiting.values().filter_map(|waiter| waiter.call.as_ref());
+        calls.next().filter(|_| calls.next().is_none()).cloned()
+    }
+}
+
+impl Gone {
+    /// In words.
+    pub(super) fn told(&self) -> String {
+        if let Some(because) = &self.because {
+            return format!("the process of the Python modules was ended: {because}");
+        }
+        let how = match self.ended {
+            Some(Ended { out_of_memory: true, .. }) => "it ran out of memory".to_owned(),
+            Some(Ended { code: Some(code), .. }) => format!("exit code {code}"),
+            Some(Ended { signal: Some(signal), .. }) => format!("signal {signal}"),
+            Some(Ended { .. }) | None => "nobody knows how".to_owned(),
+        };
+        let words = self.last_words.trim();
+        let words = if words.is_empty() { String::new() } else { format!("; it last wrote:\n{words}") };
+        format!("the process of the Python modules ended: {how}{words}")
+    }
+}
+
+impl NoAnswer {
+    /// As the failure of a call that may have done something.
+    pub(super) fn into_failure(self) -> ToolFailure {
+        match self {
+            Self::Gone(gone) => ToolFailure::new(gone.told()).code("module_process_ended").hint(
+                "the process is started anew for the next call; what this call did until then is not known",
+            ),
+            Self::Unreadable(why) => {
+                ToolFailure::new(format!("the answer of the module cannot be read: {why}"))
+            }
+            Self::Failed(failure) => failed(failure),
+        }
+    }
+}
+
+fn failed(failure: Failure) -> ToolFailure {
+    let Failure { code, message, traceback } = failure;
+    let told = match code.as_str() {
+        "raised" => ToolFailure::new(message).code("raised"),
+        "canceled" => ToolFailure::of(ErrorClass::Canceled, message),
+        "unknown_tool" => ToolFailure::of(ErrorClass::DependencyUnavailable, message).untouched(),
+        _ => ToolFailure::new(message).code("bridge_failed"),
+    };
+    match traceback {
+        Some(trace) => ToolFailure { details: Some(serde_json::json!({ "traceback": trace })), ..told },
+        None => told,
+    }
+}

@@ -1,0 +1,184 @@
+//! From an interpreter and a list of modules to a process that is ready.
+
+use std::{
+    os::unix::net::UnixStream as StdStream,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::UnixStream,
+    sync::{mpsc, watch},
+    time::timeout,
+};
+use toolpost_model::{Access, ToolFailure};
+use toolpost_sandbox::{Confines, Root, Stderr, Stdin};
+
+use super::{
+    super::{
+        BridgedModule, PythonPackage, PythonSettings,
+        files::{BOOT, files},
+        protocol::{Boot, ModuleOrder},
+    },
+    Bridge, Desk,
+    ears::{self, Ears, Told},
+};
+use crate::native::{Child, Children};
+
+/// Looked at first: a shim that chooses between versions costs more than the start.
+const USUAL_PLACE: &str = "/usr/bin/python3";
+/// How long an interpreter may take until it can be talked with. Importing the real `amplifier_core` is part of it.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The most that one call may print as events.
+const OUTPUT_BYTES: usize = 1 << 20;
+/// A thread for each module of each session, and what those start.
+const PROCESSES: u64 = 2048;
+
+/// What every process of a module set is made of.
+pub(in super::super) struct Blueprint {
+    pub(in super::super) children: Children,
+    pub(in super::super) modules: Vec<BridgedModule>,
+    pub(in super::super) settings: PythonSettings,
+}
+
+/// Why there is no process.
+#[derive(Clone, Debug)]
+pub(in super::super) struct NotStarted(pub(in super::super) ToolFailure);
+
+impl From<ToolFailure> for NotStarted {
+    fn from(failure: ToolFailure) -> Self {
+        Self(failure)
+    }
+}
+
+impl From<std::io::Error> for NotStarted {
+    fn from(error: std::io::Error) -> Self {
+        Self(ToolFailure::from(error).untouched())
+    }
+}
+
+impl Blueprint {
+    /// Starts a process. `told` hears what concerns no single call.
+    pub(in super::super) async fn start(
+        &self,
+        told: mpsc::UnboundedSender<Told>,
+    ) -> Result<Arc<Bridge>, NotStarted> {
+        let (ours, theirs) = StdStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let process = self
+            .children
+            .start(Child {
+                // Isolated, and without `site` until the channel is safe: see `boot.py`.
+                argv: [self.python().as_os_str(), "-I".as_ref(), "-S".as_ref(), "-c".as_ref(), BOOT.as_ref()]
+                    .map(Into::into)
+                    .to_vec(),
+                environment: self.environment()?,
+                directory: self.children.workspace().path().to_owned(),
+                stdin: Stdin::Socket(theirs.into()),
+                stderr: Stderr::Piped,
+                confines: self.confines(),
+            })
+            .await?;
+        let applied = process.applied().clone();
+        let (reading, mut writing) = UnixStream::from_std(ours)?.into_split();
+        let (orders, mut lines) = mpsc::unbounded_channel::<Vec<u8>>();
+        let boot = self.boot();
+        tokio::spawn(async move {
+            if writing.write_all(&boot).await.is_err() {
+                return;
+            }
+            while let Some(line) = lines.recv().await {
+                if writing.write_all(&line).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let (end, ending) = mpsc::unbounded_channel();
+        let (ended, gone) = watch::channel(None);
+        let desk = Arc::new(Desk::default());
+        let longest = self.settings.result_bytes.saturating_add(1 << 20);
+        let ears = Ears { desk: Arc::clone(&desk), orders: orders.downgrade(), told, longest };
+        let (ready, first) = tokio::sync::oneshot::channel();
+        tokio::spawn(ears::keep(process, reading, ears, ready, ending, ended));
+        let core = match timeout(PATIENCE, first).await {
+            Ok(Ok(ready)) => ready.map_err(refused)?,
+            Ok(Err(_)) => {
+                let mut gone = gone;
+                let gone = gone.wait_for(Option::is_some).await.ok().and_then(|gone| gone.clone());
+                let told = gone.map_or_else(String::new, |gone| gone.told());
+                return Err(refused(told));
+            }
+            Err(_) => return Err(refused(format!("Python did not start within {} s", PATIENCE.as_secs()))),
+        };
+        Ok(Arc::new(Bridge { core, applied, desk, orders, end, gone, proven: Default::default() }))
+    }
+
+    fn boot(&self) -> Vec<u8> {
+        let orders = self.modules.iter().map(|module| ModuleOrder {
+            id: module.planned.id.as_str(),
+            kind: module.planned.kind,
+            package: &module.package,
+            config: &module.planned.config,
+        });
+        let boot = Boot {
+            files: files(),
+            core: self.settings.core,
+            modules: orders.collect(),
+            result_bytes: self.settings.result_bytes,
+            output_bytes: OUTPUT_BYTES,
+            parent_adopts: true,
+        };
+        let mut line = serde_json::to_vec(&boot).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+
+    fn python(&self) -> PathBuf {
+        let usual = || if Path::new(USUAL_PLACE).exists() { USUAL_PLACE } else { "python3" };
+        self.settings.python.clone().unwrap_or_else(|| PathBuf::from(usual()))
+    }
+
+    fn environment(&self) -> Result<Vec<(std::ffi::OsString, std::ffi::OsString)>, ToolFailure> {
+        let own = self.settings.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let mut all = self.children.settings().environment.with(own)?;
+        let passed = self.settings.passed.iter();
+        all.retain(|(name, _)| !self.settings.passed.contains_key(&*name.to_string_lossy()));
+        all.extend(passed.map(|(name, value)| (name.into(), value.into())));
+        Ok(all)
+    }
+
+    /// What the process may do: the operator's word, with the modules' own folders to read.
+    fn confines(&self) -> Confines {
+        let settings = &self.settings;
+        let mut confines = self.children.operators_confines(settings.profile);
+        confines.readable.extend_from_slice(&settings.readable);
+        confines.readable.extend(self.modules.iter().filter_map(|module| match &module.package {
+            PythonPackage::Folder { root } => Some(root.clone()),
+            PythonPackage::Plugin { root, .. } => root.clone(),
+            PythonPackage::Installed { .. } => None,
+        }));
+        confines.readable.extend(settings.python.iter().flat_map(|python| homes_of(python)));
+        let own = settings.writable.iter().map(|path| Root { path: path.clone(), access: Access::Write });
+        confines.roots.extend(own);
+        confines.limits.processes = confines.limits.processes.max(PROCESSES);
+        confines
+    }
+}
+
+/// The folders an interpreter needs: its environment, and the installation that this was made of.
+fn homes_of(python: &Path) -> Vec<PathBuf> {
+    let home = |path: &Path| path.parent().and_then(Path::parent).map(Path::to_owned);
+    let real = python.canonicalize().ok();
+    [home(python), real.as_deref().and_then(home)]
+        .into_iter()
+        .flatten()
+        .filter(|path| path.components().count() > 2)
+        .collect()
+}
+
+fn refused(message: String) -> NotStarted {
+    let failure = ToolFailure::of(toolpost_model::ErrorClass::SetupRequired, message);
+    NotStarted(failure.code("python_not_started").untouched())
+}

@@ -1,0 +1,113 @@
+//! The tools of a module set, as a source of the host.
+
+use std::sync::Arc;
+
+use toolpost_model::{
+    BoxFuture, CallInput, Declaration, EffectOrigin, Naming, Refusal, SandboxPlan, SandboxProfile, SessionId,
+    SessionScope, Source, SourceError, SourceFeed, SourceProblem, SourceSession, ToolCall, ToolFailure,
+    ToolId, ToolOutput,
+};
+
+use super::{
+    call,
+    listing::{ask_answer, ask_declaration},
+    seat::Seat,
+    set::ModuleSet,
+};
+
+/// The tool by which modules ask a person. It runs like any other, so that the question is decided, put on record and
+/// answered like any other; an approval is the yes.
+pub(super) const ASK: &str = "amplifier.ask_operator";
+
+/// The tools of Python modules, as a source.
+#[derive(Clone)]
+pub struct PythonSource {
+    set: Arc<ModuleSet>,
+}
+
+impl PythonSource {
+    pub(super) fn new(set: Arc<ModuleSet>) -> Self {
+        Self { set }
+    }
+}
+
+impl Source for PythonSource {
+    fn name(&self) -> &str {
+        &self.set.name
+    }
+
+    fn origin(&self) -> EffectOrigin {
+        EffectOrigin::Claimed
+    }
+
+    fn naming(&self) -> Naming {
+        Naming::Bare
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
+        Box::pin(async {
+            let mut declarations = self.set.list().await.declarations.clone();
+            if let Ok(id) = ASK.parse()
+                && !declarations.is_empty()
+            {
+                declarations.push(ask_declaration(id));
+            }
+            Ok(declarations)
+        })
+    }
+
+    fn problems(&self) -> Vec<SourceProblem> {
+        self.set.listing().problems.clone()
+    }
+
+    fn open<'a>(
+        &'a self,
+        session: &'a SessionScope,
+    ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
+        let seat = self.set.seat(&session.session_id);
+        seat.open();
+        let opened = Opened { set: Arc::clone(&self.set), seat, session: session.session_id.clone() };
+        Box::pin(std::future::ready(Ok(Arc::new(opened) as Arc<dyn SourceSession>)))
+    }
+
+    fn connect(&self, feed: SourceFeed) {
+        self.set.connect(feed);
+    }
+}
+
+/// The set, opened for a session. Modules are mounted at the first call, not before.
+struct Opened {
+    set: Arc<ModuleSet>,
+    seat: Arc<Seat>,
+    session: SessionId,
+}
+
+impl SourceSession for Opened {
+    fn check(&self, tool: &ToolId, _: &CallInput) -> Result<(), Refusal> {
+        if tool.as_str() == ASK {
+            return Ok(());
+        }
+        self.set.blueprint.children.check(self.set.blueprint.settings.profile)
+    }
+
+    fn sandbox(&self, tool: &ToolId, _: &CallInput, _: Option<SandboxProfile>) -> Option<SandboxPlan> {
+        let blueprint = &self.set.blueprint;
+        // The process is shared, so what an operator says of one tool cannot narrow it.
+        (tool.as_str() != ASK).then(|| blueprint.children.plan(blueprint.settings.profile, None))
+    }
+
+    fn execute<'a>(
+        &'a self,
+        tool: &'a ToolId,
+        call: ToolCall,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        if tool.as_str() == ASK {
+            return Box::pin(std::future::ready(Ok(ToolOutput::structured(ask_answer()))));
+        }
+        Box::pin(call::run(&self.set, &self.seat, tool, call))
+    }
+
+    fn close(&self) {
+        self.set.close(&self.session);
+    }
+}

@@ -1,0 +1,89 @@
+//! Asking the handlers of a mounted set, each within its time.
+
+use std::{panic::AssertUnwindSafe, time::Duration};
+
+use futures_util::FutureExt as _;
+use serde_json::Value;
+use toolpost_amplifier::{Gathering, Handler, HookFailure, HookRegistry, HookResult, ModuleKind, events};
+use toolpost_model::HookStanding;
+
+use super::{super::hooks::ModuleStandings, mounted::MountedSet};
+
+/// Puts an event about a call to the handlers, and what they say together.
+pub(super) async fn ask(
+    set: &MountedSet,
+    event: &'static str,
+    data: Value,
+    standings: &ModuleStandings,
+    limit: Duration,
+) -> HookResult {
+    if let Some(answer) = missing(set, event, standings) {
+        return answer;
+    }
+    let mut gathering = Gathering::new(data);
+    for handler in set.coordinator().hooks().handlers(event) {
+        let answer = within(&handler, event, gathering.data(), limit).await;
+        let standing = standing(standings, &handler, event, answer.is_err());
+        gathering.take(&handler, standing, answer, event);
+        if gathering.is_denied() {
+            break;
+        }
+    }
+    let notes = gathering.notes().join("\n");
+    let mut answer = gathering.finish();
+    if !notes.is_empty() {
+        answer.user_message = Some(match answer.user_message {
+            Some(message) => format!("{message}\n{notes}"),
+            None => notes,
+        });
+    }
+    answer
+}
+
+/// Tells an event that nobody can object to.
+pub(super) async fn tell(hooks: &HookRegistry, event: &'static str, data: Value, limit: Duration) {
+    for handler in hooks.handlers(event) {
+        // It looks only, and there is no call to note its failure on.
+        let _ = within(&handler, event, &data, limit).await;
+    }
+}
+
+/// A module that should look at calls and is not there has failed at each of them.
+fn missing(set: &MountedSet, event: &str, standings: &ModuleStandings) -> Option<HookResult> {
+    if event != events::TOOL_PRE {
+        return None;
+    }
+    let hooks = set.failures().iter().filter(|failure| failure.kind == ModuleKind::Hook);
+    let mut asked = None;
+    for failure in hooks {
+        let text = format!("the hook module `{}` is not there: {}", failure.module, failure.message);
+        match standings.of(Some(&failure.module), event) {
+            HookStanding::Guard => return Some(HookResult::deny(text)),
+            HookStanding::Ordinary => asked = Some(HookResult::ask_user(text)),
+            HookStanding::Observer => {}
+        }
+    }
+    asked
+}
+
+/// After a call nobody can be asked any more, so that an ordinary handler's failure there is noted, no more.
+fn standing(standings: &ModuleStandings, handler: &Handler, event: &str, failed: bool) -> HookStanding {
+    match standings.of(handler.module(), event) {
+        HookStanding::Ordinary if failed && event != events::TOOL_PRE => HookStanding::Observer,
+        standing => standing,
+    }
+}
+
+async fn within(
+    handler: &Handler,
+    event: &str,
+    data: &Value,
+    limit: Duration,
+) -> Result<HookResult, HookFailure> {
+    let asked = AssertUnwindSafe(handler.ask(event, data)).catch_unwind();
+    match tokio::time::timeout(limit, asked).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) => Err(HookFailure::broke("it panicked")),
+        Err(_) => Err(HookFailure::broke(format!("it did not answer within {} ms", limit.as_millis()))),
+    }
+}

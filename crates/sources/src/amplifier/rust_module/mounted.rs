@@ -1,0 +1,129 @@
+//! The modules of a set, mounted for one session.
+
+use std::{panic::AssertUnwindSafe, time::Duration};
+
+use futures_util::FutureExt as _;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use toolpost_amplifier::{
+    CancelSwitch, Coordinator, HookRegistry, LoadFailure, LoadReason, ModuleKind, events, mount,
+};
+use toolpost_model::SessionId;
+
+use super::{RustModule, Shared, asking};
+
+/// Events that wait for slow handlers. More are lost: nobody may make calls wait by hearing of them.
+const WAITING_EVENTS: usize = 1_024;
+
+/// How long one module may take to be mounted.
+const MOUNT_LIMIT: Duration = Duration::from_secs(30);
+/// How long one cleanup may take.
+const CLEANUP_LIMIT: Duration = Duration::from_secs(10);
+
+/// The modules of a set, mounted for one session.
+pub(super) struct MountedSet {
+    coordinator: Coordinator,
+    failures: Vec<LoadFailure>,
+    switch: CancelSwitch,
+    told: mpsc::Sender<(&'static str, Value)>,
+}
+
+impl MountedSet {
+    /// Mounts every module in turn. One that fails does not keep the others from being mounted.
+    pub(super) async fn mount(set: &Shared) -> Self {
+        let plan = set.modules.iter().map(|module| (module.id.to_string(), json!(module.config))).collect();
+        let (coordinator, switch) = Coordinator::new(plan);
+        for (name, value) in &set.capabilities {
+            coordinator.register_capability(name, value.clone());
+        }
+        let mut failures = Vec::new();
+        for RustModule { id, kind, module, config } in &set.modules {
+            let work =
+                AssertUnwindSafe(mount(&coordinator, *kind, id, &**module, config.clone())).catch_unwind();
+            let message = match tokio::time::timeout(MOUNT_LIMIT, work).await {
+                Ok(Ok(mounted)) => {
+                    failures.extend(mounted.err());
+                    continue;
+                }
+                Ok(Err(_)) => "it panicked while it was mounted".to_owned(),
+                Err(_) => format!("mounting it took longer than {} s", MOUNT_LIMIT.as_secs()),
+            };
+            coordinator.for_module(id).withdraw().await;
+            let reason = LoadReason::Unknown;
+            failures.push(LoadFailure { module: id.clone(), kind: *kind, origin: None, reason, message });
+        }
+        let (told, events) = mpsc::channel(WAITING_EVENTS);
+        tokio::spawn(pass_on(events, coordinator.hooks().clone(), set.handler_limit));
+        let set_mounted = Self { coordinator, failures, switch, told };
+        set_mounted.say_ready(&set.modules).await;
+        set_mounted
+    }
+
+    /// Tells every module that all are mounted, and the handlers which are not.
+    async fn say_ready(&self, modules: &[RustModule]) {
+        for failure in &self.failures {
+            self.tell(events::MODULE_LOAD_FAILED, events::module_load_failed(failure));
+        }
+        let is_mounted =
+            |module: &&RustModule| self.failures.iter().all(|failure| failure.module != module.id);
+        for module in modules.iter().filter(is_mounted) {
+            let own = self.coordinator.for_module(&module.id);
+            if let Err(error) = module.module.on_session_ready(own).await {
+                let data = json!({"module_id": module.id, "error": error.to_string()});
+                self.tell(events::MODULE_ON_SESSION_READY_FAILED, data);
+            }
+        }
+    }
+
+    pub(super) fn coordinator(&self) -> &Coordinator {
+        &self.coordinator
+    }
+
+    pub(super) fn failures(&self) -> &[LoadFailure] {
+        &self.failures
+    }
+
+    pub(super) fn adopt(&self, session: &SessionId) {
+        self.coordinator.adopt(session.clone());
+    }
+
+    /// Has handlers hear of something. Never waits.
+    pub(super) fn tell(&self, event: &'static str, data: Value) {
+        if self.coordinator.hooks().concerns(event) {
+            // Full, or the runtime is gone: then it is lost, as the port says.
+            let _ = self.told.try_send((event, data));
+        }
+    }
+
+    /// The session is over.
+    pub(super) async fn end(&self) -> Vec<String> {
+        self.switch.cancel();
+        let mut failures = Vec::new();
+        loop {
+            let cleaned = AssertUnwindSafe(self.coordinator.clean_next()).catch_unwind();
+            match tokio::time::timeout(CLEANUP_LIMIT, cleaned).await {
+                Ok(Ok(None)) => return failures,
+                Ok(Ok(Some(Ok(())))) => {}
+                Ok(Ok(Some(Err(error)))) => failures.push(error.to_string()),
+                Ok(Err(_)) => failures.push("it panicked".to_owned()),
+                Err(_) => failures.push(format!("it took longer than {} s", CLEANUP_LIMIT.as_secs())),
+            }
+        }
+    }
+
+    /// Whether a module that should look at calls is missing.
+    pub(super) fn lacks_hooks(&self) -> bool {
+        self.failures.iter().any(|failure| failure.kind == ModuleKind::Hook)
+    }
+}
+
+/// Tells events one after another, in their order.
+async fn pass_on(
+    mut told: mpsc::Receiver<(&'static str, Value)>,
+    hooks: HookRegistry,
+    handler_limit: Duration,
+) {
+    while let Some((event, data)) = told.recv().await {
+        asking::tell(&hooks, event, data, handler_limit).await;
+    }
+}

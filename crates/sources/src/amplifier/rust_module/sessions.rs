@@ -1,0 +1,116 @@
+//! Which session has which mount. The first list needs a mount before there is a session; the first session takes that one
+//! over, so that a program with one agent mounts its modules once.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{sync::OnceCell, task::JoinHandle};
+use toolpost_model::{SessionId, SourceFeed, SourceNotice};
+
+use super::{Shared, mounted::MountedSet};
+
+type Cell = Arc<OnceCell<Arc<MountedSet>>>;
+
+#[derive(Default)]
+pub(super) struct Sessions {
+    /// Made for the first list.
+    first: OnceCell<Arc<MountedSet>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Somebody has the first mount.
+    is_first_taken: bool,
+    open: HashMap<SessionId, Cell>,
+    ending: Vec<JoinHandle<Vec<String>>>,
+    feed: Option<SourceFeed>,
+}
+
+impl Sessions {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The mount that tools are listed from.
+    pub(super) async fn first(&self, set: &Shared) -> Arc<MountedSet> {
+        Arc::clone(self.first.get_or_init(|| async { Arc::new(MountedSet::mount(set).await) }).await)
+    }
+
+    /// The mount of a session, made where it has none.
+    pub(super) async fn of(&self, session: &SessionId, set: &Shared) -> Arc<MountedSet> {
+        let cell = Arc::clone(self.state().open.entry(session.clone()).or_default());
+        let make = || async {
+            let is_taken = self.state().is_first_taken;
+            let first = if is_taken { None } else { Some(self.first(set).await) };
+            let mounted = match first.filter(|_| !std::mem::replace(&mut self.state().is_first_taken, true)) {
+                Some(first) => first,
+                None => Arc::new(MountedSet::mount(set).await),
+            };
+            mounted.adopt(session);
+            mounted
+        };
+        Arc::clone(cell.get_or_init(make).await)
+    }
+
+    /// The mount of a session, where it has one.
+    pub(super) fn known(&self, session: &SessionId) -> Option<Arc<MountedSet>> {
+        self.state().open.get(session).and_then(|cell| cell.get().cloned())
+    }
+
+    /// Whether an event would concern a handler of any mount.
+    pub(super) fn concerns(&self, event: &str) -> bool {
+        let concerned = |set: &Arc<MountedSet>| set.coordinator().hooks().concerns(event);
+        self.first.get().is_some_and(concerned)
+            || self.state().open.values().filter_map(|cell| cell.get()).any(concerned)
+    }
+
+    /// Whether a module that should look at calls is missing in any mount, or may be: nothing is mounted yet.
+    pub(super) fn lacks_hooks(&self) -> bool {
+        self.first.get().is_none_or(|set| set.lacks_hooks())
+            || self.state().open.values().filter_map(|cell| cell.get()).any(|set| set.lacks_hooks())
+    }
+
+    /// Takes the way on which an operator is told.
+    pub(super) fn connect(&self, feed: SourceFeed) {
+        self.state().feed = Some(feed);
+    }
+
+    /// A session is over: what is mounted for it is cleaned up beside whatever else goes on.
+    pub(super) fn close(&self, session: &SessionId) {
+        let mut state = self.state();
+        let Some(set) = state.open.remove(session).and_then(|cell| cell.get().cloned()) else { return };
+        state.ending.retain(|task| !task.is_finished());
+        let feed = state.feed.clone();
+        state.ending.push(tokio::spawn(async move {
+            let failures = set.end().await;
+            for failure in &failures {
+                let line = format!("a module did not clean up: {failure}");
+                feed.iter().for_each(|feed| feed.notify(SourceNotice::Log(line.clone())));
+            }
+            failures
+        }));
+    }
+
+    /// Waits for every cleanup, and cleans up what no session took over.
+    pub(super) async fn finish(&self) -> Vec<String> {
+        let (ending, unused) = {
+            let mut state = self.state();
+            let unused = !std::mem::replace(&mut state.is_first_taken, true);
+            (std::mem::take(&mut state.ending), unused)
+        };
+        let mut failures = Vec::new();
+        for task in ending {
+            match task.await {
+                Ok(failed) => failures.extend(failed),
+                Err(error) => failures.push(format!("a cleanup did not come to its end: {error}")),
+            }
+        }
+        if let Some(set) = self.first.get().filter(|_| unused) {
+            failures.extend(set.end().await);
+        }
+        failures
+    }
+}

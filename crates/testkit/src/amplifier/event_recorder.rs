@@ -1,0 +1,53 @@
+//! Keeps the events it hears.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use toolpost_amplifier::{HookFailure, HookHandler, HookRegistry, HookResult};
+use toolpost_model::BoxFuture;
+
+/// A handler that lets everything pass and remembers it. Clones share what they remember.
+#[derive(Clone, Debug, Default)]
+pub struct EventRecorder(Arc<Mutex<Vec<(String, Value)>>>);
+
+impl EventRecorder {
+    /// Hears every event of a registry, after the other handlers.
+    pub fn listen(&self, hooks: &HookRegistry) {
+        hooks.register("*", i32::MAX, "event-recorder", self.clone());
+    }
+
+    /// Everything it heard, in order.
+    pub fn events(&self) -> Vec<(String, Value)> {
+        self.heard().clone()
+    }
+
+    /// The names of what it heard, in order.
+    pub fn names(&self) -> Vec<String> {
+        self.heard().iter().map(|(event, _)| event.clone()).collect()
+    }
+
+    /// The data of one kind of event, in order.
+    pub fn of(&self, event: &str) -> Vec<Value> {
+        self.heard().iter().filter(|(name, _)| name == event).map(|(_, data)| data.clone()).collect()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.heard().clear();
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Vec<(String, Value)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HookHandler for EventRecorder {
+    fn handle<'a>(
+        &'a self,
+        event: &'a str,
+        data: &'a Value,
+    ) -> BoxFuture<'a, Result<HookResult, HookFailure>> {
+        self.heard().push((event.to_owned(), data.clone()));
+        Box::pin(std::future::ready(Ok(HookResult::proceed())))
+    }
+}

@@ -1,0 +1,68 @@
+//! A tool with a fixed answer.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value, json};
+use toolpost_amplifier::{Tool, ToolError, ToolResult};
+use toolpost_model::BoxFuture;
+
+/// A tool with a fixed answer that remembers what it was given. Clones share what they remember.
+#[derive(Clone, Debug)]
+pub struct MockTool {
+    name: String,
+    description: String,
+    answer: Result<ToolResult, ToolError>,
+    inputs: Arc<Mutex<Vec<Value>>>,
+}
+
+impl MockTool {
+    /// A tool that succeeds with an output. It takes any object.
+    pub fn new(name: impl Into<String>, output: impl Into<Value>) -> Self {
+        let name = name.into();
+        let description = format!("Mock tool: {name}");
+        Self { name, description, answer: Ok(ToolResult::success(output)), inputs: Arc::default() }
+    }
+
+    /// What it answers instead.
+    #[must_use]
+    pub fn answering(mut self, answer: Result<ToolResult, ToolError>) -> Self {
+        self.answer = answer;
+        self
+    }
+
+    /// How often it was called.
+    pub fn call_count(&self) -> usize {
+        self.given().len()
+    }
+
+    /// What it was given, in order.
+    pub fn inputs(&self) -> Vec<Value> {
+        self.given().clone()
+    }
+
+    fn given(&self) -> MutexGuard<'_, Vec<Value>> {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tool for MockTool {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn input_schema(&self) -> Map<String, Value> {
+        match json!({"type": "object", "properties": {}}) {
+            Value::Object(schema) => schema,
+            _ => Map::new(),
+        }
+    }
+
+    fn execute(&self, input: Value) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
+        self.given().push(input);
+        Box::pin(std::future::ready(self.answer.clone()))
+    }
+}
