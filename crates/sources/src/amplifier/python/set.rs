@@ -165,6 +165,11 @@ impl ModuleSet {
                 *lock(&self.changed) = Some(Mounted { bridge: Arc::clone(bridge), mount });
                 self.notify(SourceNotice::ToolsChanged);
             }
+            Told::Stuck { module } => {
+                let because = format!("`{module}` blocks its event loop in a hook");
+                let bridge = Arc::clone(bridge);
+                tokio::spawn(async move { bridge.kill(because).await });
+            }
             Told::Capability { mount, name, value } => {
                 let seats: Vec<Arc<Seat>> = lock(&self.seats).values().cloned().collect();
                 for seat in seats {
@@ -261,7 +266,7 @@ impl ModuleSet {
     }
 
     /// Tells the handlers of a session, if it has any, about something that no call waits for.
-    pub(super) fn tell(&self, session: &SessionId, event: &str, data: &Value) {
+    pub(super) fn tell_handlers(&self, session: &SessionId, event: &str, data: &Value) {
         let seat = lock(&self.seats).get(session).cloned();
         if let Some(Mounted { bridge, mount }) = seat.and_then(|seat| seat.current()) {
             bridge.tell(Order::Tell { mount, event, data });
