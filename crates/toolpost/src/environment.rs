@@ -30,7 +30,7 @@ pub(crate) use children::child_variables;
 pub(crate) use configuration::{check_user_file, home, policy_file, user_file};
 pub(crate) use credentials::credentials;
 pub(crate) use editor::edit;
-pub(crate) use module_files::{is_crate_without_manifest, module_path, package_cache, pyproject_of};
+pub(crate) use module_files::{is_crate_without_manifest, module_path, pyproject_of};
 pub(crate) use saving::{Readers, Saving};
 pub(crate) use scaffold::{write_new_file, write_new_folder};
 pub(crate) use secrets::secrets;

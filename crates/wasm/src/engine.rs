@@ -69,7 +69,10 @@ impl WasmModules {
     pub fn new(cache: Option<&Path>) -> Result<Self, WasmError> {
         // Where so much address space cannot be had, instances are made one by one.
         let engine = Engine::new(&pooled()).or_else(|_| Engine::new(&one_by_one()));
-        let engine = engine.map_err(|error| WasmError::Engine(format!("{error:#}")))?;
+        Self::on(engine.map_err(|error| WasmError::Engine(format!("{error:#}")))?, cache)
+    }
+
+    fn on(engine: Engine, cache: Option<&Path>) -> Result<Self, WasmError> {
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)
             .map_err(|error| WasmError::Engine(format!("{error:#}")))?;
@@ -161,4 +164,42 @@ fn common() -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true).async_stack_size(STACK).max_wasm_stack(STACK / 2);
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::Map;
+    use toolpost_amplifier::{ModuleId, ModuleKind, PlannedModule};
+    use wasmtime::Engine;
+
+    use super::{WasmModules, one_by_one};
+    use crate::settings::WasmSettings;
+
+    async fn loads(modules: &WasmModules, path: &Path) {
+        let planned = PlannedModule {
+            kind: ModuleKind::Tool,
+            id: ModuleId::new("tool-echo"),
+            source: None,
+            config: Map::new(),
+            place: "a test".to_owned(),
+        };
+        let module = modules.load(&planned, path, None, WasmSettings::default()).await.unwrap();
+        assert_eq!(module.declarations()[0].tool_id.as_str(), "tool-echo.echo");
+    }
+
+    #[tokio::test]
+    async fn instances_can_be_made_without_a_pool_and_share_no_code_with_pooled_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("echo.wasm");
+        let text = include_str!("../tests/fixtures/echo.wat");
+        std::fs::write(&path, wat::parse_str(text).unwrap()).unwrap();
+        let cache = folder.path().join("cache");
+        let single = WasmModules::on(Engine::new(&one_by_one()).unwrap(), Some(&cache)).unwrap();
+        loads(&single, &path).await;
+        // Code that was compiled for one layout of memory would be wrong in the other.
+        loads(&WasmModules::new(Some(&cache)).unwrap(), &path).await;
+        loads(&single, &path).await;
+    }
 }

@@ -39,11 +39,3 @@ fn read(path: &Path) -> Option<String> {
     File::open(path).ok()?.take(LONGEST).read_to_string(&mut text).ok()?;
     Some(text)
 }
-
-/// Where packages that modules need are kept between runs.
-pub(crate) fn package_cache() -> anyhow::Result<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-    let cache = cache.ok_or_else(|| UsageError("neither XDG_CACHE_HOME nor HOME is set".to_owned()))?;
-    Ok(cache.join("toolpost"))
-}

@@ -132,6 +132,14 @@ impl Connection {
         }
     }
 
+    /// Takes no further calls to this one: the other end is about to close it, and still answers what it has.
+    pub(super) fn forget(&self, gone: &Live) {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if live.as_ref().is_some_and(|live| live.number == gone.number) {
+            *live = None;
+        }
+    }
+
     async fn open(&self) -> io::Result<Live> {
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "nobody answered in time");
         let stream = timeout(CONNECT, TcpStream::connect(self.endpoint.address())).await.map_err(late)??;

@@ -10,18 +10,19 @@ use toolpost_model::{
 };
 
 use super::{
-    ATTEMPTS, Shared, Way,
-    connection::RpcError,
+    connection::{Live, RpcError},
     message::{ExecuteRequest, ExecuteResponse, path},
     outcome::outcome,
-    status,
+    service::{Service, Way},
 };
 
+/// Between attempts of one call to reach a service: a restart is often that short.
+const ATTEMPTS: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
 /// Room for the rest of the message around the arguments.
 const AROUND: usize = 64;
 
 pub(super) struct GrpcSession {
-    pub(super) shared: Arc<Shared>,
+    pub(super) service: Arc<Service>,
 }
 
 impl SourceSession for GrpcSession {
@@ -32,7 +33,7 @@ impl SourceSession for GrpcSession {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         Box::pin(async move {
             let answer = self.call(&call).await;
-            let confined = match &self.shared.way {
+            let confined = match &self.service.way {
                 Way::Service(_) => None,
                 Way::Program(sidecar) => sidecar.applied().await,
             };
@@ -50,12 +51,12 @@ impl SourceSession for GrpcSession {
 impl GrpcSession {
     async fn call(&self, call: &ToolCall) -> Result<ExecuteResponse, ToolFailure> {
         let input = serde_json::to_vec(call.input.arguments())?;
-        let limit = self.shared.settings.request_bytes.saturating_sub(AROUND);
+        let limit = self.service.settings.request_bytes.saturating_sub(AROUND);
         if input.len() > limit {
             let message = format!(
                 "the arguments are {} bytes, and {} takes {limit} at most",
                 input.len(),
-                self.shared.service
+                self.service.label
             );
             return Err(ToolFailure::invalid(message).code("arguments_too_large"));
         }
@@ -83,27 +84,25 @@ impl GrpcSession {
         invocation: &str,
         context: &CallContext,
     ) -> Result<ExecuteResponse, Attempt> {
-        let live = self.shared.ready().await.map_err(|failure| match failure.code.as_deref() {
+        let live = self.service.ready().await.map_err(|failure| match failure.code.as_deref() {
             Some("not_sent" | "connection_lost") => Attempt::NotSent(failure),
             _ => Attempt::Over(failure),
         })?;
-        let bounds = self.shared.bounds(remaining(context));
+        let bounds = self.service.bounds(remaining(context));
         let asked = live.ask(path::EXECUTE, request.clone(), bounds, Some(invocation)).await;
         match asked {
             Ok(answer) => Ok(answer),
-            Err(error) if error.unsent => {
-                Err(Attempt::NotSent(status::failure(&error, &self.shared.service)))
-            }
-            Err(error) => Err(Attempt::Over(self.explained(&error).await)),
+            Err(error) if error.unsent => Err(Attempt::NotSent(self.service.failed(&error, &live).await)),
+            Err(error) => Err(Attempt::Over(self.explained(&error, &live).await)),
         }
     }
 
     /// The failure, with the end of the program where that is the reason.
-    async fn explained(&self, error: &RpcError) -> ToolFailure {
-        let mut failure = status::failure(error, &self.shared.service);
+    async fn explained(&self, error: &RpcError, live: &Live) -> ToolFailure {
+        let mut failure = self.service.failed(error, live).await;
         if failure.code.as_deref() == Some("connection_lost")
             && failure.class == ErrorClass::DependencyUnavailable
-            && let Way::Program(sidecar) = &self.shared.way
+            && let Way::Program(sidecar) = &self.service.way
             && let Some(end) = sidecar.end().await
         {
             failure.message = format!("{}; {end}", failure.message);

@@ -219,6 +219,13 @@ impl Sidecar {
         Some(format!("the module's program ended ({}){}", described(ended), running.last_words.told()))
     }
 
+    /// Takes no further calls to a connection that would not take one.
+    pub(super) async fn forget(&self, gone: &Live) {
+        if let Some(running) = &self.state.lock().await.running {
+            running.connection.forget(gone);
+        }
+    }
+
     /// The connection there is, where the program runs.
     pub(super) async fn open_now(&self) -> Option<Live> {
         let running = self.state.lock().await.running.clone()?;

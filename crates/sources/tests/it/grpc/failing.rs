@@ -74,6 +74,26 @@ async fn one_that_hangs_does_not_hold_up_another() {
 }
 
 #[tokio::test]
+async fn a_connection_that_is_being_closed_is_not_used_for_the_next_call() {
+    let mut service = answering(|heard| {
+        let request: super::service::ExecuteRequest = heard.read();
+        if request.input == b"{}" { Reply::Never } else { done() }
+    })
+    .await;
+    let host = host_of(&service).await;
+    let running = host.host.start(request_as(&host, "one", json!({}))).await;
+    service.until_asked("Execute").await;
+    service.drain();
+    for _ in 0..3 {
+        let other = timeout(PATIENCE, host.host.call(request_as(&host, "two", json!({ "text": "" })))).await;
+        let other = other.expect("it does not wait");
+        assert!(!other.result().is_error, "{:?}", other.result());
+    }
+    drop(running);
+    assert_eq!(service.until_abandoned().await, "Execute");
+}
+
+#[tokio::test]
 async fn a_status_becomes_the_class_that_it_means() {
     for (code, class, name) in [
         (1, ErrorClass::ExecutionFailed, "grpc_cancelled"),

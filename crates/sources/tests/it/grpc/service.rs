@@ -5,6 +5,7 @@ use std::{
     collections::HashMap,
     convert::Infallible,
     net::SocketAddr,
+    pin::pin,
     sync::{Arc, Mutex},
 };
 
@@ -21,7 +22,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use tokio::{
     net::TcpListener,
-    sync::mpsc,
+    sync::{mpsc, watch},
     task::{JoinHandle, JoinSet},
     time::timeout,
 };
@@ -174,6 +175,7 @@ pub(crate) struct Service {
     /// The methods whose asker went away before there was an answer.
     abandoned: mpsc::UnboundedReceiver<String>,
     accepting: JoinHandle<()>,
+    drain: watch::Sender<()>,
 }
 
 impl Service {
@@ -188,6 +190,7 @@ impl Service {
         let (abandon, abandoned) = mpsc::unbounded_channel();
         let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
         let desk = Arc::new(Desk { answer, heard: Arc::clone(&heard), ask, abandon });
+        let (drain, drained) = watch::channel(());
         let accepting = tokio::spawn(async move {
             // Dropped with the task, and every connection with it.
             let mut connections = JoinSet::new();
@@ -195,10 +198,19 @@ impl Service {
                 let desk = Arc::clone(&desk);
                 let serve = service_fn(move |request| Arc::clone(&desk).serve(request));
                 let builder = http2::Builder::new(TokioExecutor::new());
-                connections.spawn(builder.serve_connection(TokioIo::new(stream), serve));
+                let mut draining = drained.clone();
+                draining.mark_unchanged();
+                connections.spawn(async move {
+                    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), serve));
+                    tokio::select! {
+                        _ = &mut connection => return,
+                        _ = draining.changed() => connection.as_mut().graceful_shutdown(),
+                    }
+                    let _ = connection.await;
+                });
             }
         });
-        Self { address, heard, asked, abandoned, accepting }
+        Self { address, heard, asked, abandoned, accepting, drain }
     }
 
     /// What was asked by this method.
@@ -215,6 +227,11 @@ impl Service {
     /// Waits until somebody who asked gave up.
     pub(crate) async fn until_abandoned(&mut self) -> String {
         next(&mut self.abandoned).await
+    }
+
+    /// Takes no more calls on the connections there are, answers what they have, and takes new ones.
+    pub(crate) fn drain(&self) {
+        self.drain.send_replace(());
     }
 
     /// Gone from one moment to the next, connections and all. The port can be used again.

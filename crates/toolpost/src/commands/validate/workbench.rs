@@ -6,14 +6,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
-use toolpost_amplifier::{ModuleKind, ModuleSource, PlannedModule};
+use toolpost_amplifier::{ModuleId, ModuleKind, ModuleSource, PlannedModule};
 use toolpost_config::HostConfig;
 use toolpost_core::{CallHandle, CallRequest, Session};
 use toolpost_model::{Declaration, Event, Mode, ModelInput, Principal, SourceProblem, ToolId};
 use toolpost_serve::{HostParts, ModulesHandover, OpenedHost, load_modules, open_host};
 use toolpost_sources::PythonModules;
 
-use crate::environment;
+use crate::{environment, terminal::Steps};
 
 use super::{
     found::Found,
@@ -55,7 +55,7 @@ impl Workbench {
         let scratch = environment::record_for_now()?;
         let mut config = HostConfig {
             workspace: Some(environment::workspace(Some(scratch.path()))?),
-            cache_dir: Some(environment::package_cache()?),
+            cache_dir: environment::cache_dir(None),
             mode: Mode::Bypass,
             modules: vec![planned(found, order.config)],
             ..HostConfig::default()
@@ -63,8 +63,13 @@ impl Workbench {
         config.amplifier.python = order.python;
         config.environment = environment::child_variables(&config);
         let program = environment::this_program();
-        let handover = ModulesHandover::default();
-        let loaded = load_modules(&config, program.as_deref(), handover).await?;
+        let steps = Steps::begin("packages");
+        let shown = steps.clone();
+        let progress = Box::new(move |_: &ModuleId, step| shown.show(&step));
+        let handover = ModulesHandover { progress: Some(progress), ..ModulesHandover::default() };
+        let loaded = load_modules(&config, program.as_deref(), handover).await;
+        steps.end();
+        let loaded = loaded?;
         let schemas = Schemas::default();
         let mut parts = HostParts::default();
         for source in loaded.sources {

@@ -1,0 +1,314 @@
+//! One service as its module and all its sessions share it: reached, mounted, looked at, watched for, let go.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Map, Value};
+use tonic::Code;
+use toolpost_amplifier::{LoadReason, ModuleId, PlannedModule};
+use toolpost_model::{
+    Declaration, ErrorClass, ExecutionKind, SourceFeed, SourceNotice, SourceProblem, ToolFailure,
+};
+
+use super::{
+    GrpcSettings, ServiceHealth,
+    connection::{Bounds, Connection, Live, RpcError},
+    declaration::declare,
+    message::{Empty, HealthRequest, HealthResponse, ModuleHealth, MountRequest, MountResponse, Spec, path},
+    sidecar::Sidecar,
+    status::{self, shortened, wire_name},
+};
+
+/// How long a service may take to say what it is, to be mounted, or to tell how it is.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may take to clean up when the host ends.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// The first pause before a service that is not there is asked again, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+pub(super) struct Service {
+    pub(super) module: ModuleId,
+    /// What it is called in messages: `` the service `localhost:50051` ``.
+    pub(super) label: String,
+    /// Where it comes from, as written.
+    origin: String,
+    config: Map<String, Value>,
+    pub(super) settings: GrpcSettings,
+    pub(super) way: Way,
+    /// The connection that was mounted last, by number.
+    mounted: AtomicU64,
+    mounting: tokio::sync::Mutex<()>,
+    known: Mutex<Known>,
+    feed: OnceLock<SourceFeed>,
+    is_watching: AtomicBool,
+}
+
+/// How the service is reached.
+pub(super) enum Way {
+    Service(Connection),
+    Program(Sidecar),
+}
+
+/// What the last look at the service showed.
+#[derive(Default)]
+struct Known {
+    declaration: Option<Declaration>,
+    /// The connection it was seen on.
+    number: u64,
+    problems: Vec<SourceProblem>,
+}
+
+impl Service {
+    pub(super) fn new(
+        module: &PlannedModule,
+        label: String,
+        origin: String,
+        settings: GrpcSettings,
+        way: Way,
+    ) -> Self {
+        Self {
+            module: module.id.clone(),
+            label,
+            origin,
+            config: module.config.clone(),
+            settings,
+            way,
+            mounted: AtomicU64::new(0),
+            mounting: tokio::sync::Mutex::default(),
+            known: Mutex::default(),
+            feed: OnceLock::new(),
+            is_watching: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes the way to the host.
+    pub(super) fn listen(&self, feed: SourceFeed) {
+        let _ = self.feed.set(feed);
+    }
+
+    /// Whether there is a service that knows of us.
+    pub(super) fn is_mounted(&self) -> bool {
+        self.mounted.load(Ordering::Acquire) != 0
+    }
+
+    /// The tool, as far as is known. A service that is not there is watched for, and a tool that was there stays listed:
+    /// its calls say that the service is gone.
+    pub(super) async fn tool(self: &Arc<Self>) -> Option<Declaration> {
+        if let Err(problem) = self.look().await {
+            self.known().problems = vec![problem];
+            if !self.is_watching.swap(true, Ordering::AcqRel) {
+                tokio::spawn(watch(Arc::downgrade(self)));
+            }
+        }
+        self.known().declaration.clone()
+    }
+
+    pub(super) fn problems(&self) -> Vec<SourceProblem> {
+        self.known().problems.clone()
+    }
+
+    pub(super) fn bounds(&self, time: Duration) -> Bounds {
+        let GrpcSettings { request_bytes, response_bytes } = self.settings;
+        Bounds { request_bytes, response_bytes, time }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, notice: SourceNotice) {
+        if let Some(feed) = self.feed.get() {
+            feed.notify(notice);
+        }
+    }
+
+    /// A connection, whatever it takes.
+    pub(super) async fn reach(&self) -> Result<Live, ToolFailure> {
+        match &self.way {
+            Way::Service(connection) => connection.live().await.map_err(|error| {
+                ToolFailure::of(ErrorClass::DependencyUnavailable, error.to_string())
+                    .code("not_sent")
+                    .hint("the service must be started; it is asked again at the next call")
+                    .untouched()
+            }),
+            Way::Program(sidecar) => sidecar.live().await,
+        }
+    }
+
+    /// What a failed question is to its caller. A connection that would not take it gets no further one.
+    pub(super) async fn failed(&self, error: &RpcError, live: &Live) -> ToolFailure {
+        match &self.way {
+            _ if !error.unsent => {}
+            Way::Service(connection) => connection.forget(live),
+            Way::Program(sidecar) => sidecar.forget(live).await,
+        }
+        status::failure(error, &self.label)
+    }
+
+    /// A connection to a service that knows its configuration.
+    pub(super) async fn ready(&self) -> Result<Live, ToolFailure> {
+        let live = self.reach().await?;
+        if self.mounted.load(Ordering::Acquire) != live.number {
+            self.mount(&live).await?;
+        }
+        Ok(live)
+    }
+
+    /// Mounts the service behind a new connection, once.
+    async fn mount(&self, live: &Live) -> Result<(), ToolFailure> {
+        let _turn = self.mounting.lock().await;
+        if self.mounted.load(Ordering::Acquire) == live.number {
+            return Ok(());
+        }
+        let config = self.config.iter().map(|(key, value)| (key.clone(), spelled(value))).collect();
+        let request = MountRequest { config, module_id: self.module.as_str().to_owned() };
+        let answer: Result<MountResponse, _> =
+            live.ask(path::MOUNT, request, self.bounds(PATIENCE), None).await;
+        match answer {
+            Ok(answer) if answer.success => {}
+            Ok(answer) => {
+                let why = shortened(&answer.error);
+                let message = format!("{} refuses to be mounted: {why}", self.label);
+                return Err(ToolFailure::of(ErrorClass::SetupRequired, message)
+                    .code("mount_refused")
+                    .untouched());
+            }
+            // Most services have no lifecycle: Amplifier never asks a tool for it.
+            Err(error) if error.status.code() == Code::Unimplemented => {
+                if !self.config.is_empty() {
+                    self.tell(SourceNotice::Log(format!(
+                        "{} has no `ModuleLifecycle.Mount`, so the configuration of `{}` does not reach it",
+                        self.label, self.module
+                    )));
+                }
+            }
+            Err(error) => return Err(self.failed(&error, live).await.untouched()),
+        }
+        self.mounted.store(live.number, Ordering::Release);
+        let seen = self.known().number;
+        if seen != 0 && seen != live.number {
+            // The service may be another version of itself.
+            self.tell(SourceNotice::ToolsChanged);
+        }
+        Ok(())
+    }
+
+    /// Asks the service for its tool.
+    async fn look(&self) -> Result<(), SourceProblem> {
+        let live = self.ready().await.map_err(|failure| self.problem(&failure))?;
+        let spec: Result<Spec, _> = live.ask(path::GET_SPEC, Empty {}, self.bounds(PATIENCE), None).await;
+        let spec = match spec {
+            Ok(spec) => spec,
+            Err(error) => return Err(self.problem(&self.failed(&error, &live).await)),
+        };
+        let kind = match self.way {
+            Way::Service(_) => ExecutionKind::HttpApi,
+            Way::Program(_) => ExecutionKind::LocalProcess,
+        };
+        let declared = declare(&self.module, spec, kind).map_err(|error| {
+            self.problem_of(LoadReason::ValidationFailed.as_str().to_owned(), error.to_string())
+        })?;
+        let problem = declared.broken_schema.map(|why| {
+            let message = format!("the schema of its input is broken, and any object is taken: {why}");
+            self.problem_of("broken_schema".to_owned(), message)
+        });
+        let mut known = self.known();
+        known.declaration = Some(declared.declaration);
+        known.number = live.number;
+        known.problems = problem.into_iter().collect();
+        Ok(())
+    }
+
+    fn problem(&self, failure: &ToolFailure) -> SourceProblem {
+        let code = failure.code.as_deref().unwrap_or(failure.class.as_str()).to_owned();
+        let hint = failure.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        self.problem_of(code, format!("{}{hint}", failure.message))
+    }
+
+    fn problem_of(&self, code: String, message: String) -> SourceProblem {
+        let part = self.module.as_str().to_owned();
+        SourceProblem { part, origin: Some(self.origin.clone()), code, message }
+    }
+
+    pub(super) async fn health(&self, live: &Live) -> ServiceHealth {
+        let asked: Result<HealthResponse, _> =
+            live.ask(path::HEALTH, HealthRequest::default(), self.bounds(PATIENCE), None).await;
+        let (status, message) = match asked {
+            Ok(answer) => (answer.status, String::new()),
+            Err(error) if error.status.code() == Code::Unimplemented => {
+                let asked: Result<ModuleHealth, _> =
+                    live.ask(path::MODULE_HEALTH, Empty {}, self.bounds(PATIENCE), None).await;
+                match asked {
+                    Ok(answer) => (answer.status, shortened(&answer.message)),
+                    Err(error) if error.status.code() == Code::Unimplemented => {
+                        return ServiceHealth::Connected;
+                    }
+                    Err(error) => return self.unwell(&error),
+                }
+            }
+            Err(error) => return self.unwell(&error),
+        };
+        match status {
+            1 => ServiceHealth::Serving,
+            2 => ServiceHealth::NotServing(message),
+            _ if live.is_open() => ServiceHealth::Connected,
+            _ => ServiceHealth::Unreachable(message),
+        }
+    }
+
+    fn unwell(&self, error: &RpcError) -> ServiceHealth {
+        let failure = status::failure(error, &self.label);
+        ServiceHealth::Unreachable(format!("{}: {}", wire_name(error.status.code()), failure.message))
+    }
+
+    pub(super) async fn close(&self) {
+        if self.mounted.swap(0, Ordering::AcqRel) != 0
+            && let Way::Service(connection) = &self.way
+            && let Ok(live) = connection.live().await
+        {
+            self.clean_up(&live).await;
+        }
+        if let Way::Program(sidecar) = &self.way {
+            if let Some(live) = sidecar.open_now().await {
+                self.clean_up(&live).await;
+            }
+            sidecar.stop().await;
+        }
+    }
+
+    async fn clean_up(&self, live: &Live) {
+        // Whether it could or not: it is no longer needed.
+        let _: Result<Empty, _> = live.ask(path::CLEANUP, Empty {}, self.bounds(FAREWELL), None).await;
+    }
+}
+
+/// A value of the configuration in a map of texts: a text as it is, anything else as JSON.
+fn spelled(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
+    }
+}
+
+/// Asks a service that is not there again until it is, or until nobody wants it any more.
+async fn watch(service: Weak<Service>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        tokio::time::sleep(pause).await;
+        let Some(service) = service.upgrade() else { return };
+        if service.look().await.is_ok() {
+            service.is_watching.store(false, Ordering::Release);
+            service.tell(SourceNotice::ToolsChanged);
+            return;
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
