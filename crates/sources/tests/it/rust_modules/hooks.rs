@@ -14,7 +14,7 @@ use super::{handling, set};
 
 type Answer = Result<HookResult, HookFailure>;
 
-fn changed(data: Value) -> HookResult {
+fn changed(data: &Value) -> HookResult {
     HookResult::modify(data.as_object().unwrap().clone())
 }
 
@@ -42,7 +42,7 @@ async fn last(host: &TestHost) -> Value {
 async fn a_changed_input_is_checked_used_and_on_record() {
     let (host, tool) = hooked("tool:pre", |data| {
         assert_eq!(data["tool_name"], "act");
-        Ok(changed(json!({ "tool_input": { "n": data["tool_input"]["n"].as_i64().unwrap() + 1 } })))
+        Ok(changed(&json!({ "tool_input": { "n": data["tool_input"]["n"].as_i64().unwrap() + 1 } })))
     })
     .await;
     assert_eq!(host.call("act", json!({ "n": 1 })).await.outcome, Outcome::Succeeded);
@@ -51,7 +51,7 @@ async fn a_changed_input_is_checked_used_and_on_record() {
     assert_eq!(record["mutations"][0]["source"], "rust:pre");
     assert_eq!(record["mutations"][0]["changed_fields"], json!(["n"]));
 
-    let (host, tool) = hooked("tool:pre", |_| Ok(changed(json!({ "tool_input": { "n": "two" } })))).await;
+    let (host, tool) = hooked("tool:pre", |_| Ok(changed(&json!({ "tool_input": { "n": "two" } })))).await;
     let result = host.call("act", json!({ "n": 1 })).await;
     assert_eq!(result.error_class(), Some(ErrorClass::InvalidArguments));
     assert_eq!(tool.call_count(), 0);
@@ -66,7 +66,7 @@ async fn a_no_stops_the_call_and_a_question_needs_a_person() {
 
     let asks = |_: &Value| {
         let mut answer = HookResult::ask_user("is it Sunday?");
-        answer.data = changed(json!({ "tool_input": { "n": 7 } })).data;
+        answer.data = changed(&json!({ "tool_input": { "n": 7 } })).data;
         Ok(answer)
     };
     let (asking, other) = hooked("tool:pre", asks).await;
@@ -82,7 +82,7 @@ async fn a_no_stops_the_call_and_a_question_needs_a_person() {
 async fn a_word_for_the_model_comes_with_the_result_and_beside_a_change() {
     let says = |_: &Value| {
         let mut answer = HookResult::inject_context("mind the gap").with_message("told it");
-        answer.data = changed(json!({ "tool_input": { "n": 5 } })).data;
+        answer.data = changed(&json!({ "tool_input": { "n": 5 } })).data;
         Ok(answer)
     };
     let (host, tool) = hooked("tool:pre", says).await;
@@ -98,7 +98,7 @@ async fn a_changed_result_is_what_the_model_sees() {
         let result = &data["result"];
         assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("apples")));
         assert!(data["duration_ms"].is_u64());
-        Ok(changed(json!({ "result": { "success": true, "output": { "rows": 3 } } })))
+        Ok(changed(&json!({ "result": { "success": true, "output": { "rows": 3 } } })))
     })
     .await;
     let result = host.call("act", json!({ "n": 1 })).await;
@@ -125,7 +125,7 @@ async fn images_survive_a_hook_that_was_not_shown_them() {
         let mut result = data["result"].clone();
         assert!(!result.to_string().contains("aGk="), "{result}");
         result["output"] = json!("painted");
-        Ok(changed(json!({ "result": result })))
+        Ok(changed(&json!({ "result": result })))
     });
     let modules = set(vec![
         RustModule::tool("tool-draw", super::offering([tool])),
