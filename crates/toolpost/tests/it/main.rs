@@ -23,6 +23,7 @@ mod hooks;
 mod journal;
 mod journal_retention;
 mod journal_search;
+mod modules;
 mod origins;
 mod pages;
 mod reloading;
