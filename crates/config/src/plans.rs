@@ -99,7 +99,8 @@ impl PlanReader<'_> {
             false => text,
         };
         let value = yaml::read_foreign(Source { name, text })?;
-        let folder = path.parent().unwrap_or(Path::new(""));
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let file = PlanFile { name, folder: &folder, lookup: self.lookup };
         Plan::read(&value, file).map_err(|errors| {

@@ -15,9 +15,10 @@ mod server;
 
 pub use auth::Access;
 pub use compose::{
-    Asked, HooksError, HostParts, ModulesError, ModulesHandover, NativeError, NativeHandover, OpenedHost,
-    StartError, check_places, module_supply, open_host,
+    Asked, HooksError, HostParts, LoadedModules, ModulesError, ModulesHandover, NativeError, NativeHandover,
+    OpenedHost, StartError, check_places, load_modules, module_supply, open_host,
 };
 pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
 pub use reload::Reloaded;
 pub use server::{Server, ServerBuilder};
+pub use toolpost_sources::{ModuleStandings, RustModule, RustModules};

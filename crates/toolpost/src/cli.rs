@@ -8,7 +8,8 @@ use toolpost_model::{Mode, SandboxProfile};
 use crate::commands::{
     approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs, capture::CaptureArgs,
     completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs,
-    modules::ModulesArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
+    modules::ModulesArgs, new::NewArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs,
+    trust::TrustArgs, validate::ValidateArgs,
 };
 
 /// Holds the tools of AI agents: one binary between agents and everything they can call.
@@ -43,6 +44,10 @@ pub(crate) enum Command {
     Trust(TrustArgs),
     /// Check that everything is in place
     Doctor(DoctorArgs),
+    /// Begin a module of your own
+    New(NewArgs),
+    /// Check that a module does what Amplifier's contract says
+    Validate(ValidateArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
     /// Print generated reference texts

@@ -7,7 +7,9 @@ mod children;
 mod configuration;
 mod credentials;
 mod editor;
+mod module_files;
 mod saving;
+mod scaffold;
 mod secrets;
 mod terminal;
 
@@ -28,7 +30,9 @@ pub(crate) use children::child_variables;
 pub(crate) use configuration::{check_user_file, home, policy_file, user_file};
 pub(crate) use credentials::credentials;
 pub(crate) use editor::edit;
+pub(crate) use module_files::{is_crate_without_manifest, module_path, package_cache, pyproject_of};
 pub(crate) use saving::{Readers, Saving};
+pub(crate) use scaffold::{write_new_file, write_new_folder};
 pub(crate) use secrets::secrets;
 pub(crate) use terminal::{Tty, Typed};
 

@@ -19,8 +19,8 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use commands::{
-    approvals, artifacts, call, capture, completions, doctor, explain, journal, modules, reference, serve,
-    tools, trust, welcome,
+    approvals, artifacts, call, capture, completions, doctor, explain, journal, modules, new, reference, serve,
+    tools, trust, validate, welcome,
 };
 
 fn main() -> ExitCode {
@@ -50,6 +50,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
         Command::Reference(arguments) => reference::run(&arguments),
         Command::Journal(arguments) => journal::run(&arguments),
         Command::Artifacts(arguments) => artifacts::run(&arguments),
+        Command::New(arguments) => new::run(&arguments),
         Command::Trust(arguments) => trust::run(&arguments),
         Command::Serve(arguments) => runtime()?.block_on(serve::run(arguments)),
         Command::Capture(arguments) => runtime()?.block_on(capture::run(arguments)),
@@ -57,6 +58,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
         Command::Call(arguments) => runtime()?.block_on(call::run(arguments)),
         Command::Approvals(arguments) => runtime()?.block_on(approvals::run(arguments)),
         Command::Explain(arguments) => runtime()?.block_on(explain::run(arguments)),
+        Command::Validate(arguments) => runtime()?.block_on(validate::run(arguments)),
         Command::Modules(arguments) => runtime()?.block_on(modules::run(arguments)),
         Command::Doctor(arguments) => runtime()?.block_on(doctor::run(arguments)),
     }

@@ -63,9 +63,27 @@ pub struct ModulesHandover {
 
 /// What a configuration's modules come to.
 #[derive(Default)]
-pub(super) struct Modules {
-    pub(super) sources: Vec<Arc<dyn Source>>,
-    pub(super) hooks: Vec<Arc<dyn Hook>>,
+pub struct LoadedModules {
+    /// Their tools, and what is told of those that are not there.
+    pub sources: Vec<Arc<dyn Source>>,
+    /// Their hooks.
+    pub hooks: Vec<Arc<dyn Hook>>,
+    /// The process of those in Python, for whoever wants to look into it.
+    pub python: Option<PythonModules>,
+}
+
+/// Loads the modules of a configuration without a host around them. [`open_host`](super::open_host) does so by itself;
+/// this is for whoever puts something between the modules and their host.
+///
+/// # Errors
+///
+/// The configuration has no workspace, or `program` is not one that can start processes.
+pub async fn load_modules(
+    config: &HostConfig,
+    program: Option<&Path>,
+    handover: ModulesHandover,
+) -> Result<LoadedModules, ModulesError> {
+    modules(config, None, program, handover).await
 }
 
 /// Loads the modules of a configuration, in their order.
@@ -74,9 +92,9 @@ pub(super) async fn modules(
     data_dir: Option<&DataDir>,
     program: Option<&Path>,
     handover: ModulesHandover,
-) -> Result<Modules, ModulesError> {
+) -> Result<LoadedModules, ModulesError> {
     if config.modules.is_empty() {
-        return Ok(Modules::default());
+        return Ok(LoadedModules::default());
     }
     let root = config.workspace.as_ref().ok_or(ModulesError::NoWorkspace)?;
     let launcher = Launcher::new(program.ok_or(ModulesError::NoLauncher)?.to_owned());
@@ -138,7 +156,7 @@ struct Loading<'a> {
     process: Process,
     #[cfg(feature = "wasm")]
     components: component::Components,
-    modules: Modules,
+    modules: LoadedModules,
     /// They share a process, so they start together.
     python: Vec<BridgedModule>,
     failures: Vec<LoadFailure>,
@@ -151,7 +169,7 @@ impl<'a> Loading<'a> {
             process,
             #[cfg(feature = "wasm")]
             components: component::Components::default(),
-            modules: Modules::default(),
+            modules: LoadedModules::default(),
             python: Vec::new(),
             failures: Vec::new(),
         }
@@ -242,15 +260,16 @@ impl<'a> Loading<'a> {
         let set = PythonModules::start(parts).await;
         self.modules.sources.push(Arc::new(set.source()));
         self.modules.hooks.extend(set.hooks());
+        self.modules.python = Some(set);
     }
 
     /// Adds what stands for the modules that are not there.
-    fn finish(mut self) -> Modules {
+    fn finish(mut self) -> LoadedModules {
         let unloaded = UnloadedModules::new(UNLOADED, self.failures);
         let mut hooks = unloaded.hooks(&standings(self.config));
         hooks.append(&mut self.modules.hooks);
         self.modules.sources.push(Arc::new(unloaded));
-        Modules { hooks, ..self.modules }
+        LoadedModules { hooks, ..self.modules }
     }
 }
 

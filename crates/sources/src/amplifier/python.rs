@@ -28,7 +28,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolpost_amplifier::LoadFailure;
 use toolpost_core::Hook;
-use toolpost_model::{SessionId, ToolFailure};
+use toolpost_model::ToolFailure;
+
+use super::witnessing::{EventTaker, EventWitness};
 
 pub use settings::{
     BridgedModule, CoreChoice, CoreInUse, Isolation, PythonPackage, PythonParts, PythonSettings,
@@ -58,7 +60,7 @@ impl PythonModules {
         PythonSource::new(Arc::clone(&self.set))
     }
 
-    /// The modules' hooks: one for each standing that a module with handlers has, guards first.
+    /// The modules' hooks, in the order they are to be added to a host. None where no module has handlers.
     pub fn hooks(&self) -> Vec<Arc<dyn Hook>> {
         hooks::hooks(&self.set)
     }
@@ -78,8 +80,9 @@ impl PythonModules {
         self.set.inspect(request).await
     }
 
-    /// Tells handlers of every session that is mounted about an event that no call waits for.
-    pub fn tell(&self, session: &SessionId, event: &str, data: &Value) {
-        self.set.tell(session, event, data);
+    /// Tells the modules' handlers what happens to calls beside the events that hooks are asked about, and ends sessions
+    /// that only hooks know; for [`HostBuilder::witness`](toolpost_core::HostBuilder::witness).
+    pub fn witness(&self) -> EventWitness {
+        EventWitness::new(Arc::clone(&self.set) as Arc<dyn EventTaker>)
     }
 }

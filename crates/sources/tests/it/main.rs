@@ -23,6 +23,7 @@ mod patch_garbage;
 mod paths;
 mod permissions;
 mod protection;
+mod python_modules;
 mod races;
 mod read_file;
 mod results;

@@ -19,6 +19,7 @@ const FILES: &[(&str, &str)] = table! {
     "toolpost_bridge.core" = "core.py",
     "toolpost_bridge.current" = "current.py",
     "toolpost_bridge.hooks" = "hooks.py",
+    "toolpost_bridge.inspection" = "inspection.py",
     "toolpost_bridge.loading" = "loading.py",
     "toolpost_bridge.main" = "main.py",
     "toolpost_bridge.mounts" = "mounts.py",

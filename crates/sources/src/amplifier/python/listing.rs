@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
-use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ToolSpec, events};
-use toolpost_core::Schema;
-use toolpost_model::{CancelSupport, Declaration, ExecutionKind, SourceProblem, ToolId};
+use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleKind, ToolSpec, events};
+use toolpost_model::{CancelSupport, Declaration, ExecutionKind, Loading, SourceProblem, ToolId};
 
 use super::{
+    super::declared::{declare, not_loaded},
     BridgedModule,
     protocol::{MountedModule, MountedTool},
 };
@@ -19,6 +19,8 @@ pub(super) struct Listing {
     /// Where a tool is found in the bridge.
     pub(super) places: BTreeMap<ToolId, Place>,
     pub(super) failures: Vec<LoadFailure>,
+    /// Those of them that should look at calls and cannot.
+    pub(super) blind: Vec<LoadFailure>,
     pub(super) problems: Vec<SourceProblem>,
     /// The events that each module has handlers for.
     pub(super) events: Vec<(String, Vec<String>)>,
@@ -38,7 +40,10 @@ impl Listing {
         for (planned, mounted) in planned.iter().zip(mounted) {
             for problem in &mounted.problems {
                 let failure = failure(planned, reason(&problem.reason), problem.message.clone());
-                listing.missing(failure);
+                match problem.fatal {
+                    true => listing.missing(failure),
+                    false => listing.problems.push(not_loaded(&failure)),
+                }
             }
             for tool in mounted.tools {
                 listing.add(planned, tool);
@@ -52,41 +57,29 @@ impl Listing {
     pub(super) fn without(planned: &[BridgedModule], message: &str) -> Self {
         let mut listing = Self::default();
         for planned in planned {
-            listing.missing(failure(planned, LoadReason::Unknown, message.to_owned()));
+            let failure = failure(planned, LoadReason::Unknown, message.to_owned());
+            listing.missing(failure);
         }
         listing
     }
 
     fn missing(&mut self, failure: LoadFailure) {
-        self.problems.push(SourceProblem {
-            part: failure.module.to_string(),
-            origin: failure.origin.clone(),
-            code: failure.reason.as_str().to_owned(),
-            message: failure.message.clone(),
-        });
+        self.problems.push(not_loaded(&failure));
+        if failure.kind == ModuleKind::Hook {
+            self.blind.push(failure.clone());
+        }
         self.failures.push(failure);
-    }
-
-    fn note(&mut self, planned: &BridgedModule, message: String) {
-        self.missing(failure(planned, LoadReason::ValidationFailed, message));
     }
 
     fn add(&mut self, planned: &BridgedModule, tool: MountedTool) {
         let description = Some(tool.description).filter(|text| !text.is_empty());
         let mut spec = ToolSpec::new(tool.name.clone(), tool.schema.unwrap_or_default());
         spec.description = description;
-        let declared = match spec.declare(&planned.planned.id) {
+        let (mut declaration, problems) = match declare(&planned.planned.id, &spec) {
             Ok(declared) => declared,
-            Err(error) => return self.note(planned, format!("its tool `{}`: {error}", tool.name)),
+            Err(problem) => return self.problems.push(problem),
         };
-        for note in declared.notes {
-            self.note(planned, note);
-        }
-        let mut declaration = declared.declaration;
-        if let Err(error) = Schema::new(Arc::clone(&declaration.input.schema)).and_then(|it| it.check()) {
-            self.note(planned, format!("its tool `{}` takes any object, since {error}", tool.name));
-            declaration.input.schema = Arc::new(json!({ "type": "object" }));
-        }
+        self.problems.extend(problems);
         let interface = &mut declaration.interface;
         interface.execution.kind = ExecutionKind::LocalProcess;
         interface.execution.streaming = true;
@@ -97,10 +90,10 @@ impl Listing {
         self.declarations.push(declaration);
     }
 
-    /// The modules, of those that `fits`, with handlers that hear an event.
-    pub(super) fn hearing(&self, event: &str, fits: impl Fn(&str) -> bool) -> Vec<String> {
+    /// The modules with handlers that hear an event.
+    pub(super) fn hearing(&self, event: &str) -> Vec<String> {
         let hears = |patterns: &[String]| patterns.iter().any(|pattern| events::matches(pattern, event));
-        let all = self.events.iter().filter(|(module, patterns)| fits(module) && hears(patterns));
+        let all = self.events.iter().filter(|(_, patterns)| hears(patterns));
         all.map(|(module, _)| module.clone()).collect()
     }
 }
@@ -153,6 +146,8 @@ pub(super) fn ask_declaration(id: ToolId) -> Declaration {
         "additionalProperties": false,
     }));
     declaration.toolkit = ModuleId::new("amplifier").to_string();
+    // Agents ask people themselves.
+    declaration.loading = Loading::Internal;
     declaration.interface.permission.approval_required = true;
     declaration.interface.safety.requires_user_interaction = true;
     declaration.interface.rendering.subject_argument = Some("question".to_owned());

@@ -11,7 +11,7 @@
 //! | `adopt {mount, session}` | | the mount now belongs to this session |
 //! | `list {id, mount}` | `listed {id, modules}` | the tools as they are now |
 //! | `call {id, mount, module, tool, arguments, tool_call_id}` | `result {id, result, cut}` | |
-//! | `emit {id, mount, event, data, modules}` | `emitted {id, result, errors}` | asks the handlers of these modules |
+//! | `emit {id, mount, event, data, standings, limit_ms}` | `emitted {id, result}` | asks the handlers of the modules that have a standing |
 //! | `tell {mount, event, data}` | | asks all handlers, and nobody waits for them |
 //! | `cancel {id}` | the answer of the request it names | stops a call or an `emit`, and what it started |
 //! | `unmount {id, mount}` | `unmounted {id, problems}` | cleanups backwards, then the processes |
@@ -26,12 +26,14 @@
 //! | `event {call, event, data}` | what a module emitted |
 //! | `note {call, level, message, status}` | what a module showed or logged |
 //! | `capability {mount, name, value}` | what a module registered, where it is data |
+//! | `stuck {module}` | a module blocks its event loop in a hook |
 //! | `tools {mount}` | the tools of a mount are not what they were |
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
+use toolpost_model::HookStanding;
 
 /// The first line.
 #[derive(Debug, Serialize)]
@@ -86,7 +88,8 @@ pub(super) enum Order<'a> {
         mount: u64,
         event: &'a str,
         data: &'a Value,
-        modules: &'a [String],
+        standings: &'a BTreeMap<String, HookStanding>,
+        limit_ms: u64,
     },
     Tell {
         mount: u64,
@@ -171,6 +174,9 @@ pub(super) enum Word {
         name: String,
         value: Value,
     },
+    Stuck {
+        module: String,
+    },
     Tools {
         mount: u64,
     },
@@ -227,15 +233,6 @@ pub(super) struct Cut {
 #[derive(Debug, Deserialize)]
 pub(super) struct Emitted {
     pub(super) result: Value,
-    #[serde(default)]
-    pub(super) errors: Vec<HandlerError>,
-}
-
-/// A hook handler that broke.
-#[derive(Debug, Deserialize)]
-pub(super) struct HandlerError {
-    pub(super) name: String,
-    pub(super) message: String,
 }
 
 /// `unmounted`.
@@ -288,4 +285,7 @@ pub(super) struct ModuleProblem {
     /// A [`LoadReason`](toolpost_amplifier::LoadReason), as its word.
     pub(super) reason: String,
     pub(super) message: String,
+    /// The module as a whole is missing, and not just a part of it.
+    #[serde(default)]
+    pub(super) fatal: bool,
 }

@@ -165,6 +165,11 @@ impl ModuleSet {
                 *lock(&self.changed) = Some(Mounted { bridge: Arc::clone(bridge), mount });
                 self.notify(SourceNotice::ToolsChanged);
             }
+            Told::Stuck { module } => {
+                let because = format!("`{module}` blocks its event loop in a hook");
+                let bridge = Arc::clone(bridge);
+                tokio::spawn(async move { bridge.kill(because).await });
+            }
             Told::Capability { mount, name, value } => {
                 let seats: Vec<Arc<Seat>> = lock(&self.seats).values().cloned().collect();
                 for seat in seats {
@@ -249,18 +254,19 @@ impl ModuleSet {
         self.listing().failures.clone()
     }
 
-    /// Asks about the mount that was made to list the tools.
+    /// Asks about the mount that was made to list the tools, or, once a session has taken that, about a session's.
     pub(super) async fn inspect(&self, request: &Value) -> Result<Value, ToolFailure> {
         let spare = lock(&self.spare).clone();
-        let Some(Mounted { bridge, mount }) = spare else {
-            return Err(ToolFailure::new("there is no mount to look at: the modules did not start"));
+        let of_session = || lock(&self.seats).values().find_map(|seat| seat.current());
+        let Some(Mounted { bridge, mount }) = spare.or_else(of_session) else {
+            return Err(ToolFailure::new("there is no mount to look at: the modules are not running"));
         };
         let answer = bridge.ask::<Inspected>(Order::Inspect { mount, request }).await;
         answer.map(|inspected| inspected.report).map_err(NoAnswer::into_failure)
     }
 
     /// Tells the handlers of a session, if it has any, about something that no call waits for.
-    pub(super) fn tell(&self, session: &SessionId, event: &str, data: &Value) {
+    pub(super) fn tell_handlers(&self, session: &SessionId, event: &str, data: &Value) {
         let seat = lock(&self.seats).get(session).cloned();
         if let Some(Mounted { bridge, mount }) = seat.and_then(|seat| seat.current()) {
             bridge.tell(Order::Tell { mount, event, data });

@@ -78,13 +78,14 @@ pub struct PythonSettings {
     /// Credentials and other variables by name that the operator passes on purpose, with their values. Unlike
     /// `environment`, these may look like credentials.
     pub passed: BTreeMap<String, String>,
-    /// What a failing hook of a module means. Modules that are not named here are guards.
+    /// What a failing hook of a module means. Modules that are not named here are guards before a call, and ordinary
+    /// hooks after it.
     pub standings: BTreeMap<ModuleId, HookStanding>,
     /// Whether `tool:post` is told after failures too, as Amplifier's own loops do.
     pub post_on_failure: bool,
     /// How long one module may take to be imported and mounted.
     pub mount_limit: Duration,
-    /// How long the hooks may take. `None`: as long as the host gives every hook.
+    /// How long one handler of an event may take. `None`: five seconds.
     pub hook_limit: Option<Duration>,
     /// The most that one result may have, in bytes of JSON. What is over it is cut, and the result says so.
     pub result_bytes: usize,
@@ -143,11 +144,4 @@ pub struct CoreInUse {
     pub version: String,
     /// The version of the interpreter.
     pub python: String,
-}
-
-impl PythonSettings {
-    /// What a failing hook of a module means.
-    pub(super) fn standing(&self, module: &str) -> HookStanding {
-        self.standings.get(&ModuleId::new(module)).copied().unwrap_or(HookStanding::Guard)
-    }
 }

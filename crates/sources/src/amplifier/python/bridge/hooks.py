@@ -4,10 +4,15 @@
 import asyncio
 import datetime
 import inspect
+import threading
 
 from . import current
 from .plain import plain, shown
 
+# What a handler's failure means; inside of the process, where a module asks, it means nothing.
+GUARD, ORDINARY, OBSERVER, OPEN = "guard", "ordinary", "observer", "open"
+# How long an event loop may be busy with something else after a handler was given up.
+BUSY = 2.0
 ACTIONS = ("continue", "deny", "modify", "inject_context", "ask_user")
 
 
@@ -29,6 +34,19 @@ class Handler:
         if unit is None or unit.loop is asyncio.get_running_loop():
             return await self.run(event, data)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.enter(event, data), unit.loop))
+
+    def look_after(self):
+        """It was given up. If its loop does not turn any more, nothing of its module works, and the host is told."""
+        unit, turned = self.unit, threading.Event()
+        if unit is None:
+            return
+
+        def look():
+            unit.loop.call_soon_threadsafe(turned.set)
+            if not turned.wait(BUSY):
+                unit.mount.bridge.channel.send(type="stuck", module=unit.id)
+
+        threading.Thread(target=look, daemon=True).start()
 
     async def enter(self, event, data):
         current.enter(self.unit)
@@ -112,16 +130,21 @@ class HookRegistry:
                 answers.append(found)
         return answers
 
-    async def ask(self, event, data, modules=None):
-        """Asks every handler of these modules, or all, one after the other."""
+    async def ask(self, event, data, standings=None, limit=None):
+        """Asks handlers one after the other: all, or those of the modules that have a standing."""
         outcome = Outcome(self._filled(data))
-        for handler in self._hearing(event, modules):
+        for handler in self._hearing(event, standings):
+            standing = OPEN if standings is None else standings[handler.unit.id]
             try:
-                answer = await handler.invoke(event, dict(outcome.data))
+                answer = await asyncio.wait_for(handler.invoke(event, dict(outcome.data)), limit)
+            except asyncio.TimeoutError:
+                outcome.failed(handler, standing, event, f"it did not answer within {limit or 0:g} seconds")
+                handler.look_after()
             except Exception as error:
-                outcome.failed(handler, error)
-                continue
-            if outcome.take(handler, answer):
+                outcome.failed(handler, standing, event, f"{type(error).__name__}: {shown(error)}")
+            else:
+                outcome.take(handler, standing, answer)
+            if outcome.denied:
                 break
         return outcome
 
@@ -146,32 +169,52 @@ class Outcome:
         self.asked = None
         self.injected = []
         self.messages = []
-        self.errors = []
+        # What went wrong on the way and changed nothing.
+        self.notes = []
 
-    def failed(self, handler, error):
-        self.errors.append({"name": handler.name, "message": f"{type(error).__name__}: {shown(error)}"})
+    def failed(self, handler, standing, event, why):
+        """A guard that fails says no, an ordinary handler that fails before a call has a person asked, and of anybody
+        else it is noted."""
+        said = f"the hook `{handler.name}` failed: {why}"
+        if standing == GUARD:
+            self.denied = {"action": "deny", "reason": said}
+        elif standing == ORDINARY and event == "tool:pre":
+            self.asked = self.asked or {"action": "ask_user", "approval_prompt": said}
+        elif standing != OPEN:
+            self.notes.append(said)
 
-    def take(self, handler, answer):
-        """Takes one answer in. True: nobody else needs to be asked."""
+    def take(self, handler, standing, answer):
+        """Takes one answer in."""
         fields = fields_of(answer)
+        if fields is None and standing == OBSERVER:
+            self.notes.append(f"the hook `{handler.name}` answered with something that is no hook result")
+            return
         if fields is None:
-            reason = f"hook `{handler.name}` answered with something that is no hook result"
+            # It may have been meant as one.
+            reason = f"the hook `{handler.name}` answered with something that is no hook result"
             fields = {"action": "deny", "reason": reason}
-        fields.setdefault("hook_name", handler.name)
         if fields.get("user_message"):
-            self.messages.append(fields)
+            self.messages.append(f"{fields.get('user_message_source') or handler.name}: {fields['user_message']}")
         action = fields["action"]
-        if action == "deny":
+        if standing == OBSERVER:
+            if action != "continue":
+                said = f"the hook `{handler.name}` is an observer, so its `{action}` counts for nothing"
+                self.notes.append(said)
+        elif action == "deny":
             self.denied = fields
-            return True
-        if action == "modify" and isinstance(fields.get("data"), dict):
-            self.data = fields["data"]
-            self.modified = True
-        elif action == "ask_user":
-            self.asked = self.asked or fields
-        elif action == "inject_context" and fields.get("context_injection"):
+        else:
+            self._heed(handler, action, fields)
+
+    def _heed(self, handler, action, fields):
+        if action == "ask_user" and self.asked is None:
+            prompt = fields.get("approval_prompt") or fields.get("reason") or f"the hook `{handler.name}` asks"
+            self.asked = {**fields, "approval_prompt": prompt}
+        if fields.get("context_injection") and action != "continue":
             self.injected.append(fields)
-        return False
+        # A change survives beside a question or a word for the model: the handler gave it.
+        if action != "continue" and isinstance(fields.get("data"), dict):
+            self.data = {**fields["data"], "timestamp": self.data.get("timestamp")}
+            self.modified = True
 
     def fields(self):
         """As one hook result. `data` is there where a handler changed it."""
@@ -182,12 +225,9 @@ class Outcome:
         if self.injected and not self.denied:
             texts = [each["context_injection"] for each in self.injected]
             merged["context_injection"] = "\n\n".join(str(each) for each in texts)
-        if self.messages:
-            for key in ("user_message", "user_message_level", "user_message_source"):
-                if self.messages[0].get(key) is not None:
-                    merged[key] = self.messages[0][key]
-        if self.denied or self.asked:
-            merged["hook_name"] = (self.denied or self.asked).get("hook_name")
+        if self.messages or self.notes:
+            merged["user_message"] = "\n".join(self.messages + self.notes)
+            merged["user_message_source"] = None
         return plain(merged)
 
     def result(self, result_class):
@@ -195,7 +235,6 @@ class Outcome:
         fields = self.fields()
         if fields["action"] in ("modify", "continue"):
             fields.update(action="continue", data=plain(self.data))
-        fields.pop("hook_name", None)
         return result_class(**fields)
 
 

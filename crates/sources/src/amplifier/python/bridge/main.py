@@ -6,7 +6,7 @@ import sys
 import threading
 import traceback
 
-from . import children, core as cores, current, output
+from . import children, core as cores, current, inspection, output
 from .calls import Call
 from .channel import Channel, encoded
 from .coordinator import AskFailed
@@ -109,9 +109,9 @@ class Bridge:
     async def _emit(self, message):
         try:
             registry = self.mounts[message["mount"]].coordinator.hooks
-            outcome = await registry.ask(message["event"], message["data"], message["modules"])
-            answer = {"type": "emitted", "id": message["id"], "result": outcome.fields(), "errors": outcome.errors}
-            self.channel.send_line(encoded(answer))
+            limit = message["limit_ms"] / 1000
+            outcome = await registry.ask(message["event"], message["data"], message["standings"], limit)
+            self.channel.send(type="emitted", id=message["id"], result=outcome.fields())
         except BaseException as error:
             self.refuse(message, error)
 
@@ -130,6 +130,14 @@ class Bridge:
         def work():
             problems = self.end(mount) if mount is not None else []
             return {"type": "unmounted", "id": message["id"], "problems": plain(problems)}
+
+        self.in_background(message, work)
+
+    def on_inspect(self, message):
+        mount = self.mounts[message["mount"]]
+
+        def work():
+            return {"type": "inspected", "id": message["id"], "report": inspection.run(mount, message["request"])}
 
         self.in_background(message, work)
 
@@ -202,6 +210,9 @@ def plan_of(modules):
 
 def run(descriptor, rest, boot, sources):
     channel = Channel(descriptor, rest)
+    if sys.version_info < (3, 10):
+        channel.send(type="refused", message=f"Python {sys.version.split()[0]} is too old: 3.10 is the oldest that does")
+        os._exit(3)
     bridge = Bridge(channel, boot)
     output.install(bridge)
     children.install(boot["parent_adopts"])

@@ -42,6 +42,8 @@ pub(in super::super) enum Told {
     Line(String),
     /// The tools of a mount are not what they were.
     Tools { mount: u64 },
+    /// A module blocks its event loop where nobody can tell it to stop.
+    Stuck { module: String },
     /// A module registered data.
     Capability { mount: u64, name: String, value: Value },
 }
@@ -220,6 +222,9 @@ impl Ears {
             Word::Note { call, level, message, status } => self.noted(call, &level, message, status),
             Word::Capability { mount, name, value } => {
                 let _ = self.told.send(Told::Capability { mount, name, value });
+            }
+            Word::Stuck { module } => {
+                let _ = self.told.send(Told::Stuck { module });
             }
             Word::Tools { mount } => {
                 let _ = self.told.send(Told::Tools { mount });

@@ -1,0 +1,10 @@
+//! Python modules through a whole host: written in the style of real ones, run by the real launcher, with the stand-in
+//! and with `amplifier-core` itself.
+
+mod calls;
+mod hooks;
+mod loading;
+mod results;
+mod sessions;
+mod stage;
+mod stopping;

@@ -1,0 +1,111 @@
+//! Modules that cannot be had: named, with the reason, and the others serve.
+
+use std::time::Duration;
+
+use serde_json::{Map, json};
+use toolpost_amplifier::{LoadReason, ModuleId, ModuleKind, PlannedModule};
+use toolpost_model::{Outcome, Source};
+use toolpost_sources::{BridgedModule, CoreChoice, PythonPackage};
+
+use super::stage::{BOTH, Core, Wanted, folder_of, logged, module, module_at};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_missing_is_named_and_the_others_serve() {
+    for core in BOTH {
+        let names =
+            ["tool-desk", "tool-nothing", "tool-raises", "tool-unimportable", "tool-twice", "tool-returned"];
+        let wanted = Wanted::new(core, &names)
+            .set(|wanted| wanted.modules.push(module_at("tool-absent", folder_of("no-such-folder"))));
+        let stage = wanted.start().await;
+        let failures = stage.modules.failures();
+        let of = |id: &str| {
+            let found = failures.iter().find(|failure| failure.module.as_str() == id);
+            let found = found.unwrap_or_else(|| panic!("{id}: {failures:?}"));
+            (found.reason, found.message.clone())
+        };
+        assert_eq!(of("tool-nothing").0, LoadReason::ValidationFailed);
+        assert_eq!(of("tool-raises").1, "ValueError: no key configured");
+        assert!(of("tool-unimportable").1.contains("a_package_that_is_not_there"));
+        assert_eq!(of("tool-absent").0, LoadReason::MissingSource);
+        assert_eq!(failures.len(), 4, "{failures:?}");
+        let problems: Vec<String> =
+            stage.modules.source().problems().iter().map(ToString::to_string).collect();
+        for words in ["`read_note` is already mounted by `tool-desk`", "any object is taken instead"] {
+            assert!(problems.iter().any(|line| line.contains(words)), "{words}: {problems:?}");
+        }
+        // A tool that was returned and not mounted is there; so is one with a schema that means nothing.
+        let got = stage.call("plain", json!({ "a": 1 })).await.structured_content.unwrap();
+        assert_eq!(got, json!({ "got": { "a": 1 } }));
+        assert_eq!(stage.call("odd_schema", json!({ "x": 1 })).await.model_text(), "second odd schema");
+        // The first keeps its name.
+        let note = stage.call("read_note", json!({ "file_path": "none" })).await;
+        assert_eq!(note.error.unwrap().message, "Path not found: none");
+        let told: Vec<String> = stage.test.host.notices().iter().map(ToString::to_string).collect();
+        assert!(told.iter().any(|notice| notice.contains("tool-raises")), "{told:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_hangs_is_passed_over() {
+    let wanted = Wanted::new(Core::StandIn, &["tool-hangs", "tool-desk"])
+        .set(|wanted| wanted.settings.mount_limit = Duration::from_millis(500));
+    let stage = wanted.start().await;
+    let failures = stage.modules.failures();
+    assert!(failures[0].message.contains("took longer than"), "{failures:?}");
+    assert_eq!(stage.call("count_mounts", json!({})).await.outcome, Outcome::Succeeded);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_real_core_is_not_replaced_where_it_was_asked_for() {
+    let wanted =
+        Wanted::new(Core::StandIn, &["tool-desk"]).set(|wanted| wanted.settings.core = CoreChoice::Real);
+    let stage = wanted.start().await;
+    let failures = stage.modules.failures();
+    assert!(failures[0].message.contains("`amplifier_core` cannot be imported"), "{failures:?}");
+    assert!(stage.tools().is_empty());
+    let wanted =
+        Wanted::new(Core::StandIn, &["tool-desk"]).set(|wanted| wanted.settings.core = CoreChoice::Auto);
+    let stage = wanted.start().await;
+    assert!(!stage.modules.core().unwrap().real);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_package_directory_is_as_good_as_its_root() {
+    let package = folder_of("tool-desk").join("amplifier_module_tool_desk");
+    let single = package.join("__init__.py");
+    for root in [package, single] {
+        let wanted =
+            Wanted::new(Core::StandIn, &[]).set(|wanted| wanted.modules.push(module_at("tool-desk", root)));
+        let stage = wanted.start().await;
+        let counted = stage.call("count_mounts", json!({})).await;
+        assert_eq!(counted.outcome, Outcome::Succeeded, "{:?}", stage.modules.failures());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_plugin_of_an_a2e_host_serves_its_tools() {
+    let mut config = Map::new();
+    config.insert("prefix".to_owned(), json!("> "));
+    let planned = PlannedModule {
+        kind: ModuleKind::Tool,
+        id: ModuleId::new("notes"),
+        source: None,
+        config,
+        place: "a2e.yaml: plugins[0]".to_owned(),
+    };
+    let class = "notes_plugin.NotesPlugin".to_owned();
+    let package = PythonPackage::Plugin { class, root: Some(folder_of("a2e-plugin")) };
+    let plugin = BridgedModule { planned, package };
+    let wanted =
+        Wanted::new(Core::StandIn, &[]).set(|wanted| wanted.modules = vec![plugin, module("tool-desk")]);
+    let stage = wanted.start().await;
+    let (said, events) = stage.watched("say", json!({ "text": "hello" })).await;
+    assert_eq!(said.structured_content.unwrap(), json!({ "said": "> hello" }));
+    assert!(logged(&events).contains(&"status: speaking".to_owned()), "{events:?}");
+    assert_eq!(stage.call("say", json!({})).await.error.unwrap().class.as_str(), "invalid_arguments");
+    let failed = stage.call("fail", json!({})).await.error.unwrap();
+    assert_eq!(failed.message, "it cannot be done");
+    let late = stage.call_within("dawdle", json!({}), Duration::from_millis(300)).await;
+    assert_eq!(late.outcome, Outcome::TimedOut);
+    assert_eq!(stage.call("say", json!({ "text": "again" })).await.outcome, Outcome::Succeeded);
+}

@@ -1,0 +1,99 @@
+//! `toolpost new`: a module that works, to be edited, and the test kit for Python authors.
+
+mod name;
+mod template;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::{
+    environment,
+    exit::{Exit, UsageError},
+    terminal::say,
+};
+
+use name::ModuleName;
+use template::{TEST_KIT, TEST_KIT_NAME, Template};
+
+#[derive(Args)]
+pub(crate) struct NewArgs {
+    #[command(subcommand)]
+    what: NewThing,
+}
+
+#[derive(Subcommand)]
+enum NewThing {
+    /// A module with one tool that passes `toolpost validate`
+    Tool(ToolArgs),
+    /// The test kit for modules in Python, one file to lay beside their tests
+    Testkit(TestkitArgs),
+}
+
+#[derive(Args)]
+struct ToolArgs {
+    /// The tool's name, such as `word-count`
+    name: String,
+    /// What it is written in
+    #[arg(long, value_name = "LANGUAGE")]
+    lang: Language,
+    /// The folder to make; by default `tool-NAME` here
+    #[arg(long, value_name = "DIR")]
+    path: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct TestkitArgs {
+    /// The folder to put it in
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    path: PathBuf,
+}
+
+/// What a new module is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    /// A Python package, run by the host's bridge
+    Python,
+    /// A program of its own that serves gRPC
+    Rust,
+    /// A WebAssembly component, built from Rust
+    Wasm,
+}
+
+pub(crate) fn run(arguments: &NewArgs) -> anyhow::Result<Exit> {
+    match &arguments.what {
+        NewThing::Tool(arguments) => tool(arguments),
+        NewThing::Testkit(arguments) => test_kit(&arguments.path),
+    }
+}
+
+fn tool(arguments: &ToolArgs) -> anyhow::Result<Exit> {
+    let name = ModuleName::parse(&arguments.name).map_err(|error| UsageError(error.to_string()))?;
+    let folder = arguments.path.clone().unwrap_or_else(|| PathBuf::from(name.module_id()));
+    let template = Template::of(arguments.lang);
+    environment::write_new_folder(&folder, &template.files(&name))?;
+    say!("made {} with a tool `{}`", folder.display(), name.tool());
+    anstream::eprintln!("{}", next_steps(&template, &folder, &name));
+    Ok(Exit::Done)
+}
+
+/// What to type next, in the folder that was made.
+fn next_steps(template: &Template, folder: &Path, name: &ModuleName) -> String {
+    let folder = folder.display().to_string();
+    let folder = shlex::try_quote(&folder).unwrap_or((&*folder).into());
+    let mut steps = vec![format!("cd {folder}")];
+    steps.extend(template.build_steps().iter().map(|&step| step.to_owned()));
+    steps.push("toolpost validate .".to_owned());
+    steps.push(format!(
+        "toolpost call {} text='one two two' --mount-plan plan.yaml --mode bypass",
+        name.tool()
+    ));
+    format!("next:\n  {}", steps.join("\n  "))
+}
+
+fn test_kit(folder: &Path) -> anyhow::Result<Exit> {
+    let path = folder.join(TEST_KIT_NAME);
+    environment::write_new_file(&path, TEST_KIT)?;
+    say!("made {}", path.display());
+    Ok(Exit::Done)
+}

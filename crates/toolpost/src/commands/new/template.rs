@@ -1,0 +1,99 @@
+//! The files of a new module. They lie beside this one as they are written, but for names between `@`.
+
+use std::path::PathBuf;
+
+use super::{Language, ModuleName};
+
+/// The name of the test kit for modules in Python.
+pub(super) const TEST_KIT_NAME: &str = "toolpost_testkit.py";
+/// The test kit itself.
+pub(super) const TEST_KIT: &str = include_str!("testkit/toolpost_testkit.py");
+
+/// The files of one language.
+pub(super) struct Template {
+    language: Language,
+    files: &'static [(&'static str, &'static str)],
+}
+
+const PYTHON: &[(&str, &str)] = &[
+    ("pyproject.toml", include_str!("templates/python/pyproject.toml.in")),
+    ("@PACKAGE@/__init__.py", include_str!("templates/python/module.py.in")),
+    ("tests/test_tool.py", include_str!("templates/python/tests/test_tool.py.in")),
+    ("tests/toolpost_testkit.py", TEST_KIT),
+    ("plan.yaml", include_str!("templates/plan.yaml.in")),
+    ("README.md", include_str!("templates/python/README.md.in")),
+    (".gitignore", "__pycache__/\n*.egg-info/\n.venv/\n"),
+];
+
+const RUST: &[(&str, &str)] = &[
+    ("Cargo.toml", include_str!("templates/rust/Cargo.toml.in")),
+    ("amplifier.toml", include_str!("templates/rust/amplifier.toml.in")),
+    ("src/main.rs", include_str!("templates/rust/src/main.rs.in")),
+    ("src/service.rs", include_str!("templates/rust/src/service.rs.in")),
+    ("src/tool.rs", include_str!("templates/rust/src/tool.rs.in")),
+    ("plan.yaml", include_str!("templates/plan.yaml.in")),
+    ("README.md", include_str!("templates/rust/README.md.in")),
+    (".gitignore", "/target\n"),
+];
+
+const WASM: &[(&str, &str)] = &[
+    ("Cargo.toml", include_str!("templates/wasm/Cargo.toml.in")),
+    ("amplifier.toml", include_str!("templates/wasm/amplifier.toml.in")),
+    ("wit/tool.wit", include_str!("templates/wasm/wit/tool.wit.in")),
+    ("src/lib.rs", include_str!("templates/wasm/src/lib.rs.in")),
+    ("src/tool.rs", include_str!("templates/wasm/src/tool.rs.in")),
+    ("build.sh", include_str!("templates/wasm/build.sh.in")),
+    ("plan.yaml", include_str!("templates/wasm/plan.yaml.in")),
+    ("README.md", include_str!("templates/wasm/README.md.in")),
+    (".gitignore", "/target\n/module.wasm\n"),
+];
+
+impl Template {
+    pub(super) fn of(language: Language) -> Self {
+        let files = match language {
+            Language::Python => PYTHON,
+            Language::Rust => RUST,
+            Language::Wasm => WASM,
+        };
+        Self { language, files }
+    }
+
+    /// Every file with its path inside of the module, names filled in.
+    pub(super) fn files(&self, name: &ModuleName) -> Vec<(PathBuf, String)> {
+        let filled = |(path, text): &(&str, &str)| (PathBuf::from(fill(path, name)), fill(text, name));
+        self.files.iter().map(filled).collect()
+    }
+
+    /// What must be done before the module can run.
+    pub(super) fn build_steps(&self) -> &'static [&'static str] {
+        match self.language {
+            Language::Python => &["python3 -m unittest discover tests"],
+            Language::Rust => &["cargo build --release"],
+            Language::Wasm => &["rustup target add wasm32-wasip2", "sh build.sh"],
+        }
+    }
+}
+
+fn fill(text: &str, name: &ModuleName) -> String {
+    text.replace("@MODULE_ID@", &name.module_id())
+        .replace("@PACKAGE@", &name.package())
+        .replace("@TOOL@", &name.tool())
+        .replace("@CLASS@", &name.class())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_placeholder_stays() {
+        let name = ModuleName::parse("word-count").unwrap();
+        for language in [Language::Python, Language::Rust, Language::Wasm] {
+            for (path, text) in Template::of(language).files(&name) {
+                let left = ["@MODULE_ID@", "@PACKAGE@", "@TOOL@", "@CLASS@"];
+                let shown = format!("{}\n{text}", path.display());
+                assert!(!left.iter().any(|word| shown.contains(word)), "{shown}");
+            }
+        }
+    }
+}

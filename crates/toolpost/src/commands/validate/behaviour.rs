@@ -1,0 +1,257 @@
+//! A tool really called, with arguments that are right and wrong, and told to stop.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolpost_core::Schema;
+use toolpost_model::{ErrorClass, EventBody, Outcome, Stage, ToolResult};
+
+use super::{
+    check::CheckName,
+    probes::{Probe, Probes},
+    report::Check,
+    workbench::Workbench,
+};
+
+/// How long a call may take before it counts as one that does not end.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A deadline that some calls miss and others do not. Either is fine, if the call then ends.
+const SHORT: Duration = Duration::from_millis(200);
+/// What a module's failure says where the module itself says nothing.
+const NO_REASON: &str = "the tool failed and gave no reason";
+
+/// A tool to be tried.
+pub(super) struct TriedTool {
+    /// What the module calls it.
+    pub(super) name: String,
+    /// What the host calls it.
+    pub(super) wire: String,
+    /// The schema, where it can be used.
+    pub(super) schema: Option<Schema>,
+}
+
+/// How a call ended, as far as the contract cares.
+#[derive(Debug, PartialEq)]
+enum End {
+    /// With a result that is a success.
+    Succeeded,
+    /// With a result that says it failed, and perhaps why.
+    Failed(Option<String>),
+    /// Without a result of the tool's own: it raised, trapped, or its process went away.
+    Broke(String),
+    /// By the host, since its time was over or it was canceled.
+    Stopped,
+}
+
+impl End {
+    fn of(result: &ToolResult) -> Self {
+        let (class, code, message) = match &result.error {
+            Some(error) => (Some(error.class), error.code.as_ref(), error.message.as_str()),
+            None => (None, "", ""),
+        };
+        match result.outcome {
+            Outcome::Succeeded | Outcome::Partial => Self::Succeeded,
+            Outcome::TimedOut | Outcome::Canceled => Self::Stopped,
+            // A finer code is the host's word for what a result of the tool's own never says.
+            Outcome::Failed
+                if class == Some(ErrorClass::ExecutionFailed)
+                    && code == ErrorClass::ExecutionFailed.as_str() =>
+            {
+                Self::Failed(
+                    Some(message.to_owned()).filter(|message| !message.is_empty() && message != NO_REASON),
+                )
+            }
+            Outcome::Failed | Outcome::Denied | Outcome::Rejected | Outcome::Unknown => {
+                Self::Broke(message.to_owned())
+            }
+        }
+    }
+}
+
+/// Tries one tool.
+pub(super) async fn try_out(bench: &Workbench, tool: &TriedTool) -> Vec<Check> {
+    let mut trial = Trial {
+        bench,
+        tool,
+        printed: String::new(),
+        faults: Vec::new(),
+        speechless: Vec::new(),
+        checks: Vec::new(),
+    };
+    let schema = tool.schema.as_ref().map_or(json!({}), |schema| (**schema.value()).clone());
+    let fits = |arguments: &Value| {
+        tool.schema
+            .as_ref()
+            .is_none_or(|schema| schema.violations(arguments).is_ok_and(|found| found.is_empty()))
+    };
+    let probes = Probes::of(&schema, fits);
+    trial.empty_input(&probes).await;
+    trial.wrong_types(&probes.wrong).await;
+    let fitting = probes.fitting.unwrap_or_else(|| json!({}));
+    trial.fitting(&fitting).await;
+    trial.results().await;
+    trial.deadline(&fitting).await;
+    trial.cancel(&fitting).await;
+    trial.noise();
+    trial.checks
+}
+
+struct Trial<'a> {
+    bench: &'a Workbench,
+    tool: &'a TriedTool,
+    /// What calls printed.
+    printed: String,
+    /// Where the schema says something else than the tool does.
+    faults: Vec<String>,
+    /// Calls that failed without a word about why.
+    speechless: Vec<String>,
+    checks: Vec<Check>,
+}
+
+impl Trial<'_> {
+    fn passed(&mut self, name: CheckName, message: impl std::fmt::Display) {
+        self.checks.push(Check::passed(name, format!("`{}`: {message}", self.tool.name)));
+    }
+
+    fn failed(&mut self, name: CheckName, message: impl std::fmt::Display) {
+        self.checks.push(Check::failed(name, format!("`{}`: {message}", self.tool.name)));
+    }
+
+    /// One call to its end. What it printed is kept, and so is a failure without words.
+    async fn call(&mut self, about: &str, arguments: &Value, limit: Duration, cancel: bool) -> End {
+        let mut call = self.bench.start(&self.tool.wire, arguments, limit).await;
+        while let Some(event) = call.events.recv().await {
+            match event.body {
+                EventBody::Output(chunk) => self.printed.push_str(&chunk.text),
+                EventBody::Stage { stage: Stage::Execute } if cancel => self.bench.cancel(&call),
+                _ => {}
+            }
+        }
+        let end = End::of(call.handle.answer().await.result());
+        match &end {
+            End::Failed(None) => self.speechless.push(format!("{about}: it fails without a message")),
+            End::Broke(message) => self.speechless.push(format!("{about}: {message}")),
+            End::Failed(Some(_)) | End::Succeeded | End::Stopped => {}
+        }
+        end
+    }
+
+    async fn empty_input(&mut self, probes: &Probes) {
+        let name = CheckName::EmptyInput;
+        match self.call("without arguments", &json!({}), PATIENCE, false).await {
+            End::Succeeded => {
+                if probes.demands {
+                    self.faults.push("it works without arguments, though its schema demands some".to_owned());
+                }
+                self.passed(name, "it answers without arguments");
+            }
+            End::Failed(message) => {
+                let said = message.unwrap_or_else(|| "no reason given".to_owned());
+                self.passed(name, format!("it refuses to work without arguments: {said}"));
+            }
+            End::Broke(message) => {
+                self.failed(name, format!("without arguments it does not return a result: {message}"))
+            }
+            End::Stopped => self.failed(name, "without arguments it does not end"),
+        }
+    }
+
+    async fn wrong_types(&mut self, wrong: &[Probe]) {
+        let name = CheckName::WrongTypes;
+        let mut broke = None;
+        for probe in wrong {
+            match self.call(&probe.about, &probe.arguments, PATIENCE, false).await {
+                End::Succeeded => self.faults.push(format!("it works although {}", probe.about)),
+                End::Failed(_) => {}
+                End::Broke(message) => broke = broke.or(Some(format!("{}: {message}", probe.about))),
+                End::Stopped => broke = broke.or(Some(format!("{}: it does not end", probe.about))),
+            }
+        }
+        match broke {
+            Some(broke) => self.failed(
+                name,
+                format!("it does not return a result where {broke}\nhint: check the input, and return success=False"),
+            ),
+            None if wrong.is_empty() => self.passed(name, "its schema names no types to get wrong"),
+            None => self.passed(name, format!("{} arguments of wrong types end with a result", wrong.len())),
+        }
+    }
+
+    /// What the schema allows must at least not break the tool; that it fails is its right.
+    async fn fitting(&mut self, arguments: &Value) {
+        if let End::Broke(message) = self.call("what its schema allows", arguments, PATIENCE, false).await {
+            self.faults.push(format!("what its schema allows breaks it: {message}"));
+        }
+        if self.tool.schema.is_some() {
+            match self.faults.first().cloned() {
+                Some(fault) => self.failed(CheckName::SchemaHonesty, fault),
+                None => {
+                    self.passed(CheckName::SchemaHonesty, "it does what its schema says, as far as was tried")
+                }
+            }
+        }
+        match self.speechless.first().cloned() {
+            Some(call) => self.failed(CheckName::ErrorHandling, call),
+            None => self.passed(CheckName::ErrorHandling, "every failure is a result that says why"),
+        }
+    }
+
+    /// What `execute` really gave back, where somebody could see it.
+    async fn results(&mut self) {
+        let Some(seen) = self.bench.observed(&self.tool.name).await else { return };
+        match seen.iter().find(|kind| *kind != "ToolResult") {
+            Some(kind) => {
+                self.failed(CheckName::ResultType, format!("`execute` returns a {kind}, not a ToolResult"))
+            }
+            None if seen.is_empty() => {}
+            None => self.passed(CheckName::ResultType, "`execute` returns a ToolResult"),
+        }
+    }
+
+    /// The process that the next call goes to. One that was ended is started anew by the next call.
+    async fn settled(&mut self) -> Option<String> {
+        if self.bench.is_in_process() && self.bench.process().await.is_none() {
+            self.call("after its process was ended", &json!({}), PATIENCE, false).await;
+        }
+        self.bench.process().await
+    }
+
+    async fn deadline(&mut self, arguments: &Value) {
+        let before = self.settled().await;
+        self.call("with a deadline", arguments, SHORT, false).await;
+        if self.bench.process().await == before {
+            self.passed(CheckName::Deadline, "it ends with its deadline, and serves on");
+        } else {
+            self.failed(
+                CheckName::Deadline,
+                "it did not stop when its time was over, and its process had to be ended\nhint: what blocks belongs \
+                 into `asyncio.to_thread` or a child process",
+            );
+        }
+    }
+
+    async fn cancel(&mut self, arguments: &Value) {
+        let before = self.settled().await;
+        self.call("canceled", arguments, PATIENCE, true).await;
+        if self.bench.process().await == before {
+            self.passed(CheckName::Cancel, "it ends when it is canceled, and serves on");
+        } else {
+            self.failed(
+                CheckName::Cancel,
+                "it did not stop when it was canceled, and its process had to be ended\nhint: let \
+                 `asyncio.CancelledError` through",
+            );
+        }
+    }
+
+    fn noise(&mut self) {
+        let first = self.printed.lines().find(|line| !line.trim().is_empty()).map(str::to_owned);
+        match first {
+            Some(line) => {
+                let hint = "hint: use `logging`; where a host talks over standard output, printing breaks it";
+                self.failed(CheckName::PrintNoise, format!("it prints when it is called: {line}\n{hint}"));
+            }
+            None => self.passed(CheckName::PrintNoise, "it prints nothing when it is called"),
+        }
+    }
+}

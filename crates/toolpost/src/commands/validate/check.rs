@@ -1,0 +1,134 @@
+//! The checks by name. The first nine are Amplifier's, in its order; the others are those its validator leaves out.
+
+use serde::{Deserialize, Serialize};
+
+use super::report::Severity;
+
+/// A check. The order here is the order in which they are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CheckName {
+    /// There is something that can be loaded.
+    ModuleImportable,
+    /// It has a `mount`.
+    MountExists,
+    /// `mount` is async and takes a coordinator and a configuration.
+    MountSignature,
+    /// `on_session_ready`, where there is one, is async and takes a coordinator.
+    OnSessionReadyAsync,
+    /// Mounting brings tools.
+    ProtocolCompliance,
+    /// A tool has a name.
+    ToolName,
+    /// A tool says what it does.
+    ToolDescription,
+    /// A tool has a schema.
+    ToolInputSchema,
+    /// A tool has an async `execute` that takes the input.
+    ToolExecute,
+    /// `amplifier.toml` can be read and fits what is there.
+    Manifest,
+    /// The package's metadata names `mount` as an entry point.
+    EntryPoint,
+    /// What the module says it is.
+    ModuleType,
+    /// A tool is mounted under the name it has.
+    MountName,
+    /// The schema is a JSON Schema for an object.
+    InputSchemaValid,
+    /// The module keeps a log.
+    Logging,
+    /// The module tells which events it emits.
+    ObservabilityEvents,
+    /// A call without arguments ends with a result.
+    EmptyInput,
+    /// A call with arguments of wrong types ends with a result.
+    WrongTypes,
+    /// `execute` returns a ToolResult.
+    ResultType,
+    /// A failure says what went wrong.
+    ErrorHandling,
+    /// The tool takes what its schema allows, and refuses what it does not.
+    SchemaHonesty,
+    /// Nothing is printed.
+    PrintNoise,
+    /// A call ends when its time is over.
+    Deadline,
+    /// A call ends when it is canceled, and the module serves on.
+    Cancel,
+}
+
+impl CheckName {
+    /// The word in reports.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::ModuleImportable => "module_importable",
+            Self::MountExists => "mount_exists",
+            Self::MountSignature => "mount_signature",
+            Self::OnSessionReadyAsync => "on_session_ready_async",
+            Self::ProtocolCompliance => "protocol_compliance",
+            Self::ToolName => "tool_name",
+            Self::ToolDescription => "tool_description",
+            Self::ToolInputSchema => "tool_input_schema",
+            Self::ToolExecute => "tool_execute",
+            Self::Manifest => "manifest",
+            Self::EntryPoint => "entry_point",
+            Self::ModuleType => "module_type",
+            Self::MountName => "mount_name",
+            Self::InputSchemaValid => "input_schema_valid",
+            Self::Logging => "logging",
+            Self::ObservabilityEvents => "observability_events",
+            Self::EmptyInput => "empty_input",
+            Self::WrongTypes => "wrong_types",
+            Self::ResultType => "result_type",
+            Self::ErrorHandling => "error_handling",
+            Self::SchemaHonesty => "schema_honesty",
+            Self::PrintNoise => "print_noise",
+            Self::Deadline => "deadline",
+            Self::Cancel => "cancel",
+        }
+    }
+
+    /// What it weighs when it fails.
+    pub(crate) fn weight(self) -> Severity {
+        match self {
+            Self::ModuleImportable
+            | Self::MountExists
+            | Self::MountSignature
+            | Self::OnSessionReadyAsync
+            | Self::ProtocolCompliance
+            | Self::ToolName
+            | Self::ToolExecute
+            | Self::Manifest
+            | Self::EntryPoint
+            | Self::ModuleType
+            | Self::InputSchemaValid
+            | Self::EmptyInput
+            | Self::ResultType => Severity::Error,
+            Self::ToolDescription
+            | Self::ToolInputSchema
+            | Self::MountName
+            | Self::Logging
+            | Self::ObservabilityEvents
+            | Self::WrongTypes
+            | Self::ErrorHandling
+            | Self::SchemaHonesty
+            | Self::PrintNoise
+            | Self::Deadline
+            | Self::Cancel => Severity::Warning,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_is_the_one_in_json() {
+        let first_and_last = [CheckName::ModuleImportable, CheckName::OnSessionReadyAsync, CheckName::Cancel];
+        for name in first_and_last {
+            assert_eq!(serde_json::to_value(name).unwrap(), name.as_str());
+        }
+    }
+}

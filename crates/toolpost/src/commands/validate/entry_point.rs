@@ -1,0 +1,112 @@
+//! The entry point in a Python package's metadata, by which hosts find `mount` once the package is installed.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+use super::{check::CheckName, report::Check};
+
+/// The group that Amplifier looks its modules up in.
+const GROUP: &str = "amplifier.modules";
+
+#[derive(Deserialize)]
+struct PyProject {
+    project: Option<Project>,
+    tool: Option<OtherTools>,
+}
+
+#[derive(Deserialize)]
+struct Project {
+    #[serde(default, rename = "entry-points")]
+    entry_points: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+struct OtherTools {
+    poetry: Option<Poetry>,
+}
+
+/// Poetry had tables of its own before the standard ones came.
+#[derive(Deserialize)]
+struct Poetry {
+    #[serde(default)]
+    plugins: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// What the module is called by its own entry point, where it has one.
+pub(super) fn module_id(text: &str) -> Option<String> {
+    entries(text).ok()?.into_iter().next().map(|(id, _)| id)
+}
+
+/// Every entry point of the group.
+fn entries(text: &str) -> Result<Vec<(String, String)>, toml::de::Error> {
+    let project: PyProject = toml::from_str(text)?;
+    let standard = project.project.map(|project| project.entry_points).unwrap_or_default();
+    let poetry = project.tool.and_then(|tool| tool.poetry).map(|poetry| poetry.plugins).unwrap_or_default();
+    Ok([standard, poetry].into_iter().filter_map(|mut table| table.remove(GROUP)).flatten().collect())
+}
+
+/// Judges the text of a `pyproject.toml`. `None`: there is none. `package` is what the module is imported as.
+pub(super) fn check(text: Option<&str>, package: Option<&str>) -> Check {
+    let name = CheckName::EntryPoint;
+    let Some(text) = text else {
+        // By its path it is found all the same.
+        let message = "there is no `pyproject.toml`, so hosts find the module by its path only";
+        return Check::failed(name, message).as_warning();
+    };
+    let entries = match entries(text) {
+        Ok(entries) => entries,
+        Err(error) => {
+            return Check::failed(name, format!("`pyproject.toml` cannot be read: {}", error.message()));
+        }
+    };
+    if entries.is_empty() {
+        let package = package.unwrap_or("my_package");
+        return Check::failed(
+            name,
+            format!(
+                "`pyproject.toml` has no entry point in the group `{GROUP}`\nhint: add \
+                 [project.entry-points.\"{GROUP}\"] with my-tool = \"{package}:mount\""
+            ),
+        );
+    }
+    let fits = |target: &str| {
+        let (module, function) = target.split_once(':').unwrap_or((target, ""));
+        function.trim() == "mount" && package.is_none_or(|package| module.trim() == package)
+    };
+    match entries.iter().find(|(_, target)| fits(target)) {
+        Some((id, target)) => Check::passed(name, format!("`{id}` is `{target}`")),
+        None => {
+            let (id, target) = &entries[0];
+            let wanted = package.unwrap_or("my_package");
+            Check::failed(name, format!("`{id}` is `{target}`, and `mount` is at `{wanted}:mount`"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Severity;
+
+    #[test]
+    fn the_entry_point_must_lead_to_mount() {
+        let entry =
+            |target: &str| format!("[project.entry-points.\"amplifier.modules\"]\nmy-tool = \"{target}\"\n");
+        for (text, passed, severity) in [
+            (Some(entry("pkg:mount")), true, Severity::Info),
+            (Some(entry("other:mount")), false, Severity::Error),
+            (Some(entry("pkg:start")), false, Severity::Error),
+            (Some(entry("pkg")), false, Severity::Error),
+            (
+                Some("[tool.poetry.plugins.\"amplifier.modules\"]\nx = \"pkg:mount\"".to_owned()),
+                true,
+                Severity::Info,
+            ),
+            (Some("[project]\nname = \"x\"".to_owned()), false, Severity::Error),
+            (Some("[project".to_owned()), false, Severity::Error),
+            (None, false, Severity::Warning),
+        ] {
+            let check = super::check(text.as_deref(), Some("pkg"));
+            assert_eq!((check.passed, check.severity), (passed, severity), "{text:?}: {}", check.message);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What a validation found: checks with names, in their order, and what they weigh.
+
+use serde::Serialize;
+
+use crate::terminal::{BOLD, GREEN, RED, YELLOW, clean, printable, say, styled};
+
+use super::check::CheckName;
+
+/// How much of a module's own words is repeated in a message.
+const LONGEST_MESSAGE: usize = 600;
+
+/// How serious a failed check is. What passed is only told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Severity {
+    /// Told, and no more.
+    Info,
+    /// It works here, and may not elsewhere.
+    Warning,
+    /// It does not do what the contract says.
+    Error,
+}
+
+/// One check that was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Check {
+    /// Which.
+    pub(crate) name: CheckName,
+    /// Whether all is well.
+    pub(crate) passed: bool,
+    /// What was seen.
+    pub(crate) message: String,
+    /// What it weighs.
+    pub(crate) severity: Severity,
+}
+
+/// Everything that was found about one module, as `--json` prints it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    module_type: &'static str,
+    module_path: String,
+    passed: bool,
+    checks: Vec<Check>,
+}
+
+impl Check {
+    pub(crate) fn passed(name: CheckName, message: impl AsRef<str>) -> Self {
+        Self { name, passed: true, message: told(message.as_ref()), severity: Severity::Info }
+    }
+
+    /// Failed, with the weight that the check has.
+    pub(crate) fn failed(name: CheckName, message: impl AsRef<str>) -> Self {
+        Self { name, passed: false, message: told(message.as_ref()), severity: name.weight() }
+    }
+
+    /// The same with less weight than usual, or more.
+    pub(crate) fn weighing(self, severity: Severity) -> Self {
+        Self { severity, ..self }
+    }
+
+    pub(crate) fn as_warning(self) -> Self {
+        self.weighing(Severity::Warning)
+    }
+
+    pub(crate) fn is_error(&self) -> bool {
+        !self.passed && self.severity == Severity::Error
+    }
+}
+
+/// What modules say is made harmless and short before anybody reads it.
+fn told(message: &str) -> String {
+    let message = printable(&clean(message));
+    match message.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message,
+    }
+}
+
+impl Report {
+    /// The checks in their order. Those of one name stay in the order in which they were made.
+    pub(crate) fn new(module_path: String, mut checks: Vec<Check>) -> Self {
+        checks.sort_by_key(|check| check.name);
+        Self { module_type: "tool", module_path, passed: !checks.iter().any(Check::is_error), checks }
+    }
+
+    pub(crate) fn is_passed(&self) -> bool {
+        self.passed
+    }
+
+    /// `PASSED: 18/18 checks passed (0 errors, 0 warnings)`
+    fn summary(&self) -> String {
+        let failed = |severity| self.checks.iter().filter(|c| !c.passed && c.severity == severity).count();
+        format!(
+            "{}: {}/{} checks passed ({} errors, {} warnings)",
+            if self.passed { "PASSED" } else { "FAILED" },
+            self.checks.iter().filter(|check| check.passed).count(),
+            self.checks.len(),
+            failed(Severity::Error),
+            failed(Severity::Warning),
+        )
+    }
+
+    /// For people: the sum first, then a line for each check, and a hint below those that failed.
+    pub(crate) fn print(&self) {
+        say!("{}", styled(BOLD, self.summary()));
+        let widest = self.checks.iter().map(|check| check.name.as_str().len()).max().unwrap_or_default();
+        for check in &self.checks {
+            let mark = match (check.passed, check.severity) {
+                (true, _) => styled(GREEN, "ok     "),
+                (false, Severity::Error) => styled(RED, "error  "),
+                (false, Severity::Warning) => styled(YELLOW, "warning"),
+                (false, Severity::Info) => styled(YELLOW, "note   "),
+            };
+            let mut lines = check.message.lines();
+            say!("{mark}  {:<widest$}  {}", check.name.as_str(), lines.next().unwrap_or_default());
+            lines.for_each(|line| say!("{:width$}{line}", "", width = widest + 11));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_failed_check_that_is_an_error_fails_the_module() {
+        let ok = Check::passed(CheckName::MountExists, "there");
+        let warning = Check::failed(CheckName::Logging, "none");
+        let error = Check::failed(CheckName::ToolExecute, "not async");
+        let check = |checks: &[&Check], passed: bool, summary: &str| {
+            let report = Report::new("m".to_owned(), checks.iter().map(|&check| check.clone()).collect());
+            assert_eq!((report.is_passed(), report.summary().as_str()), (passed, summary));
+        };
+        check(&[], true, "PASSED: 0/0 checks passed (0 errors, 0 warnings)");
+        check(&[&warning, &ok], true, "PASSED: 1/2 checks passed (0 errors, 1 warnings)");
+        check(&[&warning, &error, &ok], false, "FAILED: 1/3 checks passed (1 errors, 1 warnings)");
+    }
+
+    #[test]
+    fn what_a_module_says_is_short_and_harmless() {
+        let check = Check::failed(CheckName::ToolName, format!("\u{1b}[2J{}", "x".repeat(2000)));
+        assert!(check.message.starts_with("\\u{1b}[2Jxx") && check.message.ends_with('…'));
+        assert_eq!(check.message.chars().count(), LONGEST_MESSAGE + 1);
+    }
+}

@@ -1,0 +1,283 @@
+//! A mounted module looked at: what Amplifier's validator checks, and what it leaves out.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolpost_core::Schema;
+use toolpost_model::Declaration;
+
+use super::{
+    behaviour::TriedTool,
+    check::CheckName,
+    entry_point,
+    found::Found,
+    report::{Check, Severity},
+    workbench::Workbench,
+};
+
+/// What the bridge tells of a Python module.
+#[derive(Deserialize)]
+struct Inspection {
+    checks: Vec<SeenCheck>,
+    #[serde(default)]
+    package: Option<String>,
+    #[serde(default)]
+    tools: Vec<SeenTool>,
+    #[serde(default)]
+    events: Vec<String>,
+    kind: Option<SeenKind>,
+    source: Option<SeenSource>,
+}
+
+#[derive(Deserialize)]
+struct SeenCheck {
+    name: CheckName,
+    passed: bool,
+    message: String,
+    severity: SeenSeverity,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SeenSeverity {
+    Info,
+    Warning,
+    Error,
+}
+
+#[derive(Deserialize)]
+struct SeenTool {
+    mounted: String,
+    name: Option<String>,
+    schema: Value,
+}
+
+#[derive(Deserialize)]
+struct SeenKind {
+    said: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct SeenSource {
+    logs: bool,
+    prints: Vec<String>,
+}
+
+/// Looks at what was mounted, and gives the tools that can be tried.
+pub(super) async fn examine(found: &Found, bench: &Workbench, checks: &mut Vec<Check>) -> Vec<TriedTool> {
+    match bench.inspect().await {
+        Some(Ok(seen)) => match serde_json::from_value::<Inspection>(seen) {
+            Ok(seen) => of_python(found, bench, seen, checks),
+            Err(error) => {
+                checks.push(Check::failed(
+                    CheckName::ModuleImportable,
+                    format!("the bridge's report cannot be read: {error}"),
+                ));
+                Vec::new()
+            }
+        },
+        Some(Err(problem)) => {
+            checks.push(Check::failed(CheckName::ModuleImportable, problem));
+            Vec::new()
+        }
+        None => of_declarations(bench, checks),
+    }
+}
+
+fn of_python(found: &Found, bench: &Workbench, seen: Inspection, checks: &mut Vec<Check>) -> Vec<TriedTool> {
+    checks.extend(seen.checks.into_iter().map(|check| Check {
+        severity: match check.severity {
+            SeenSeverity::Info => Severity::Info,
+            SeenSeverity::Warning => Severity::Warning,
+            SeenSeverity::Error => Severity::Error,
+        },
+        ..if check.passed {
+            Check::passed(check.name, check.message)
+        } else {
+            Check::failed(check.name, check.message)
+        }
+    }));
+    let Some(package) = seen.package else { return Vec::new() };
+    checks.push(entry_point::check(found.pyproject.as_deref(), Some(&package)));
+    checks.extend(seen.kind.and_then(|kind| kind.said).map(|said| module_type(&said)));
+    checks.extend(seen.source.into_iter().flat_map(|source| source_checks(&source)));
+    // What did not get so far as to mount a tool did not get so far as to name its events either.
+    if !seen.tools.is_empty() {
+        checks.push(observability(&seen.events));
+    }
+    let mut tried = Vec::new();
+    for tool in seen.tools {
+        if let Some(name) = tool.name.as_ref().filter(|name| !name.is_empty() && **name != tool.mounted) {
+            let message = format!(
+                "`{name}` is mounted as `{}`: the model sees one name and calls another",
+                tool.mounted
+            );
+            checks.push(Check::failed(CheckName::MountName, message));
+        }
+        let schema = schema(&tool.mounted, &tool.schema, checks);
+        let declared = bench.declarations().into_iter().find(|one| native_name(one) == tool.mounted);
+        if let Some(declared) = declared {
+            tried.push(TriedTool { name: tool.mounted, wire: declared.tool_id.to_string(), schema });
+        }
+    }
+    tried
+}
+
+fn observability(events: &[String]) -> Check {
+    if events.is_empty() {
+        let message = "it names no events of its own\nhint: \
+                       coordinator.register_contributor(\"observability.events\", \"my-tool\", lambda: [...])";
+        return Check::failed(CheckName::ObservabilityEvents, message);
+    }
+    Check::passed(CheckName::ObservabilityEvents, format!("it emits {}", listed(events)))
+}
+
+/// Components and services: what they declare is all that can be seen of them.
+fn of_declarations(bench: &Workbench, checks: &mut Vec<Check>) -> Vec<TriedTool> {
+    let (declarations, problems) = (bench.declarations(), bench.problems());
+    checks
+        .extend(problems.iter().map(|problem| Check::failed(CheckName::ModuleImportable, &problem.message)));
+    if declarations.is_empty() {
+        if problems.is_empty() {
+            checks.push(Check::failed(CheckName::ProtocolCompliance, "it brings no tool"));
+        }
+        return Vec::new();
+    }
+    if problems.is_empty() {
+        checks.push(Check::passed(CheckName::ModuleImportable, "it is loaded"));
+    }
+    let mut tried = Vec::new();
+    for declaration in declarations {
+        let name = native_name(&declaration);
+        checks.push(Check::passed(CheckName::ProtocolCompliance, format!("`{name}` is a tool")));
+        checks.push(Check::passed(CheckName::ToolName, format!("`{name}`: its name is `{name}`")));
+        checks.push(match declaration.description.trim() {
+            "" => Check::failed(
+                CheckName::ToolDescription,
+                format!("`{name}`: it has no description, so models must guess what it does"),
+            ),
+            text => Check::passed(
+                CheckName::ToolDescription,
+                format!("`{name}`: a description of {} characters", text.chars().count()),
+            ),
+        });
+        let raw = bench.schema_of(&declaration.tool_id).unwrap_or_else(|| Arc::new(json!(null)));
+        checks.push(input_schema(&name, &raw));
+        let schema = schema(&name, &raw, checks);
+        tried.push(TriedTool { name, wire: declaration.tool_id.to_string(), schema });
+    }
+    tried
+}
+
+/// The name that the module itself has for a tool.
+fn native_name(declaration: &Declaration) -> String {
+    let mapped = declaration.external_mappings.iter().find(|mapping| mapping.system == "amplifier");
+    let last = || declaration.tool_id.as_str().rsplit('.').next().unwrap_or_default().to_owned();
+    mapped.map_or_else(last, |mapping| mapping.native_id.clone())
+}
+
+fn input_schema(name: &str, schema: &Value) -> Check {
+    match schema.get("properties").and_then(Value::as_object) {
+        Some(properties) => Check::passed(
+            CheckName::ToolInputSchema,
+            format!("`{name}`: a schema of {} properties", properties.len()),
+        ),
+        None => Check::failed(
+            CheckName::ToolInputSchema,
+            format!("`{name}`: its schema names no properties, so any input counts as right"),
+        ),
+    }
+}
+
+/// A schema that calls can be checked against. A missing one was told before.
+fn schema(name: &str, value: &Value, checks: &mut Vec<Check>) -> Option<Schema> {
+    if value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty) {
+        return None;
+    }
+    let made = Schema::new(Arc::new(value.clone())).and_then(|schema| schema.check().map(|()| schema));
+    let problem = match &made {
+        Err(error) => Some(error.to_string()),
+        Ok(_) => impossible(value),
+    };
+    checks.push(match &problem {
+        Some(problem) => Check::failed(CheckName::InputSchemaValid, format!("`{name}`: {problem}")),
+        None => Check::passed(CheckName::InputSchemaValid, format!("`{name}`: a JSON Schema for an object")),
+    });
+    made.ok()
+}
+
+/// What is a schema by its letter, and cannot be meant.
+fn impossible(schema: &Value) -> Option<String> {
+    let kind = schema.get("type");
+    if kind.is_some_and(|kind| kind != "object") {
+        return Some(format!(
+            "its schema is for {}, and input is always an object",
+            kind.unwrap_or(&Value::Null)
+        ));
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let known = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
+    let mut unknown = required.filter_map(Value::as_str).filter(|name| !known(name));
+    unknown.next().map(|name| format!("it demands `{name}`, which is not among its properties"))
+}
+
+fn module_type(said: &str) -> Check {
+    match said {
+        "tool" => Check::passed(CheckName::ModuleType, "`__amplifier_module_type__` is `tool`"),
+        other => Check::failed(
+            CheckName::ModuleType,
+            format!("`__amplifier_module_type__` is `{other}`, so Amplifier does not look for tools in it"),
+        ),
+    }
+}
+
+fn source_checks(source: &SeenSource) -> Vec<Check> {
+    let logging = if source.logs {
+        Check::passed(CheckName::Logging, "it keeps a log")
+    } else {
+        Check::failed(CheckName::Logging, "it keeps no log\nhint: logger = logging.getLogger(__name__)")
+    };
+    let prints = (!source.prints.is_empty()).then(|| {
+        Check::failed(
+            CheckName::PrintNoise,
+            format!("it prints to standard output at {}", listed(&source.prints)),
+        )
+    });
+    [Some(logging), prints].into_iter().flatten().collect()
+}
+
+/// A few of a list.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_must_be_one_for_an_object() {
+        for (value, expected) in [
+            (json!(null), None),
+            (json!({}), None),
+            (json!({ "type": "object", "properties": { "a": {} }, "required": ["a"] }), Some(true)),
+            (json!({ "properties": { "a": {} } }), Some(true)),
+            (json!({ "type": "objct" }), Some(false)),
+            (json!({ "type": "array" }), Some(false)),
+            (json!({ "type": "object", "required": ["a"] }), Some(false)),
+            (json!({ "type": "object", "properties": [] }), Some(false)),
+            (json!("text"), Some(false)),
+        ] {
+            let mut checks = Vec::new();
+            schema("t", &value, &mut checks);
+            assert_eq!(checks.first().map(|check| check.passed), expected, "{value}: {checks:?}");
+        }
+    }
+}

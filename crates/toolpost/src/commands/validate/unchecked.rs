@@ -1,0 +1,78 @@
+//! A source whose tools take any object, so that what a schema forbids reaches the tool and its own checks are seen.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::{Value, json};
+use toolpost_model::{
+    BoxFuture, Declaration, EffectOrigin, Naming, SessionScope, Source, SourceError, SourceFeed,
+    SourceProblem, SourceSession, ToolId,
+};
+
+/// The tools of another source without their schemas, which are kept aside.
+pub(super) struct Unchecked {
+    inner: Arc<dyn Source>,
+    schemas: Schemas,
+}
+
+/// The schemas that were taken off, by tool.
+#[derive(Clone, Default)]
+pub(super) struct Schemas(Arc<Mutex<BTreeMap<ToolId, Arc<Value>>>>);
+
+impl Schemas {
+    pub(super) fn of(&self, tool: &ToolId) -> Option<Arc<Value>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
+    }
+}
+
+impl Unchecked {
+    pub(super) fn new(inner: Arc<dyn Source>, schemas: Schemas) -> Self {
+        Self { inner, schemas }
+    }
+
+    fn bared(&self, mut declaration: Declaration) -> Declaration {
+        let any = Arc::new(json!({ "type": "object" }));
+        let schema = std::mem::replace(&mut declaration.input.schema, any);
+        let mut kept = self.schemas.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(declaration.tool_id.clone(), schema);
+        declaration
+    }
+}
+
+impl Source for Unchecked {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn origin(&self) -> EffectOrigin {
+        self.inner.origin()
+    }
+
+    fn naming(&self) -> Naming {
+        self.inner.naming()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
+        Box::pin(async move {
+            let listed = self.inner.list().await?;
+            Ok(listed.into_iter().map(|declaration| self.bared(declaration)).collect())
+        })
+    }
+
+    fn problems(&self) -> Vec<SourceProblem> {
+        self.inner.problems()
+    }
+
+    fn open<'a>(
+        &'a self,
+        session: &'a SessionScope,
+    ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
+        self.inner.open(session)
+    }
+
+    fn connect(&self, feed: SourceFeed) {
+        self.inner.connect(feed);
+    }
+}

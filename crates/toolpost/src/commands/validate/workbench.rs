@@ -1,0 +1,164 @@
+//! The module under validation in a host of its own: mounted once, looked at from inside, and called like any tool.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use toolpost_amplifier::{ModuleKind, ModuleSource, PlannedModule};
+use toolpost_config::HostConfig;
+use toolpost_core::{CallHandle, CallRequest, Session};
+use toolpost_model::{Declaration, Event, Mode, ModelInput, Principal, SourceProblem, ToolId};
+use toolpost_serve::{HostParts, ModulesHandover, OpenedHost, load_modules, open_host};
+use toolpost_sources::PythonModules;
+
+use crate::environment;
+
+use super::{
+    found::Found,
+    unchecked::{Schemas, Unchecked},
+};
+
+/// How long what still runs may go on when the validation is over.
+const GRACE: Duration = Duration::from_secs(2);
+/// Events of a call that may wait to be looked at.
+const EVENT_BUFFER: usize = 1024;
+
+/// How the module is to be mounted.
+pub(super) struct Order {
+    pub(super) config: Map<String, Value>,
+    pub(super) python: Option<PathBuf>,
+}
+
+/// A host with one module.
+pub(super) struct Workbench {
+    opened: OpenedHost,
+    session: Arc<Session>,
+    principal: Principal,
+    schemas: Schemas,
+    python: Option<PythonModules>,
+    module: String,
+    /// The workspace; it goes with the bench.
+    _scratch: TempDir,
+}
+
+/// A call under way.
+pub(super) struct Call {
+    pub(super) handle: CallHandle,
+    pub(super) events: mpsc::Receiver<Event>,
+}
+
+impl Workbench {
+    /// Opens it in an empty folder, without a network, with a record in memory.
+    pub(super) async fn open(found: &Found, order: Order) -> anyhow::Result<Self> {
+        let scratch = environment::record_for_now()?;
+        let mut config = HostConfig {
+            workspace: Some(environment::workspace(Some(scratch.path()))?),
+            cache_dir: Some(environment::package_cache()?),
+            mode: Mode::Bypass,
+            modules: vec![planned(found, order.config)],
+            ..HostConfig::default()
+        };
+        config.amplifier.python = order.python;
+        config.environment = environment::child_variables(&config);
+        let program = environment::this_program();
+        let handover = ModulesHandover::default();
+        let loaded = load_modules(&config, program.as_deref(), handover).await?;
+        let schemas = Schemas::default();
+        let mut parts = HostParts::default();
+        for source in loaded.sources {
+            parts.source(Unchecked::new(source, schemas.clone()));
+        }
+        config.modules.clear();
+        // Its tools are the only ones here.
+        config.workspace = None;
+        let opened = open_host(&config, parts).await?;
+        let principal = Principal::operator("local");
+        let session = opened.host.default_session(&principal);
+        let module = found.id.to_string();
+        Ok(Self { opened, session, principal, schemas, python: loaded.python, module, _scratch: scratch })
+    }
+
+    /// The tools that the module brought.
+    pub(super) fn declarations(&self) -> Vec<Declaration> {
+        let catalog = self.opened.host.catalog();
+        catalog.entries().iter().map(|entry| entry.declaration().clone()).collect()
+    }
+
+    /// What is not there.
+    pub(super) fn problems(&self) -> Vec<SourceProblem> {
+        self.opened.host.catalog().unavailable().to_vec()
+    }
+
+    /// The schema that a tool came with.
+    pub(super) fn schema_of(&self, tool: &ToolId) -> Option<Arc<Value>> {
+        self.schemas.of(tool)
+    }
+
+    /// What the bridge sees of the module from inside, from then on with what its tools give back. `None`: it is not
+    /// in Python. `Err`: nothing could be started.
+    pub(super) async fn inspect(&self) -> Option<Result<Value, String>> {
+        let python = self.python.as_ref()?;
+        let request = json!({ "module": self.module, "observe": true });
+        let seen = python.inspect(&request).await;
+        Some(seen.map_err(|failure| match self.problems().first() {
+            Some(problem) => problem.message.clone(),
+            None => failure.message,
+        }))
+    }
+
+    /// The kinds of values that a tool's `execute` gave back so far. `None`: nobody could see them.
+    pub(super) async fn observed(&self, tool: &str) -> Option<Vec<String>> {
+        #[derive(Deserialize)]
+        struct Seen {
+            returned: Map<String, Value>,
+        }
+        let seen = self.look().await?;
+        let seen: Seen = serde_json::from_value(seen["observed"][tool].clone()).ok()?;
+        Some(seen.returned.into_iter().map(|(kind, _)| kind).collect())
+    }
+
+    /// Whether the module has a process that can be looked into.
+    pub(super) fn is_in_process(&self) -> bool {
+        self.python.is_some()
+    }
+
+    /// Which process the module is in. Another one than before: the old one had to be ended.
+    pub(super) async fn process(&self) -> Option<String> {
+        Some(self.look().await?["process"].as_str()?.to_owned())
+    }
+
+    async fn look(&self) -> Option<Value> {
+        self.python.as_ref()?.inspect(&json!({ "module": self.module })).await.ok()
+    }
+
+    /// Starts a call in the one session.
+    pub(super) async fn start(&self, tool: &str, arguments: &Value, limit: Duration) -> Call {
+        let (sender, events) = mpsc::channel(EVENT_BUFFER);
+        let mut request =
+            CallRequest::new(Arc::clone(&self.session), tool, ModelInput::value(arguments.clone()));
+        request.face = "cli";
+        request.timeout = Some(limit);
+        request.listener = Some(Arc::new(sender));
+        Call { handle: self.opened.host.start(request).await, events }
+    }
+
+    pub(super) fn cancel(&self, call: &Call) {
+        self.opened.host.cancel(call.handle.invocation_id(), &self.principal);
+    }
+
+    pub(super) async fn close(self) {
+        self.opened.host.shutdown(GRACE).await;
+    }
+}
+
+fn planned(found: &Found, config: Map<String, Value>) -> PlannedModule {
+    PlannedModule {
+        kind: ModuleKind::Tool,
+        id: found.id.clone(),
+        source: Some(ModuleSource::Path(found.path.clone())),
+        config,
+        place: "the command line".to_owned(),
+    }
+}

@@ -1,0 +1,44 @@
+//! New files for the user: nothing that is there already is ever written over.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{ErrorKind, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+
+use crate::exit::UsageError;
+
+/// Makes a folder with files in it. A folder that has something in it is left as it is.
+pub(crate) fn write_new_folder(folder: &Path, files: &[(PathBuf, String)]) -> anyhow::Result<()> {
+    let taken = match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    };
+    if taken {
+        let message =
+            format!("`{}` is there already\nhint: choose another folder with `--path DIR`", folder.display());
+        return Err(UsageError(message).into());
+    }
+    for (path, text) in files {
+        write_new_file(&folder.join(path), text)?;
+    }
+    Ok(())
+}
+
+/// Writes a file where there is none.
+pub(crate) fn write_new_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    let told = || format!("`{}` cannot be written", path.display());
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(told)?;
+    }
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(mut file) => file.write_all(text.as_bytes()).with_context(told),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let message = format!("`{}` is there already\nhint: remove it first", path.display());
+            Err(UsageError(message).into())
+        }
+        Err(error) => Err(error).with_context(told),
+    }
+}
