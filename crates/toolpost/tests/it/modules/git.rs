@@ -130,20 +130,27 @@ fn what_changed_in_the_cache_is_refused() {
 }
 
 #[test]
-fn neither_links_nor_hooks_nor_submodules_come_along() {
+fn links_come_as_their_text_and_submodules_not_at_all() {
     let repository = Repository::new("");
     let place = &repository.place;
     std::os::unix::fs::symlink("/etc/passwd", place.path("repo/mods/tool-a/passwd")).unwrap();
-    place.write("repo/.gitattributes", "* filter=evil\n");
+    let other = Repository::new("");
+    let url = format!("file://{}", other.place.path("repo").display());
+    repository.git(&[
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        &url,
+        "mods/tool-a/sub",
+    ]);
+    assert!(place.path("repo/mods/tool-a/sub/mods").exists());
     repository.commit("two");
-    let hook = place.path("repo/.git/hooks/post-checkout");
-    fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", place.path("ran").display())).unwrap();
     let root = repository.fetch("fetch")["root"].as_str().unwrap().to_owned();
-    let link = fs::symlink_metadata(format!("{root}/passwd")).unwrap();
-    assert!(link.is_file(), "a link is its text");
+    assert!(fs::symlink_metadata(format!("{root}/passwd")).unwrap().is_file());
     assert_eq!(fs::read_to_string(format!("{root}/passwd")).unwrap(), "/etc/passwd");
-    assert!(!place.path("ran").exists());
+    assert_eq!(fs::read_dir(format!("{root}/sub")).unwrap().count(), 0);
 }
 
 #[test]
@@ -196,4 +203,37 @@ fn a_bundle_in_a_repository_is_fetched_with_what_it_plans() {
     let root = fetched["modules"][0]["root"].as_str().unwrap();
     assert!(root.starts_with(place.cache().to_str().unwrap()), "{root}");
     assert_eq!(place.modules(&["list"]).expect(0).stderr, "");
+    fs::remove_dir_all(place.cache()).unwrap();
+    // A host fetches it by itself, and serves what it plans.
+    let tools = place.run("tools", &["--json"]).expect(0).json();
+    let names: Vec<&str> =
+        tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"amplifier_module_tool_a"), "{names:?}");
+}
+
+#[test]
+fn a_host_starts_from_the_cache_alone() {
+    let repository = Repository::new("@main");
+    let place = &repository.place;
+    place.run("tools", &[]).expect(0);
+    fs::remove_dir_all(place.path("repo")).unwrap();
+    place.config("amplifier: { install: offline }\n");
+    let called = place.run("call", &["amplifier_module_tool_a", "--mode", "bypass"]).expect(0);
+    assert_eq!(called.stdout, "hello\n");
+    fs::remove_dir_all(place.cache()).unwrap();
+    let missing = place.run("call", &["amplifier_module_tool_a", "--mode", "bypass"]);
+    assert_ne!(missing.code, 0);
+    assert!(missing.stderr.contains("nothing may be fetched"), "{}", missing.stderr);
+}
+
+#[test]
+fn a_cache_that_agents_can_write_is_refused() {
+    let repository = Repository::new("@main");
+    let place = &repository.place;
+    let workspace = place.home.workspace();
+    let inside = workspace.join("cache");
+    let mut command = place.command_of("tools", &[], &inside);
+    let ran = crate::home::Ran::from(command.output().unwrap());
+    assert!(ran.code != 0 && ran.stderr.contains("lies inside of"), "{}", ran.stderr);
+    assert!(!inside.exists());
 }

@@ -53,9 +53,14 @@ impl Place {
         self.write("plan.yaml", text);
     }
 
-    /// The configuration that commands are given, behind the Python to use.
+    /// The configuration that commands are given, with the Python to use.
     pub(super) fn config(&self, more: &str) {
-        self.write("config.yaml", &format!("amplifier: {{ python: '{}' }}\n{more}", python()));
+        let python = format!("python: '{}'", python());
+        let text = match more.strip_prefix("amplifier: {") {
+            Some(rest) => format!("amplifier: {{ {python},{rest}"),
+            None => format!("amplifier: {{ {python} }}\n{more}"),
+        };
+        self.write("config.yaml", &text);
     }
 
     /// Writes a Python module that has one tool and needs what `dependencies` lists.
@@ -74,18 +79,27 @@ impl Place {
         self.write(&format!("{folder}/pyproject.toml"), &project);
     }
 
-    /// `toolpost modules` with the plan, the configuration and the cache.
-    pub(super) fn command(&self, words: &[&str]) -> Command {
-        let [plan, config, cache] = ["plan.yaml", "config.yaml", "cache"].map(|name| self.path(name));
-        let mut all = vec!["modules"];
+    /// A command with the plan, the configuration and a cache.
+    pub(super) fn command_of(&self, command: &str, words: &[&str], cache: &Path) -> Command {
+        let [plan, config] = ["plan.yaml", "config.yaml"].map(|name| self.path(name));
+        let mut all = vec![command];
         all.extend(words);
-        let named = [("--mount-plan", &plan), ("--config", &config), ("--cache-dir", &cache)];
+        let named = [("--mount-plan", plan.as_path()), ("--config", &config), ("--cache-dir", cache)];
         for (flag, path) in &named {
             all.extend([*flag, path.to_str().unwrap()]);
         }
         let mut command = self.home.command(&all);
         command.env("PATH", std::env::var("PATH").unwrap());
         command
+    }
+
+    pub(super) fn run(&self, command: &str, words: &[&str]) -> Ran {
+        Ran::from(self.command_of(command, words, &self.cache()).output().unwrap())
+    }
+
+    /// `toolpost modules`.
+    pub(super) fn command(&self, words: &[&str]) -> Command {
+        self.command_of("modules", words, &self.cache())
     }
 
     pub(super) fn modules(&self, words: &[&str]) -> Ran {
