@@ -12,7 +12,7 @@ use toolpost_config::HostConfig;
 use toolpost_model::{DynTool, EffectClass, FnTool, ToolFailure, ToolSet};
 use toolpost_serve::{Access, Server};
 
-use crate::a2e;
+use crate::{a2e, grpc};
 
 /// A server in a process of its own, ended when dropped.
 pub(crate) struct Served {
@@ -88,6 +88,7 @@ pub(crate) fn serve(role: &str, words: &[String]) -> anyhow::Result<()> {
                 floor(Router::new().route("/echo", post(|body: Bytes| async move { body }))).await
             }
             "--serve-floor-a2e" => floor(a2e::floor()).await,
+            "--serve-grpc" => grpc::serve().await,
             "--serve-a2e" => a2e::serve(words).await,
             "--serve-a2e-stdio" => a2e::converse(words).await,
             _ => toolpost(words).await,

@@ -11,6 +11,7 @@ mod clients;
 mod files;
 mod grep;
 mod growth;
+mod grpc;
 mod in_process;
 mod journal;
 mod machine;
@@ -27,14 +28,18 @@ mod search;
 mod shell;
 mod shells;
 mod start;
+mod wasm;
 
 use anyhow::bail;
 
 const HELP: &str = "\
 usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|python-module|replay|artifact|a2e …]
+usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e|wasm …]
+usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e|grpc …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench artifact=MEGABYTES (with a result of another size)
+       cargo xtask bench wasm=PATH (how long a component of your own takes to load)
        cargo xtask bench a2e-http (or -stdio, -direct, -sessions, -list, -events: a part of a2e)
        cargo xtask bench a2e-soak [--minutes N]";
 
@@ -66,6 +71,8 @@ fn main() -> anyhow::Result<()> {
         "replay",
         "a2e",
         "artifact",
+        "wasm",
+        "grpc",
     ];
     let chosen: Vec<&str> =
         if words.is_empty() { all.to_vec() } else { words.iter().map(String::as_str).collect() };
@@ -93,10 +100,15 @@ fn main() -> anyhow::Result<()> {
             "python-module" => runtime.block_on(python_module::run())?,
             "replay" => runtime.block_on(replay::run())?,
             "a2e" => runtime.block_on(a2e::run())?,
+            "wasm" => runtime.block_on(wasm::run())?,
+            "grpc" => runtime.block_on(grpc::run())?,
             "artifact" => runtime.block_on(artifact::run(artifact::WHOLE))?,
             other if other.starts_with("artifact=") => {
                 let megabytes: u64 = other.trim_start_matches("artifact=").parse()?;
                 runtime.block_on(artifact::run(megabytes << 20))?;
+            }
+            other if other.starts_with("wasm=") => {
+                runtime.block_on(wasm::start(other.trim_start_matches("wasm=").as_ref()))?;
             }
             other if other.starts_with("grep=") => {
                 runtime.block_on(grep::run(Some(other.trim_start_matches("grep=").as_ref())))?;

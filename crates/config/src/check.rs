@@ -2,6 +2,7 @@
 //! at once.
 
 pub(crate) mod a2e;
+mod amplifier;
 mod approvals;
 mod commands;
 mod hooks;
@@ -56,6 +57,7 @@ pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Comp
     limits::check(&file.limits, &mut complaints);
     retention::check(&file.retention, &mut complaints);
     a2e::check(&file.a2e, &mut complaints);
+    amplifier::check(file, &mut complaints);
     let paths = [
         ("workspace", &file.workspace),
         ("data_dir", &file.data_dir),

@@ -1,6 +1,7 @@
 //! The file as written. The doc comments here become the schema's descriptions and the reference, so they
 //! speak to whoever writes the file.
 
+mod amplifier;
 mod approvals;
 mod code;
 mod commands;
@@ -19,6 +20,7 @@ use toolpost_model::{Mode, Role};
 
 use crate::{ByteSize, ConfigDuration, Located, RuleEntry};
 
+pub use amplifier::{AmplifierSection, WasmEntry};
 pub use approvals::ApprovalsSection;
 pub use code::CodeSection;
 pub use commands::{CommandEntry, CommandOutput, ParameterEntry, ParameterType};
@@ -78,6 +80,11 @@ pub struct ConfigFile {
     pub discovery: DiscoverySection,
     /// Agents that speak A2E.
     pub a2e: A2eSection,
+    /// Mount plans and bundles, relative to this file, whose tools and hooks are mounted. A later one is laid over an
+    /// earlier one. Only in a file that is trusted.
+    pub include: Vec<Located<PathBuf>>,
+    /// How the modules of mount plans are fetched and run.
+    pub amplifier: AmplifierSection,
 }
 
 /// The HTTP listener.

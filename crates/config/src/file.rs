@@ -5,10 +5,25 @@
 use std::{
     fs::{self, File},
     io::Read,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use crate::{error::ConfigError, yaml::MAX_BYTES};
+
+/// What a folder's own plan may be called.
+const PLAN_NAMES: [&str; 6] =
+    ["bundle.md", "bundle.yaml", "bundle.yml", "plan.yaml", "plan.yml", "mount_plan.yaml"];
+
+/// The plan that a path means: itself, or the one in the folder that it is.
+pub(crate) fn plan_in(path: &Path) -> PathBuf {
+    let found = || PLAN_NAMES.iter().map(|name| path.join(name)).find(|place| place.is_file());
+    if path.is_dir() { found().unwrap_or_else(|| path.join(PLAN_NAMES[0])) } else { path.to_owned() }
+}
+
+/// Where a file really lies, as far as that can be told.
+pub(crate) fn real_path(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
 
 /// Reads a configuration file whole.
 ///

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use toolpost_amplifier::Plan;
 use toolpost_model::RuleOrigin;
 
 use crate::{Located, Parsed};
@@ -31,6 +32,9 @@ pub struct Layer {
     pub origin: RuleOrigin,
     /// The folder that its relative paths begin in; empty leaves them as they are.
     pub base: PathBuf,
+    /// The plans that its `include` names, in their order. Whoever makes the layer reads them: of one that is not trusted
+    /// they do not count.
+    pub plans: Vec<Plan>,
     /// What every decision should say of it.
     pub note: Option<String>,
 }
@@ -38,7 +42,7 @@ pub struct Layer {
 impl Layer {
     /// A layer whose relative paths are left as they are.
     pub fn new(parsed: Parsed, standing: Standing, origin: RuleOrigin) -> Self {
-        Self { parsed, standing, origin, base: PathBuf::new(), note: None }
+        Self { parsed, standing, origin, base: PathBuf::new(), plans: Vec::new(), note: None }
     }
 
     /// The layer of a file that can no longer be read: what it last said counts as far as it restricts, and every
@@ -51,6 +55,17 @@ impl Layer {
     #[must_use]
     pub fn relative_to(self, folder: impl Into<PathBuf>) -> Self {
         Self { base: folder.into(), ..self }
+    }
+
+    /// Brings the plans along that the file includes.
+    #[must_use]
+    pub fn with_plans(self, plans: Vec<Plan>) -> Self {
+        Self { plans, ..self }
+    }
+
+    /// The plans that the file includes, from where its paths begin.
+    pub fn includes(&self) -> impl Iterator<Item = PathBuf> {
+        self.parsed.file().include.iter().map(|path| self.beneath(&path.value))
     }
 
     /// A path as written, from where the layer's paths begin.

@@ -19,7 +19,9 @@
 //!
 //! An A2E host's own YAML file comes in through [`A2eHostFile`], which makes a [`Parsed`] of it.
 //!
-//! Text comes in as a string; only [`read_config`] opens a file. There is no environment and no home
+//! Mount plans come in through [`PlanReader`] and are put on the layer that includes them.
+//!
+//! Text comes in as a string; only [`read_config`] and [`PlanReader`] open files. There is no environment and no home
 //! directory here, so `~` in a path is refused, not guessed at.
 #![warn(missing_docs)]
 
@@ -35,6 +37,7 @@ mod located;
 mod merge;
 mod nearest;
 mod parsed;
+mod plans;
 mod profiles;
 mod reference;
 mod resolve;
@@ -48,10 +51,11 @@ mod yaml;
 
 pub use a2e_host::{A2eCapability, A2eFace, A2eHostFile, A2ePlugin};
 pub use config_file::{
-    A2eSection, ApprovalsSection, ArgumentKinds, AuditSection, CodeSection, CommandEntry, CommandOutput,
-    ConfigFile, CredentialEntry, DiscoverySection, HookEntry, HttpSection, JournalRetentionSection, Keep,
-    LimitsSection, NetworkSection, ParameterEntry, ParameterType, ProtectSection, RetentionSection,
-    RootAccess, RootEntry, SandboxSection, SourceEntry, SourceTrust, TokenEntry, ToolEntry,
+    A2eSection, AmplifierSection, ApprovalsSection, ArgumentKinds, AuditSection, CodeSection, CommandEntry,
+    CommandOutput, ConfigFile, CredentialEntry, DiscoverySection, HookEntry, HttpSection,
+    JournalRetentionSection, Keep, LimitsSection, NetworkSection, ParameterEntry, ParameterType,
+    ProtectSection, RetentionSection, RootAccess, RootEntry, SandboxSection, SourceEntry, SourceTrust,
+    TokenEntry, ToolEntry, WasmEntry,
 };
 pub use duration::{ConfigDuration, DurationError};
 pub use error::{ConfigError, ConfigErrors};
@@ -66,6 +70,7 @@ pub use host_config::{
 pub use layer::{Layer, Notice, Standing};
 pub use located::{Located, Position};
 pub use parsed::Parsed;
+pub use plans::{LoadedPlan, PlanReader};
 pub use profiles::profile_names;
 pub use reference::{config_example, config_reference};
 pub use rule_entry::{RuleEntry, RuleTable};

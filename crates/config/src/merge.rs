@@ -1,6 +1,7 @@
 //! Every key once, with the direction in which it is stricter. What a trusted and what an untrusted file may
 //! do both follow from that, so a new key cannot be forgotten for one of them.
 
+mod amplifier;
 mod hooks;
 mod native;
 mod retention;
@@ -48,6 +49,7 @@ impl Merge<'_> {
         self.retention(&mut config.retention, &file.retention);
         self.discovery(&mut config.discovery, &file.discovery);
         self.a2e(&mut config.a2e, &file.a2e);
+        self.amplifier(&mut config.amplifier, config.sandbox.profile);
         self.tools(config);
         self.sources(config);
     }

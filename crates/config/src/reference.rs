@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::config_schema;
 
 /// Headings of the tables, with the schema each is made of and where its keys stand.
-const TABLES: [(&str, &str, &str); 24] = [
+const TABLES: [(&str, &str, &str); 26] = [
     ("Top level", "", ""),
     ("`rules`", "RuleTable", "Each entry is a line such as `ask class:write`, or a table of these keys."),
     ("`rules.….tests`", "RuleTests", ""),
@@ -35,10 +35,12 @@ const TABLES: [(&str, &str, &str); 24] = [
     ("`discovery`", "DiscoverySection", ""),
     ("`a2e`", "A2eSection", ""),
     ("`a2e.audit`", "AuditSection", "A file that other programs read. The host's own record is the journal."),
+    ("`amplifier`", "AmplifierSection", ""),
+    ("`amplifier.wasm`", "WasmEntry", "Under the id of a module."),
 ];
 
 /// Headings of the lists of words.
-const WORDS: [(&str, &str); 14] = [
+const WORDS: [(&str, &str); 17] = [
     ("Modes", "Mode"),
     ("Offers to remember", "Remember"),
     ("Classes", "EffectClass"),
@@ -53,6 +55,9 @@ const WORDS: [(&str, &str); 14] = [
     ("Outputs of commands", "CommandOutput"),
     ("Events of hooks", "HookEvent"),
     ("Standings of hooks", "HookStanding"),
+    ("Isolation of modules", "ModuleIsolation"),
+    ("Amplifier's own library", "AmplifierCore"),
+    ("Installing modules", "ModuleInstall"),
 ];
 
 /// Headings of the ways to write a value.
@@ -167,6 +172,9 @@ fn named(name: &str) -> String {
         "ParameterType" => "type",
         "CommandOutput" => "output",
         "Scalar" => "single value",
+        "HookStanding" => "standing",
+        "ModuleIsolation" => "isolation",
+        "AmplifierCore" | "ModuleInstall" => "word",
         "Mode" | "Role" | "Rule" | "Duration" | "Size" => return name.to_lowercase(),
         _ => "table",
     };

@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use toolpost_amplifier::Plan;
 use toolpost_model::{EffectClass, Mode, SandboxProfile};
 
 use crate::{
@@ -25,7 +26,9 @@ impl HostConfig {
         trusted.sort_by_key(|layer| Reverse(layer.origin));
         let mut config = Self::default();
         let mut notices = Vec::new();
+        let mut plan = Plan::default();
         for layer in &trusted {
+            Merge { layer, trusted_mode: config.mode, notices: &mut notices }.plans(&mut plan);
             Merge { layer, trusted_mode: config.mode, notices: &mut notices }.apply(&mut config);
         }
         config.settle_default_deadline(&trusted);
@@ -36,14 +39,28 @@ impl HostConfig {
         let trusted_mode = config.mode;
         let trusted_profile = config.sandbox.profile;
         for layer in untrusted {
+            Merge { layer, trusted_mode, notices: &mut notices }.plans(&mut plan);
             Merge { layer, trusted_mode, notices: &mut notices }.apply(&mut config);
         }
+        config.take_modules(&plan, &mut notices);
         config.stay_below_ceiling();
         notices.extend(config.stay_out_of_bypass());
         if config.sandbox.profile != trusted_profile {
             config.stay_within_profile();
         }
         Ok((config, notices))
+    }
+
+    /// The modules of all plans together.
+    fn take_modules(&mut self, plan: &Plan, notices: &mut Vec<Notice>) {
+        let (modules, notes) = plan.settle();
+        self.modules = modules;
+        let key = "include".to_owned();
+        notices.extend(notes.into_iter().map(|note| Notice {
+            key: key.clone(),
+            place: note.place,
+            message: note.message,
+        }));
     }
 
     /// A ceiling below the default deadline lowers it: nobody wrote the default, so nobody is contradicted.
@@ -80,6 +97,8 @@ impl HostConfig {
     /// A profile that an untrusted file tightened holds for commands with one of their own, too.
     fn stay_within_profile(&mut self) {
         let limit = self.sandbox.profile;
+        let modules = &mut self.amplifier.sandbox;
+        *modules = modules.map(|own| if power(own) > power(limit) { limit } else { own });
         for command in &mut self.commands {
             // Without a profile of its own, a command that is for the network would get it.
             let implied = (command.class == EffectClass::Network).then_some(SandboxProfile::Network);

@@ -14,7 +14,8 @@ pub fn config_schema() -> Value {
     let mut schema = schema.to_value();
     schema["title"] = json!("toolpost.yaml");
     let config = HostConfig::default();
-    for (pointer, default) in defaults(&config).into_iter().chain(native_defaults(&config)) {
+    let all = defaults(&config).into_iter().chain(native_defaults(&config)).chain(module_defaults(&config));
+    for (pointer, default) in all {
         let property = schema.pointer_mut(&pointer).and_then(Value::as_object_mut);
         if let Some(property) = property {
             property.insert("default".to_owned(), default);
@@ -101,6 +102,24 @@ fn native_defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("CommandEntry", "deferred", json!(false)),
         ("ParameterEntry", "allow_dash", json!(false)),
         ("ParameterEntry", "type", json!(ParameterType::default().as_str())),
+    ];
+    placed(rows)
+}
+
+/// The same of the modules' section.
+fn module_defaults(config: &HostConfig) -> Vec<(String, Value)> {
+    let amplifier = &config.amplifier;
+    let rows = [
+        ("", "include", json!([])),
+        ("AmplifierSection", "isolation", json!(amplifier.isolation)),
+        ("AmplifierSection", "core", json!(amplifier.core)),
+        ("AmplifierSection", "install", json!(amplifier.install)),
+        ("AmplifierSection", "pass", json!(amplifier.pass)),
+        ("AmplifierSection", "readable", json!(amplifier.readable)),
+        ("AmplifierSection", "writable", json!(amplifier.writable)),
+        ("AmplifierSection", "post_on_failure", json!(amplifier.post_on_failure)),
+        ("WasmEntry", "directories", json!([])),
+        ("WasmEntry", "network", json!(false)),
     ];
     placed(rows)
 }

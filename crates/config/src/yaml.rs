@@ -66,6 +66,23 @@ pub(crate) fn read_tree(source: Source<'_>) -> Result<Located<Value>, ConfigErro
         .map_err(|error| source.error(shape::complaint(&error, source.text)).into())
 }
 
+/// Reads a file of a program that reads it with Python: YAML 1.1 as that takes it, `yes` for true and merge keys
+/// among it, as plain JSON.
+pub(crate) fn read_foreign(source: Source<'_>) -> Result<serde_json::Value, ConfigErrors> {
+    if source.text.len() > MAX_BYTES {
+        return Err(ConfigError::too_large(source.name).into());
+    }
+    let mut options = reader_options();
+    options.merge_keys = MergeKeyPolicy::Merge;
+    options.strict_booleans = false;
+    if let Some(budget) = &mut options.budget {
+        budget.max_depth = 64;
+    }
+    let tree: Located<Value> = serde_saphyr::from_str_with_options(source.text, options)
+        .map_err(|error| ConfigErrors::from(source.error(shape::complaint(&error, source.text))))?;
+    Ok(tree.value.into_json())
+}
+
 /// The text with the top-level section around the complaint blanked out; `None` where there is none.
 fn without_section(text: &str, complaint: &Complaint) -> Option<String> {
     let bad = usize::try_from(complaint.line()).ok()?.checked_sub(1)?;

@@ -138,6 +138,8 @@ pub enum Loading {
     Eager,
     /// Found by search; callable once it was shown in the session.
     Deferred,
+    /// In no list. Only tools of the same source call it, while they run.
+    Internal,
 }
 
 /// What goes into a tool.

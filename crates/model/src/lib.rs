@@ -67,4 +67,4 @@ pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};
 pub use tool::{CallContext, CallPort, CallReport, CallableTool, DynTool, NestedCall, Tool, ToolCall};
 pub use tool_set::ToolSet;
-pub use variable::{holds_secret, never_passed};
+pub use variable::{changes_code, holds_secret, never_passed};

@@ -87,6 +87,8 @@ pub enum HiddenReason {
     Disabled,
     /// It waits to be discovered.
     Deferred,
+    /// It is there for other tools of its source.
+    Internal,
 }
 
 impl HiddenReason {
@@ -100,6 +102,7 @@ impl HiddenReason {
             Self::Setup => "setup",
             Self::Disabled => "disabled",
             Self::Deferred => "deferred",
+            Self::Internal => "internal",
         }
     }
 
@@ -113,6 +116,7 @@ impl HiddenReason {
             Self::Setup => "it needs setting up first",
             Self::Disabled => "the operator switched it off",
             Self::Deferred => "it is deferred until a search shows it",
+            Self::Internal => "only other tools of its source call it",
         }
     }
 }

@@ -78,6 +78,13 @@ pub fn never_passed(name: &str) -> Option<&'static str> {
     }
 }
 
+/// Whether a variable by its name changes which code a program loads or runs: no child gets one, whoever asks.
+pub fn changes_code(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
+    begins(&LOADERS) || LOADED.contains(&name.as_str()) || begins(&OWN)
+}
+
 /// Whether a variable by its name holds a secret, so that its value must be kept out of everything that is written or
 /// shown. Narrower than what children are not given: a region or the path of a key file is no secret.
 pub fn holds_secret(name: &str) -> bool {

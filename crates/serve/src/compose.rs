@@ -5,6 +5,7 @@
 mod hooks;
 mod modules;
 mod native;
+mod supply;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,6 +21,7 @@ use toolpost_core::{
     ToolSettings,
 };
 use toolpost_model::{Source, ToolId};
+use toolpost_sources::RustModules;
 use toolpost_store::{
     AuditLogError, BlobOptions, BlobsError, DataDir, DataDirError, DiskBlobs, JournalOptions, OpenError,
     RulesFile, SqliteJournal, TokenError, load_token,
@@ -28,6 +30,7 @@ use toolpost_store::{
 pub use hooks::HooksError;
 pub use modules::{LoadedModules, ModulesError, ModulesHandover, load_modules};
 pub use native::{NativeError, NativeHandover};
+pub use supply::module_supply;
 
 /// How often kept results are looked through for what is too old.
 const CLEARED_EVERY: Duration = Duration::from_secs(3600);
@@ -127,6 +130,11 @@ impl HostParts {
     /// Adds a source.
     pub fn source(&mut self, source: impl Source) {
         self.sources.push(Box::new(|builder| builder.source(source)));
+    }
+
+    /// Adds a set of modules in Rust: tools, hooks, and what they hear of calls.
+    pub fn rust_modules(&mut self, modules: RustModules) {
+        self.sources.push(Box::new(move |builder| modules.join(builder)));
     }
 
     /// Adds a hook. It is asked before those of the configuration.

@@ -16,8 +16,9 @@ mod server;
 pub use auth::Access;
 pub use compose::{
     Asked, HooksError, HostParts, LoadedModules, ModulesError, ModulesHandover, NativeError, NativeHandover,
-    OpenedHost, StartError, check_places, load_modules, open_host,
+    OpenedHost, StartError, check_places, load_modules, module_supply, open_host,
 };
 pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
 pub use reload::Reloaded;
 pub use server::{Server, ServerBuilder};
+pub use toolpost_sources::{ModuleStandings, RustModule, RustModules};

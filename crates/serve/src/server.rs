@@ -17,6 +17,7 @@ use toolpost_a2e::Link;
 use toolpost_config::{AuditConfig, HostConfig, TokenConfig};
 use toolpost_core::{Cassette, Hook, Host, ReplayOptions};
 use toolpost_model::{Principal, Source, Tool, ToolSet};
+use toolpost_sources::RustModules;
 use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token};
 
 use crate::{
@@ -77,6 +78,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn source(mut self, source: impl Source) -> Self {
         self.parts.source(source);
+        self
+    }
+
+    /// Adds a set of modules in Rust. Of two tools that want one name, the set's keeps it.
+    #[must_use]
+    pub fn rust_modules(mut self, modules: RustModules) -> Self {
+        self.parts.rust_modules(modules);
         self
     }
 

@@ -8,8 +8,8 @@ use toolpost_model::{Mode, SandboxProfile};
 use crate::commands::{
     approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs, capture::CaptureArgs,
     completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs,
-    new::NewArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
-    validate::ValidateArgs,
+    modules::ModulesArgs, new::NewArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs,
+    trust::TrustArgs, validate::ValidateArgs,
 };
 
 /// Holds the tools of AI agents: one binary between agents and everything they can call.
@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Artifacts(ArtifactsArgs),
     /// Run an agent against a host that records, and keep the recording in a file
     Capture(CaptureArgs),
+    /// List, fetch, update and remove the modules of mount plans
+    Modules(ModulesArgs),
     /// Trust the workspace's `toolpost.yaml` as it is now
     Trust(TrustArgs),
     /// Check that everything is in place
@@ -95,6 +97,8 @@ pub(crate) struct PolicyArgs {
     pub(crate) deny: Vec<String>,
     #[command(flatten)]
     pub(crate) confines: ConfineArgs,
+    #[command(flatten)]
+    pub(crate) modules: ModuleArgs,
 }
 
 impl PolicyArgs {
@@ -104,6 +108,7 @@ impl PolicyArgs {
             && self.ask.is_empty()
             && self.deny.is_empty()
             && self.confines.is_empty()
+            && self.modules.mount_plan.is_empty()
     }
 }
 
@@ -135,6 +140,18 @@ impl ConfineArgs {
             && !self.require_sandbox
             && self.allow_private.is_empty()
     }
+}
+
+/// Which modules, and where fetched ones are kept.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ModuleArgs {
+    /// A mount plan or bundle whose tools and hooks are mounted; may be repeated, and a later one is laid over an
+    /// earlier one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mount_plan: Vec<PathBuf>,
+    /// Where fetched modules and their packages are kept; by default `$XDG_CACHE_HOME/toolpost`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
 }
 
 /// A profile by its word.

@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod journal;
+pub(crate) mod modules;
 pub(crate) mod new;
 pub(crate) mod reference;
 pub(crate) mod serve;

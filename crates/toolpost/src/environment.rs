@@ -69,6 +69,22 @@ pub(crate) fn default_data_dir(workspace: &Path) -> anyhow::Result<PathBuf> {
     Ok(state.join("toolpost").join(short))
 }
 
+/// Where fetched modules are kept unless somebody says otherwise.
+pub(crate) fn cache_dir(given: Option<&Path>) -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let usual = || absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    let cache = match given {
+        Some(given) => std::path::absolute(given).unwrap_or_else(|_| given.to_owned()),
+        None => usual()?.join("toolpost"),
+    };
+    Some(cache)
+}
+
+/// The value of a variable that a mount plan names.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// This binary, for processes that it is to be started again as. By way of the kernel's own link: the file may be
 /// replaced while the host runs, and its processes must be of the same make.
 pub(crate) fn this_program() -> Option<PathBuf> {

@@ -19,8 +19,8 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use commands::{
-    approvals, artifacts, call, capture, completions, doctor, explain, journal, new, reference, serve, tools,
-    trust, validate, welcome,
+    approvals, artifacts, call, capture, completions, doctor, explain, journal, modules, new, reference, serve,
+    tools, trust, validate, welcome,
 };
 
 fn main() -> ExitCode {
@@ -59,6 +59,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
         Command::Approvals(arguments) => runtime()?.block_on(approvals::run(arguments)),
         Command::Explain(arguments) => runtime()?.block_on(explain::run(arguments)),
         Command::Validate(arguments) => runtime()?.block_on(validate::run(arguments)),
+        Command::Modules(arguments) => runtime()?.block_on(modules::run(arguments)),
         Command::Doctor(arguments) => runtime()?.block_on(doctor::run(arguments)),
     }
 }

@@ -2,9 +2,11 @@
 
 mod files;
 mod flags;
+mod plans;
 
 use std::path::{Path, PathBuf};
 
+use toolpost_amplifier::{ModuleSource, override_sources};
 use toolpost_config::{A2eHostFile, ConfigFile, HostConfig, Layer, Notice, Standing, read_config};
 use toolpost_model::RuleOrigin;
 use toolpost_serve::NativeHandover;
@@ -16,6 +18,7 @@ use crate::{
 };
 
 pub(crate) use files::{Broken, FoundFile};
+pub(crate) use plans::Plans;
 
 /// The name of a workspace's own configuration.
 pub(crate) const PROJECT_FILE: &str = "toolpost.yaml";
@@ -34,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) notices: Vec<Notice>,
     /// Every file that is looked at, those of higher standing first.
     pub(crate) files: Vec<FoundFile>,
+    /// The mount plans that they include.
+    pub(crate) plans: Plans,
 }
 
 impl Settings {
@@ -56,7 +61,14 @@ impl Settings {
 
     fn without_credentials(&self) -> NativeHandover {
         // A file that is not there yet is one that an agent could put there.
-        let own_files = self.files.iter().map(|file| environment::real_path(&file.path)).collect();
+        // Plans and the modules that lie beside them are programs: who changes them changes what runs.
+        let modules = self.config.modules.iter().filter_map(|module| match &module.source {
+            Some(ModuleSource::Path(path)) => Some(path),
+            Some(ModuleSource::Git { .. } | ModuleSource::Archive { .. } | ModuleSource::Package(_))
+            | None => None,
+        });
+        let files = self.files.iter().map(|file| &file.path).chain(&self.plans.files).chain(modules);
+        let own_files = files.map(|path| environment::real_path(path)).collect();
         let secrets = environment::secrets();
         NativeHandover {
             program: environment::this_program(),
@@ -79,7 +91,7 @@ impl Settings {
     /// What an operator should hear of: files that are broken, and what was ignored in the others.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let broken = self.broken().map(|broken| broken.note.clone());
-        broken.chain(self.notices.iter().map(ToString::to_string))
+        broken.chain(self.notices.iter().map(ToString::to_string)).chain(self.plans.warnings())
     }
 
     /// Keeps what the files say, for the day on which one of them cannot be read. Said after a host has started with
@@ -147,7 +159,8 @@ pub(crate) fn resolve_over(
 ) -> anyhow::Result<Settings> {
     let given = given_layer(place)?;
     let place_found = place_of(place, given.as_ref())?;
-    let reader = files::Reader::new(&place_found);
+    let cache = environment::cache_dir(policy.modules.cache_dir.as_deref());
+    let reader = files::Reader::new(&place_found, cache.as_deref());
     layers.extend(given);
     for layer in &layers {
         reader.sound(&layer.parsed)?;
@@ -175,9 +188,14 @@ pub(crate) fn resolve_over(
     let flags = flags::flags(policy)?;
     reader.sound(&flags.parsed)?;
     layers.push(flags);
+    let mut plans = Plans::new(cache.clone());
+    let layers = layers.into_iter().map(|layer| plans.read(layer)).collect::<Result<Vec<_>, _>>()?;
     let (mut config, notices) = HostConfig::resolve(&layers)?;
+    let workspace = &place_found.workspace;
+    plans.notes.extend(override_sources(&mut config.modules, workspace, &environment::variable));
+    config.cache_dir = cache;
     config.workspace = Some(place_found.workspace.clone());
     config.data_dir = Some(place_found.data_dir.clone());
     config.environment = environment::child_variables(&config);
-    Ok(Settings { place: place_found, config, notices, files: found })
+    Ok(Settings { place: place_found, config, notices, files: found, plans })
 }

@@ -1,6 +1,7 @@
 //! What people see: errors, colours, progress. Nothing here reaches stdout but data.
 
 mod redaction;
+mod steps;
 mod text;
 
 use std::io::{IsTerminal, Write};
@@ -13,6 +14,7 @@ use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 use crate::{approving::ids, environment};
 
 pub(crate) use redaction::{clean, keep_out};
+pub(crate) use steps::Steps;
 pub(crate) use text::{moment, printable, spelled_out};
 
 pub(crate) const BOLD: Style = Style::new().bold();

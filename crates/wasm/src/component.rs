@@ -27,9 +27,8 @@ pub(crate) enum Tools {
 pub(crate) fn check_preamble(bytes: &[u8]) -> Result<(), &'static str> {
     match bytes.get(..8) {
         Some(b"\0asm\x0d\x00\x01\x00") => Ok(()),
-        Some(b"\0asm\x01\x00\x00\x00") => Err(
-            "it is a core module, and tools are components\nhint: build it for `wasm32-wasip2`, or wrap it with `wasm-tools component new`",
-        ),
+        Some(b"\0asm\x01\x00\x00\x00") => Err("it is a core module, and tools are components\n\
+             hint: build it for `wasm32-wasip2`, or wrap it with `wasm-tools component new`"),
         Some([b'\0', b'a', b's', b'm', ..]) => {
             Err("it is WebAssembly in a version of the format that is not known here")
         }
@@ -106,7 +105,8 @@ impl<'a> Exports<'a> {
         }
         if !found.is_empty() {
             return format!(
-                "it exports only {} of what a tool needs\nhint: export `get-spec` and `execute`, or `get-specs` and `execute-tool`",
+                "it exports only {} of what a tool needs\n\
+                 hint: export `get-spec` and `execute`, or `get-specs` and `execute-tool`",
                 found.join(", ")
             );
         }

@@ -10,6 +10,7 @@ use crate::{
 };
 
 const TOO_LARGE: &str = "wasm_too_large";
+const MORE_MEMORY: &str = "the operator can give it more: `amplifier.wasm.<module>.memory`";
 
 /// What went wrong with an instance. It is not used again after one.
 #[derive(Debug)]
@@ -62,11 +63,7 @@ impl Fault {
             let memory = most.div_ceil(1024 * 1024);
             let message =
                 format!("the component needed more than the {memory} MiB of memory that it may have");
-            (
-                "wasm_out_of_memory",
-                message,
-                Some("the operator can give it more: `amplifier.wasm.<module>.memory`"),
-            )
+            ("wasm_out_of_memory", message, Some(MORE_MEMORY))
         } else if trap == Some(Trap::StackOverflow) {
             ("wasm_stack_overflow", "the component went too deep: its stack is exhausted".to_owned(), None)
         } else if is_too_much(&error) {

@@ -40,8 +40,8 @@ impl WasmModules {
         let prepared = self.prepare(&component, &planned.config, settings).map_err(fail)?;
         let mut specs = look(&prepared, &planned.id).await.map_err(fail)?;
         if prepared.config.is_none() && !planned.config.is_empty() {
-            let message = "its `config` in the plan reaches nobody: the component exports no `configure`".to_owned();
-            specs.problem("config_ignored", message);
+            let message = "its `config` in the plan reaches nobody: the component exports no `configure`";
+            specs.problem("config_ignored", message.to_owned());
         }
         for problem in &mut specs.problems {
             problem.origin = origin(planned);
@@ -60,7 +60,8 @@ impl WasmModules {
             let message = format!("it needs what this host does not offer: {:#}", error);
             (LoadReason::ValidationFailed, message)
         })?;
-        let config = offer.configure.is_some().then(|| Value::Object(config.clone()).to_string().into_bytes());
+        let config =
+            offer.configure.is_some().then(|| Value::Object(config.clone()).to_string().into_bytes());
         Ok(Prepared { modules: self.clone(), pre, offer, settings, config })
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in test helpers, which clippy takes for code")]
 
 mod agent_loop;
+mod amplifier_module;
 mod post;
 mod program;
 mod replay;

@@ -42,7 +42,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Examples show what embedders and tool authors need.
-const EXAMPLES_MAY_USE: &[&str] = &[MODEL, CORE, A2E, SERVE, CONFIG];
+const EXAMPLES_MAY_USE: &[&str] = &[MODEL, AMPLIFIER, CORE, A2E, SERVE, CONFIG];
 
 /// Crates that would let the outside world into the inner two: model has no runtime, core opens nothing.
 const MAY_NOT_USE: &[(&str, &[&str])] = &[

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolpost_model::{HookStanding, SandboxProfile};
 
-use super::RootConfig;
+use super::{ChildVariables, RootConfig};
 
 /// How the modules of mount plans are fetched and run. The modules themselves are
 /// [`HostConfig::modules`](super::HostConfig::modules).
@@ -42,7 +42,17 @@ pub struct AmplifierConfig {
     pub wasm: BTreeMap<String, WasmConfig>,
 }
 
-/// Which modules share a process.
+impl AmplifierConfig {
+    /// The variables that modules get beside the harmless ones: those of the host's environment that `pass` names,
+    /// and those with values of their own. Secrets may be among them, so they are for the modules' processes alone.
+    pub fn variables(&self, host: &ChildVariables) -> BTreeMap<String, String> {
+        let passed = self.pass.iter().filter_map(|name| host.variables.get_key_value(name));
+        let passed = passed.map(|(name, value)| (name.clone(), value.clone()));
+        passed.chain(self.environment.clone()).collect()
+    }
+}
+
+/// Which sessions share a process of Python modules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModuleIsolation {

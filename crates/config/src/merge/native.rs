@@ -26,7 +26,13 @@ impl Merge<'_> {
     }
 
     /// Adds what a trusted file grants; what is there already is granted.
-    fn grant<T: PartialEq>(&mut self, key: &str, granted: &mut Vec<T>, new: Located<T>, shown: impl Display) {
+    pub(super) fn grant<T: PartialEq>(
+        &mut self,
+        key: &str,
+        granted: &mut Vec<T>,
+        new: Located<T>,
+        shown: impl Display,
+    ) {
         if granted.contains(&new.value) {
             return;
         }

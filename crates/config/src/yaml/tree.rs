@@ -45,6 +45,28 @@ impl Value {
     }
 }
 
+impl Value {
+    /// As JSON. A number that JSON has not, such as an infinite one, becomes its text.
+    pub(crate) fn into_json(self) -> serde_json::Value {
+        use serde_json::{Number, Value as Json};
+        match self {
+            Self::Null => Json::Null,
+            Self::Flag(flag) => Json::Bool(flag),
+            Self::Whole(number) => {
+                Number::from_i128(number).map_or_else(|| Json::String(number.to_string()), Json::Number)
+            }
+            Self::Fraction(number) => {
+                Number::from_f64(number).map_or_else(|| Json::String(number.to_string()), Json::Number)
+            }
+            Self::Text(text) => Json::String(text),
+            Self::List(items) => items.into_iter().map(|item| item.value.into_json()).collect(),
+            Self::Table(entries) => {
+                entries.into_iter().map(|entry| (entry.key.value, entry.value.value.into_json())).collect()
+            }
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(AnyValue)

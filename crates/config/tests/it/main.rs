@@ -9,5 +9,6 @@ mod hardening;
 mod hooks;
 mod layers;
 mod native;
+mod plans;
 mod reference;
 mod values;

@@ -1,6 +1,7 @@
 //! Durations, sizes, defaults, and that what is written is what is used.
 
 use std::{
+    collections::BTreeMap,
     fmt::Display,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -9,8 +10,8 @@ use std::{
 };
 
 use toolpost_config::{
-    A2eConfig, ApprovalsConfig, AuditConfig, ByteSize, ChildVariables, CodeConfig, ConfigDuration,
-    ConfigFile, Discovery, HostConfig, HttpConfig, JournalRetention, Layer, Limits, Located, NetworkConfig,
+    A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig, ByteSize, ChildVariables, CodeConfig, ConfigDuration,
+    ConfigFile, Discovery, HostConfig, HttpConfig, JournalRetention, Layer, Limits, Located, ModuleInstall, ModuleIsolation, NetworkConfig,
     ProtectConfig, RetentionConfig, SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig,
     ToolSettings, config_example,
 };
@@ -145,6 +146,23 @@ fn defaults_are_the_documented_ones() {
             host_id: None,
             require_negotiated: false,
             audit: AuditConfig { path: None, max_bytes: 10_485_760, backup_count: 5 },
+        },
+        cache_dir: None,
+        modules: Vec::new(),
+        amplifier: AmplifierConfig {
+            isolation: ModuleIsolation::Shared,
+            core: AmplifierCore::Auto,
+            python: None,
+            install: ModuleInstall::Auto,
+            sandbox: None,
+            pass: Vec::new(),
+            environment: BTreeMap::new(),
+            readable: Vec::new(),
+            writable: Vec::new(),
+            hooks: BTreeMap::new(),
+            post_on_failure: false,
+            concurrency: None,
+            wasm: BTreeMap::new(),
         },
     };
     assert_eq!(HostConfig::default(), expected);

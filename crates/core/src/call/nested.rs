@@ -63,6 +63,7 @@ impl Port {
         held.extend_from_slice(&effects.uses);
         let mut line = above.map(|parent| parent.line.clone()).unwrap_or_default();
         line.push(call.live.id);
+        let source = call.resolved.as_ref().map(|resolved| resolved.entry.source);
         keeping::hold_back(host, call);
         Self {
             host: Arc::clone(host),
@@ -77,7 +78,7 @@ impl Port {
             profile: call.resolved.as_ref().and_then(|resolved| resolved.entry.settings.sandbox),
             room: keeping::bounds(host, call),
             onward: Onward::of(call, effects),
-            as_parent: Parent { id: call.live.id, line, deadline, held },
+            as_parent: Parent { id: call.live.id, line, source, deadline, held },
             under_way: AtomicUsize::new(0),
         }
     }

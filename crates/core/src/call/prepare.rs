@@ -18,6 +18,7 @@ use crate::{
         result::{self, Ending},
     },
     host::Inner,
+    port::SourceIndex,
     record::{
         journal::{RecordKind, Strength},
         redaction::{self, Observed},
@@ -54,6 +55,9 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
             Step::Next(Stage::Parse)
         }
         Visibility::Deferred => Step::End(result::schema_not_loaded(entry.name())),
+        Visibility::Blocked(HiddenReason::Internal) if is_of_its_parents_source(call, entry.source) => {
+            Step::Next(Stage::Parse)
+        }
         Visibility::Blocked(HiddenReason::Policy) => Step::End(denied_outright(host, call)),
         Visibility::Blocked(reason) => {
             let setup = match &entry.declaration().lifecycle {
@@ -63,6 +67,11 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
             Step::End(result::blocked(entry.name(), reason, setup))
         }
     }
+}
+
+/// Whether the call was made by a running tool of the same source.
+fn is_of_its_parents_source(call: &Call, source: SourceIndex) -> bool {
+    call.parent.as_ref().is_some_and(|parent| parent.source == Some(source))
 }
 
 /// The policy hides the tool, so it also says why.

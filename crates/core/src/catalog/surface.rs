@@ -155,6 +155,7 @@ fn see(entry: &Entry, request: &SurfaceRequest, policy: &dyn PolicyEngine) -> Vi
         match declaration.loading {
             Loading::Eager => Visibility::Loaded,
             Loading::Deferred => Visibility::Deferred,
+            Loading::Internal => Visibility::Blocked(HiddenReason::Internal),
         }
     }
 }

@@ -39,6 +39,7 @@ use crate::{
         scheduling::{Permit, batch::Member},
         witness::Watch,
     },
+    port::SourceIndex,
     record::{
         artifacts::CallArtifacts,
         journal::RequestKey,
@@ -382,6 +383,8 @@ pub(crate) struct Parent {
     pub(crate) id: InvocationId,
     /// The calls from the outermost one down to it.
     pub(crate) line: Vec<InvocationId>,
+    /// Where its tool comes from.
+    pub(crate) source: Option<SourceIndex>,
     /// Nothing it makes outlasts it.
     pub(crate) deadline: Instant,
     /// What it and the calls above it hold.

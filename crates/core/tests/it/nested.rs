@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use toolpost_core::{Limits, RecordKind, SchedulerLimits};
 use toolpost_model::{
-    Access, CallInput, Declaration, EffectClass, Effects, ErrorClass, Mode, NestedCall, Outcome, ResourceKey,
-    Tool, ToolCall, ToolFailure, ToolOutput,
+    Access, CallInput, Declaration, DynTool, EffectClass, Effects, ErrorClass, Loading, Mode, NestedCall,
+    Outcome, ResourceKey, Tool, ToolCall, ToolFailure, ToolOutput, ToolSet,
 };
 use toolpost_testkit::{Gate, MockTool, TestHost};
 
@@ -96,6 +96,25 @@ async fn only_what_the_session_sees_can_be_called_and_never_the_caller_itself() 
     assert_eq!(inner(&blocked)["error"]["class"], "policy_blocked");
     let unknown = host.call("outer", json!({ "tool": "nothing" })).await;
     assert_eq!(inner(&unknown)["error"]["class"], "unknown_tool");
+}
+
+#[tokio::test]
+async fn an_internal_tool_is_called_by_the_tools_of_its_source_alone() {
+    let inside = || MockTool::named("demo.inside").declare(|tool| tool.loading = Loading::Internal);
+    let callers: [Arc<dyn DynTool>; 2] = [Arc::new(Caller::new("demo.caller")), Arc::new(inside())];
+    let host = TestHost::build(|builder| {
+        let builder = builder.policy(TestHost::policy(Mode::Bypass, &[]));
+        builder.source(ToolSet::new("demo", callers)).tool(Caller::new("other.stranger"))
+    });
+    let host = host.await;
+    let nested = json!({ "tool": "inside" });
+    assert_eq!(inner(&host.call("caller", nested.clone()).await)["outcome"], "succeeded");
+    let stranger = host.call("stranger", nested).await;
+    assert_eq!(inner(&stranger)["error"]["code"], "internal");
+    let agent = host.call("inside", json!({})).await;
+    assert_eq!((agent.outcome, &*agent.error.unwrap().code), (Outcome::Denied, "internal"));
+    let listed = host.call("stranger", json!({})).await;
+    assert_eq!(*inner(&listed), json!(["caller"]), "nobody is shown it");
 }
 
 #[tokio::test]

@@ -13,18 +13,21 @@ use std::{
 };
 
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleSource, PlannedModule, Transport};
-use toolpost_config::{AmplifierCore, HostConfig, ModuleInstall, ModuleIsolation};
+use toolpost_config::{AmplifierCore, HostConfig, ModuleIsolation};
 use toolpost_core::Hook;
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
     BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, Isolation, Packages, Prepared, Progress,
-    PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Reach, Supply, UnloadedModules,
+    PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Supply, UnloadedModules,
     Workspace, resolve,
 };
 use toolpost_store::DataDir;
 
-use super::native::{self, NativeError};
+use super::{
+    native::{self, NativeError},
+    supply::module_supply,
+};
 
 /// The name that plan modules have as a source, in records and under `sources`.
 const NAME: &str = "amplifier";
@@ -54,8 +57,6 @@ pub enum ModulesError {
 /// What modules get beside the configuration.
 #[derive(Default)]
 pub struct ModulesHandover {
-    /// Variables for git and for installers alone: proxies, indexes, certificates.
-    pub variables: BTreeMap<String, String>,
     /// Is told what goes on while modules are fetched and their packages installed.
     pub progress: Option<Box<dyn FnMut(&ModuleId, Progress) + Send>>,
 }
@@ -96,24 +97,11 @@ pub(super) async fn modules(
         return Ok(LoadedModules::default());
     }
     let root = config.workspace.as_ref().ok_or(ModulesError::NoWorkspace)?;
-    let cache = config.cache_dir.as_ref().ok_or(ModulesError::NoCache)?;
     let launcher = Launcher::new(program.ok_or(ModulesError::NoLauncher)?.to_owned());
     let workspace = Arc::new(native::workspace(config, root, Vec::new())?);
     let children = native::children(config, &workspace, data_dir);
-    let supply = Arc::new(Supply {
-        cache: cache.clone(),
-        launcher: Some(launcher.clone()),
-        environment: children.environment.clone(),
-        variables: handover.variables,
-        readable: config.amplifier.readable.clone(),
-        network: native::network(&config.network, &[])?,
-        reach: match config.amplifier.install {
-            ModuleInstall::Auto => Reach::Online,
-            ModuleInstall::Offline => Reach::Offline,
-        },
-        python: config.amplifier.python.clone(),
-        required: config.sandbox.require,
-    });
+    let supply = module_supply(config, Some(launcher.clone())).map_err(NativeError::from)?;
+    let supply = Arc::new(supply.ok_or(ModulesError::NoCache)?);
     let mut progress = handover.progress.unwrap_or_else(|| Box::new(|_, _| {}));
     let process = Process { launcher, workspace, children };
     let mut loading = Loading::new(config, process);

@@ -253,6 +253,18 @@ impl Fetcher {
     }
 }
 
+/// What is in the cache of a source that must be fetched, if it is still what was fetched. Reads files and waits for
+/// them, for whoever puts a configuration together before there is a host.
+pub fn cached_module(cache: &Path, source: &ModuleSource) -> Result<Option<PathBuf>, CacheError> {
+    let (Some(remote), Some(cache)) = (Remote::of(source), Cache::look(cache)?) else { return Ok(None) };
+    let Some(record) = cache.record::<PinRecord>(&remote.inside(PIN))? else { return Ok(None) };
+    let sound = remote.folder(&cache, &record).and_then(|dir| {
+        let digest = tree::digest(&dir)?;
+        remote.checked(&cache, &record, &digest)
+    });
+    Ok(sound.ok().and_then(|fetched| fetched.root))
+}
+
 fn in_place(source: &ModuleSource) -> Result<Fetched, FetchError> {
     match source {
         ModuleSource::Path(path) => {
@@ -319,16 +331,25 @@ impl<'a> Remote<'a> {
     /// What was fetched before, if it is still what was fetched.
     async fn pinned(&self, cache: &Cache) -> Result<Option<Fetched>, FetchError> {
         let Some(record) = cache.record::<PinRecord>(&self.inside(PIN))? else { return Ok(None) };
+        let dir = self.folder(cache, &record)?;
+        let changed = |_| FetchError::Changed(cache.path_of(&self.inside(&record.folder)));
+        let digest = tree_digest(dir).await.map_err(changed)?;
+        self.checked(cache, &record, &digest).map(Some)
+    }
+
+    /// The folder that a record names. It may name anything, where somebody changed it.
+    fn folder(&self, cache: &Cache, record: &PinRecord) -> Result<Dir, FetchError> {
+        let plain = record.folder.len() == 32 && record.folder.bytes().all(|byte| byte.is_ascii_hexdigit());
         let inside = self.inside(&record.folder);
-        let changed = || FetchError::Changed(cache.path_of(&inside));
-        let plain =
-            !record.folder.is_empty() && !record.folder.contains(['/', '\\']) && record.folder != "..";
-        let dir = cache.dir().open_dir(&inside).ok().filter(|_| plain).ok_or_else(changed)?;
-        let digest = tree_digest(dir).await.map_err(|_| changed())?;
-        if record.pin.digest() != Some(digest.as_str()) || record.source != self.told() {
-            return Err(changed());
+        let dir = cache.dir().open_dir(&inside).ok().filter(|_| plain);
+        dir.ok_or_else(|| FetchError::Changed(cache.path_of(&inside)))
+    }
+
+    fn checked(&self, cache: &Cache, record: &PinRecord, digest: &str) -> Result<Fetched, FetchError> {
+        if record.pin.digest() != Some(digest) || record.source != self.told() {
+            return Err(FetchError::Changed(cache.path_of(&self.inside(&record.folder))));
         }
-        self.found(cache, &record).map(Some)
+        self.found(cache, record)
     }
 
     /// The folder that the plan means, of an entry that is sound.

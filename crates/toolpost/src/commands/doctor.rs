@@ -9,7 +9,7 @@ use toolpost_serve::{HostParts, check_places, open_host};
 use toolpost_store::{DataDir, DataDirError, JournalReader};
 
 use crate::{
-    cli::{PlaceArgs, PolicyArgs},
+    cli::{ModuleArgs, PlaceArgs, PolicyArgs},
     environment,
     exit::Exit,
     hooks, reach,
@@ -24,6 +24,8 @@ pub(crate) struct DoctorArgs {
     json: bool,
     #[command(flatten)]
     place: PlaceArgs,
+    #[command(flatten)]
+    modules: ModuleArgs,
 }
 
 enum State {
@@ -58,7 +60,8 @@ impl Finding {
 }
 
 pub(crate) async fn run(arguments: DoctorArgs) -> anyhow::Result<Exit> {
-    let findings = match settings::resolve(&arguments.place, &PolicyArgs::default()) {
+    let policy = PolicyArgs { modules: arguments.modules, ..PolicyArgs::default() };
+    let findings = match settings::resolve(&arguments.place, &policy) {
         Ok(settings) => examine(&settings).await,
         Err(error) => vec![Finding::bad("configuration", format!("{error:#}"))],
     };

@@ -46,6 +46,9 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<Exit> {
     if let Some(broken) = &project.broken {
         return Err(UsageError(broken.errors.clone()).into());
     }
+    if let Some(errors) = &project.unreadable_plan {
+        return Err(UsageError(format!("a mount plan that it includes cannot be read\n{errors}")).into());
+    }
     if project.standing == Some(Standing::Trusted) {
         say!("`{}` is trusted already", project.path.display());
         return Ok(Exit::Done);

@@ -3,6 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use toolpost_config::{ChildVariables, HostConfig};
+use toolpost_sources::SUPPLY_VARIABLES;
 
 /// Harmless, or needed to find programs. Beside them the names that begin with `LC_`.
 const SHOWN: [&str; 8] = ["PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL", "NO_COLOR"];
@@ -23,12 +24,15 @@ fn shown_to_children(
 ) -> ChildVariables {
     let of_commands = config.commands.iter().flat_map(|command| &command.environment);
     let of_hooks = config.hooks.iter().flat_map(|hook| &hook.environment);
-    let named = config.sandbox.environment.iter().chain(of_commands).chain(of_hooks);
+    // Modules get what they are passed, and whatever fetches them what it needs for that; nobody else does.
+    let of_modules = config.amplifier.pass.iter();
+    let named = config.sandbox.environment.iter().chain(of_commands).chain(of_hooks).chain(of_modules);
     let named: Vec<&str> = named.map(String::as_str).collect();
     let shown = |name: &str| {
         SHOWN.contains(&name)
             || TOOLCHAINS.contains(&name)
             || name.starts_with("LC_")
+            || (!config.modules.is_empty() && SUPPLY_VARIABLES.contains(&name))
             || named.contains(&name)
     };
     let mut children = ChildVariables::default();

@@ -12,7 +12,7 @@ use toolpost_core::{Places, Policy, PolicySpec};
 use toolpost_model::{Rule, RuleOrigin};
 use toolpost_store::{DataDir, DataDirError, LastGood, TrustStore};
 
-use super::{PROJECT_FILE, Place, folder_of};
+use super::{PROJECT_FILE, Place, folder_of, plans};
 use crate::{environment, terminal};
 
 /// A file that is looked at, and what came of it.
@@ -22,8 +22,10 @@ pub(crate) struct FoundFile {
     /// How it counts; `None` where there is no such file.
     pub(crate) standing: Option<Standing>,
     pub(crate) broken: Option<Broken>,
-    /// SHA-256 of what it holds now, for trust.
+    /// SHA-256 of what it and the plans it includes hold now, for trust.
     pub(crate) digest: [u8; 32],
+    /// Why a plan that it includes cannot be read. It cannot be trusted then.
+    pub(crate) unreadable_plan: Option<ConfigErrors>,
     /// The last text of it that could be read, where one is worth keeping.
     pub(super) good: Option<String>,
 }
@@ -38,7 +40,15 @@ pub(crate) struct Broken {
 
 impl FoundFile {
     fn absent(path: &Path, origin: RuleOrigin) -> Self {
-        Self { path: path.to_owned(), origin, standing: None, broken: None, digest: [0; 32], good: None }
+        Self {
+            path: path.to_owned(),
+            origin,
+            standing: None,
+            broken: None,
+            digest: [0; 32],
+            unreadable_plan: None,
+            good: None,
+        }
     }
 
     /// A file that the command line names. It must be there and be good.
@@ -70,13 +80,15 @@ impl FoundFile {
 pub(super) struct Reader<'a> {
     place: &'a Place,
     places: Places,
+    /// Where fetched bundles are.
+    cache: Option<&'a Path>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(place: &'a Place) -> Self {
+    pub(super) fn new(place: &'a Place, cache: Option<&'a Path>) -> Self {
         let places =
             Places { workspace: Some(place.workspace.clone()), home: environment::home(), roots: Vec::new() };
-        Self { place, places }
+        Self { place, places, cache }
     }
 
     /// Whether the rules of a file mean something, and what their own tests expect.
@@ -139,15 +151,22 @@ impl<'a> Reader<'a> {
             Err(error) if ConfigError::is_missing_file(&error) => return Ok((file, None)),
             Err(error) => return self.instead(file, name, error.into()),
         };
-        let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-        let file = FoundFile { digest, ..file };
         let parsed = match self.parsed(&text, name) {
             Ok(parsed) => parsed,
-            Err(errors) => return self.instead(file, name, errors),
+            Err(errors) => {
+                let digest = Sha256::digest(text.as_bytes()).into();
+                return self.instead(FoundFile { digest, ..file }, name, errors);
+            }
         };
-        let standing = standing(&digest)?;
-        let layer = Layer::new(parsed, standing, origin).relative_to(folder_of(path));
-        Ok((FoundFile { standing: Some(standing), good: Some(text), ..file }, Some(layer)))
+        let mut layer = Layer::new(parsed, Standing::Untrusted, origin).relative_to(folder_of(path));
+        // One whose plans cannot be read is not the one that was trusted.
+        let (digest, unreadable_plan) = match plans::digest(&text, &layer, self.cache) {
+            Ok(digest) => (digest, None),
+            Err(errors) => (Sha256::digest(text.as_bytes()).into(), Some(errors)),
+        };
+        layer.standing = standing(&digest)?;
+        let standing = Some(layer.standing);
+        Ok((FoundFile { standing, digest, unreadable_plan, good: Some(text), ..file }, Some(layer)))
     }
 
     /// What a broken file last said, as far as it restricts. Where nobody knows that, nothing can be done but to

@@ -16,6 +16,7 @@ pub(super) fn flags(policy: &PolicyArgs) -> anyhow::Result<Layer> {
     let file = ConfigFile {
         mode: policy.mode.map(Into::into),
         rules: lines.map(|line| RuleEntry::Line(line).into()).collect(),
+        include: policy.modules.mount_plan.iter().cloned().map(Into::into).collect(),
         ..confines(&policy.confines)
     };
     Ok(Layer::new(file.check("command line")?, Standing::Trusted, RuleOrigin::Cli))
@@ -47,6 +48,7 @@ mod tests {
     use toolpost_model::{Access, SandboxProfile};
 
     use super::*;
+    use crate::cli::ModuleArgs;
 
     #[derive(Parser)]
     struct Line {
@@ -67,6 +69,12 @@ mod tests {
         let root = |path: &str, access| RootConfig { path: path.into(), access };
         assert_eq!(roots, [root("b", Access::Read), root("a", Access::Write), root("c", Access::Write)]);
         assert_eq!(resolved(&["--sandbox", "none"]).unwrap().sandbox.profile, SandboxProfile::None);
+        let plans = flags(&PolicyArgs {
+            modules: ModuleArgs { mount_plan: vec!["a".into(), "b".into()], cache_dir: None },
+            ..PolicyArgs::default()
+        });
+        let included: Vec<PathBuf> = plans.unwrap().includes().collect();
+        assert_eq!(included, [PathBuf::from("a"), PathBuf::from("b")]);
         assert!(resolved(&["--require-sandbox"]).unwrap().sandbox.require);
         let network =
             resolved(&["--allow-private", "http://127.0.0.1:1", "--allow-private", "http://a/b"]).unwrap();

@@ -19,6 +19,8 @@ mod confines;
 mod crash_soak;
 mod evidence;
 mod explaining;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod hooks;
 mod journal;
 mod journal_retention;

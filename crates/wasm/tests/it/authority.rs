@@ -107,8 +107,5 @@ async fn what_a_component_says_before_it_breaks_is_shown_with_the_failure() {
     let text = died.model_text();
     assert!(text.contains("the component broke") && text.contains("a line"), "{text}");
     let left = host.call("exit", json!({})).await.error.unwrap();
-    assert_eq!(
-        (&*left.code, left.message.as_str()),
-        ("wasm_exit", "the component left with exit status 1")
-    );
+    assert_eq!((&*left.code, left.message.as_str()), ("wasm_exit", "the component left with exit status 1"));
 }

@@ -21,7 +21,8 @@ async fn start(cache: &Path, path: &Path) {
 /// The compiled files, with their contents.
 fn compiled(cache: &Path) -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(cache).unwrap().map(|entry| entry.unwrap());
-    let named = files.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()));
+    let named =
+        files.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()));
     named.filter(|(name, _)| name != "key").collect()
 }
 

@@ -37,7 +37,8 @@ async fn a_session_finds_what_it_left_and_no_other_session_does() {
 #[tokio::test]
 async fn a_component_may_ask_to_be_kept_and_the_operator_decides() {
     let workshop = Workshop::new();
-    let asks = BEHAVIOURS.replace(r#"{\"name\":\"spin\"}"#, r#"{\"name\":\"spin\",\"instance\":\"session\"}"#);
+    let asks =
+        BEHAVIOURS.replace(r#"{\"name\":\"spin\"}"#, r#"{\"name\":\"spin\",\"instance\":\"session\"}"#);
     assert_ne!(asks, BEHAVIOURS);
     let host = workshop.host(&asks, WasmSettings::default()).await;
     assert_eq!([count(&host).await, count(&host).await], ["1", "2"]);

@@ -15,10 +15,8 @@ const TOOL: &str = r#"(export "amplifier:modules/tool@1.0.0" (instance $tool))"#
 async fn failure_of(bytes: &[u8]) -> LoadFailure {
     let workshop = Workshop::new();
     let path = workshop.file(bytes);
-    let loaded = workshop
-        .modules
-        .load(&planned(&path, &Map::new()), &path, None, WasmSettings::default())
-        .await;
+    let loaded =
+        workshop.modules.load(&planned(&path, &Map::new()), &path, None, WasmSettings::default()).await;
     loaded.err().expect("it cannot be loaded")
 }
 
@@ -56,7 +54,8 @@ async fn components_of_another_kind_are_told_by_name() {
     }
     check_text("(component)", entry, "it is not a tool: it exports nothing").await;
     let newer = r#"(export "amplifier:modules/tool@2.0.0" (instance $tool))"#;
-    check_text(&ECHO.replace(TOOL, newer), entry, "it exports version 2.0.0 of `amplifier:modules/tool`").await;
+    check_text(&ECHO.replace(TOOL, newer), entry, "it exports version 2.0.0 of `amplifier:modules/tool`")
+        .await;
     let half = r#"(export "get-spec" (func $get-spec))"#;
     check_text(&ECHO.replace(TOOL, half), entry, "it exports only get-spec").await;
 }

@@ -11,7 +11,7 @@ use toolpost_model::{
 
 use super::{
     ATTEMPTS, Shared, Way,
-    connection::{Live, RpcError},
+    connection::RpcError,
     message::{ExecuteRequest, ExecuteResponse, path},
     outcome::outcome,
     status,
@@ -94,17 +94,16 @@ impl GrpcSession {
             Err(error) if error.unsent => {
                 Err(Attempt::NotSent(status::failure(&error, &self.shared.service)))
             }
-            Err(error) => Err(Attempt::Over(self.explained(&error, &live).await)),
+            Err(error) => Err(Attempt::Over(self.explained(&error).await)),
         }
     }
 
     /// The failure, with the end of the program where that is the reason.
-    async fn explained(&self, error: &RpcError, live: &Live) -> ToolFailure {
+    async fn explained(&self, error: &RpcError) -> ToolFailure {
         let mut failure = status::failure(error, &self.shared.service);
         if failure.code.as_deref() == Some("connection_lost")
             && failure.class == ErrorClass::DependencyUnavailable
             && let Way::Program(sidecar) = &self.shared.way
-            && !live.is_open()
             && let Some(end) = sidecar.end().await
         {
             failure.message = format!("{}; {end}", failure.message);

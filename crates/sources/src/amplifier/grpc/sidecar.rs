@@ -8,13 +8,16 @@ use std::{
     collections::{BTreeMap, VecDeque},
     net::{Ipv4Addr, TcpListener},
     path::PathBuf,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
     time::{Duration, Instant},
 };
 
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader},
+    net::unix::pipe::Receiver,
     sync::{oneshot, watch},
+    task::JoinSet,
     time::timeout,
 };
 use toolpost_model::{Access, AppliedSandbox, ErrorClass, SandboxProfile, ToolFailure};
@@ -143,29 +146,27 @@ impl Sidecar {
         };
         let mut process = self.children.start(child).await?;
         let last_words = LastWords::default();
+        let mut listeners = JoinSet::new();
         if let Some(stderr) = process.take_stderr() {
-            tokio::spawn(last_words.clone().listen(stderr));
+            listeners.spawn(last_words.clone().listen(stderr));
         }
         let mut stdout = process.take_stdout().map(BufReader::new);
-        let said = async {
-            match &mut stdout {
-                Some(stdout) => first_word(stdout).await,
-                None => FirstWord::End,
-            }
-        };
-        let first = tokio::select! {
-            said = timeout(READY, said) => said.unwrap_or(FirstWord::Silence),
-            _ = process.wait() => FirstWord::End,
-        };
+        let first = first_of(&mut process, &mut stdout).await;
         if first != FirstWord::Ready(port) {
-            return Err(self.not_ready(first, port, &mut process, &last_words).await);
+            if first == FirstWord::End {
+                // A program that closed its output is about to end, and how it does is worth a moment.
+                let _ = timeout(HEARD, process.wait()).await;
+            }
+            let ended = process.kill().await;
+            listened(listeners).await;
+            return Err(self.not_ready(first, port, ended, &last_words).confined(process.applied().clone()));
         }
         if let Some(stdout) = stdout {
-            tokio::spawn(last_words.clone().listen(stdout));
+            listeners.spawn(last_words.clone().listen(stdout));
         }
         let endpoint = Endpoint::local(port)?;
         let applied = process.applied().clone();
-        let (stop, ended) = keep(process);
+        let (stop, ended) = keep(process, listeners);
         let connection = Connection::new(endpoint, Arc::clone(&self.opened));
         Ok(Running { connection, applied, last_words, ended, since: Instant::now(), _stop: stop })
     }
@@ -190,14 +191,7 @@ impl Sidecar {
         confines
     }
 
-    async fn not_ready(
-        &self,
-        first: FirstWord,
-        port: u16,
-        process: &mut Process,
-        words: &LastWords,
-    ) -> ToolFailure {
-        let ended = process.kill().await;
+    fn not_ready(&self, first: FirstWord, port: u16, ended: Ended, words: &LastWords) -> ToolFailure {
         let why = match first {
             FirstWord::Ready(other) => format!("it says `READY:{other}` and was given port {port}"),
             FirstWord::Error(text) => format!("it says `ERROR:{text}`"),
@@ -208,10 +202,7 @@ impl Sidecar {
         };
         let program = self.program.display();
         let message = format!("the module's program `{program}` did not start: {why}{}", words.told());
-        ToolFailure::of(ErrorClass::DependencyUnavailable, message)
-            .code("program_not_ready")
-            .untouched()
-            .confined(process.applied().clone())
+        ToolFailure::of(ErrorClass::DependencyUnavailable, message).code("program_not_ready").untouched()
     }
 
     /// What confines the program, where it runs.
@@ -255,8 +246,11 @@ impl State {
     }
 }
 
-/// Watches over a program until it ends by itself or is told to.
-fn keep(mut process: Process) -> (oneshot::Sender<()>, watch::Receiver<Option<Ended>>) {
+/// Watches over a program until it ends by itself or is told to. Its end is told once its last words are in.
+fn keep(
+    mut process: Process,
+    listeners: JoinSet<()>,
+) -> (oneshot::Sender<()>, watch::Receiver<Option<Ended>>) {
     let (stop, stopped) = oneshot::channel();
     let (tell, ended) = watch::channel(None);
     tokio::spawn(async move {
@@ -266,9 +260,31 @@ fn keep(mut process: Process) -> (oneshot::Sender<()>, watch::Receiver<Option<En
         };
         // What it left running is killed by this.
         drop(process);
+        listened(listeners).await;
         let _ = tell.send(Some(how));
     });
     (stop, ended)
+}
+
+/// Waits for those who listen to a program that is gone. Its pipes are closed, so that takes no time.
+async fn listened(mut listeners: JoinSet<()>) {
+    let _ = timeout(HEARD, async { while listeners.join_next().await.is_some() {} }).await;
+}
+
+/// What a program says first, also where it ended right after.
+async fn first_of(process: &mut Process, stdout: &mut Option<BufReader<Receiver>>) -> FirstWord {
+    let said = async {
+        match stdout {
+            Some(stdout) => first_word(stdout).await,
+            None => FirstWord::End,
+        }
+    };
+    let mut said = pin!(said);
+    tokio::select! {
+        said = timeout(READY, &mut said) => return said.unwrap_or(FirstWord::Silence),
+        _ = process.wait() => {}
+    }
+    timeout(HEARD, said).await.unwrap_or(FirstWord::End)
 }
 
 fn described(ended: Ended) -> String {
@@ -295,7 +311,7 @@ enum FirstWord {
 }
 
 /// Reads until the program says how it is. Other lines before that are noise.
-async fn first_word(stdout: &mut (impl AsyncRead + tokio::io::AsyncBufRead + Unpin)) -> FirstWord {
+async fn first_word(stdout: &mut BufReader<Receiver>) -> FirstWord {
     let mut lines = stdout.take(PREAMBLE);
     let mut line = Vec::new();
     loop {

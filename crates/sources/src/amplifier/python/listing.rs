@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleKind, ToolSpec, events};
-use toolpost_model::{CancelSupport, Declaration, ExecutionKind, SourceProblem, ToolId};
+use toolpost_model::{CancelSupport, Declaration, ExecutionKind, Loading, SourceProblem, ToolId};
 
 use super::{
     super::declared::{declare, not_loaded},
@@ -146,6 +146,8 @@ pub(super) fn ask_declaration(id: ToolId) -> Declaration {
         "additionalProperties": false,
     }));
     declaration.toolkit = ModuleId::new("amplifier").to_string();
+    // Agents ask people themselves.
+    declaration.loading = Loading::Internal;
     declaration.interface.permission.approval_required = true;
     declaration.interface.safety.requires_user_interaction = true;
     declaration.interface.rendering.subject_argument = Some("question".to_owned());

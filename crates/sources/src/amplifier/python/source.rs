@@ -17,7 +17,7 @@ use super::{
 
 /// The tool by which modules ask a person. It runs like any other, so that the question is decided, put on record and
 /// answered like any other; an approval is the yes.
-pub(super) const ASK: &str = "amplifier.ask";
+pub(super) const ASK: &str = "amplifier.ask_operator";
 
 /// The tools of Python modules, as a source.
 #[derive(Clone)]

@@ -122,6 +122,7 @@ fn broken(settings: &Settings) -> Vec<PathBuf> {
 /// Every file that says something, and the list of what is trusted.
 fn watched(arguments: &ServeArgs, settings: &Settings) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = settings.files.iter().map(|file| file.path.clone()).collect();
+    files.extend(settings.plans.files.iter().cloned());
     files.extend(arguments.a2e_config.clone());
     files.push(settings.place.data_dir.join("trust.json"));
     files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect()

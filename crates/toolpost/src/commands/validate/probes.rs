@@ -31,6 +31,8 @@ impl Probes {
     /// Makes them up. `fits` says whether arguments fit the schema; what is told to be wrong must be.
     pub(super) fn of(schema: &Value, fits: impl Fn(&Value) -> bool) -> Self {
         let made = made_up(schema, schema, 0);
+        // Arguments are an object, also where the schema does not say so.
+        let made = if made.is_object() { made } else { object(schema, schema, 0) };
         let fitting = made.as_object().filter(|_| fits(&made)).cloned();
         let base = fitting.clone().unwrap_or_default();
         let properties = schema["properties"].as_object();

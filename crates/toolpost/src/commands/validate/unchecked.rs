@@ -25,11 +25,6 @@ impl Schemas {
     pub(super) fn of(&self, tool: &ToolId) -> Option<Arc<Value>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
     }
-
-    /// Every tool that was listed so far.
-    pub(super) fn tools(&self) -> Vec<ToolId> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
-    }
 }
 
 impl Unchecked {

@@ -132,7 +132,8 @@ impl Protection {
         Ok(self)
     }
 
-    /// Adds one file by its absolute path, such as the configuration this host was started with.
+    /// Adds one file by its absolute path, such as the configuration this host was started with, or a folder with
+    /// everything in it, such as a module that it runs.
     #[must_use]
     pub fn with_file(mut self, absolute: PathBuf) -> Self {
         self.files.push(absolute);
@@ -149,7 +150,7 @@ impl Protection {
     /// Why `place` is protected: a path relative to its root, or an absolute one for the files that were named.
     pub fn reason(&self, place: &Path) -> Option<String> {
         if place.has_root() {
-            let named = self.files.iter().any(|file| file == place);
+            let named = self.files.iter().any(|file| place.starts_with(file));
             return named.then(|| "it tells this host what is allowed".to_owned());
         }
         let names: Vec<&str> = place
@@ -267,6 +268,10 @@ mod tests {
         check(&open, ".gitconfig", true);
         let file = Protection::none().with_file(PathBuf::from("/w/mine.yaml"));
         check(&file, "/w/mine.yaml", true);
+        check(&file, "/w/mine.yaml.old", false);
+        let folder = Protection::none().with_file(PathBuf::from("/w/module"));
+        check(&folder, "/w/module/deep/inside.py", true);
+        check(&folder, "/w/modules.py", false);
         check(&file, "mine.yaml", false);
         assert_eq!(Protection::none().with(["a["]).unwrap_err().pattern, "a[");
     }

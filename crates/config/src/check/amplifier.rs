@@ -1,0 +1,56 @@
+//! `amplifier` and `include`: paths that can be meant, and variables that modules may get.
+
+use toolpost_model::changes_code;
+
+use crate::{AmplifierSection, ConfigFile, Located, error::Complaint, snippet::shown};
+
+use super::{
+    limits::{check_count, check_range, size},
+    path_complaint,
+    sandbox::is_variable,
+};
+
+pub(super) fn check(file: &ConfigFile, complaints: &mut Vec<Complaint>) {
+    let amplifier = &file.amplifier;
+    complaints.extend(file.include.iter().filter_map(|path| path_complaint("include", path)));
+    complaints.extend(amplifier.python.as_ref().and_then(|path| path_complaint("amplifier.python", path)));
+    for (key, paths) in
+        [("amplifier.readable", &amplifier.readable), ("amplifier.writable", &amplifier.writable)]
+    {
+        complaints.extend(paths.iter().filter_map(|path| path_complaint(key, path)));
+    }
+    variables(amplifier, complaints);
+    check_count("amplifier.concurrency", amplifier.concurrency, complaints);
+    for (module, Located { value: entry, .. }) in &amplifier.wasm {
+        let key = |part: &str| format!("amplifier.wasm.{}.{part}", shown(module));
+        let directories = entry.directories.iter().map(|directory| &directory.value.path);
+        complaints.extend(directories.filter_map(|path| path_complaint(&key("directories"), path)));
+        check_range(&key("memory"), entry.memory, size(1 << 16)..=size(1 << 32), complaints);
+        for (name, value) in &entry.environment {
+            complaints.extend(name_complaint(&key("environment"), name, value.at));
+        }
+    }
+}
+
+fn variables(amplifier: &AmplifierSection, complaints: &mut Vec<Complaint>) {
+    for name in &amplifier.pass {
+        complaints.extend(name_complaint("amplifier.pass", &name.value, name.at));
+        complaints.extend(code_complaint("amplifier.pass", &name.value, name.at));
+    }
+    for (name, value) in &amplifier.environment {
+        complaints.extend(name_complaint("amplifier.environment", name, value.at));
+        complaints.extend(code_complaint("amplifier.environment", name, value.at));
+    }
+}
+
+fn name_complaint(key: &str, name: &str, at: crate::Position) -> Option<Complaint> {
+    let message = format!("`{}` in `{key}` is not the name of a variable", shown(name));
+    (!is_variable(name)).then(|| Complaint::new(at, message))
+}
+
+/// A secret that the operator names is meant for the modules; what decides which code they load is not theirs to get.
+fn code_complaint(key: &str, name: &str, at: crate::Position) -> Option<Complaint> {
+    let message =
+        format!("`{}` in `{key}` is never handed to a process: it changes which code is loaded", shown(name));
+    changes_code(name).then(|| Complaint::new(at, message))
+}

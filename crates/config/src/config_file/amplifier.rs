@@ -1,0 +1,57 @@
+//! `amplifier`: how the modules of mount plans are fetched and run.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toolpost_model::{HookStanding, SandboxProfile};
+
+use crate::{AmplifierCore, ByteSize, Located, ModuleInstall, ModuleIsolation, RootEntry};
+
+/// How the modules of mount plans are fetched and run. Which modules there are, the plans under `include` say.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AmplifierSection {
+    /// Which sessions share a process of Python modules.
+    pub isolation: Option<Located<ModuleIsolation>>,
+    /// Which `amplifier_core` Python modules find.
+    pub core: Option<Located<AmplifierCore>>,
+    /// The Python that environments are made with, relative to this file. Without it: `python3` on the host's `PATH`.
+    pub python: Option<Located<PathBuf>>,
+    /// Whether anything may be fetched or installed when a host starts.
+    pub install: Option<Located<ModuleInstall>>,
+    /// What the processes of modules may do. Without it: what `sandbox.profile` says.
+    pub sandbox: Option<Located<SandboxProfile>>,
+    /// Variables that modules and whatever fetches them get from the host's environment, secrets among them. Only what
+    /// changes which code is loaded is refused.
+    pub pass: Vec<Located<String>>,
+    /// Variables that modules get with these values.
+    pub environment: BTreeMap<String, Located<String>>,
+    /// Files and folders outside of the roots that modules may read, relative to this file.
+    pub readable: Vec<Located<PathBuf>>,
+    /// Folders outside of the roots that modules may write, relative to this file.
+    pub writable: Vec<Located<PathBuf>>,
+    /// What the failure of a hook module means, by module id. Without it: nothing passes where one fails.
+    pub hooks: BTreeMap<String, Located<HookStanding>>,
+    /// Whether modules are told of a failure as `tool:post`, too, and not as `tool:error` alone.
+    pub post_on_failure: Option<Located<bool>>,
+    /// Calls of one module that run at the same time. Without it, only the host's own limits count.
+    #[schemars(range(min = 1))]
+    pub concurrency: Option<Located<usize>>,
+    /// What WebAssembly components may reach, by module id. Nothing where nothing is said.
+    pub wasm: BTreeMap<String, Located<WasmEntry>>,
+}
+
+/// What a component may reach.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WasmEntry {
+    /// Folders that it sees.
+    pub directories: Vec<Located<RootEntry>>,
+    /// Whether it may open connections.
+    pub network: Option<Located<bool>>,
+    /// Variables that it gets.
+    pub environment: BTreeMap<String, Located<String>>,
+    /// Its memory.
+    pub memory: Option<Located<ByteSize>>,
+}

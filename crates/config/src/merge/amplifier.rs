@@ -1,0 +1,108 @@
+//! `amplifier` and the plans under `include`. Modules are programs of somebody's choosing, so which there are and what
+//! they get is for trusted files alone; an untrusted one may hold them shorter.
+
+use std::{fmt::Display, path::PathBuf};
+
+use toolpost_amplifier::Plan;
+use toolpost_model::SandboxProfile;
+
+use crate::{
+    AmplifierConfig, AmplifierSection, Located, ModuleInstall, ModuleIsolation, RootConfig, Standing,
+    WasmConfig, WasmEntry, snippet::shown,
+};
+
+use super::{Merge, lower, native::power, never, some};
+
+impl Merge<'_> {
+    /// Lays the layer's plans over those so far.
+    pub(crate) fn plans(&mut self, plan: &mut Plan) {
+        match self.layer.standing {
+            Standing::Trusted => {
+                for over in &self.layer.plans {
+                    *plan = over.clone().over(std::mem::take(plan));
+                }
+            }
+            Standing::Untrusted | Standing::LastGood => {
+                for Located { value, at } in &self.layer.parsed.file().include {
+                    self.ignored("include", *at, &format!("include: {}", shown(&value.to_string_lossy())));
+                }
+            }
+        }
+    }
+
+    pub(super) fn amplifier(&mut self, amplifier: &mut AmplifierConfig, outer: SandboxProfile) {
+        let file = &self.layer.parsed.file().amplifier;
+        self.put("amplifier.isolation", &mut amplifier.isolation, file.isolation, |_, new| {
+            *new == ModuleIsolation::Process
+        });
+        self.put("amplifier.install", &mut amplifier.install, file.install, |_, new| {
+            *new == ModuleInstall::Offline
+        });
+        self.put("amplifier.core", &mut amplifier.core, file.core, never);
+        self.put("amplifier.python", &mut amplifier.python, self.layer.path(&file.python), never);
+        self.put("amplifier.sandbox", &mut amplifier.sandbox, some(file.sandbox), |now, new| {
+            new.is_some_and(|new| power(new) < power(now.unwrap_or(outer)))
+        });
+        self.put("amplifier.post_on_failure", &mut amplifier.post_on_failure, file.post_on_failure, never);
+        self.put("amplifier.concurrency", &mut amplifier.concurrency, some(file.concurrency), |now, new| {
+            now.is_none_or(|now| new.is_some_and(|new| lower(&now, &new)))
+        });
+        self.grants(amplifier, file);
+    }
+
+    fn grants(&mut self, amplifier: &mut AmplifierConfig, file: &AmplifierSection) {
+        for name in &file.pass {
+            self.grant("amplifier.pass", &mut amplifier.pass, name.clone(), &name.value);
+        }
+        for (key, list, written) in [
+            ("amplifier.readable", &mut amplifier.readable, &file.readable),
+            ("amplifier.writable", &mut amplifier.writable, &file.writable),
+        ] {
+            for Located { value, at } in written {
+                let path = Located { value: self.layer.beneath(value), at: *at };
+                self.grant(key, list, path, value.display());
+            }
+        }
+        for (name, value) in &file.environment {
+            if self.allowed("amplifier.environment", name, value) {
+                amplifier.environment.insert(name.clone(), value.value.clone());
+            }
+        }
+        for (module, standing) in &file.hooks {
+            if self.allowed("amplifier.hooks", module, standing) {
+                amplifier.hooks.insert(module.clone(), standing.value);
+            }
+        }
+        for (module, entry) in &file.wasm {
+            if self.allowed("amplifier.wasm", module, entry) {
+                amplifier.wasm.insert(module.clone(), self.wasm(&entry.value));
+            }
+        }
+    }
+
+    /// Whether the file may say this of a name, and a notice where it may not.
+    fn allowed<T>(&mut self, key: &str, name: impl Display, written: &Located<T>) -> bool {
+        match self.layer.standing {
+            Standing::Trusted => true,
+            Standing::Untrusted | Standing::LastGood => {
+                self.ignored(key, written.at, &format!("{key}: {}", shown(&name.to_string())));
+                false
+            }
+        }
+    }
+
+    fn wasm(&self, entry: &WasmEntry) -> WasmConfig {
+        let folder = |path: &PathBuf| self.layer.beneath(path);
+        let directories = entry.directories.iter().map(|directory| RootConfig {
+            path: folder(&directory.value.path.value),
+            access: directory.value.access.into(),
+        });
+        let variables = entry.environment.iter().map(|(name, value)| (name.clone(), value.value.clone()));
+        WasmConfig {
+            directories: directories.collect(),
+            network: entry.network.is_some_and(|network| network.value),
+            environment: variables.collect(),
+            memory: entry.memory.map(|memory| memory.value.into()),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What the modules of a configuration are fetched with: the file's words in the fetcher's own types.
+
+use std::path::PathBuf;
+
+use toolpost_config::{HostConfig, ModuleInstall};
+use toolpost_model::Access;
+use toolpost_sandbox::Launcher;
+use toolpost_sources::{
+    ChildEnvironment, HostEnvironment, NetworkSettings, PrivateTarget, Reach, SUPPLY_VARIABLES, Supply,
+    UrlPrefixError,
+};
+
+/// What modules are fetched with; `None` where the configuration has no cache.
+pub fn module_supply(
+    config: &HostConfig,
+    launcher: Option<Launcher>,
+) -> Result<Option<Supply>, UrlPrefixError> {
+    let Some(cache) = config.cache_dir.clone() else { return Ok(None) };
+    let host = HostEnvironment {
+        variables: config.environment.variables.clone(),
+        home: config.environment.home.clone(),
+    };
+    let written = config.roots.iter().filter(|root| root.access == Access::Write).map(|root| &root.path);
+    let writable: Vec<PathBuf> = config.workspace.iter().chain(written).cloned().collect();
+    let mut variables = config.amplifier.variables(&config.environment);
+    for name in SUPPLY_VARIABLES {
+        let value = config.environment.variables.get(name);
+        variables.extend(value.map(|value| (name.to_owned(), value.clone())));
+    }
+    let private = config.network.private.iter().map(|url| PrivateTarget::parse(url));
+    Ok(Some(Supply {
+        cache,
+        launcher,
+        environment: ChildEnvironment::new(&host, &config.sandbox.environment, &writable),
+        variables,
+        readable: config.amplifier.readable.clone(),
+        network: NetworkSettings {
+            private: private.collect::<Result<_, _>>()?,
+            ..NetworkSettings::default()
+        },
+        reach: match config.amplifier.install {
+            ModuleInstall::Auto => Reach::Online,
+            ModuleInstall::Offline => Reach::Offline,
+        },
+        python: config.amplifier.python.clone(),
+        required: config.sandbox.require,
+    }))
+}

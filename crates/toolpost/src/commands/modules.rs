@@ -1,0 +1,109 @@
+//! `toolpost modules`: the modules of mount plans, and what of them is kept on this machine.
+
+mod fetching;
+mod list;
+mod remove;
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use toolpost_amplifier::{ModuleId, PlannedModule};
+use toolpost_sandbox::Launcher;
+use toolpost_serve::module_supply;
+use toolpost_sources::Supply;
+
+use crate::{
+    cli::{ModuleArgs, PlaceArgs, PolicyArgs},
+    environment,
+    exit::{Exit, UsageError},
+    settings::{self, Settings},
+    terminal,
+};
+
+#[derive(Args)]
+pub(crate) struct ModulesArgs {
+    #[command(subcommand)]
+    command: ModulesCommand,
+}
+
+#[derive(Subcommand)]
+enum ModulesCommand {
+    /// What the plans name, from where, and whether it is here
+    List(WhichArgs),
+    /// Fetch what is not here yet, with its packages, so that a host can start without a network
+    Fetch(WhichArgs),
+    /// Fetch again what may have changed since: branches, and packages
+    Update(WhichArgs),
+    /// Remove what was fetched
+    Remove(remove::RemoveArgs),
+}
+
+/// Which modules, of which plans.
+#[derive(Args)]
+struct WhichArgs {
+    /// Only these modules; without any, all that the plans name
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    plans: PlanArgs,
+}
+
+/// Where the plans are.
+#[derive(Args)]
+struct PlanArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+    #[command(flatten)]
+    modules: ModuleArgs,
+}
+
+pub(crate) async fn run(arguments: ModulesArgs) -> anyhow::Result<Exit> {
+    match arguments.command {
+        ModulesCommand::List(arguments) => list::run(&arguments).await,
+        ModulesCommand::Fetch(arguments) => fetching::run(&arguments, fetching::Work::Fetch).await,
+        ModulesCommand::Update(arguments) => fetching::run(&arguments, fetching::Work::Update).await,
+        ModulesCommand::Remove(arguments) => remove::run(&arguments).await,
+    }
+}
+
+impl PlanArgs {
+    fn settings(&self) -> anyhow::Result<Settings> {
+        let policy = PolicyArgs { modules: self.modules.clone(), ..PolicyArgs::default() };
+        let settings = settings::resolve(&self.place, &policy)?;
+        settings.warnings().for_each(terminal::warn);
+        Ok(settings)
+    }
+}
+
+impl WhichArgs {
+    /// The modules that are meant, each of which some plan names.
+    fn modules<'a>(&self, settings: &'a Settings) -> Result<Vec<&'a PlannedModule>, UsageError> {
+        let planned = &settings.config.modules;
+        let unknown = self.ids.iter().find(|id| planned.iter().all(|module| module.id.as_str() != **id));
+        if let Some(unknown) = unknown {
+            let names: Vec<&str> = planned.iter().map(|module| module.id.as_str()).collect();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(UsageError(format!(
+                "no plan names the module `{unknown}`; the modules are: {names}"
+            )));
+        }
+        let meant =
+            |id: &ModuleId| self.ids.is_empty() || self.ids.iter().any(|wanted| wanted == id.as_str());
+        Ok(planned.iter().filter(|module| meant(&module.id)).collect())
+    }
+}
+
+/// What modules are fetched with here.
+fn supply(settings: &Settings) -> anyhow::Result<Arc<Supply>> {
+    let launcher = environment::this_program().map(Launcher::new);
+    let supply = module_supply(&settings.config, launcher)?.ok_or_else(|| {
+        UsageError(
+            "neither XDG_CACHE_HOME nor HOME is set\nhint: say where to keep modules with `--cache-dir DIR`"
+                .into(),
+        )
+    })?;
+    Ok(Arc::new(supply))
+}

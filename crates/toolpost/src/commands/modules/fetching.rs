@@ -1,0 +1,144 @@
+//! `toolpost modules fetch` and `update`: modules into the cache, and their packages into an environment.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use toolpost_amplifier::{LoadFailure, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
+use toolpost_config::AmplifierCore;
+use toolpost_sources::{
+    CoreWish, Fetched, Fetcher, Packages, Progress, PythonModule, Reach, Supply, resolve,
+};
+
+use super::{WhichArgs, list::Line, supply};
+use crate::{
+    exit::Exit,
+    settings::Settings,
+    terminal::{DIM, RED, Steps, printable, say, styled},
+};
+
+/// Bundles that build on bundles are fetched one after another.
+const MOST_ROUNDS: usize = 8;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    Fetch,
+    Update,
+}
+
+pub(super) async fn run(arguments: &WhichArgs, work: Work) -> anyhow::Result<Exit> {
+    let mut settings = arguments.plans.settings()?;
+    // To be asked for is what `offline` keeps hosts from doing by themselves.
+    let supply = online(supply(&settings)?);
+    let mut failures = Vec::new();
+    for _ in 0..MOST_ROUNDS {
+        let missing = std::mem::take(&mut settings.plans.missing);
+        if missing.is_empty() {
+            break;
+        }
+        for include in &missing {
+            let bundle = bundle(include.source.clone(), &include.place);
+            failures.extend(get(&Fetcher::new(Arc::clone(&supply)), &bundle, Work::Fetch).await.err());
+        }
+        if !failures.is_empty() {
+            break;
+        }
+        settings = arguments.plans.settings()?;
+    }
+    let modules = arguments.modules(&settings)?;
+    let fetcher = Fetcher::new(Arc::clone(&supply));
+    let mut lines = Vec::new();
+    let mut here = Vec::new();
+    for module in modules {
+        let fetched = get(&fetcher, module, work).await;
+        here.extend(fetched.as_ref().ok().map(|fetched| (module, fetched.clone())));
+        lines.push(Line::of(module, fetched.map(Some)));
+    }
+    let installed = install(&settings, &supply, &here, work, &mut failures).await?;
+    if arguments.json {
+        let told = json!({ "modules": lines, "packages": installed, "failures": failures });
+        say!("{}", serde_json::to_string_pretty(&told)?);
+    } else {
+        lines.iter().for_each(Line::print);
+        if !installed.is_empty() {
+            say!("{}", styled(DIM, format!("packages: {}", printable(&installed.join(", ")))));
+        }
+        for failure in &failures {
+            say!("{} {}", styled(RED, "failed"), printable(&failure.to_string()));
+        }
+    }
+    let failed = !failures.is_empty() || lines.iter().any(Line::is_broken);
+    Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+fn online(supply: Arc<Supply>) -> Arc<Supply> {
+    Arc::new(Supply { reach: Reach::Online, ..(*supply).clone() })
+}
+
+/// A bundle is fetched like a module.
+fn bundle(source: ModuleSource, place: &str) -> PlannedModule {
+    PlannedModule {
+        kind: ModuleKind::Tool,
+        id: ModuleId::new("bundle"),
+        source: Some(source),
+        config: serde_json::Map::new(),
+        place: place.to_owned(),
+    }
+}
+
+async fn get(fetcher: &Fetcher, module: &PlannedModule, work: Work) -> Result<Fetched, LoadFailure> {
+    let steps = Steps::begin(module.id.as_str());
+    let mut show = |progress: Progress| steps.show(&progress);
+    let fetched = match work {
+        Work::Fetch => fetcher.fetch(module, &mut show).await,
+        Work::Update => fetcher.update(module, &mut show).await,
+    };
+    steps.end();
+    fetched
+}
+
+/// Installs what the Python modules need. What is installed then.
+async fn install(
+    settings: &Settings,
+    supply: &Arc<Supply>,
+    here: &[(&PlannedModule, Fetched)],
+    work: Work,
+    failures: &mut Vec<LoadFailure>,
+) -> anyhow::Result<Vec<String>> {
+    let python: Vec<PythonModule> =
+        here.iter().filter_map(|(module, fetched)| python(module, fetched)).collect();
+    if python.is_empty() {
+        return Ok(Vec::new());
+    }
+    let core = match settings.config.amplifier.core {
+        AmplifierCore::Auto => CoreWish::Auto,
+        AmplifierCore::Real => CoreWish::Real,
+        AmplifierCore::StandIn => CoreWish::StandIn,
+    };
+    let steps = Steps::begin("packages");
+    let mut show = |progress: Progress| steps.show(&progress);
+    let packages = Packages::new(Arc::clone(supply));
+    let prepared = match work {
+        Work::Fetch => packages.prepare(&python, core, &mut show).await,
+        Work::Update => packages.update(&python, core, &mut show).await,
+    };
+    steps.end();
+    let prepared = prepared?;
+    failures.extend(prepared.failures);
+    Ok(prepared.environment.packages)
+}
+
+/// The module as Python finds it, if it is one of Python.
+fn python(module: &PlannedModule, fetched: &Fetched) -> Option<PythonModule> {
+    let root = match &fetched.root {
+        None => None,
+        Some(root) => match resolve(module, root).ok()? {
+            resolved if resolved.transport == Transport::Python => Some(resolved.root),
+            _ => return None,
+        },
+    };
+    let package = match (&root, &module.source) {
+        (None, Some(ModuleSource::Package(name))) => Some(name.clone()),
+        (Some(_), _) | (None, _) => None,
+    };
+    Some(PythonModule { id: module.id.clone(), kind: module.kind, root, package })
+}

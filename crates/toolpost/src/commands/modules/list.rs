@@ -1,0 +1,148 @@
+//! `toolpost modules list`: each module, where it comes from, what it is pinned to, and whether it is here.
+
+use serde::Serialize;
+use toolpost_amplifier::{LoadFailure, ModuleKind, PlannedModule, Transport};
+use toolpost_sources::{Fetched, Fetcher, Pin, resolve};
+
+use super::{WhichArgs, supply};
+use crate::{
+    exit::Exit,
+    terminal::{DIM, GREEN, RED, YELLOW, printable, say, styled},
+};
+
+/// A module, for people and programs.
+#[derive(Serialize)]
+pub(super) struct Line {
+    id: String,
+    kind: ModuleKind,
+    source: Option<String>,
+    /// Where a plan names it.
+    place: String,
+    state: State,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pin: Option<Pin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<String>,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    /// In the cache, as it was fetched.
+    Fetched,
+    /// A path, used where it is.
+    InPlace,
+    /// A package, which the environment brings.
+    Package,
+    /// A host that starts would fetch it.
+    NotFetched,
+    /// It is here, or should be, and cannot be used.
+    Broken,
+}
+
+impl Line {
+    pub(super) fn of(module: &PlannedModule, found: Result<Option<Fetched>, LoadFailure>) -> Self {
+        let mut line = Self {
+            id: module.id.to_string(),
+            kind: module.kind,
+            source: module.source.as_ref().map(ToString::to_string),
+            place: module.place.clone(),
+            state: State::NotFetched,
+            pin: None,
+            transport: None,
+            root: None,
+            problem: None,
+        };
+        let fetched = match found {
+            Ok(Some(fetched)) => fetched,
+            Ok(None) => return line,
+            Err(failure) => {
+                line.state = State::Broken;
+                line.problem = Some(failure.message);
+                return line;
+            }
+        };
+        line.state = match &fetched.pin {
+            Pin::Git { .. } | Pin::Archive { .. } => State::Fetched,
+            Pin::Path => State::InPlace,
+            Pin::Package => State::Package,
+        };
+        match fetched.root.as_deref().map(|root| resolve(module, root)) {
+            None => line.transport = Some("python"),
+            Some(Ok(resolved)) => {
+                line.transport = Some(word(&resolved.transport));
+                line.root = Some(resolved.root.display().to_string());
+            }
+            Some(Err(failure)) => {
+                line.state = State::Broken;
+                line.problem = Some(failure.message);
+            }
+        }
+        line.pin = Some(fetched.pin);
+        line
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.state == State::Broken
+    }
+
+    pub(super) fn print(&self) {
+        let state = match self.state {
+            State::Fetched => styled(GREEN, "fetched"),
+            State::InPlace => styled(GREEN, "in place"),
+            State::Package => styled(GREEN, "package"),
+            State::NotFetched => styled(YELLOW, "not fetched"),
+            State::Broken => styled(RED, "broken"),
+        };
+        let source = self.source.as_deref().map_or("installed".to_owned(), printable);
+        let pin = match &self.pin {
+            Some(Pin::Git { commit, .. }) => format!(" at {}", &commit[..commit.len().min(12)]),
+            Some(Pin::Archive { archive, .. }) => {
+                format!(" with digest {}", &archive[..archive.len().min(12)])
+            }
+            Some(Pin::Path | Pin::Package) | None => String::new(),
+        };
+        let transport = self.transport.map(|word| format!(", {word}")).unwrap_or_default();
+        say!("{}  {state}{transport}  {}", printable(&self.id), styled(DIM, format!("{source}{pin}")));
+        for line in self.problem.iter().flat_map(|problem| problem.lines()) {
+            say!("  {}", printable(line));
+        }
+    }
+}
+
+fn word(transport: &Transport) -> &'static str {
+    match transport {
+        Transport::Python => "python",
+        Transport::Wasm { .. } => "wasm",
+        Transport::Grpc { .. } => "grpc",
+        Transport::Rust { .. } => "rust",
+    }
+}
+
+pub(super) async fn run(arguments: &WhichArgs) -> anyhow::Result<Exit> {
+    let settings = arguments.plans.settings()?;
+    let modules = arguments.modules(&settings)?;
+    let fetcher = Fetcher::new(supply(&settings)?);
+    let mut lines = Vec::new();
+    for module in modules {
+        lines.push(Line::of(module, fetcher.look(module).await));
+    }
+    let broken = lines.iter().any(Line::is_broken);
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(&lines)?);
+    } else {
+        lines.iter().for_each(Line::print);
+        for note in &settings.plans.notes {
+            say!("{}", styled(DIM, printable(&note.to_string())));
+        }
+        if lines.is_empty() {
+            anstream::eprintln!("no plan names a module; `--mount-plan FILE` or `include:` names a plan");
+        }
+    }
+    Ok(if broken { Exit::Failed } else { Exit::Done })
+}

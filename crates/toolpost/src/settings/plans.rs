@@ -1,0 +1,86 @@
+//! The mount plans that trusted layers include: read, and put on their layers.
+
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use toolpost_amplifier::{Include, ModuleSource, NoteWeight, PlanNote};
+use toolpost_config::{ConfigErrors, Layer, LoadedPlan, PlanReader, Standing};
+use toolpost_sources::cached_module;
+
+use crate::environment;
+
+/// What reading plans came to.
+#[derive(Default)]
+pub(crate) struct Plans {
+    /// Where bundles are that had to be fetched.
+    cache: Option<PathBuf>,
+    /// What somebody should know.
+    pub(crate) notes: Vec<PlanNote>,
+    /// Bundles that plans build on and that must be fetched first.
+    pub(crate) missing: Vec<Include>,
+    /// The files the plans were read from.
+    pub(crate) files: Vec<PathBuf>,
+}
+
+impl Plans {
+    pub(super) fn new(cache: Option<PathBuf>) -> Self {
+        Self { cache, ..Self::default() }
+    }
+
+    /// The layer with the plans it includes. Those of a layer that is not trusted are not even opened.
+    pub(super) fn read(&mut self, layer: Layer) -> Result<Layer, ConfigErrors> {
+        match layer.standing {
+            Standing::Trusted => {}
+            Standing::Untrusted | Standing::LastGood => return Ok(layer),
+        }
+        let mut plans = Vec::new();
+        for path in layer.includes() {
+            let loaded = read(&path, self.cache.as_deref())?;
+            self.notes.extend(loaded.notes);
+            self.missing.extend(loaded.missing);
+            self.files.extend(loaded.files.into_iter().map(|(path, _)| path));
+            plans.push(loaded.plan);
+        }
+        Ok(layer.with_plans(plans))
+    }
+
+    /// What an operator should look at.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+        let odd = self.notes.iter().filter(|note| match note.weight {
+            NoteWeight::Warning => true,
+            NoteWeight::Info => false,
+        });
+        let missing = self.missing.iter().map(|include| {
+            format!(
+                "{}: `{}` has not been fetched, so what it plans is not there\nhint: toolpost modules fetch",
+                include.place, include.source
+            )
+        });
+        odd.map(ToString::to_string).chain(missing)
+    }
+}
+
+fn read(path: &Path, cache: Option<&Path>) -> Result<LoadedPlan, ConfigErrors> {
+    let find = |source: &ModuleSource| {
+        let found = cached_module(cache?, source);
+        found.inspect_err(|error| tracing::warn!("{error}")).ok().flatten()
+    };
+    PlanReader { lookup: &environment::variable, find: &find }.read(path)
+}
+
+/// What trust in a file is given to: its text, and that of every plan it includes, since those say which programs run.
+pub(super) fn digest(text: &str, layer: &Layer, cache: Option<&Path>) -> Result<[u8; 32], ConfigErrors> {
+    if layer.parsed.file().include.is_empty() {
+        return Ok(Sha256::digest(text.as_bytes()).into());
+    }
+    let mut hasher = Sha256::new();
+    let mut add = |text: &str| {
+        hasher.update((text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    add(text);
+    for path in layer.includes() {
+        read(&path, cache)?.files.iter().for_each(|(_, text)| add(text));
+    }
+    Ok(hasher.finalize().into())
+}
