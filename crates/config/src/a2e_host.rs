@@ -22,7 +22,7 @@ use crate::{
     yaml,
 };
 
-pub use plugins::{A2eCapability, A2ePlugin};
+pub use plugins::{A2eCapability, A2ePlugin, A2ePluginClass};
 
 use reading::{Reading, Table};
 

@@ -89,6 +89,23 @@ pub struct HostConfig {
     pub modules: Vec<PlannedModule>,
     /// How modules are fetched and run.
     pub amplifier: AmplifierConfig,
+    /// Tool plugins in Python, of the file of an A2E host.
+    pub plugins: Vec<PluginConfig>,
+}
+
+/// A tool plugin in Python, written for A2E hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginConfig {
+    /// Its name, and the toolkit of its tools.
+    pub name: String,
+    /// Its class: `package.module.Class`.
+    pub class: String,
+    /// What it is set up with.
+    pub config: serde_json::Map<String, serde_json::Value>,
+    /// The folder that its class is looked for in first.
+    pub folder: PathBuf,
+    /// Which file names it, for messages.
+    pub place: String,
 }
 
 impl HostConfig {

@@ -49,7 +49,7 @@ mod size;
 mod snippet;
 mod yaml;
 
-pub use a2e_host::{A2eCapability, A2eFace, A2eHostFile, A2ePlugin};
+pub use a2e_host::{A2eCapability, A2eFace, A2eHostFile, A2ePlugin, A2ePluginClass};
 pub use config_file::{
     A2eSection, AmplifierSection, ApprovalsSection, ArgumentKinds, AuditSection, CodeSection, CommandEntry,
     CommandOutput, ConfigFile, CredentialEntry, DiscoverySection, HookEntry, HttpSection,
@@ -64,8 +64,8 @@ pub use host_config::{
     A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig, ChildVariables, CodeConfig,
     CommandConfig, CredentialConfig, CredentialSource, Discovery, HookConfig, HostConfig, HttpConfig,
     JournalRetention, Limits, ModuleInstall, ModuleIsolation, NetworkConfig, ParameterConfig, ParameterKind,
-    Piece, ProtectConfig, RetentionConfig, RootConfig, SandboxConfig, SourceConfig, Template, TokenConfig,
-    ToolIndex, ToolSettings, ToolTable, WasmConfig,
+    Piece, PluginConfig, ProtectConfig, RetentionConfig, RootConfig, SandboxConfig, SourceConfig, Template,
+    TokenConfig, ToolIndex, ToolSettings, ToolTable, WasmConfig,
 };
 pub use layer::{Layer, Notice, Standing};
 pub use located::{Located, Position};

@@ -7,7 +7,9 @@ mod plans;
 use std::path::{Path, PathBuf};
 
 use toolpost_amplifier::{ModuleSource, override_sources};
-use toolpost_config::{A2eHostFile, ConfigFile, HostConfig, Layer, Notice, Standing, read_config};
+use toolpost_config::{
+    A2eHostFile, A2ePluginClass, ConfigFile, HostConfig, Layer, Notice, PluginConfig, Standing, read_config,
+};
 use toolpost_model::RuleOrigin;
 use toolpost_serve::NativeHandover;
 use toolpost_store::{DataDir, LastGood};
@@ -133,6 +135,22 @@ pub(crate) fn a2e_file(path: &Path) -> anyhow::Result<(A2eHostFile, Layer)> {
     let file = A2eHostFile::parse(&text, &path.display().to_string())?;
     let layer = Layer::new(file.parsed.clone(), Standing::Trusted, RuleOrigin::Cli);
     Ok((file, layer.relative_to(folder_of(path))))
+}
+
+/// The plugins of that file that are Python classes. They are looked for beside it first.
+pub(crate) fn python_plugins(file: &A2eHostFile, path: &Path) -> Vec<PluginConfig> {
+    let folder = std::path::absolute(folder_of(path)).unwrap_or_else(|_| folder_of(path));
+    let python = file.plugins.iter().filter_map(|plugin| match &plugin.class {
+        A2ePluginClass::Native => None,
+        A2ePluginClass::Python { class, config } => Some(PluginConfig {
+            name: plugin.name.clone(),
+            class: class.clone(),
+            config: config.clone(),
+            folder: folder.clone(),
+            place: format!("{}: plugins.{}", path.display(), plugin.name),
+        }),
+    });
+    python.collect()
 }
 
 fn place_of(place: &PlaceArgs, given: Option<&Layer>) -> anyhow::Result<Place> {

@@ -1,5 +1,7 @@
-//! `plugins`: what an A2E host serves. Elsewhere each names a Python class; here the built-in tools are the
-//! one thing that a plugin can stand for.
+//! `plugins`: what an A2E host serves. Each names a class: one in Python, or the one that stands for the built-in
+//! tools here.
+
+use serde_json::{Map, Value as Json};
 
 use crate::{
     Located,
@@ -74,7 +76,7 @@ impl A2eCapability {
 }
 
 /// A plugin that this host has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct A2ePlugin {
     /// The name it has in the file.
     pub name: String,
@@ -84,6 +86,22 @@ pub struct A2ePlugin {
     pub priority: i64,
     /// Whether it hides the others of its capability.
     pub exclusive: bool,
+    /// What it is made of.
+    pub class: A2ePluginClass,
+}
+
+/// What a plugin is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum A2ePluginClass {
+    /// The built-in tools.
+    Native,
+    /// A class in Python.
+    Python {
+        /// Its name, with the module it is in: `package.module.Class`.
+        class: String,
+        /// What it is set up with: all of `metadata`.
+        config: Map<String, Json>,
+    },
 }
 
 pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> Vec<A2ePlugin> {
@@ -127,13 +145,13 @@ fn plugin(index: usize, item: Located<Value>, reading: &mut Reading<'_>) -> Opti
     }
     let name = required("name", &mut plugin, reading);
     let cls = required("cls", &mut plugin, reading)?;
-    class_complaint(&path, &cls, reading)?;
-    let (priority, exclusive) = settings(plugin, metadata, reading);
+    let class = class(&cls, reading)?;
+    let (priority, exclusive, class) = settings(plugin, metadata, class, reading);
     if !has_type {
         let message = format!("the key `type` is missing in `{path}`");
         reading.complain(at, message, "write `type: tools`".to_owned());
     }
-    Some(A2ePlugin { name: name?.value, capability: capability?, priority, exclusive })
+    Some(A2ePlugin { name: name?.value, capability: capability?, priority, exclusive, class })
 }
 
 fn required(key: &str, plugin: &mut Table, reading: &mut Reading<'_>) -> Option<Located<String>> {
@@ -156,38 +174,61 @@ fn capability(written: &Located<String>, reading: &mut Reading<'_>) -> Option<A2
     found
 }
 
-/// `None`, and a complaint, where the class is not one of ours.
-fn class_complaint(path: &str, cls: &Located<String>, reading: &mut Reading<'_>) -> Option<()> {
+/// `None`, and a complaint, where the class can be none of this host and none in Python.
+fn class(cls: &Located<String>, reading: &mut Reading<'_>) -> Option<A2ePluginClass> {
     let class = cls.value.as_str();
     if NATIVE.contains(&class) {
-        return Some(());
+        return Some(A2ePluginClass::Native);
     }
     let nearly = nearest(class, NATIVE).or(class.starts_with("toolpost").then_some(NATIVE[0]));
-    let (message, hint) = if let Some(near) = nearly {
-        (format!("`{}` is no class of this host", shown(class)), format!("did you mean `{near}`?"))
-    } else if class.contains(['.', ':']) {
-        let message = format!("`{path}` names the Python class `{}`, and this host runs none", shown(class));
-        (message, "leave the plugin out, or write `cls: toolpost.native` for the built-in tools".to_owned())
+    let hint = if let Some(near) = nearly {
+        format!("did you mean `{near}`?")
+    } else if is_dotted(class) {
+        return Some(A2ePluginClass::Python { class: class.to_owned(), config: Map::new() });
     } else {
-        let hint = "write `cls: toolpost.native` for the built-in tools".to_owned();
-        (format!("`{}` is no class of this host", shown(class)), hint)
+        "write `cls: toolpost.native` for the built-in tools, or `package.module.Class` for one in Python"
+            .to_owned()
     };
-    reading.complain(cls.at, message, hint);
+    reading.complain(cls.at, format!("`{}` is no class of this host", shown(class)), hint);
     None
 }
 
-/// Priority and exclusiveness; everything else is named.
-fn settings(mut plugin: Table, metadata: Option<Table>, reading: &mut Reading<'_>) -> (i64, bool) {
+/// `package.module.Class`, or with a colon before the class.
+fn is_dotted(class: &str) -> bool {
+    let is_name = |part: &str| {
+        part.chars().all(|c| c.is_alphanumeric() || c == '_')
+            && !part.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let mut parts = class.split(['.', ':']);
+    class.contains(['.', ':']) && parts.all(|part| !part.is_empty() && is_name(part))
+}
+
+/// Priority and exclusiveness. Everything else is the plugin's own where it is in Python, and else named.
+fn settings(
+    mut plugin: Table,
+    metadata: Option<Table>,
+    mut class: A2ePluginClass,
+    reading: &mut Reading<'_>,
+) -> (i64, bool, A2ePluginClass) {
     if let Some(entry) = plugin.take_entry("config") {
         let key = plugin.path_of("config");
         reading.ignored(entry.key.at, key, "what a plugin is given stands under `metadata`");
     }
     reading.name_the_rest(&plugin, &["name", "type", "cls", "metadata"]);
     let Some(mut metadata) = metadata else {
-        return (0, false);
+        return (0, false, class);
     };
-    let priority = reading.whole(&mut metadata, "priority");
-    let exclusive = reading.flag(&mut metadata, "exclusive");
-    reading.ignore_the_rest(&metadata, "the built-in tools have no such setting");
-    (priority.map_or(0, |priority| priority.value), exclusive.is_some_and(|exclusive| exclusive.value))
+    let priority = reading.whole(&mut metadata, "priority").map_or(0, |priority| priority.value);
+    let exclusive = reading.flag(&mut metadata, "exclusive").is_some_and(|exclusive| exclusive.value);
+    match &mut class {
+        A2ePluginClass::Native => {
+            reading.ignore_the_rest(&metadata, "the built-in tools have no such setting");
+        }
+        A2ePluginClass::Python { config, .. } => {
+            config.insert("priority".to_owned(), priority.into());
+            config.insert("exclusive".to_owned(), exclusive.into());
+            config.extend(metadata.into_json());
+        }
+    }
+    (priority, exclusive, class)
 }

@@ -41,6 +41,11 @@ impl Table {
         Some(self.entries.remove(index))
     }
 
+    /// What is left of it, as JSON.
+    pub(super) fn into_json(self) -> serde_json::Map<String, serde_json::Value> {
+        self.entries.into_iter().map(|entry| (entry.key.value, entry.value.value.into_json())).collect()
+    }
+
     /// The value of a key; a null is as good as none.
     fn take(&mut self, key: &str) -> Option<Located<Value>> {
         let value = self.take_entry(key)?.value;

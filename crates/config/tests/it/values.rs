@@ -10,10 +10,10 @@ use std::{
 };
 
 use toolpost_config::{
-    A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig, ByteSize, ChildVariables, CodeConfig, ConfigDuration,
-    ConfigFile, Discovery, HostConfig, HttpConfig, JournalRetention, Layer, Limits, Located, ModuleInstall, ModuleIsolation, NetworkConfig,
-    ProtectConfig, RetentionConfig, SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig,
-    ToolSettings, config_example,
+    A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig, ByteSize, ChildVariables,
+    CodeConfig, ConfigDuration, ConfigFile, Discovery, HostConfig, HttpConfig, JournalRetention, Layer,
+    Limits, Located, ModuleInstall, ModuleIsolation, NetworkConfig, ProtectConfig, RetentionConfig,
+    SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig, ToolSettings, config_example,
 };
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, PersistStrategy, Remember,

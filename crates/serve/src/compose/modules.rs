@@ -12,8 +12,10 @@ use std::{
     sync::Arc,
 };
 
-use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleSource, PlannedModule, Transport};
-use toolpost_config::{AmplifierCore, HostConfig, ModuleIsolation};
+use toolpost_amplifier::{
+    LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport,
+};
+use toolpost_config::{AmplifierCore, HostConfig, ModuleIsolation, PluginConfig};
 use toolpost_core::Hook;
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
@@ -93,7 +95,7 @@ pub(super) async fn modules(
     program: Option<&Path>,
     handover: ModulesHandover,
 ) -> Result<LoadedModules, ModulesError> {
-    if config.modules.is_empty() {
+    if config.modules.is_empty() && config.plugins.is_empty() {
         return Ok(LoadedModules::default());
     }
     let root = config.workspace.as_ref().ok_or(ModulesError::NoWorkspace)?;
@@ -114,6 +116,7 @@ pub(super) async fn modules(
         };
         loading.failures.extend(loaded.err());
     }
+    loading.python.extend(config.plugins.iter().map(plugin));
     loading.start_python(&supply, &mut *progress).await;
     Ok(loading.finish())
 }
@@ -280,6 +283,19 @@ fn python_module(module: &PlannedModule, root: Option<PathBuf>) -> BridgedModule
         (None, _) => PythonPackage::Installed { name: None },
     };
     BridgedModule { planned: module.clone(), package }
+}
+
+/// A plugin of an A2E host is one more module of the set.
+fn plugin(plugin: &PluginConfig) -> BridgedModule {
+    let planned = PlannedModule {
+        kind: ModuleKind::Tool,
+        id: ModuleId::new(plugin.name.as_str()),
+        source: Some(ModuleSource::Package(plugin.class.clone())),
+        config: plugin.config.clone(),
+        place: plugin.place.clone(),
+    };
+    let package = PythonPackage::Plugin { class: plugin.class.clone(), root: Some(plugin.folder.clone()) };
+    BridgedModule { planned, package }
 }
 
 fn packaged(module: &BridgedModule) -> PythonModule {

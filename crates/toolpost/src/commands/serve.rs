@@ -60,6 +60,9 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     let mut settings = settings::resolve_over(layers, &arguments.place, &arguments.policy)?;
     let notices =
         a2e.iter().flat_map(|file| &file.notices).map(ToString::to_string).chain(settings.warnings());
+    if let (Some(file), Some(path)) = (&a2e, &arguments.a2e_config) {
+        settings.config.plugins = settings::python_plugins(file, path);
+    }
     let over_pipes = arguments.talks_over_pipes();
     if over_pipes {
         notices.for_each(|notice| tracing::warn!("{notice}"));
