@@ -417,7 +417,7 @@ fn keys_that_nobody_knows_are_named() {
 #[test]
 fn everything_wrong_is_told_at_once() {
     let text = "host_id: 7\nserver: { host: nowhere, port: x }\ntransport: { type: tcp }\n\
-                global_limits: { max_workers: 0 }\nplugins:\n  - { name: a, type: tools, cls: p.C }\n";
+                global_limits: { max_workers: 0 }\nplugins:\n  - { name: a, type: tools, cls: Plugin }\n";
     let errors = A2eHostFile::parse(text, "t").unwrap_err();
     let lines: Vec<u32> = errors.iter().map(|error| error.line).collect();
     assert_eq!(lines, [1, 2, 2, 3, 4, 6], "{errors}");
@@ -453,7 +453,7 @@ fn hostile_files() {
         laughs.push_str(&format!("a{level}: &a{level} [{}]\n", before.trim_end_matches(", ")));
     }
     check(&laughs, "the file anchors too much");
-    let many = format!("plugins:\n{}", "  - { name: x, type: tools, cls: p.C }\n".repeat(5000));
+    let many = format!("plugins:\n{}", "  - { name: x, type: tools, cls: Plugin }\n".repeat(5000));
     check(&many, "and 4980 more");
 }
 

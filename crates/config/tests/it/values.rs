@@ -149,6 +149,7 @@ fn defaults_are_the_documented_ones() {
         },
         cache_dir: None,
         modules: Vec::new(),
+        plugins: Vec::new(),
         amplifier: AmplifierConfig {
             isolation: ModuleIsolation::Shared,
             core: AmplifierCore::Auto,
