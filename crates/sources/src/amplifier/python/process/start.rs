@@ -3,7 +3,7 @@
 use std::{
     os::unix::net::UnixStream as StdStream,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicUsize},
     time::Duration,
 };
 
@@ -99,7 +99,13 @@ impl Blueprint {
         let (ended, gone) = watch::channel(None);
         let desk = Arc::new(Desk::default());
         let longest = self.settings.result_bytes.saturating_add(1 << 20);
-        let ears = Ears { desk: Arc::clone(&desk), orders: orders.downgrade(), told, longest };
+        let ears = Ears {
+            desk: Arc::clone(&desk),
+            orders: orders.downgrade(),
+            told,
+            longest,
+            lines: AtomicUsize::new(0),
+        };
         let (ready, first) = tokio::sync::oneshot::channel();
         tokio::spawn(ears::keep(process, reading, ears, ready, ending, ended));
         let core = match timeout(PATIENCE, first).await {
