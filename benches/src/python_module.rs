@@ -49,9 +49,9 @@ class Inside:
         self.echo = echo
 
     async def execute(self, input):
-        began = time.perf_counter()
+        call, began = self.echo.execute, time.perf_counter()
         for _ in range(input["calls"]):
-            result = await self.echo.execute({"message": "x"})
+            result = await call({"message": "x"})
             result.get_serialized_output()
         return ToolResult(output={"seconds": time.perf_counter() - began})
 

@@ -10,6 +10,7 @@ mod workshop;
 mod a2e;
 mod a2e_crash;
 mod abuse;
+mod amplifier;
 mod approvals;
 mod artifacts;
 mod calls;

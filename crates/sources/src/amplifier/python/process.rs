@@ -32,7 +32,7 @@ pub(super) struct Bridge {
     orders: mpsc::UnboundedSender<Vec<u8>>,
     end: mpsc::UnboundedSender<String>,
     gone: watch::Receiver<Option<Arc<Gone>>>,
-    /// Something was answered since it started, so it is worth another start.
+    /// A call went well since it started, so it is worth another start at once.
     proven: AtomicBool,
 }
 
@@ -118,9 +118,7 @@ impl Bridge {
 
     /// A request and its answer, read.
     pub(super) async fn ask<T: DeserializeOwned>(&self, order: Order<'_>) -> Result<T, NoAnswer> {
-        let answer = self.request(order).line().await?;
-        self.proven.store(true, Ordering::Relaxed);
-        read(&answer)
+        read(&self.request(order).line().await?)
     }
 
     /// Notes that it does its work.

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use toolpost_amplifier::{ModuleId, ModuleKind, ModuleSource, PlannedModule};
 use toolpost_core::{HostBuilder, Limits, Listener, Session};
-use toolpost_model::{Event, EventBody, ModelInput, Principal, SurfaceRequest, ToolResult};
+use toolpost_model::{Event, EventBody, ModelInput, Principal, SandboxTier, SurfaceRequest, ToolResult};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
     BridgedModule, ChildSettings, CoreChoice, PythonModules, PythonPackage, PythonParts, PythonSettings,
@@ -55,11 +55,11 @@ fn root() -> PathBuf {
 }
 
 /// The launcher that lies beside the tests.
-pub(crate) fn launcher() -> Launcher {
+pub(crate) fn launcher(tier: SandboxTier) -> Launcher {
     let tests = std::env::current_exe().unwrap();
     let program = tests.ancestors().nth(2).unwrap().join("toolpost-launch");
     assert!(program.exists(), "hint: cargo build -p toolpost-sandbox --bin toolpost-launch");
-    Launcher::new(program)
+    Launcher::with_tier_at_most(program, tier)
 }
 
 pub(crate) fn folder_of(module: &str) -> PathBuf {
@@ -90,6 +90,7 @@ pub(crate) struct Wanted {
     pub(crate) modules: Vec<BridgedModule>,
     pub(crate) settings: PythonSettings,
     pub(crate) limits: Limits,
+    pub(crate) tier: SandboxTier,
     pub(crate) host: Box<dyn FnOnce(HostBuilder) -> HostBuilder>,
 }
 
@@ -99,6 +100,7 @@ impl Wanted {
             modules: modules.iter().map(|id| module(id)).collect(),
             settings: core.settings(),
             limits: Limits::default(),
+            tier: SandboxTier::A,
             host: Box::new(|builder| builder),
         }
     }
@@ -116,7 +118,7 @@ impl Wanted {
             modules: self.modules,
             settings: self.settings,
             workspace: Arc::new(Workspace::open(&path).unwrap()),
-            launcher: launcher(),
+            launcher: launcher(self.tier),
             children: ChildSettings::default(),
         };
         let modules = PythonModules::start(parts).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolpost_model::{ErrorClass, Outcome};
+use toolpost_model::{ErrorClass, Outcome, SandboxTier};
 
 use super::stage::{BOTH, Core, Stage, Wanted, module, processes, until};
 
@@ -34,6 +34,19 @@ async fn a_canceled_call_leaves_no_process_behind() {
         canceled(&stage, "shielded", json!({ "mark": mark }), &words, 2).await;
         canceled(&stage, "daemon", json!({ "mark": mark }), &words, 2).await;
         // All of that in one process, which still works.
+        assert_eq!(stage.call("shell", json!({ "command": "true" })).await.outcome, Outcome::Succeeded);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_behind_on_machines_that_confine_less() {
+    for (tier, mark) in [(SandboxTier::B, "48111"), (SandboxTier::C, "48112"), (SandboxTier::N, "48113")] {
+        let stage =
+            Wanted::new(Core::StandIn, &["tool-shell"]).set(|wanted| wanted.tier = tier).start().await;
+        let words = format!("sleep {mark}");
+        let command = format!("(setsid sleep {mark} &) ; sleep {mark} & sleep {mark}");
+        canceled(&stage, "shell", json!({ "command": command }), &words, 3).await;
+        canceled(&stage, "daemon", json!({ "mark": mark }), &words, 2).await;
         assert_eq!(stage.call("shell", json!({ "command": "true" })).await.outcome, Outcome::Succeeded);
     }
 }

@@ -90,7 +90,7 @@ class Bridge:
 
     def on_call(self, message):
         mount = self.mounts[message["mount"]]
-        Call(self, mount, mount.unit(message["module"]), message).begin()
+        Call(self, mount, mount.unit(message["module"], message["tool"]), message).begin()
 
     def on_cancel(self, message):
         if message["id"] in self.calls:

@@ -80,8 +80,10 @@ class Mount:
     def owner_of(self, name):
         return next((unit for unit in self.units.values() if name in unit.tools), None)
 
-    def unit(self, module):
-        return next(unit for unit in self.units.values() if unit.id == module)
+    def unit(self, module, tool=None):
+        """The unit of a module; of two that go by one name, the one that has the tool."""
+        named = [unit for unit in self.units.values() if unit.id == module]
+        return next((unit for unit in named if tool in unit.tools), named[0])
 
     def register_capability(self, name, value):
         if not self.tells_capabilities:

@@ -1,7 +1,10 @@
 //! Hearing a bridge process: its lines, its pipes, its end.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -87,6 +90,8 @@ pub(super) struct Ears {
     pub(super) told: mpsc::UnboundedSender<Told>,
     /// A longer line is no line of ours.
     pub(super) longest: usize,
+    /// How many lines were told that belong to no call.
+    pub(super) lines: AtomicUsize,
 }
 
 type Ready = oneshot::Sender<Result<CoreInUse, String>>;
@@ -245,9 +250,14 @@ impl Ears {
         match call.and_then(|call| self.desk.call(call)) {
             Some(call) if status => call.context.status(message),
             Some(call) => call.context.log(level_of(level), message),
-            None => {
-                let _ = self.told.send(Told::Line(message));
-            }
+            None => self.line(message),
+        }
+    }
+
+    /// Tells the operator, but not for ever.
+    fn line(&self, line: String) {
+        if self.lines.fetch_add(1, Ordering::Relaxed) < MOST_LINES {
+            let _ = self.told.send(Told::Line(line));
         }
     }
 
@@ -292,7 +302,6 @@ impl Ears {
     async fn hear_pipe(&self, pipe: Option<Receiver>, stream: Stream, last_words: &Mutex<Vec<u8>>) {
         let Some(mut pipe) = pipe else { return };
         let mut buffer = vec![0; 16 << 10];
-        let mut lines = 0;
         loop {
             let Some(length) = pipe.read(&mut buffer).await.ok().filter(|length| *length > 0) else { return };
             let bytes = &buffer[..length];
@@ -304,14 +313,11 @@ impl Ears {
             }
             match self.desk.only_call() {
                 Some(call) => call.printed(stream, bytes),
-                None if lines < MOST_LINES => {
+                None => {
                     let text = String::from_utf8_lossy(bytes);
-                    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-                        lines += 1;
-                        let _ = self.told.send(Told::Line(line.to_owned()));
-                    }
+                    let lines = text.lines().filter(|line| !line.trim().is_empty());
+                    lines.for_each(|line| self.line(line.to_owned()));
                 }
-                None => {}
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::{
     os::unix::net::UnixStream as StdStream,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicUsize},
     time::Duration,
 };
 
@@ -99,7 +99,13 @@ impl Blueprint {
         let (ended, gone) = watch::channel(None);
         let desk = Arc::new(Desk::default());
         let longest = self.settings.result_bytes.saturating_add(1 << 20);
-        let ears = Ears { desk: Arc::clone(&desk), orders: orders.downgrade(), told, longest };
+        let ears = Ears {
+            desk: Arc::clone(&desk),
+            orders: orders.downgrade(),
+            told,
+            longest,
+            lines: AtomicUsize::new(0),
+        };
         let (ready, first) = tokio::sync::oneshot::channel();
         tokio::spawn(ears::keep(process, reading, ears, ready, ending, ended));
         let core = match timeout(PATIENCE, first).await {
@@ -154,17 +160,27 @@ impl Blueprint {
         let settings = &self.settings;
         let mut confines = self.children.operators_confines(settings.profile);
         confines.readable.extend_from_slice(&settings.readable);
-        confines.readable.extend(self.modules.iter().filter_map(|module| match &module.package {
-            PythonPackage::Folder { root } => Some(root.clone()),
-            PythonPackage::Plugin { root, .. } => root.clone(),
-            PythonPackage::Installed { .. } => None,
-        }));
+        for module in &self.modules {
+            match &module.package {
+                PythonPackage::Folder { root } => confines.readable.push(root.clone()),
+                PythonPackage::Plugin { class, root: Some(root) } => {
+                    confines.readable.extend(top_of(class, root));
+                }
+                PythonPackage::Plugin { root: None, .. } | PythonPackage::Installed { .. } => {}
+            }
+        }
         confines.readable.extend(settings.python.iter().flat_map(|python| homes_of(python)));
         let own = settings.writable.iter().map(|path| Root { path: path.clone(), access: Access::Write });
         confines.roots.extend(own);
         confines.limits.processes = confines.limits.processes.max(PROCESSES);
         confines
     }
+}
+
+/// The package or file that a class is in, and nothing else of its folder: the host's own file lies there too.
+fn top_of(class: &str, root: &Path) -> [PathBuf; 2] {
+    let top = class.split(['.', ':']).next().unwrap_or_default();
+    [root.join(top), root.join(format!("{top}.py"))]
 }
 
 /// The folders an interpreter needs: its environment, and the installation that this was made of.
