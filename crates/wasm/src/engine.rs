@@ -190,6 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "a component is loaded from a file")]
     async fn instances_can_be_made_without_a_pool_and_share_no_code_with_pooled_ones() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("echo.wasm");

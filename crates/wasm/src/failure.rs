@@ -48,7 +48,7 @@ impl Fault {
     }
 
     /// What an error of the engine means. The store knows whether the guest was refused memory, or told to stop.
-    pub(crate) fn inside(error: wasmtime::Error, store: &mut Store<Guest>) -> Self {
+    pub(crate) fn inside(error: &wasmtime::Error, store: &mut Store<Guest>) -> Self {
         let guest = store.data_mut();
         let said = guest.output.finish();
         let refused = guest.limits.take_refused();
@@ -66,7 +66,7 @@ impl Fault {
             ("wasm_out_of_memory", message, Some(MORE_MEMORY))
         } else if trap == Some(Trap::StackOverflow) {
             ("wasm_stack_overflow", "the component went too deep: its stack is exhausted".to_owned(), None)
-        } else if is_too_much(&error) {
+        } else if is_too_much(error) {
             let most = HANDED_OVER / (1024 * 1024);
             let message = format!("the component handed over more than {most} MiB at once");
             (TOO_LARGE, message, None)
@@ -75,7 +75,7 @@ impl Fault {
             let trap = trap.strip_prefix("wasm trap: ").unwrap_or(&trap);
             ("wasm_trap", format!("the component broke: {trap}"), None)
         } else {
-            ("wasm_failed", format!("the component failed: {}", root(&error)), None)
+            ("wasm_failed", format!("the component failed: {}", root(error)), None)
         };
         Self::Broken(Broken { code, message, hint, said })
     }

@@ -50,7 +50,7 @@ impl Live {
         let made = watched(prepared.pre.instantiate_async(&mut store), watch, Some(&output)).await?;
         let instance = match made {
             Ok(instance) => instance,
-            Err(error) => return Err(Fault::inside(error, &mut store)),
+            Err(error) => return Err(Fault::inside(&error, &mut store)),
         };
         let mut live = Self { store, instance, _place: place };
         if let (Some(at), Some(config)) = (&prepared.offer.configure, &prepared.config) {
@@ -132,6 +132,6 @@ impl Live {
     }
 
     fn heard<T>(&mut self, answered: wasmtime::Result<T>) -> Result<T, Fault> {
-        answered.map_err(|error| Fault::inside(error, &mut self.store))
+        answered.map_err(|error| Fault::inside(&error, &mut self.store))
     }
 }

@@ -28,7 +28,7 @@ impl WasmModules {
         sha256: Option<&str>,
         settings: WasmSettings,
     ) -> Result<WasmModule, LoadFailure> {
-        let fail = |(reason, message): Fail| failure(planned, artifact, reason, message);
+        let fail = |(reason, message): Fail| failure(planned, artifact, reason, &message);
         let settings = real_folders(settings).map_err(fail)?;
         let (modules, path) = (self.clone(), artifact.to_owned());
         let expected = sha256.map(str::to_owned);
@@ -68,7 +68,7 @@ impl WasmModules {
 
 type Fail = (LoadReason, String);
 
-fn failure(planned: &PlannedModule, artifact: &Path, reason: LoadReason, message: String) -> LoadFailure {
+fn failure(planned: &PlannedModule, artifact: &Path, reason: LoadReason, message: &str) -> LoadFailure {
     let message = format!("`{}`: {message}", artifact.display());
     let PlannedModule { id, kind, .. } = planned;
     LoadFailure { module: id.clone(), kind: *kind, origin: origin(planned), reason, message }
