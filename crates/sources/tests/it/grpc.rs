@@ -19,14 +19,14 @@ pub(crate) use service::{Heard, Reply, Service, Spec, message};
 /// Far beyond anything that works: turns a hang into a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(crate) fn planned(config: Value) -> PlannedModule {
+pub(crate) fn planned(config: &Value) -> PlannedModule {
     let config: Map<String, Value> = config.as_object().unwrap().clone();
     let place = "plan.yaml: tools[0]".to_owned();
     PlannedModule { kind: ModuleKind::Tool, id: ModuleId::new("tool-x"), source: None, config, place }
 }
 
 pub(crate) fn module(endpoint: &str) -> GrpcModule {
-    GrpcModule::service(&planned(json!({})), endpoint, GrpcSettings::default()).unwrap()
+    GrpcModule::service(&planned(&json!({})), endpoint, GrpcSettings::default()).unwrap()
 }
 
 /// A host whose only tool is that of the service.
@@ -47,13 +47,13 @@ pub(crate) async fn call_within(host: &TestHost, time: Duration, arguments: Valu
 }
 
 /// A service with the tool `echo` that answers calls so.
-pub(crate) async fn answering(answer: impl Fn(Heard) -> Reply + Clone + Send + Sync + 'static) -> Service {
+pub(crate) async fn answering(answer: impl Fn(&Heard) -> Reply + Clone + Send + Sync + 'static) -> Service {
     Service::start(Arc::new(move |heard: Heard| {
         let answer = answer.clone();
         Box::pin(async move {
             match heard.method() {
                 "GetSpec" => message(&Spec::echo()),
-                "Execute" => answer(heard),
+                "Execute" => answer(&heard),
                 _ => Reply::Status(12, "no such method".to_owned()),
             }
         })

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Map, Value};
 use tonic::Code;
-use toolpost_amplifier::{LoadReason, ModuleId, PlannedModule};
+use toolpost_amplifier::{ModuleId, PlannedModule};
 use toolpost_model::{
     Declaration, ErrorClass, ExecutionKind, SourceFeed, SourceNotice, SourceProblem, ToolFailure,
 };
@@ -211,27 +211,19 @@ impl Service {
             Way::Service(_) => ExecutionKind::HttpApi,
             Way::Program(_) => ExecutionKind::LocalProcess,
         };
-        let declared = declare(&self.module, spec, kind).map_err(|error| {
-            self.problem_of(LoadReason::ValidationFailed.as_str().to_owned(), error.to_string())
-        })?;
-        let problem = declared.broken_schema.map(|why| {
-            let message = format!("the schema of its input is broken, and any object is taken: {why}");
-            self.problem_of("broken_schema".to_owned(), message)
-        });
+        let here = |problem| SourceProblem { origin: Some(self.origin.clone()), ..problem };
+        let (declaration, problems) = declare(&self.module, spec, kind).map_err(here)?;
         let mut known = self.known();
-        known.declaration = Some(declared.declaration);
+        known.declaration = Some(declaration);
         known.number = live.number;
-        known.problems = problem.into_iter().collect();
+        known.problems = problems.into_iter().map(here).collect();
         Ok(())
     }
 
     fn problem(&self, failure: &ToolFailure) -> SourceProblem {
         let code = failure.code.as_deref().unwrap_or(failure.class.as_str()).to_owned();
         let hint = failure.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-        self.problem_of(code, format!("{}{hint}", failure.message))
-    }
-
-    fn problem_of(&self, code: String, message: String) -> SourceProblem {
+        let message = format!("{}{hint}", failure.message);
         let part = self.module.as_str().to_owned();
         SourceProblem { part, origin: Some(self.origin.clone()), code, message }
     }

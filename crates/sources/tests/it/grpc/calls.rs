@@ -19,7 +19,7 @@ fn done(output: &str) -> ExecuteResponse {
     ExecuteResponse { success: true, output: output.as_bytes().to_vec(), ..ExecuteResponse::default() }
 }
 
-fn echo(heard: Heard) -> Reply {
+fn echo(heard: &Heard) -> Reply {
     message(&done(std::str::from_utf8(&heard.read::<ExecuteRequest>().input).unwrap()))
 }
 
@@ -131,7 +131,7 @@ async fn calls_overlap() {
                 "GetSpec" => message(&Spec::echo()),
                 "Execute" => {
                     both.wait().await;
-                    echo(heard)
+                    echo(&heard)
                 }
                 _ => Reply::Status(12, String::new()),
             }
@@ -163,7 +163,7 @@ async fn what_a_service_says_of_its_tool_is_mended() {
             Box::pin(async move {
                 match heard.method() {
                     "GetSpec" => message(&spec),
-                    "Execute" => echo(heard),
+                    "Execute" => echo(&heard),
                     _ => Reply::Status(12, String::new()),
                 }
             })
@@ -192,7 +192,7 @@ async fn a_tool_without_a_name_is_a_problem() {
     }))
     .await;
     let host = host_of(&service).await;
-    assert_eq!(host.host.catalog().unavailable()[0].code, "validation_failed");
+    assert_eq!(host.host.catalog().unavailable()[0].code, "invalid_tool_name");
 }
 
 #[tokio::test]

@@ -122,7 +122,7 @@ async fn a_status_becomes_the_class_that_it_means() {
 
 #[tokio::test]
 async fn a_service_that_is_killed_at_work_leaves_the_outcome_open_and_its_successor_is_used() {
-    let answer = |_: Heard| Reply::Never;
+    let answer = |_: &Heard| Reply::Never;
     let mut service = answering(answer).await;
     let host = host_of(&service).await;
     let handle = host.host.start(host.request("echo", json!({}))).await;
@@ -187,7 +187,7 @@ async fn a_short_restart_is_not_noticed() {
 
 async fn limited(service: &Service, settings: GrpcSettings) -> TestHost {
     let endpoint = service.address.to_string();
-    let module = GrpcModule::service(&planned(json!({})), &endpoint, settings).unwrap();
+    let module = GrpcModule::service(&planned(&json!({})), &endpoint, settings).unwrap();
     TestHost::build(|builder| builder.source(module)).await
 }
 

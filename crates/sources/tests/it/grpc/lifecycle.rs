@@ -43,7 +43,7 @@ async fn the_configuration_is_mounted_once_and_cleaned_up_after() {
     let service = mounted_as(MountResponse { success: true, error: String::new() }).await;
     let config = json!({ "place": "here", "depth": 3, "ways": ["a", { "b": null }], "off": false });
     let endpoint = service.address.to_string();
-    let module = GrpcModule::service(&planned(config), &endpoint, GrpcSettings::default()).unwrap();
+    let module = GrpcModule::service(&planned(&config), &endpoint, GrpcSettings::default()).unwrap();
     let handle = module.handle();
     let host = TestHost::build(|builder| builder.source(module)).await;
     for _ in 0..3 {
@@ -145,11 +145,11 @@ async fn health_is_asked_where_there_is_somebody_to_ask() {
 async fn what_can_never_work_is_refused_at_once() {
     let settings = GrpcSettings::default();
     for (endpoint, words) in [("https://tools.example:443", "TLS"), ("nowhere", "port"), ("", "host:port")] {
-        let failure = GrpcModule::service(&planned(json!({})), endpoint, settings).err().unwrap();
+        let failure = GrpcModule::service(&planned(&json!({})), endpoint, settings).err().unwrap();
         assert_eq!(failure.reason, LoadReason::InvalidModuleMetadata);
         assert!(failure.message.contains(words), "{failure}");
     }
-    let hook = PlannedModule { kind: ModuleKind::Hook, ..planned(json!({})) };
+    let hook = PlannedModule { kind: ModuleKind::Hook, ..planned(&json!({})) };
     let failure = GrpcModule::service(&hook, "localhost:1", settings).err().unwrap();
     assert_eq!(failure.reason, LoadReason::ValidationFailed);
 }
