@@ -66,7 +66,7 @@ impl Workbench {
         let steps = Steps::begin("packages");
         let shown = steps.clone();
         let progress = Box::new(move |_: &ModuleId, step| shown.show(&step));
-        let handover = ModulesHandover { progress: Some(progress), ..ModulesHandover::default() };
+        let handover = ModulesHandover { progress: Some(progress) };
         let loaded = load_modules(&config, program.as_deref(), handover).await;
         steps.end();
         let loaded = loaded?;
