@@ -19,8 +19,8 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use commands::{
-    approvals, artifacts, call, capture, completions, doctor, explain, journal, modules, new, reference, serve,
-    tools, trust, validate, welcome,
+    approvals, artifacts, call, capture, completions, doctor, explain, journal, modules, new, reference,
+    serve, tools, trust, validate, welcome,
 };
 
 fn main() -> ExitCode {

@@ -124,6 +124,13 @@ impl Workbench {
         Some(seen.returned.into_iter().map(|(kind, _)| kind).collect())
     }
 
+    /// Which `amplifier_core` a Python module found, to be said after what it is.
+    pub(super) fn core(&self) -> Option<String> {
+        let core = self.python.as_ref()?.core()?;
+        let which = if core.real { "amplifier-core" } else { "a stand-in for amplifier-core" };
+        Some(format!(", with {which} {}", core.version))
+    }
+
     /// Whether the module has a process that can be looked into.
     pub(super) fn is_in_process(&self) -> bool {
         self.python.is_some()
