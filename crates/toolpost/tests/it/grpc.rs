@@ -1,7 +1,7 @@
 //! Tools behind gRPC, end to end: real services written with grpcio, and modules that are programs, started by the real
 //! launcher.
 
-mod peer;
+pub(crate) mod peer;
 mod program;
 
 use std::time::Duration;

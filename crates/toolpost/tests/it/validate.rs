@@ -1,5 +1,8 @@
 //! `toolpost validate`: what `toolpost new` makes passes, and each way to break it fails the check that is about it.
 
+#[cfg(any(feature = "grpc", feature = "wasm"))]
+mod others;
+
 use std::{path::PathBuf, process::Command, sync::OnceLock};
 
 use serde_json::Value;
@@ -37,7 +40,17 @@ fn failed(report: &Value) -> Vec<(String, String)> {
     failed
 }
 
-/// Breaks the new module in one way, and compares what fails: `name` for an error, `name?` for a warning.
+/// The same in short: `name` for an error, `name?` for a warning.
+fn marks(report: &Value) -> Vec<String> {
+    let marked = |(name, severity): (String, String)| match severity.as_str() {
+        "error" => name,
+        "warning" => format!("{name}?"),
+        other => panic!("{name} fails as {other}"),
+    };
+    failed(report).into_iter().map(marked).collect()
+}
+
+/// Breaks the new module in one way, and compares what fails.
 #[track_caller]
 fn check(change: &[(&str, &str)], expected: &[&str]) {
     let home = scaffold();
@@ -49,13 +62,7 @@ fn check(change: &[(&str, &str)], expected: &[&str]) {
     home.write(PACKAGE, &source);
     let ran = validate(&home, &["tool-word-count", "--json"]);
     let report = ran.json();
-    let found = failed(&report);
-    let marked = |(name, severity): &(String, String)| match severity.as_str() {
-        "error" => name.clone(),
-        "warning" => format!("{name}?"),
-        other => panic!("{name} fails as {other}"),
-    };
-    let found: Vec<String> = found.iter().map(marked).collect();
+    let found = marks(&report);
     assert_eq!(found, expected, "{report:#}");
     let passes = expected.iter().all(|name| name.ends_with('?'));
     assert_eq!((report["passed"] == true, ran.code), (passes, i32::from(!passes)), "{report:#}");
@@ -255,6 +262,9 @@ fn a_new_module_passes_beside_amplifier_core() {
     let peer = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/bin/python");
     assert!(peer.exists(), "the packages are missing: cargo xtask peers");
     let home = scaffold();
-    let report = home.run(&["validate", "tool-word-count", "--json", "--python", peer.to_str().unwrap()]);
-    assert_eq!(failed(&report.expect(0).json()), []);
+    let ran = home.run(&["validate", "tool-word-count", "--json", "--python", peer.to_str().unwrap()]);
+    let report = ran.expect(0).json();
+    assert_eq!(failed(&report), []);
+    let imported = report["checks"][0]["message"].as_str().unwrap();
+    assert!(imported.contains("with amplifier-core 2."), "{imported}");
 }

@@ -254,30 +254,31 @@ impl Trial<'_> {
     }
 
     async fn deadline(&mut self, arguments: &Value) {
-        let before = self.settled().await;
-        self.call("with a deadline", arguments, Stop::AtDeadline(SHORT)).await;
-        if self.bench.process().await == before {
-            self.passed(CheckName::Deadline, "it ends with its deadline, and serves on");
-        } else {
-            self.failed(
-                CheckName::Deadline,
-                "it did not stop when its time was over, and its process had to be ended\nhint: what blocks belongs \
-                 into `asyncio.to_thread` or a child process",
-            );
-        }
+        let lost = "it did not stop when its time was over, and its process had to be ended\nhint: what blocks belongs \
+                    into `asyncio.to_thread` or a child process";
+        let kept = "it ends with its deadline, and serves on";
+        self.survives(CheckName::Deadline, arguments, Stop::AtDeadline(SHORT), kept, lost).await;
     }
 
     async fn cancel(&mut self, arguments: &Value) {
+        let lost = "it did not stop when it was canceled, and its process had to be ended\nhint: let \
+                    `asyncio.CancelledError` through";
+        let kept = "it ends when it is canceled, and serves on";
+        self.survives(CheckName::Cancel, arguments, Stop::ByCancel, kept, lost).await;
+    }
+
+    /// A call that is told to stop must not cost the module its process.
+    async fn survives(&mut self, name: CheckName, arguments: &Value, stop: Stop, kept: &str, lost: &str) {
         let before = self.settled().await;
-        self.call("canceled", arguments, Stop::ByCancel).await;
+        if self.bench.is_in_process() && before.is_none() {
+            self.failed(name, "its process ends before it can be told to stop");
+            return;
+        }
+        self.call("told to stop", arguments, stop).await;
         if self.bench.process().await == before {
-            self.passed(CheckName::Cancel, "it ends when it is canceled, and serves on");
+            self.passed(name, kept);
         } else {
-            self.failed(
-                CheckName::Cancel,
-                "it did not stop when it was canceled, and its process had to be ended\nhint: let \
-                 `asyncio.CancelledError` through",
-            );
+            self.failed(name, lost);
         }
     }
 

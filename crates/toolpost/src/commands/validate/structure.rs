@@ -85,7 +85,19 @@ pub(super) async fn examine(found: &Found, bench: &Workbench, checks: &mut Vec<C
     }
 }
 
-fn of_python(found: &Found, bench: &Workbench, seen: Inspection, checks: &mut Vec<Check>) -> Vec<TriedTool> {
+fn of_python(
+    found: &Found,
+    bench: &Workbench,
+    mut seen: Inspection,
+    checks: &mut Vec<Check>,
+) -> Vec<TriedTool> {
+    let imported = |check: &mut SeenCheck| {
+        if let Some(core) = bench.core().filter(|_| check.passed && check.name == CheckName::ModuleImportable)
+        {
+            check.message.push_str(&core);
+        }
+    };
+    seen.checks.iter_mut().for_each(imported);
     checks.extend(seen.checks.into_iter().map(|check| Check {
         severity: match check.severity {
             SeenSeverity::Info => Severity::Info,

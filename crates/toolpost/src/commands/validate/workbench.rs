@@ -66,7 +66,7 @@ impl Workbench {
         let steps = Steps::begin("packages");
         let shown = steps.clone();
         let progress = Box::new(move |_: &ModuleId, step| shown.show(&step));
-        let handover = ModulesHandover { progress: Some(progress), ..ModulesHandover::default() };
+        let handover = ModulesHandover { progress: Some(progress) };
         let loaded = load_modules(&config, program.as_deref(), handover).await;
         steps.end();
         let loaded = loaded?;
@@ -122,6 +122,13 @@ impl Workbench {
         let seen = self.look().await?;
         let seen: Seen = serde_json::from_value(seen["observed"][tool].clone()).ok()?;
         Some(seen.returned.into_iter().map(|(kind, _)| kind).collect())
+    }
+
+    /// Which `amplifier_core` a Python module found, to be said after what it is.
+    pub(super) fn core(&self) -> Option<String> {
+        let core = self.python.as_ref()?.core()?;
+        let which = if core.real { "amplifier-core" } else { "a stand-in for amplifier-core" };
+        Some(format!(", with {which} {}", core.version))
     }
 
     /// Whether the module has a process that can be looked into.

@@ -1,0 +1,99 @@
+//! Components, services and programs under `toolpost validate`.
+
+use std::{path::Path, process::Command};
+
+use super::marks;
+use crate::home::Home;
+
+fn validated(home: &Home, path: &str) -> Vec<String> {
+    marks(&home.run(&["validate", path, "--json"]).json())
+}
+
+fn made(home: &Home, name: &str, manifest: &str) {
+    std::fs::create_dir_all(home.workspace().join(name)).unwrap();
+    home.write(&format!("{name}/amplifier.toml"), manifest);
+}
+
+#[cfg(feature = "wasm")]
+#[test]
+fn a_component_is_loaded_and_called() {
+    let home = Home::new();
+    let text = include_str!("../../../../wasm/tests/fixtures/echo.wat");
+    let write = |text: &str| {
+        std::fs::write(home.workspace().join("echo/module.wasm"), wat::parse_str(text).unwrap()).unwrap();
+    };
+    let manifest = "[module]\ntransport = \"wasm\"\ntype = \"tool\"\n";
+    made(&home, "echo", manifest);
+    write(text);
+    // It gives back whatever it is given, a number for a text too.
+    assert_eq!(validated(&home, "echo"), ["schema_honesty?"]);
+    assert_eq!(validated(&home, "echo/module.wasm"), ["schema_honesty?"]);
+    write(&text.replace("amplifier:modules/tool@", "amplifier:modules/provider@"));
+    assert_eq!(validated(&home, "echo"), ["module_importable"]);
+    write(text);
+    made(&home, "echo", &format!("{manifest}sha256 = \"{}\"\n", "0".repeat(64)));
+    assert_eq!(validated(&home, "echo"), ["module_importable"]);
+    made(&home, "echo", &manifest.replace("\"tool\"", "\"provider\""));
+    assert_eq!(validated(&home, "echo"), ["module_importable", "module_type"]);
+}
+
+#[cfg(feature = "grpc")]
+#[test]
+fn a_service_is_reached_and_called() {
+    use crate::grpc::peer::{Peer, generated};
+
+    let home = Home::new();
+    let folder = generated();
+    let peer = Peer::start(folder.path(), 0);
+    let endpoint = peer.endpoint();
+    made(
+        &home,
+        "worker",
+        &format!("[module]\ntransport = \"grpc\"\ntype = \"tool\"\n[grpc]\nendpoint = \"{endpoint}\"\n"),
+    );
+    // It does what `do` says, and raises where that is nothing it knows.
+    let expected = ["empty_input", "wrong_types?", "error_handling?", "schema_honesty?"];
+    assert_eq!(validated(&home, "worker"), expected);
+    drop(peer);
+    assert_eq!(validated(&home, "worker"), ["module_importable"]);
+}
+
+/// Builds a new module with what builds it, and tries it.
+#[track_caller]
+fn builds_and_passes(language: &str, program: &str, arguments: &[&str]) {
+    let home = Home::new();
+    home.run(&["new", "tool", "word-count", "--lang", language]).expect(0);
+    let module = home.workspace().join("tool-word-count");
+    let run = |program: &str, arguments: &[&str], at: &Path| {
+        let output = Command::new(program).args(arguments).current_dir(at).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    run("cargo", &["test"], &module);
+    run(program, arguments, &module);
+    assert_eq!(validated(&home, "tool-word-count"), Vec::<String>::new());
+    let call = [
+        "call",
+        "word_count",
+        "text=one two two",
+        "--mount-plan",
+        "tool-word-count/plan.yaml",
+        "--mode",
+        "bypass",
+    ];
+    let called = home.run(&call).expect(0);
+    assert!(called.stdout.contains("\"words\": 3"), "{}", called.stdout);
+}
+
+#[cfg(feature = "grpc")]
+#[test]
+#[ignore = "builds a crate with packages from crates.io"]
+fn a_new_rust_module_builds_and_passes() {
+    builds_and_passes("rust", "cargo", &["build", "--release"]);
+}
+
+#[cfg(feature = "wasm")]
+#[test]
+#[ignore = "builds a crate with packages from crates.io, for the target wasm32-wasip2"]
+fn a_new_component_builds_and_passes() {
+    builds_and_passes("wasm", "sh", &["build.sh"]);
+}
