@@ -6,11 +6,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
-use toolpost_amplifier::{ModuleId, ModuleKind, ModuleSource, PlannedModule};
+use toolpost_amplifier::{ModuleKind, ModuleSource, PlannedModule};
 use toolpost_config::HostConfig;
 use toolpost_core::{CallHandle, CallRequest, Session};
 use toolpost_model::{Declaration, Event, Mode, ModelInput, Principal, SourceProblem, ToolId};
-use toolpost_serve::{HostParts, ModulesHandover, OpenedHost, load_modules, open_host};
+use toolpost_serve::{HostParts, OpenedHost, load_modules, open_host};
 use toolpost_sources::PythonModules;
 
 use crate::{environment, terminal::Steps};
@@ -63,13 +63,7 @@ impl Workbench {
         config.amplifier.python = order.python;
         config.environment = environment::child_variables(&config);
         let program = environment::this_program();
-        let steps = Steps::begin("packages");
-        let shown = steps.clone();
-        let progress = Box::new(move |_: &ModuleId, step| shown.show(&step));
-        let handover = ModulesHandover { progress: Some(progress) };
-        let loaded = load_modules(&config, program.as_deref(), handover).await;
-        steps.end();
-        let loaded = loaded?;
+        let loaded = load_modules(&config, program.as_deref(), Steps::of_modules()).await?;
         let schemas = Schemas::default();
         let mut parts = HostParts::default();
         for source in loaded.sources {
