@@ -28,7 +28,7 @@ use toolpost_store::{
 };
 
 pub use hooks::HooksError;
-pub use modules::{LoadedModules, ModulesError, ModulesHandover, load_modules};
+pub use modules::{LoadedModules, ModuleProgress, ModulesError, ModulesHandover, load_modules};
 pub use native::{NativeError, NativeHandover};
 pub use supply::module_supply;
 

@@ -15,8 +15,8 @@ mod server;
 
 pub use auth::Access;
 pub use compose::{
-    Asked, HooksError, HostParts, LoadedModules, ModulesError, ModulesHandover, NativeError, NativeHandover,
-    OpenedHost, StartError, check_places, load_modules, module_supply, open_host,
+    Asked, HooksError, HostParts, LoadedModules, ModuleProgress, ModulesError, ModulesHandover, NativeError,
+    NativeHandover, OpenedHost, StartError, check_places, load_modules, module_supply, open_host,
 };
 pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
 pub use reload::Reloaded;

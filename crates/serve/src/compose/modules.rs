@@ -56,11 +56,14 @@ pub enum ModulesError {
     Native(#[from] NativeError),
 }
 
+/// Is told which module is at which step.
+pub type ModuleProgress = Box<dyn FnMut(&ModuleId, Progress) + Send>;
+
 /// What modules get beside the configuration.
 #[derive(Default)]
 pub struct ModulesHandover {
     /// Is told what goes on while modules are fetched and their packages installed.
-    pub progress: Option<Box<dyn FnMut(&ModuleId, Progress) + Send>>,
+    pub progress: Option<ModuleProgress>,
 }
 
 /// What a configuration's modules come to.
