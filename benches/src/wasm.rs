@@ -200,6 +200,7 @@ fn config() -> Config {
 }
 
 /// The engine's errors are of a type of its own.
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
 fn bare(error: wasmtime::Error) -> anyhow::Error {
     anyhow::anyhow!("{error:#}")
 }
