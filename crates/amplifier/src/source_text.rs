@@ -327,10 +327,10 @@ mod tests {
 
     fn check(value: Value, expected: Result<&str, &str>) {
         let read = ModuleSource::of_value(&value, Path::new("/plans"));
-        let told = read.as_ref().map(ToString::to_string).map_err(ToString::to_string);
-        match expected {
-            Ok(text) => assert_eq!(told.as_deref(), Ok(text), "{value}"),
-            Err(part) => assert!(told.as_ref().is_err_and(|error| error.contains(part)), "{value}: {told:?}"),
+        match (read, expected) {
+            (Ok(source), Ok(text)) => assert_eq!(source.to_string(), text, "{value}"),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{value}: {error}"),
+            (read, expected) => panic!("{value}: {read:?} instead of {expected:?}"),
         }
     }
 

@@ -4,7 +4,7 @@
 #[cfg(feature = "wasm")]
 mod component;
 #[cfg(feature = "grpc")]
-mod service;
+mod grpc;
 
 use std::{
     collections::BTreeMap,
@@ -196,12 +196,11 @@ impl<'a> Loading<'a> {
             Transport::Wasm { .. } => return Err(not_built_in(module, "a WebAssembly component", "wasm")),
             #[cfg(feature = "grpc")]
             Transport::Grpc { endpoint } => {
-                self.modules.sources.push(Arc::new(service::running(module, &endpoint)?));
+                self.modules.sources.push(Arc::new(grpc::running(module, &endpoint)?));
             }
             #[cfg(feature = "grpc")]
             Transport::Rust { name } => {
-                let source =
-                    service::sidecar(self.config, module, ready.root.as_deref(), &name, &self.process)?;
+                let source = grpc::sidecar(self.config, module, ready.root.as_deref(), &name, &self.process)?;
                 self.modules.sources.push(Arc::new(source));
             }
             #[cfg(not(feature = "grpc"))]

@@ -9,7 +9,7 @@ mod declaration;
 mod endpoint;
 mod message;
 mod outcome;
-mod service;
+mod remote;
 mod session;
 mod sidecar;
 mod status;
@@ -25,7 +25,7 @@ use toolpost_model::{
 use self::{
     connection::Connection,
     endpoint::Endpoint,
-    service::{Service, Way},
+    remote::{Service, Way},
     session::GrpcSession,
     sidecar::Sidecar,
 };

@@ -3,7 +3,7 @@
 mod calls;
 mod failing;
 mod lifecycle;
-mod service;
+mod server;
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use toolpost_model::{ModelInput, Principal, ToolResult};
 use toolpost_sources::{GrpcModule, GrpcSettings};
 use toolpost_testkit::TestHost;
 
-pub(crate) use service::{Heard, Reply, Service, Spec, message};
+pub(crate) use server::{Heard, Reply, Service, Spec, message};
 
 /// Far beyond anything that works: turns a hang into a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -62,7 +62,7 @@ fn the_other_languages_come_with_what_builds_them() {
     for (language, expected) in [
         (
             "rust",
-            ".gitignore Cargo.toml README.md amplifier.toml plan.yaml src/main.rs src/service.rs src/tool.rs",
+            ".gitignore Cargo.toml README.md amplifier.toml plan.yaml src/main.rs src/serving.rs src/tool.rs",
         ),
         (
             "wasm",

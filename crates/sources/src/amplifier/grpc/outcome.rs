@@ -71,7 +71,10 @@ fn piece(block: Block) -> Result<ContentBlock, String> {
     match block.piece {
         Some(Piece::Text(text)) => Ok(ContentBlock::Text(text.text)),
         Some(Piece::Image(image)) if image.source_json.is_empty() => {
-            ContentBlock::image(image.media_type, &image.data).map_err(|error| error.to_string())
+            match ContentBlock::image(image.media_type, &image.data) {
+                Ok(image) => Ok(image),
+                Err(error) => Err(error.to_string()),
+            }
         }
         Some(Piece::Image(_)) => Err("it is an image that lies somewhere else (`source_json`)".to_owned()),
         Some(Piece::Thinking(_)) => not_here("thinking_block"),

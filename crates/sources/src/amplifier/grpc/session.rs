@@ -13,7 +13,7 @@ use super::{
     connection::{Live, RpcError},
     message::{ExecuteRequest, ExecuteResponse, path},
     outcome::outcome,
-    service::{Service, Way},
+    remote::{Service, Way},
 };
 
 /// Between attempts of one call to reach a service: a restart is often that short.

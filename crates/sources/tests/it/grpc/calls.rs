@@ -12,7 +12,7 @@ use toolpost_testkit::TestHost;
 
 use super::{
     Heard, PATIENCE, Reply, Service, Spec, answering, call_within, host_of, message, module, request_as,
-    service::{Block, ExecuteRequest, ExecuteResponse, Image, Text},
+    server::{Block, ExecuteRequest, ExecuteResponse, Image, Text},
 };
 
 fn done(output: &str) -> ExecuteResponse {

@@ -10,7 +10,7 @@ use toolpost_testkit::TestHost;
 
 use super::{
     Heard, PATIENCE, Reply, Service, answering, call_within, host_of, message, planned, request_as,
-    service::{ExecuteResponse, framed},
+    server::{ExecuteResponse, framed},
 };
 
 fn error(result: &ToolResult) -> &ToolError {
@@ -60,7 +60,7 @@ async fn a_cancel_ends_the_work_at_the_service() {
 #[tokio::test]
 async fn one_that_hangs_does_not_hold_up_another() {
     let mut service = answering(|heard| {
-        let request: super::service::ExecuteRequest = heard.read();
+        let request: super::server::ExecuteRequest = heard.read();
         if request.input == b"{}" { Reply::Never } else { done() }
     })
     .await;
@@ -76,7 +76,7 @@ async fn one_that_hangs_does_not_hold_up_another() {
 #[tokio::test]
 async fn a_connection_that_is_being_closed_is_not_used_for_the_next_call() {
     let mut service = answering(|heard| {
-        let request: super::service::ExecuteRequest = heard.read();
+        let request: super::server::ExecuteRequest = heard.read();
         if request.input == b"{}" { Reply::Never } else { done() }
     })
     .await;
@@ -144,9 +144,7 @@ async fn a_service_that_is_killed_at_work_leaves_the_outcome_open_and_its_succes
             Box::pin(async move {
                 match heard.method() {
                     "GetSpec" => message(&super::Spec::echo()),
-                    "Mount" => {
-                        message(&super::service::MountResponse { success: true, error: String::new() })
-                    }
+                    "Mount" => message(&super::server::MountResponse { success: true, error: String::new() }),
                     _ => done(),
                 }
             })

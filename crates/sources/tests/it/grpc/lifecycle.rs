@@ -15,7 +15,7 @@ use toolpost_testkit::TestHost;
 
 use super::{
     Heard, PATIENCE, Reply, Service, Spec, answering, host_of, message, module, planned,
-    service::{ExecuteResponse, HealthResponse, MountRequest, MountResponse},
+    server::{ExecuteResponse, HealthResponse, MountRequest, MountResponse},
 };
 
 fn done() -> Reply {

@@ -29,7 +29,7 @@ const RUST: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("templates/rust/Cargo.toml.in")),
     ("amplifier.toml", include_str!("templates/rust/amplifier.toml.in")),
     ("src/main.rs", include_str!("templates/rust/src/main.rs.in")),
-    ("src/service.rs", include_str!("templates/rust/src/service.rs.in")),
+    ("src/serving.rs", include_str!("templates/rust/src/serving.rs.in")),
     ("src/tool.rs", include_str!("templates/rust/src/tool.rs.in")),
     ("plan.yaml", include_str!("templates/plan.yaml.in")),
     ("README.md", include_str!("templates/rust/README.md.in")),

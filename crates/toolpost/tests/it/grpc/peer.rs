@@ -48,7 +48,7 @@ pub(crate) fn generate(folder: &Path) {
     let (code, stubs) =
         (format!("--python_out={}", folder.display()), format!("--grpc_python_out={}", folder.display()));
     run_python(&["-m", "grpc_tools.protoc", &include, &code, &stubs, proto.to_str().unwrap()]);
-    std::fs::copy(scripts().join("service.py"), folder.join("service.py")).unwrap();
+    std::fs::copy(scripts().join("tool_server.py"), folder.join("tool_server.py")).unwrap();
 }
 
 /// A service that runs. Killed when dropped.
@@ -62,7 +62,7 @@ impl Peer {
     /// On a port; 0 for any.
     pub(crate) fn start(folder: &Path, port: u16) -> Self {
         let mut child = Command::new(python())
-            .arg(folder.join("service.py"))
+            .arg(folder.join("tool_server.py"))
             .args(["--port", &port.to_string()])
             .stdout(Stdio::piped())
             .stdin(Stdio::null())

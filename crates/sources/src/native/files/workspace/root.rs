@@ -28,7 +28,7 @@ impl Root {
     pub(super) fn open(given: &Path, access: Access) -> Result<Self, WorkspaceError> {
         let open = || {
             let absolute = std::path::absolute(given)?;
-            let path = std::fs::canonicalize(given)?;
+            let path = given.canonicalize()?;
             let dir = Dir::open_ambient_dir(&path, ambient_authority())?;
             let stat = fstat(&dir)?;
             Ok(Self { dir, path, given: absolute, access, identity: (stat.st_dev, stat.st_ino) })
