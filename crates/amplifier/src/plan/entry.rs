@@ -106,7 +106,7 @@ fn entry(path: &str, item: &Value, reading: &mut Reading<'_>) -> Option<Entry> {
     };
     let module = name(path, "module", table.get("module"), reading)?;
     let id = name(path, "id", table.get("id"), reading)?;
-    let Some(key) = id.clone().or_else(|| module.clone()) else {
+    let Some(key) = id.or_else(|| module.clone()) else {
         reading.error(path, format!("{path}_module_required"), "the key `module` is missing");
         return None;
     };
