@@ -1,15 +1,10 @@
 //! The workspace: the directories the file tools may touch, held open.
 //!
-//! This is the crate's only module that opens something by an ambient path. Everything else starts from the
+//! The native tools open nothing else by an ambient path. Everything starts from the
 //! descriptors held here.
 //!
 //! Places are named relative to the primary root where they lie beneath it, and absolutely otherwise. So
 //! `workspace.path().join(place)` is the absolute path of every place.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the roots themselves can only be opened by their ambient paths"
-)]
-
 mod kept;
 mod locate;
 mod open;
