@@ -5,6 +5,7 @@
 //!
 //! Places are named relative to the primary root where they lie beneath it, and absolutely otherwise. So
 //! `workspace.path().join(place)` is the absolute path of every place.
+
 mod kept;
 mod locate;
 mod open;
