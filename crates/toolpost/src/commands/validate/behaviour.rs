@@ -185,7 +185,7 @@ impl Trial<'_> {
                 self.passed(name, format!("it refuses to work without arguments: {said}"));
             }
             End::Broke(message) => {
-                self.failed(name, format!("without arguments it does not return a result: {message}"))
+                self.failed(name, format!("without arguments it does not return a result: {message}"));
             }
             End::Stopped => self.failed(name, "without arguments it does not end"),
         }
@@ -223,7 +223,10 @@ impl Trial<'_> {
             match self.faults.first().cloned() {
                 Some(fault) => self.failed(CheckName::SchemaHonesty, fault),
                 None => {
-                    self.passed(CheckName::SchemaHonesty, "it does what its schema says, as far as was tried")
+                    self.passed(
+                        CheckName::SchemaHonesty,
+                        "it does what its schema says, as far as was tried",
+                    );
                 }
             }
         }
@@ -238,7 +241,7 @@ impl Trial<'_> {
         let Some(seen) = self.bench.observed(&self.tool.name).await else { return };
         match seen.iter().find(|kind| *kind != "ToolResult") {
             Some(kind) => {
-                self.failed(CheckName::ResultType, format!("`execute` returns a {kind}, not a ToolResult"))
+                self.failed(CheckName::ResultType, format!("`execute` returns a {kind}, not a ToolResult"));
             }
             None if seen.is_empty() => {}
             None => self.passed(CheckName::ResultType, "`execute` returns a ToolResult"),

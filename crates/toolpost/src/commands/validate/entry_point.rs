@@ -51,7 +51,7 @@ pub(super) fn check(text: Option<&str>, package: Option<&str>) -> Check {
     let Some(text) = text else {
         // By its path it is found all the same.
         let message = "there is no `pyproject.toml`, so hosts find the module by its path only";
-        return Check::failed(name, message).as_warning();
+        return Check::failed(name, message).mildly();
     };
     let entries = match entries(text) {
         Ok(entries) => entries,

@@ -45,7 +45,7 @@ pub(super) fn find(path: &Path) -> (Vec<Check>, Option<Found>) {
             ),
         });
     }
-    checks.extend(resolved.notes.iter().map(|note| Check::failed(CheckName::Manifest, note).as_warning()));
+    checks.extend(resolved.notes.iter().map(|note| Check::failed(CheckName::Manifest, note).mildly()));
     let id = ModuleId::new(module_id(path, pyproject.as_deref()));
     (checks, Some(Found { id, path: path.to_owned(), pyproject }))
 }

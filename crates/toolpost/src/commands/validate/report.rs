@@ -58,7 +58,7 @@ impl Check {
         Self { severity, ..self }
     }
 
-    pub(crate) fn as_warning(self) -> Self {
+    pub(crate) fn mildly(self) -> Self {
         self.weighing(Severity::Warning)
     }
 
