@@ -142,6 +142,8 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         cache_dir: _,
         modules,
         amplifier,
+        // Of a file that is read once.
+        plugins: _,
     } = now;
     let sections = [
         ("workspace", *workspace != next.workspace),

@@ -58,11 +58,11 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     let (a2e, layer) = a2e.unzip();
     let layers = layer.into_iter().collect();
     let mut settings = settings::resolve_over(layers, &arguments.place, &arguments.policy)?;
-    let notices =
-        a2e.iter().flat_map(|file| &file.notices).map(ToString::to_string).chain(settings.warnings());
     if let (Some(file), Some(path)) = (&a2e, &arguments.a2e_config) {
         settings.config.plugins = settings::python_plugins(file, path);
     }
+    let notices =
+        a2e.iter().flat_map(|file| &file.notices).map(ToString::to_string).chain(settings.warnings());
     let over_pipes = arguments.talks_over_pipes();
     if over_pipes {
         notices.for_each(|notice| tracing::warn!("{notice}"));
