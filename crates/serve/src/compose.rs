@@ -61,6 +61,17 @@ pub enum StartError {
         /// The workspace or another root.
         workspace: PathBuf,
     },
+    /// An agent could change the modules that are run.
+    #[error(
+        "the cache `{cache}` lies inside of `{workspace}`, where tools work\n\
+         hint: choose a `--cache-dir` outside of it"
+    )]
+    CacheInWorkspace {
+        /// The cache.
+        cache: PathBuf,
+        /// The workspace or another root.
+        workspace: PathBuf,
+    },
     /// Rules that mean nothing, or not what their own tests expect.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Rules(Vec<RuleProblem>),
@@ -153,12 +164,22 @@ pub struct OpenedHost {
 
 /// Whether the record lies where no tool can write or read.
 pub fn check_places(config: &HostConfig) -> Result<(), StartError> {
-    let Some(data) = &config.data_dir else { return Ok(()) };
-    let roots = config.workspace.iter().chain(config.roots.iter().map(|root| &root.path));
-    match roots.into_iter().find(|root| is_beneath(data, root)) {
-        Some(root) => Err(StartError::DataInWorkspace { data: data.clone(), workspace: root.clone() }),
-        None => Ok(()),
+    let within = |path: &Path| {
+        let mut roots = config.workspace.iter().chain(config.roots.iter().map(|root| &root.path));
+        roots.find(|root| is_beneath(path, root)).cloned()
+    };
+    if let Some(data) = &config.data_dir
+        && let Some(workspace) = within(data)
+    {
+        return Err(StartError::DataInWorkspace { data: data.clone(), workspace });
     }
+    // Without modules nothing is kept there.
+    if let Some(cache) = config.cache_dir.as_ref().filter(|_| !config.modules.is_empty())
+        && let Some(workspace) = within(cache)
+    {
+        return Err(StartError::CacheInWorkspace { cache: cache.clone(), workspace });
+    }
+    Ok(())
 }
 
 /// Locks the data directory of a configuration, where it has one.
@@ -233,7 +254,8 @@ pub(crate) async fn host_on(
     let program = parts.native.program.as_deref();
     builder = builder.hooks(hooks::hooks(config, data_dir, program)?);
     // A plan's names win over those of native tools.
-    let modules = modules::modules(config, data_dir, program, parts.modules).await?;
+    let handover = (parts.native.own_files.clone(), parts.modules);
+    let modules = modules::modules(config, data_dir, program, handover).await?;
     builder = builder.sources(modules.sources).hooks(modules.hooks);
     parts.native.own_files.extend(hooks::files(config));
     if let Some(workspace) = &config.workspace {

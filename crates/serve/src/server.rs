@@ -23,7 +23,7 @@ use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_crea
 use crate::{
     a2e::{self, Capability, ToolsEntry},
     auth::{Access, Door, KnownToken},
-    compose::{Asked, HostParts, NativeHandover, StartError, host_on, open_data_dir},
+    compose::{Asked, HostParts, ModulesHandover, NativeHandover, StartError, host_on, open_data_dir},
     http::{About, Gate, Shared},
     listen::{self, Listener},
     reload::Loaded,
@@ -114,6 +114,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn native(mut self, handover: NativeHandover) -> Self {
         self.parts.native = handover;
+        self
+    }
+
+    /// What the modules of mount plans need beside the configuration.
+    #[must_use]
+    pub fn modules(mut self, handover: ModulesHandover) -> Self {
+        self.parts.modules = handover;
         self
     }
 

@@ -18,7 +18,7 @@ use crate::{
     environment::Tty,
     exit::UsageError,
     settings,
-    terminal::{self, LiveCall},
+    terminal::{self, LiveCall, Steps},
 };
 
 /// A host a command can use.
@@ -50,7 +50,7 @@ pub(crate) async fn reach(
     policy: &PolicyArgs,
     purpose: Purpose,
 ) -> anyhow::Result<Reached> {
-    let settings = settings::resolve(place, policy)?;
+    let settings = settings::with_bundles(|| settings::resolve(place, policy)).await?;
     let place = &settings.place;
     if let Some((client, facts)) = running(&place.data_dir).await? {
         same_workspace(&place.workspace, &facts)?;
@@ -71,7 +71,12 @@ pub(crate) async fn reach(
         Purpose::CallUnasked | Purpose::Look => None,
     };
     let asked = if tty.is_some() { Asked::Operators } else { Asked::Nobody };
-    match open_host(&config, HostParts { native, asked, ..HostParts::default() }).await {
+    match open_host(
+        &config,
+        HostParts { native, asked, modules: Steps::of_modules(), ..HostParts::default() },
+    )
+    .await
+    {
         Ok(opened) => {
             terminal::keep_out(opened.host.redactor());
             opened.host.notices().iter().for_each(terminal::warn);

@@ -1,5 +1,6 @@
 //! From flags and files to one configuration: what is typed becomes what is used.
 
+mod bundles;
 mod files;
 mod flags;
 mod plans;
@@ -11,14 +12,18 @@ use toolpost_config::{
     A2eHostFile, A2ePluginClass, ConfigFile, HostConfig, Layer, Notice, PluginConfig, Standing, read_config,
 };
 use toolpost_model::RuleOrigin;
-use toolpost_serve::NativeHandover;
+use toolpost_sandbox::Launcher;
+use toolpost_serve::{NativeHandover, module_supply};
+use toolpost_sources::Supply;
 use toolpost_store::{DataDir, LastGood};
 
 use crate::{
     cli::{PlaceArgs, PolicyArgs},
     environment,
+    exit::UsageError,
 };
 
+pub(crate) use bundles::{fetched_bundles, with_bundles};
 pub(crate) use files::{Broken, FoundFile};
 pub(crate) use plans::Plans;
 
@@ -78,6 +83,15 @@ impl Settings {
             secrets,
             ..NativeHandover::default()
         }
+    }
+
+    /// What modules are fetched with here.
+    pub(crate) fn supply(&self) -> anyhow::Result<Supply> {
+        let launcher = environment::this_program().map(Launcher::new);
+        let supply = module_supply(&self.config, launcher)?;
+        let hint =
+            "neither XDG_CACHE_HOME nor HOME is set\nhint: say where to keep modules with `--cache-dir DIR`";
+        supply.ok_or_else(|| UsageError(hint.into()).into())
     }
 
     /// The file of an origin, where there is one.

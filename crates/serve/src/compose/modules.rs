@@ -85,22 +85,23 @@ pub async fn load_modules(
     program: Option<&Path>,
     handover: ModulesHandover,
 ) -> Result<LoadedModules, ModulesError> {
-    modules(config, None, program, handover).await
+    modules(config, None, program, (Vec::new(), handover)).await
 }
 
-/// Loads the modules of a configuration, in their order.
+/// Loads the modules of a configuration, in their order. Their processes may not change `own_files`, which say what is
+/// allowed.
 pub(super) async fn modules(
     config: &HostConfig,
     data_dir: Option<&DataDir>,
     program: Option<&Path>,
-    handover: ModulesHandover,
+    (own_files, handover): (Vec<PathBuf>, ModulesHandover),
 ) -> Result<LoadedModules, ModulesError> {
     if config.modules.is_empty() && config.plugins.is_empty() {
         return Ok(LoadedModules::default());
     }
     let root = config.workspace.as_ref().ok_or(ModulesError::NoWorkspace)?;
     let launcher = Launcher::new(program.ok_or(ModulesError::NoLauncher)?.to_owned());
-    let workspace = Arc::new(native::workspace(config, root, Vec::new())?);
+    let workspace = Arc::new(native::workspace(config, root, own_files)?);
     let children = native::children(config, &workspace, data_dir);
     let supply = module_supply(config, Some(launcher.clone())).map_err(NativeError::from)?;
     let supply = Arc::new(supply.ok_or(ModulesError::NoCache)?);

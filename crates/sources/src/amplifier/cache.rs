@@ -77,7 +77,8 @@ impl Cache {
             return Err(CacheError::NotOurs { path });
         }
         if status.st_mode & 0o077 != 0 {
-            rustix::fs::fchmod(&dir, Mode::RWXU).map_err(|errno| failed(errno.into()))?;
+            // By its path: the folder was opened for looking only.
+            rustix::fs::chmod(&path, Mode::RWXU).map_err(|errno| failed(errno.into()))?;
         }
         Ok(Self { path, dir })
     }

@@ -200,15 +200,6 @@ impl Fetcher {
         remove(&cache, &remote.entry).await
     }
 
-    /// Everything that was fetched and that none of these sources means: where it came from.
-    pub fn unused(&self, used: &[&ModuleSource]) -> Result<Vec<String>, CacheError> {
-        let Some(cache) = Cache::look(&self.supply.cache)? else { return Ok(Vec::new()) };
-        let used: Vec<String> =
-            used.iter().filter_map(|source| Remote::of(source)).map(|remote| remote.entry).collect();
-        let entries = cache.names(MODULES)?.into_iter().filter(|entry| !used.contains(entry));
-        Ok(entries.map(|entry| source_of(&cache, &entry).unwrap_or(entry)).collect())
-    }
-
     /// Takes everything out of the cache that none of these sources means: where it came from.
     pub async fn remove_unused(&self, used: &[&ModuleSource]) -> Result<Vec<String>, CacheError> {
         let Some(cache) = Cache::look(&self.supply.cache)? else { return Ok(Vec::new()) };

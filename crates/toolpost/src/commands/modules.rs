@@ -4,17 +4,11 @@ mod fetching;
 mod list;
 mod remove;
 
-use std::sync::Arc;
-
 use clap::{Args, Subcommand};
 use toolpost_amplifier::{ModuleId, PlannedModule};
-use toolpost_sandbox::Launcher;
-use toolpost_serve::module_supply;
-use toolpost_sources::Supply;
 
 use crate::{
     cli::{ModuleArgs, PlaceArgs, PolicyArgs},
-    environment,
     exit::{Exit, UsageError},
     settings::{self, Settings},
     terminal,
@@ -70,9 +64,14 @@ pub(crate) async fn run(arguments: ModulesArgs) -> anyhow::Result<Exit> {
 }
 
 impl PlanArgs {
-    fn settings(&self) -> anyhow::Result<Settings> {
+    /// The settings, and nothing said of them yet.
+    fn resolve(&self) -> anyhow::Result<Settings> {
         let policy = PolicyArgs { modules: self.modules.clone(), ..PolicyArgs::default() };
-        let settings = settings::resolve(&self.place, &policy)?;
+        settings::resolve(&self.place, &policy)
+    }
+
+    fn settings(&self) -> anyhow::Result<Settings> {
+        let settings = self.resolve()?;
         settings.warnings().for_each(terminal::warn);
         Ok(settings)
     }
@@ -94,16 +93,4 @@ impl WhichArgs {
             |id: &ModuleId| self.ids.is_empty() || self.ids.iter().any(|wanted| wanted == id.as_str());
         Ok(planned.iter().filter(|module| meant(&module.id)).collect())
     }
-}
-
-/// What modules are fetched with here.
-fn supply(settings: &Settings) -> anyhow::Result<Arc<Supply>> {
-    let launcher = environment::this_program().map(Launcher::new);
-    let supply = module_supply(&settings.config, launcher)?.ok_or_else(|| {
-        UsageError(
-            "neither XDG_CACHE_HOME nor HOME is set\nhint: say where to keep modules with `--cache-dir DIR`"
-                .into(),
-        )
-    })?;
-    Ok(Arc::new(supply))
 }

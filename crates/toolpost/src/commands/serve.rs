@@ -23,7 +23,7 @@ use crate::{
     exit::{Exit, UsageError},
     hooks,
     settings::{self, Settings},
-    terminal::{self, BOLD, DIM, GREEN, RED, YELLOW, styled},
+    terminal::{self, BOLD, DIM, GREEN, RED, Steps, YELLOW, styled},
 };
 
 /// How long running calls get to finish after the first signal.
@@ -56,8 +56,9 @@ impl ServeArgs {
 pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     let a2e = arguments.a2e_config.as_deref().map(settings::a2e_file).transpose()?;
     let (a2e, layer) = a2e.unzip();
-    let layers = layer.into_iter().collect();
-    let mut settings = settings::resolve_over(layers, &arguments.place, &arguments.policy)?;
+    let layers: Vec<_> = layer.into_iter().collect();
+    let resolve = || settings::resolve_over(layers.clone(), &arguments.place, &arguments.policy);
+    let mut settings = settings::with_bundles(resolve).await?;
     if let (Some(file), Some(path)) = (&a2e, &arguments.a2e_config) {
         settings.config.plugins = settings::python_plugins(file, path);
     }
@@ -78,6 +79,9 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     // Its memory holds tokens and credentials.
     toolpost_sandbox::harden_host();
     let mut builder = Server::builder(settings.config.clone()).native(settings.handover()?);
+    if !over_pipes {
+        builder = builder.modules(Steps::of_modules());
+    }
     if let Some(plugin) =
         a2e.iter().flat_map(|file| &file.plugins).find(|plugin| plugin.capability == A2eCapability::Tools)
     {

@@ -1,12 +1,13 @@
 //! What goes on while modules are fetched and installed: drawn on a terminal, silent elsewhere.
 
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use toolpost_amplifier::ModuleId;
+use toolpost_serve::ModulesHandover;
 use toolpost_sources::Progress;
 
 use super::printable;
 
-/// Work of several steps.
-#[derive(Clone)]
+/// Work of several steps. Dropped, nothing of it stays on the terminal.
 pub(crate) struct Steps {
     bar: ProgressBar,
 }
@@ -31,7 +32,20 @@ impl Steps {
         }
     }
 
-    pub(crate) fn end(self) {
+    /// What a host that starts says of its modules, from the first word of them on.
+    pub(crate) fn of_modules() -> ModulesHandover {
+        let mut steps: Option<Self> = None;
+        let show = move |module: &ModuleId, progress: Progress| {
+            let steps = steps.get_or_insert_with(|| Self::begin(module.as_str()));
+            steps.bar.set_prefix(printable(module.as_str()));
+            steps.show(&progress);
+        };
+        ModulesHandover { progress: Some(Box::new(show)) }
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
 }

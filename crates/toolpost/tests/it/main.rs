@@ -26,6 +26,7 @@ mod hooks;
 mod journal;
 mod journal_retention;
 mod journal_search;
+mod modules;
 mod new;
 mod origins;
 mod pages;

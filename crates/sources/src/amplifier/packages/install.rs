@@ -117,7 +117,15 @@ impl<'a> Installer<'a> {
         let venv = python_in(&self.folder).into_os_string();
         let mut words: Vec<OsString> = match &self.uv {
             Some(uv) => {
-                let fixed = ["pip", "install", "--quiet", "--no-config", "--no-cache", "--python"];
+                let fixed = [
+                    "pip",
+                    "install",
+                    "--quiet",
+                    "--no-config",
+                    "--no-cache",
+                    "--compile-bytecode",
+                    "--python",
+                ];
                 let mut words = vec![uv.as_os_str().to_owned()];
                 words.extend(fixed.map(Into::into));
                 words.push(venv);

@@ -1,7 +1,11 @@
 //! The Python that is there: where it is, what it is, and which modules it has already.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
+use cap_std::{ambient_authority, fs::Dir};
 use serde::Deserialize;
 use toolpost_model::SandboxProfile;
 
@@ -10,8 +14,10 @@ use crate::amplifier::{
     supply::{Progress, Supply},
 };
 
-use super::{PackagesError, TIME, text};
+use super::{PackagesError, text};
 
+/// How long an interpreter may take to answer.
+const TIME: Duration = Duration::from_secs(60);
 /// Older ones do not have what the bridge is written with.
 const OLDEST: (u32, u32) = (3, 10);
 
@@ -122,21 +128,30 @@ fn is_program(path: &Path) -> bool {
         })
 }
 
-/// Folders that an interpreter needs, from where it lies alone: `/opt/python` for `/opt/python/bin/python3`, for the
-/// link and for what it leads to. Those of the system are readable anyway.
+/// What an interpreter needs, from where it lies alone: itself, and `/opt/python` for `/opt/python/bin/python3`, both for
+/// the link and for what it leads to.
 pub(super) fn prefixes_of(python: &Path) -> Vec<PathBuf> {
-    let mut prefixes: Vec<PathBuf> = Vec::new();
+    let mut found: Vec<PathBuf> = Vec::new();
     let mut place = python.to_owned();
     // A link of a link is as far as environments of environments go.
     for _ in 0..4 {
-        let above = place.parent().and_then(Path::parent).filter(|above| above.components().count() > 1);
-        prefixes.extend(above.map(Path::to_owned));
+        let above = place.parent().and_then(Path::parent).filter(|above| is_prefix(above));
+        found.extend(above.map(Path::to_owned));
+        found.push(place.clone());
         let Ok(target) = rustix::fs::readlink(&place, Vec::new()) else { break };
         let target = PathBuf::from(String::from_utf8_lossy(target.as_bytes()).into_owned());
         place = place.parent().unwrap_or(Path::new("/")).join(target);
     }
-    prefixes.dedup();
-    prefixes
+    found.dedup();
+    found
+}
+
+/// Whether a folder is Python's own: the one above `~/bin` is somebody's home.
+fn is_prefix(folder: &Path) -> bool {
+    let Ok(dir) = Dir::open_ambient_dir(folder, ambient_authority()) else { return false };
+    let names = dir.read_dir("lib").into_iter().flatten().flatten();
+    let mut names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    dir.exists("pyvenv.cfg") || names.any(|name| name.starts_with("python3") || name.starts_with("pypy3"))
 }
 
 /// What an environment holds, as `name==version`.

@@ -3,21 +3,18 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use toolpost_amplifier::{LoadFailure, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
+use toolpost_amplifier::{LoadFailure, ModuleSource, PlannedModule, Transport};
 use toolpost_config::AmplifierCore;
 use toolpost_sources::{
     CoreWish, Fetched, Fetcher, Packages, Progress, PythonModule, Reach, Supply, resolve,
 };
 
-use super::{WhichArgs, list::Line, supply};
+use super::{WhichArgs, list::Line};
 use crate::{
     exit::Exit,
-    settings::Settings,
-    terminal::{DIM, RED, Steps, printable, say, styled},
+    settings::{self, Settings},
+    terminal::{self, DIM, RED, Steps, printable, say, styled},
 };
-
-/// Bundles that build on bundles are fetched one after another.
-const MOST_ROUNDS: usize = 8;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
@@ -26,24 +23,11 @@ pub(super) enum Work {
 }
 
 pub(super) async fn run(arguments: &WhichArgs, work: Work) -> anyhow::Result<Exit> {
-    let mut settings = arguments.plans.settings()?;
+    let settings = settings::fetched_bundles(|| arguments.plans.resolve()).await?;
+    settings.warnings().for_each(terminal::warn);
     // To be asked for is what `offline` keeps hosts from doing by themselves.
-    let supply = online(supply(&settings)?);
+    let supply = Arc::new(Supply { reach: Reach::Online, ..settings.supply()? });
     let mut failures = Vec::new();
-    for _ in 0..MOST_ROUNDS {
-        let missing = std::mem::take(&mut settings.plans.missing);
-        if missing.is_empty() {
-            break;
-        }
-        for include in &missing {
-            let bundle = bundle(include.source.clone(), &include.place);
-            failures.extend(get(&Fetcher::new(Arc::clone(&supply)), &bundle, Work::Fetch).await.err());
-        }
-        if !failures.is_empty() {
-            break;
-        }
-        settings = arguments.plans.settings()?;
-    }
     let modules = arguments.modules(&settings)?;
     let fetcher = Fetcher::new(Arc::clone(&supply));
     let mut lines = Vec::new();
@@ -66,23 +50,9 @@ pub(super) async fn run(arguments: &WhichArgs, work: Work) -> anyhow::Result<Exi
             say!("{} {}", styled(RED, "failed"), printable(&failure.to_string()));
         }
     }
-    let failed = !failures.is_empty() || lines.iter().any(Line::is_broken);
+    let failed =
+        !failures.is_empty() || !settings.plans.missing.is_empty() || lines.iter().any(Line::is_broken);
     Ok(if failed { Exit::Failed } else { Exit::Done })
-}
-
-fn online(supply: Arc<Supply>) -> Arc<Supply> {
-    Arc::new(Supply { reach: Reach::Online, ..(*supply).clone() })
-}
-
-/// A bundle is fetched like a module.
-fn bundle(source: ModuleSource, place: &str) -> PlannedModule {
-    PlannedModule {
-        kind: ModuleKind::Tool,
-        id: ModuleId::new("bundle"),
-        source: Some(source),
-        config: serde_json::Map::new(),
-        place: place.to_owned(),
-    }
 }
 
 async fn get(fetcher: &Fetcher, module: &PlannedModule, work: Work) -> Result<Fetched, LoadFailure> {
@@ -92,7 +62,7 @@ async fn get(fetcher: &Fetcher, module: &PlannedModule, work: Work) -> Result<Fe
         Work::Fetch => fetcher.fetch(module, &mut show).await,
         Work::Update => fetcher.update(module, &mut show).await,
     };
-    steps.end();
+    drop(steps);
     fetched
 }
 
@@ -121,7 +91,7 @@ async fn install(
         Work::Fetch => packages.prepare(&python, core, &mut show).await,
         Work::Update => packages.update(&python, core, &mut show).await,
     };
-    steps.end();
+    drop(steps);
     let prepared = prepared?;
     failures.extend(prepared.failures);
     Ok(prepared.environment.packages)

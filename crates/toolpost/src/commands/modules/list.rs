@@ -1,10 +1,12 @@
 //! `toolpost modules list`: each module, where it comes from, what it is pinned to, and whether it is here.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use toolpost_amplifier::{LoadFailure, ModuleKind, PlannedModule, Transport};
 use toolpost_sources::{Fetched, Fetcher, Pin, resolve};
 
-use super::{WhichArgs, supply};
+use super::WhichArgs;
 use crate::{
     exit::Exit,
     terminal::{DIM, GREEN, RED, YELLOW, printable, say, styled},
@@ -127,7 +129,7 @@ fn word(transport: &Transport) -> &'static str {
 pub(super) async fn run(arguments: &WhichArgs) -> anyhow::Result<Exit> {
     let settings = arguments.plans.settings()?;
     let modules = arguments.modules(&settings)?;
-    let fetcher = Fetcher::new(supply(&settings)?);
+    let fetcher = Fetcher::new(Arc::new(settings.supply()?));
     let mut lines = Vec::new();
     for module in modules {
         lines.push(Line::of(module, fetcher.look(module).await));

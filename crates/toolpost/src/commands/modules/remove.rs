@@ -1,11 +1,13 @@
 //! `toolpost modules remove`: out of the cache, while nobody needs them.
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::json;
 use toolpost_amplifier::ModuleSource;
 use toolpost_sources::{Fetcher, Packages};
 
-use super::{PlanArgs, supply};
+use super::PlanArgs;
 use crate::{
     exit::{Exit, UsageError},
     terminal::{printable, say},
@@ -34,7 +36,7 @@ pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<Exit> {
         return Err(UsageError("name modules, or say `--unused` or `--all`".into()).into());
     }
     let settings = arguments.plans.settings()?;
-    let supply = supply(&settings)?;
+    let supply = Arc::new(settings.supply()?);
     let fetcher = Fetcher::new(supply.clone());
     let modules = &settings.config.modules;
     let mut removed = Vec::new();

@@ -1,0 +1,62 @@
+//! Bundles that plans build on and that lie elsewhere: fetched before the settings are complete.
+
+use std::sync::Arc;
+
+use toolpost_amplifier::{Include, ModuleId, ModuleKind, PlannedModule};
+use toolpost_config::ModuleInstall;
+use toolpost_sources::{Fetcher, Progress, Reach, Supply};
+
+use super::Settings;
+use crate::terminal::{self, Steps};
+
+/// Bundles that build on bundles are fetched one after another.
+const MOST_ROUNDS: usize = 8;
+
+/// Settings for a host, with the bundles that its plans build on, where it may fetch them.
+pub(crate) async fn with_bundles(resolve: impl Fn() -> anyhow::Result<Settings>) -> anyhow::Result<Settings> {
+    let settings = resolve()?;
+    match settings.config.amplifier.install {
+        ModuleInstall::Offline => Ok(settings),
+        ModuleInstall::Auto if settings.plans.missing.is_empty() => Ok(settings),
+        ModuleInstall::Auto => fetched_bundles(resolve).await,
+    }
+}
+
+/// The same for whoever asked that they be fetched. What cannot be had is told, and stays missing.
+pub(crate) async fn fetched_bundles(
+    resolve: impl Fn() -> anyhow::Result<Settings>,
+) -> anyhow::Result<Settings> {
+    let mut settings = resolve()?;
+    for _ in 0..MOST_ROUNDS {
+        if settings.plans.missing.is_empty() {
+            break;
+        }
+        let supply = Supply { reach: Reach::Online, ..settings.supply()? };
+        let fetcher = Fetcher::new(Arc::new(supply));
+        let mut fetched = 0;
+        for include in &settings.plans.missing {
+            let steps = Steps::begin("bundle");
+            let mut show = |progress: Progress| steps.show(&progress);
+            match fetcher.fetch(&as_module(include), &mut show).await {
+                Ok(_) => fetched += 1,
+                Err(failure) => terminal::warn(format!("{}: {}", include.place, failure.message)),
+            }
+        }
+        if fetched == 0 {
+            break;
+        }
+        settings = resolve()?;
+    }
+    Ok(settings)
+}
+
+/// A bundle is fetched like a module.
+fn as_module(include: &Include) -> PlannedModule {
+    PlannedModule {
+        kind: ModuleKind::Tool,
+        id: ModuleId::new("bundle"),
+        source: Some(include.source.clone()),
+        config: serde_json::Map::new(),
+        place: include.place.clone(),
+    }
+}

@@ -1,0 +1,149 @@
+//! Packages that Python modules need: installed for real, from a wheel that the test makes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+
+use toolpost_amplifier::{ModuleId, ModuleKind};
+use toolpost_sandbox::Launcher;
+use toolpost_sources::{
+    ChildEnvironment, CoreWish, HostEnvironment, NetworkSettings, Packages, PackagesError, Prepared,
+    PythonModule, Reach, Supply,
+};
+
+use super::place::{Place, files, python, said};
+
+/// A wheel with one module, which says a word.
+fn wheel(place: &Place, name: &str, version: &str) -> PathBuf {
+    let path = place.path(&format!("{name}-{version}-py3-none-any.whl"));
+    let script = format!(
+        "import sys, zipfile\ninfo = '{name}-{version}.dist-info/'\n\
+         with zipfile.ZipFile(sys.argv[1], 'w') as z:\n    \
+         z.writestr('{name}.py', 'WORD = \"{name} {version}\"\\n')\n    \
+         z.writestr(info + 'METADATA', 'Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n')\n    \
+         z.writestr(info + 'WHEEL', 'Wheel-Version: 1.0\\nGenerator: t\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')\n    \
+         z.writestr(info + 'RECORD', '\\n'.join(n + ',,' for n in ['{name}.py', info + 'METADATA', info + 'WHEEL', info + 'RECORD']) + '\\n')\n"
+    );
+    said(Command::new(python()).args(["-c", &script]).arg(&path));
+    path
+}
+
+fn packages(place: &Place, reach: Reach) -> Packages {
+    let variables = [("PATH".to_owned(), std::env::var("PATH").unwrap())].into();
+    Packages::new(Arc::new(Supply {
+        cache: place.cache(),
+        launcher: Some(Launcher::new(crate::workshop::program())),
+        environment: ChildEnvironment::new(&HostEnvironment { variables, home: None }, &[], &[]),
+        // No index: what the test did not make is not there.
+        variables: [("PIP_NO_INDEX".to_owned(), "1".to_owned()), ("UV_NO_INDEX".to_owned(), "1".to_owned())]
+            .into(),
+        readable: Vec::new(),
+        network: NetworkSettings::default(),
+        reach,
+        python: Some(python().into()),
+        required: false,
+    }))
+}
+
+fn module(place: &Place, id: &str, dependencies: &str) -> PythonModule {
+    place.module(id, id, dependencies);
+    PythonModule { id: ModuleId::new(id), kind: ModuleKind::Tool, root: Some(place.path(id)), package: None }
+}
+
+async fn prepare(packages: &Packages, modules: &[PythonModule]) -> Result<Prepared, PackagesError> {
+    packages.prepare(modules, CoreWish::Auto, &mut |_| ()).await
+}
+
+fn word(python: &Path, package: &str) -> String {
+    said(Command::new(python).args(["-I", "-c", &format!("import {package}; print({package}.WORD)")]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn modules_that_need_nothing_get_the_python_that_is_there() {
+    let place = Place::new();
+    let modules = [module(&place, "tool-a", ""), module(&place, "tool-b", "")];
+    let prepared = prepare(&packages(&place, Reach::Offline), &modules).await.unwrap();
+    assert_eq!(prepared.environment.python, PathBuf::from(python()));
+    assert_eq!(prepared.environment.paths, [place.path("tool-a"), place.path("tool-b")]);
+    assert_eq!((prepared.environment.key, prepared.failures), (None, Vec::new()));
+    assert!(!place.cache().exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packages_are_installed_once_into_an_environment_of_their_own() {
+    let place = Place::new();
+    let tiny = wheel(&place, "tinydep", "1.0");
+    let modules = [module(&place, "tool-a", &format!("'tinydep @ file://{}'", tiny.display()))];
+    let offline = prepare(&packages(&place, Reach::Offline), &modules).await.unwrap();
+    assert_eq!(offline.failures.len(), 1);
+    assert!(offline.failures[0].message.contains("nothing may be fetched"), "{:?}", offline.failures);
+    let made = prepare(&packages(&place, Reach::Online), &modules).await.unwrap();
+    assert_eq!(made.failures, []);
+    let environment = made.environment;
+    assert_eq!(environment.packages, ["tinydep==1.0"]);
+    assert_eq!(word(&environment.python, "tinydep"), "tinydep 1.0");
+    assert_eq!(environment.paths, [place.path("tool-a")]);
+    let own = Command::new(python()).args(["-I", "-c", "import tinydep"]).output().unwrap();
+    assert!(!own.status.success(), "the host's own Python stays as it is");
+    // The same from the cache alone, without the wheel.
+    fs::remove_file(&tiny).unwrap();
+    let again = prepare(&packages(&place, Reach::Offline), &modules).await.unwrap();
+    assert_eq!((again.environment, again.failures), (environment.clone(), Vec::new()));
+    // Something in it that was not installed is refused.
+    let module = files(&place.cache()).into_iter().find(|file| file.ends_with("tinydep.py")).unwrap();
+    fs::write(module, "WORD = 'somebody else was here'\n").unwrap();
+    let refused = prepare(&packages(&place, Reach::Online), &modules).await.unwrap_err();
+    assert!(matches!(refused, PackagesError::Changed { .. }), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_whose_packages_cannot_be_had_takes_nothing_from_the_others() {
+    let place = Place::new();
+    let tiny = wheel(&place, "tinydep", "1.0");
+    let modules = [
+        module(&place, "tool-a", &format!("'tinydep @ file://{}'", tiny.display())),
+        module(&place, "tool-b", "'no-such-package-anywhere'"),
+        module(&place, "tool-c", ""),
+    ];
+    let packages = packages(&place, Reach::Online);
+    let prepared = prepare(&packages, &modules).await.unwrap();
+    let failed: Vec<&str> = prepared.failures.iter().map(|failure| failure.module.as_str()).collect();
+    assert_eq!(failed, ["tool-b"], "{:?}", prepared.failures);
+    assert!(prepared.failures[0].message.contains("no-such-package-anywhere"), "{:?}", prepared.failures);
+    assert_eq!(word(&prepared.environment.python, "tinydep"), "tinydep 1.0");
+    assert_eq!(prepared.environment.paths, [place.path("tool-a"), place.path("tool-c")]);
+    let again = prepare(&packages, &modules).await.unwrap();
+    assert_eq!((again.environment, again.failures.len()), (prepared.environment, 1));
+    let alone = prepare(&packages, &modules[1..]).await.unwrap();
+    assert_eq!((alone.failures.len(), alone.environment.key), (1, None));
+    assert_eq!(alone.environment.paths, [place.path("tool-c")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_without_a_source_must_be_installed_already() {
+    let place = Place::new();
+    let missing =
+        PythonModule { id: ModuleId::new("tool-x"), kind: ModuleKind::Tool, root: None, package: None };
+    let prepared = prepare(&packages(&place, Reach::Online), &[missing]).await.unwrap();
+    assert!(prepared.failures[0].message.contains("has no `source`"), "{:?}", prepared.failures);
+}
+
+#[test]
+fn fetch_installs_and_an_environment_half_made_is_made_anew() {
+    let place = Place::new();
+    let tiny = wheel(&place, "tinydep", "1.0");
+    place.module("tool-a", "tool-a", &format!("'tinydep @ file://{}'", tiny.display()));
+    place.plan("tools:\n  - { module: tool-a, source: ./tool-a }\n");
+    let fetched = place.modules(&["fetch", "--json"]).expect(0).json();
+    assert_eq!(fetched["packages"], serde_json::json!(["tinydep==1.0"]), "{fetched}");
+    let record = files(&place.cache()).into_iter().find(|file| file.ends_with("environment.json")).unwrap();
+    fs::remove_file(&record).unwrap();
+    fs::write(record.with_file_name("left"), "behind").unwrap();
+    place.modules(&["fetch"]).expect(0);
+    assert!(record.exists() && !record.with_file_name("left").exists());
+    let removed = place.modules(&["remove", "--all", "--json"]).expect(0).json();
+    assert_eq!(removed["environments"], 1);
+}
