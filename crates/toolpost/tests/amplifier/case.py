@@ -11,7 +11,7 @@ import unittest
 MODULES = pathlib.Path(__file__).parents[3] / "sources" / "tests" / "modules"
 
 STAND_IN = {"core": "stand_in", "install": "offline"}
-REAL = {"core": "real", "install": "offline", "python": sys.executable}
+REAL = {"core": "auto", "install": "offline", "python": sys.executable}
 
 
 class Case(unittest.TestCase):
@@ -49,7 +49,7 @@ class Case(unittest.TestCase):
 
     def call(self, tool, arguments, **places):
         """A call in mode `bypass`: the exit code, and the result as JSON."""
-        done = self.run_command("call", tool, json.dumps(arguments), "--mode", "bypass", "--json", **places)
+        done = self.run_command("call", tool, f"--json={json.dumps(arguments)}", "--mode", "bypass", **places)
         try:
             return done.returncode, json.loads(done.stdout)
         except ValueError:

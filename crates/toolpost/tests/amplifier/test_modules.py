@@ -27,6 +27,8 @@ class Modules(Case):
                 self.assertEqual((self.workspace / "a").read_text(), "x")
                 code, failed = self.call("read_note", {"file_path": "none"}, **places)
                 self.assertEqual((code, failed["error"]["message"]), (1, "Path not found: none"))
+                code, core = self.call("which_core", {}, **places)
+                self.assertEqual(core["structured_content"]["real"], amplifier is REAL)
 
     def test_a_module_that_is_missing_is_told_and_the_others_serve(self):
         places = {"config": self.config(amplifier=STAND_IN), "plan": self.plan(["tool-desk", "tool-raises"])}
@@ -49,7 +51,7 @@ class Modules(Case):
     def test_a_call_that_is_interrupted_leaves_nothing_behind(self):
         places = {"config": self.config(amplifier=STAND_IN), "plan": self.plan(["tool-shell"])}
         arguments = json.dumps({"command": "setsid sleep 48201 & sleep 48201"})
-        line = self.command("call", "shell", arguments, "--mode", "bypass", **places)
+        line = self.command("call", "shell", f"--json={arguments}", "--mode", "bypass", **places)
         with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             given_up = time.monotonic() + 60
             while len(running("sleep 48201")) < 3:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import amplifier_core
 from amplifier_core import ModuleCoordinator, ToolResult
 from amplifier_core.events import ARTIFACT_READ, ARTIFACT_WRITE
 
@@ -58,9 +59,18 @@ class CountMounts(Desk):
         return {"mounts": MOUNTS, "session": self.coordinator.session_id, "calls": state["calls"]}
 
 
+class WhichCore(Desk):
+    name = "which_core"
+    description = "Whether this is the real package"
+
+    async def execute(self, input):
+        return {"real": not hasattr(amplifier_core, "__toolpost_stand_in__")}
+
+
 async def mount(coordinator: ModuleCoordinator, config: dict | None = None):
     global MOUNTS
     MOUNTS += 1
     config = config or {}
-    for tool in (ReadNote(coordinator, config), WriteNote(coordinator, config), CountMounts(coordinator, config)):
+    for kind in (ReadNote, WriteNote, CountMounts, WhichCore):
+        tool = kind(coordinator, config)
         await coordinator.mount("tools", tool, name=tool.name)
