@@ -76,7 +76,7 @@ fn a_manifest_that_makes_no_sense_is_refused_by_name() {
             ManifestError::Artifact("a\\\\b".into()),
         ),
         ("[module]\ntype='tool'\ntransport='wasm'\nartifact=''", ManifestError::Artifact(String::new())),
-        (hashed.as_str(), ManifestError::Sha256(upper.clone())),
+        (hashed.as_str(), ManifestError::Sha256(upper)),
         ("[module]\ntype='tool'\ntransport='rust'", ManifestError::NoCrate),
         ("[module]\ntype='tool'\ntransport='rust'\ncrate='../x'", ManifestError::Crate("../x".into())),
         ("[module]\ntype='tool'\ntransport='rust'\ncrate='-x'", ManifestError::Crate("-x".into())),

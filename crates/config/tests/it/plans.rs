@@ -1,4 +1,5 @@
 //! Mount plans and bundles: files, what they build on, and who may include them.
+#![expect(clippy::disallowed_methods, reason = "plans lie in real folders")]
 
 use std::{
     fs,

@@ -78,6 +78,7 @@ fn sizes() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one value with every field there is")]
 fn defaults_are_the_documented_ones() {
     let seconds = Duration::from_secs;
     let expected = HostConfig {
