@@ -8,7 +8,7 @@ import threading
 from . import current
 from .channel import encoded
 from .plain import plain, shown
-from .work import aside, on_loop_of
+from .work import Unruly, aside, on_loop_of
 
 # What a handler's failure means; inside of the process, where a module asks, it means nothing.
 GUARD, ORDINARY, OBSERVER, OPEN = "guard", "ordinary", "observer", "open"
@@ -134,6 +134,8 @@ class HookRegistry:
             except asyncio.TimeoutError:
                 outcome.failed(handler, standing, event, f"it did not answer within {limit or 0:g} seconds")
                 handler.look_after()
+            except Unruly as error:
+                outcome.failed(handler, standing, event, shown(error))
             except Exception as error:
                 outcome.failed(handler, standing, event, f"{type(error).__name__}: {shown(error)}")
             else:

@@ -148,11 +148,11 @@ class Unit:
 
     def _take(self, point, name, tool, owner):
         """A name that another module has stays with that one."""
-        problem = None
         if owner is not None and owner is not self:
             point[name] = owner.tools[name]
             self.problem("validation_failed", f"its tool `{name}` is already mounted by `{owner.id}`")
             return
+        problem = None
         if not isinstance(name, str) or not callable(attribute(tool, "execute")):
             problem = f"what it mounted as `{shown(name)[:200]}` is no tool: no `execute`"
         elif len(name) > LONGEST_NAME:

@@ -1,4 +1,4 @@
-"""Tools that leave their work to tasks and threads, and starts processes from there."""
+"""Tools that leave their work to tasks and threads, and start processes from there."""
 
 import _thread
 import asyncio
