@@ -8,3 +8,5 @@ mod results;
 mod sessions;
 mod stage;
 mod stopping;
+mod unruly;
+mod work;

@@ -27,6 +27,7 @@ const FILES: &[(&str, &str)] = table! {
     "toolpost_bridge.plain" = "plain.py",
     "toolpost_bridge.results" = "results.py",
     "toolpost_bridge.units" = "units.py",
+    "toolpost_bridge.work" = "work.py",
     "amplifier_core" = "core/__init__.py",
     "amplifier_core.approval" = "core/approval.py",
     "amplifier_core.cancellation" = "core/cancellation.py",

@@ -1,7 +1,6 @@
 """One call of one tool: run on its module's loop, stopped together with what it started, answered once."""
 
 import asyncio
-import concurrent.futures
 import inspect
 import threading
 import traceback
@@ -10,9 +9,12 @@ from . import children, current
 from .channel import encoded
 from .plain import shown, text
 from .results import result_of
+from .work import Work, aside
 
 # How long a call that is told to stop may tidy up before what it started is killed.
 HEAD_START = 0.25
+# How often it is told again, and how long in between. The host has lost its patience before that.
+MORE_WORDS, PAUSE = 20, 0.1
 MOST_EVENTS = 1000
 
 
@@ -31,12 +33,14 @@ class Call:
         self.printed = {"stdout": [], "stderr": []}
         self.room = bridge.output_bytes
         self.events = 0
-        # What it has left to threads.
-        self.threads = []
+        # The tasks and threads that it has started.
+        self.work = Work()
+        # Set when a stopped call may not start processes any more.
+        self.over = False
 
     def begin(self):
         self.mount.calls[self.id] = self
-        self.bridge.calls[self.id] = self
+        self.bridge.call_begins(self)
         self.unit.loop.call_soon_threadsafe(self._start)
 
     def _start(self):
@@ -67,7 +71,7 @@ class Call:
             self.flush()
         self._settle(line)
         if self.mount.tools_may_have_changed(before):
-            self.unit.gather(before)
+            self.unit.gather()
             self.bridge.channel.send(type="tools", mount=self.mount.number)
 
     async def _answer(self):
@@ -101,20 +105,24 @@ class Call:
             self._send(line)
             return
         # Looking for processes blocks, and this is the module's own loop.
-        threading.Thread(target=self._bury, args=(line,), daemon=True).start()
+        aside(self._bury, line)
 
     def _bury(self, line):
-        children.kill_call(self.owner)
         if self.stopped:
-            # A thread cannot be stopped from outside. While one works on, nothing is answered, and the host ends the
-            # process in the end.
-            concurrent.futures.wait(self.threads)
-            children.kill_call(self.owner)
+            # Its tasks have been told. A thread cannot be, and a task may not listen: while one of them works on, nothing
+            # is answered, and the host ends the process in the end.
+            self.over = True
+            if self.work.is_going_on():
+                # What it waits for may be a process.
+                children.kill_call(self.owner)
+                self.work.wait()
+        children.kill_call(self.owner)
         self._send(line)
 
     def _send(self, line):
+        self._tell_of_dropped()
         self.mount.calls.pop(self.id, None)
-        self.bridge.calls.pop(self.id, None)
+        self.bridge.call_ended(self)
         self.done.set()
         self.bridge.channel.send_line(line)
 
@@ -125,23 +133,37 @@ class Call:
             return
         self.stopped = True
         self.unit.loop.call_soon_threadsafe(self._cancel_task)
-        threading.Thread(target=self._follow_up, daemon=True).start()
+        aside(self._follow_up)
 
     def _cancel_task(self):
         if self.task is not None:
             self.task.cancel()
+        self.work.cancel()
 
     def _follow_up(self):
-        if not self.done.wait(HEAD_START):
-            # Its children go, and with them whatever it waits for. It may have missed the first word.
-            children.kill_call(self.owner)
-            if not self.done.is_set():
-                self.unit.loop.call_soon_threadsafe(self._cancel_task)
+        if self.done.wait(HEAD_START):
+            return
+        self.over = True
+        for _ in range(MORE_WORDS):
+            # Its children go, and with them whatever it waits for. It may have missed the first word, or have begun
+            # something since.
+            children.kill_call(self.owner, PAUSE)
+            if self.done.is_set() or self.unit.loop.is_closed():
+                return
+            self.unit.loop.call_soon_threadsafe(self._cancel_task)
+            if self.done.wait(PAUSE):
+                return
 
     def counts(self):
         """Whether one more event may be told."""
         self.events += 1
         return self.events <= MOST_EVENTS
+
+    def _tell_of_dropped(self):
+        dropped = self.events - MOST_EVENTS
+        if dropped > 0:
+            told = {"dropped": dropped, "told": MOST_EVENTS}
+            self.bridge.channel.send(type="event", call=self.id, event="toolpost:events_dropped", data=told)
 
     def write(self, stream, written):
         """What the call prints, told a line at a time and up to a limit."""

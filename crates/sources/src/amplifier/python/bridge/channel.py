@@ -52,4 +52,4 @@ class Channel:
 def encoded(message):
     """A message as a line. What is in it went through `plain` where it came from a module."""
     text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode("utf-8", "replace") + b"\n"
+    return text.encode("utf-8", "ignore") + b"\n"

@@ -5,6 +5,7 @@ lost that too is found because nobody else's it can be: orphans come to the laun
 no other children."""
 
 import _posixsubprocess
+import errno
 import os
 import signal
 import subprocess
@@ -15,6 +16,9 @@ from . import current
 
 MARK = "TOOLPOST_CALL"
 _SELF = os.getpid()
+# When this process began, as the kernel counts.
+with open("/proc/self/stat", "rb") as _stat:
+    _BEGUN = int(_stat.read().rpartition(b")")[2].split()[19])
 
 
 class Owner:
@@ -28,7 +32,9 @@ class Owner:
         return f"{_SELF}.{self.mount}.{self.call or 0}"
 
 
-_lock = threading.Lock()
+# Held while a process is made, so that nobody sees one whose owner is not written down yet. What is forked has it too, and
+# gives it back.
+_lock = threading.RLock()
 # Process id to its owner's mark. Also of processes that have ended: their sessions and groups may live on.
 _started = {}
 _parent_adopts = False
@@ -44,10 +50,7 @@ def install(parent_adopts):
         mark = _mark()
         if mark is not None and len(args) > 6:
             args = (*args[:6], _marked(args[6], mark), *args[7:])
-        try:
-            return execute_child(self, *args, **kwargs)
-        finally:
-            _remember(getattr(self, "pid", None), mark)
+        return execute_child(self, *args, **kwargs)
 
     subprocess.Popen._execute_child = _execute_child
     for name in ("posix_spawn", "posix_spawnp"):
@@ -59,11 +62,15 @@ def install(parent_adopts):
 
     def fork_and_execute(*args):
         # What `multiprocessing` starts comes past everything above.
-        pid = fork_exec(*args)
-        _remember(pid, _mark())
+        mark = _mark()
+        with _lock:
+            pid = fork_exec(*args)
+            _remember(pid, mark)
         return pid
 
     _posixsubprocess.fork_exec = fork_and_execute
+    if hasattr(subprocess, "_fork_exec"):
+        subprocess._fork_exec = fork_and_execute
 
     def system(command):
         # The one of the C library starts a process that nobody is told about.
@@ -80,8 +87,9 @@ def _wrap_spawn(name):
 
     def wrapped(path, argv, env, *args, **kwargs):
         mark = _mark()
-        pid = spawn(path, argv, _marked(env, mark), *args, **kwargs)
-        _remember(pid, mark)
+        with _lock:
+            pid = spawn(path, argv, _marked(env, mark), *args, **kwargs)
+            _remember(pid, mark)
         return pid
 
     setattr(os, name, wrapped)
@@ -92,21 +100,24 @@ def _wrap_fork(name):
 
     def wrapped():
         mark = _mark()
-        forked = fork()
-        pid = forked[0] if isinstance(forked, tuple) else forked
-        if pid == 0:
-            # What it starts belongs to the same call.
-            if mark is not None:
+        with _lock:
+            forked = fork()
+            pid = forked[0] if isinstance(forked, tuple) else forked
+            if pid != 0:
+                _remember(pid, mark)
+            elif mark is not None:
+                # What it starts belongs to the same call.
                 os.environ[MARK] = mark
-        else:
-            _remember(pid, mark)
         return forked
 
     setattr(os, name, wrapped)
 
 
 def _mark():
+    """Whose the process is that is about to be made. Nobody starts one whose end has come."""
     unit, call = current.unit(), current.call()
+    if (call is not None and call.over) or (unit is not None and unit.mount.over):
+        raise OSError(errno.ECANCELED, "the call or the session that would start this process has ended")
     return None if unit is None else Owner(unit.mount.number, call.id if call else None).mark()
 
 
@@ -172,9 +183,10 @@ def _kill(is_ours, patience):
 
 def _belonging(is_ours):
     """The living processes that belong to somebody: started for him, descended from those, in their sessions or groups,
-    marked, or an orphan that carries nobody's mark."""
-    table = _table()
+    marked, or without a mark where nobody else's it can be: an orphan, or a child of this process that was not started in
+    any of the ways that are known."""
     with _lock:
+        table = _table()
         started = dict(_started)
     roots = {pid for pid, mark in started.items() if is_ours(mark)}
     others = {pid for pid, mark in started.items() if not is_ours(mark)}
@@ -190,8 +202,7 @@ def _belonging(is_ours):
             found.add(pid)
         elif (
             mark is None
-            and _parent_adopts
-            and ppid == parent
+            and ((_parent_adopts and ppid == parent) or (ppid == _SELF and pid not in started))
             and group not in others
             and session not in others
         ):
@@ -207,7 +218,8 @@ def _belonging(is_ours):
 
 
 def _table():
-    """Process id to (parent, group, session) of everybody who is not a zombie."""
+    """Process id to (parent, group, session) of everybody who is not a zombie and not older than this process: nobody else
+    can have been started by it, and a machine may have many."""
     table = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -216,7 +228,7 @@ def _table():
                     fields = file.read().rpartition(b")")[2].split()
             except OSError:
                 continue
-            if fields[0] not in (b"Z", b"X"):
+            if fields[0] not in (b"Z", b"X") and int(fields[19]) >= _BEGUN:
                 table[int(name)] = (int(fields[1]), int(fields[2]), int(fields[3]))
     return table
 

@@ -1,12 +1,17 @@
 """The coordinator that modules are given: what Amplifier's own offers, with the host behind it."""
 
 import asyncio
-import inspect
 import types
 
 from . import current
 from .hooks import HookRegistry
-from .plain import plain, shown
+from .channel import encoded
+from .plain import DEEPEST, plain, shown
+from .work import Unruly, on_loop_of
+
+LARGEST_CAPABILITY = 256 << 10
+# How long one cleanup may take, how long all of them together, and how long one in any case. Seconds.
+LONGEST_CLEANUP, LONGEST_CLEANUPS, SHORTEST_CLEANUP = 5, 8, 0.2
 
 
 def coordinator_class(base):
@@ -31,8 +36,14 @@ class Coordinator:
 
     def _toolpost_begin(self, mount, session):
         self.__dict__["_toolpost"] = types.SimpleNamespace(
-            mount=mount, session=session, hooks=HookRegistry(), cleanups=[], contributors=[]
+            mount=mount,
+            session=session,
+            hooks=HookRegistry(),
+            cleanups=[],
+            contributors=[],
+            tools=Tools(self.mount_points["tools"]),
         )
+        self.mount_points["tools"] = self._toolpost.tools
         self._tool_dispatch_contexts = {}
         self.mount_points["hooks"] = self.hooks
         self.hooks.set_default_fields(session_id=session.session_id, parent_id=session.parent_id)
@@ -65,8 +76,23 @@ class Coordinator:
 
     def register_capability(self, name, value):
         super().register_capability(name, value)
-        if is_json(value):
-            self._toolpost.mount.register_capability(name, value)
+        mount = self._toolpost.mount
+        if not is_json(value):
+            return
+        given, size = plain(value), LARGEST_CAPABILITY >> 10
+        if len(encoded(given)) > LARGEST_CAPABILITY:
+            said = f"the capability `{shown(name)[:200]}` has more than {size} KiB, so it ends with this process"
+            mount.bridge.note("warning", said)
+        else:
+            mount.register_capability(name, given)
+
+    async def mount(self, mount_point, module, name=None):
+        await super().mount(mount_point, module, name=name)
+        if mount_point == "tools":
+            # Amplifier's own does not write through the table's methods.
+            for given, tool in list(self.mount_points["tools"].items()):
+                if tool is module:
+                    self._toolpost.tools.note(given, tool)
 
     def register_contributor(self, channel, name, callback):
         self._toolpost.contributors.append((channel, name, callback, current.unit()))
@@ -79,7 +105,7 @@ class Coordinator:
             if wanted != channel:
                 continue
             try:
-                given = await on_loop_of(unit, lambda: maybe_awaited(callback))
+                given = await on_loop_of(unit, callback)
             except Exception:
                 continue
             if given is not None:
@@ -91,45 +117,70 @@ class Coordinator:
             self._toolpost.cleanups.append((cleanup, current.unit()))
 
     async def cleanup(self):
-        """Backwards, each where its module lives. One that fails does not keep the others from it."""
+        """Backwards, each where its module lives. One that fails or hangs does not keep the others from it."""
         problems = []
+        clock = asyncio.get_running_loop().time
+        until = clock() + LONGEST_CLEANUPS
         while self._toolpost.cleanups:
             cleanup, unit = self._toolpost.cleanups.pop()
+            limit = max(SHORTEST_CLEANUP, min(LONGEST_CLEANUP, until - clock()))
+            owner = unit.id if unit else "the session"
             try:
-                await asyncio.wait_for(on_loop_of(unit, lambda: maybe_awaited(cleanup)), 5)
+                await asyncio.wait_for(on_loop_of(unit, cleanup), limit)
             except asyncio.CancelledError:
                 raise
+            except asyncio.TimeoutError:
+                problems.append(f"a cleanup of `{owner}` took longer than {limit:.1f} seconds")
+            except Unruly as error:
+                problems.append(f"a cleanup of `{owner}` failed: {shown(error)}")
             except BaseException as error:
-                owner = unit.id if unit else "the session"
                 problems.append(f"a cleanup of `{owner}` failed: {type(error).__name__}: {shown(error)}")
         return problems
 
 
-async def maybe_awaited(function):
-    result = function()
-    return await result if inspect.isawaitable(result) else result
+class Tools(dict):
+    """The table of mounted tools. It knows whose code wrote what, however many modules are at work at once."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.writers = {}
+
+    def note(self, name, tool):
+        self.writers[name] = (tool, current.unit())
+
+    def writer(self, name, tool):
+        """The unit that mounted a tool, where that is known."""
+        written, unit = self.writers.get(name, (None, None))
+        return unit if written is tool else None
+
+    def __setitem__(self, name, tool):
+        super().__setitem__(name, tool)
+        self.note(name, tool)
+
+    def setdefault(self, name, tool=None):
+        if name not in self:
+            self[name] = tool
+        return self[name]
+
+    def update(self, *args, **named):
+        for name, tool in dict(*args, **named).items():
+            self[name] = tool
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
 
 
-async def on_loop_of(unit, work):
-    """Does the work on a unit's own loop."""
-    if unit is None or unit.loop is asyncio.get_running_loop():
-        return await work()
-
-    async def entered():
-        current.enter(unit)
-        return await work()
-
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(entered(), unit.loop))
-
-
-def is_json(value):
+def is_json(value, depth=0):
     """Whether a capability is data. Functions and objects stay in this process."""
     if value is None or isinstance(value, (str, int, float, bool)):
         return True
+    if depth > DEEPEST:
+        return False
     if isinstance(value, (list, tuple)):
-        return all(is_json(each) for each in value)
+        return all(is_json(each, depth + 1) for each in value)
     return isinstance(value, dict) and all(
-        isinstance(key, str) and is_json(each) for key, each in value.items()
+        isinstance(key, str) and is_json(each, depth + 1) for key, each in value.items()
     )
 
 
@@ -145,6 +196,8 @@ class Approvals:
         yes = next((each for each in options if each.lower().startswith("allow")), options[0])
         call = current.call()
         if call is None:
+            said = "nobody can be asked outside of a running call, so the answer is no; a hook answers `ask_user` instead"
+            self.bridge.note("warning", f"`{shown(prompt)[:200]}`: {said}")
             return no
         asking = self.bridge.ask(call, what="approval", prompt=shown(prompt), options=options)
         try:

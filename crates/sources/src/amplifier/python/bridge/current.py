@@ -5,7 +5,7 @@ import threading
 
 _CALL = contextvars.ContextVar("toolpost_call", default=None)
 _UNIT = contextvars.ContextVar("toolpost_unit", default=None)
-# For threads that a module starts without handing its context on, nothing is known; for a unit's own thread this is.
+# Callbacks of a unit's loop may run in a context that knows nothing; whose thread it is, is known all the same.
 _UNITS_OF_THREADS = {}
 
 
@@ -17,6 +17,10 @@ def enter(unit, call=None):
 
 def call():
     return _CALL.get()
+
+
+def call_in(context):
+    return context.get(_CALL)
 
 
 def unit():

@@ -3,16 +3,21 @@
 
 import asyncio
 import datetime
-import inspect
 import threading
 
 from . import current
+from .channel import encoded
 from .plain import plain, shown
+from .work import Unruly, aside, on_loop_of
 
 # What a handler's failure means; inside of the process, where a module asks, it means nothing.
 GUARD, ORDINARY, OBSERVER, OPEN = "guard", "ordinary", "observer", "open"
 # How long an event loop may be busy with something else after a handler was given up.
 BUSY = 2.0
+# Of everything that one handler answers, and of what all of them want a model to be told. Bytes.
+LARGEST_ANSWER = 4 << 20
+MOST_EVENTS, LONGEST_EVENT_NAME = 256, 200
+LONGEST_MESSAGE = 64 << 10
 ACTIONS = ("continue", "deny", "modify", "inject_context", "ask_user")
 
 
@@ -29,11 +34,7 @@ class Handler:
         return self.event in (event, "*") or (self.event.endswith(":*") and event.startswith(self.event[:-1]))
 
     async def invoke(self, event, data):
-        """Runs where the module lives that registered it, so that what it holds there works."""
-        unit = self.unit
-        if unit is None or unit.loop is asyncio.get_running_loop():
-            return await self.run(event, data)
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.enter(event, data), unit.loop))
+        return await on_loop_of(self.unit, self.function, event, data)
 
     def look_after(self):
         """It was given up. If its loop does not turn any more, nothing of its module works, and the host is told."""
@@ -46,15 +47,7 @@ class Handler:
             if not turned.wait(BUSY):
                 unit.mount.bridge.channel.send(type="stuck", module=unit.id)
 
-        threading.Thread(target=look, daemon=True).start()
-
-    async def enter(self, event, data):
-        current.enter(self.unit)
-        return await self.run(event, data)
-
-    async def run(self, event, data):
-        result = self.function(event, data)
-        return await result if inspect.isawaitable(result) else result
+        aside(look)
 
 
 class HookRegistry:
@@ -108,7 +101,7 @@ class HookRegistry:
 
     def events_of(self, unit):
         """The events that a unit's module has handlers for."""
-        return sorted({each.event for each in self._handlers if each.unit is unit})
+        return sorted({shown(each.event)[:LONGEST_EVENT_NAME] for each in self._handlers if each.unit is unit})[:MOST_EVENTS]
 
     async def emit(self, event, data=None):
         """What a module emits: handlers hear it, and so does the host."""
@@ -122,7 +115,8 @@ class HookRegistry:
         answers = []
         for handler in self._hearing(event):
             try:
-                answer = await asyncio.wait_for(handler.invoke(event, self._filled(data or {})), timeout)
+                given = copied(self._filled(data or {}))
+                answer = await asyncio.wait_for(handler.invoke(event, given), timeout)
             except (Exception, asyncio.TimeoutError):
                 continue
             found = answer.get("data") if isinstance(answer, dict) else getattr(answer, "data", None)
@@ -136,14 +130,21 @@ class HookRegistry:
         for handler in self._hearing(event, standings):
             standing = OPEN if standings is None else standings[handler.unit.id]
             try:
-                answer = await asyncio.wait_for(handler.invoke(event, dict(outcome.data)), limit)
+                answer = await asyncio.wait_for(handler.invoke(event, copied(outcome.data)), limit)
             except asyncio.TimeoutError:
                 outcome.failed(handler, standing, event, f"it did not answer within {limit or 0:g} seconds")
                 handler.look_after()
+            except Unruly as error:
+                outcome.failed(handler, standing, event, shown(error))
             except Exception as error:
                 outcome.failed(handler, standing, event, f"{type(error).__name__}: {shown(error)}")
             else:
-                outcome.take(handler, standing, answer)
+                fields = fields_of(answer)
+                if fields is not None and len(encoded(plain(fields))) > LARGEST_ANSWER:
+                    why = f"its answer has more than {LARGEST_ANSWER >> 20} MiB"
+                    outcome.failed(handler, standing, event, why)
+                else:
+                    outcome.take(handler, standing, fields)
             if outcome.denied:
                 break
         return outcome
@@ -183,9 +184,8 @@ class Outcome:
         elif standing != OPEN:
             self.notes.append(said)
 
-    def take(self, handler, standing, answer):
-        """Takes one answer in."""
-        fields = fields_of(answer)
+    def take(self, handler, standing, fields):
+        """Takes one answer in; None is one that makes no sense."""
         if fields is None and standing == OBSERVER:
             self.notes.append(f"the hook `{handler.name}` answered with something that is no hook result")
             return
@@ -224,9 +224,9 @@ class Outcome:
         merged["data"] = self.data if self.modified else None
         if self.injected and not self.denied:
             texts = [each["context_injection"] for each in self.injected]
-            merged["context_injection"] = "\n\n".join(str(each) for each in texts)
+            merged["context_injection"] = "\n\n".join(str(each) for each in texts)[:LARGEST_ANSWER]
         if self.messages or self.notes:
-            merged["user_message"] = "\n".join(self.messages + self.notes)
+            merged["user_message"] = "\n".join(self.messages + self.notes)[:LONGEST_MESSAGE]
             merged["user_message_source"] = None
         return plain(merged)
 
@@ -236,6 +236,26 @@ class Outcome:
         if fields["action"] in ("modify", "continue"):
             fields.update(action="continue", data=plain(self.data))
         return result_class(**fields)
+
+
+def copied(value, known=None):
+    """What a handler is given: its own tables and lists, so that what it changes in them changes nothing for others. What
+    else is in them is handed on as it is."""
+    kind = type(value)
+    if kind not in (dict, list, tuple, set):
+        return value
+    known = {} if known is None else known
+    if id(value) in known:
+        return known[id(value)]
+    if kind is dict:
+        known[id(value)] = made = {}
+        made.update((key, copied(each, known)) for key, each in value.items())
+    elif kind is list:
+        known[id(value)] = made = []
+        made.extend(copied(each, known) for each in value)
+    else:
+        made = kind(value) if kind is set else tuple(copied(each, known) for each in value)
+    return made
 
 
 FIELDS = (

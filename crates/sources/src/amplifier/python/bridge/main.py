@@ -1,12 +1,14 @@
 """The main loop: hears the host on the main thread and hands everything on, so that nothing a module does delays it."""
 
 import asyncio
+import concurrent.futures
 import os
+import signal
 import sys
 import threading
 import traceback
 
-from . import children, core as cores, current, inspection, output
+from . import children, core as cores, current, inspection, output, work
 from .calls import Call
 from .channel import Channel, encoded
 from .coordinator import AskFailed
@@ -15,7 +17,10 @@ from .mounts import Mount
 from .plain import plain, shown, text
 
 LONGEST_NOTE = 4000
+# How long a session may take to end, in seconds.
+LONGEST_END = 15
 LONGEST_EVENT = 32 << 10
+LARGEST_ASK = 4 << 20
 
 
 class Bridge:
@@ -31,6 +36,8 @@ class Bridge:
         self.emits = {}
         self.numbers = 0
         self.lock = threading.Lock()
+        # The working directory when the first of the running calls began.
+        self.folder = None
         self.core = None
         self.loop = None
 
@@ -42,7 +49,7 @@ class Bridge:
         for message in self.channel.lines():
             try:
                 getattr(self, "on_" + message["type"])(message)
-            except Exception as error:
+            except BaseException as error:
                 self.refuse(message, error)
 
     def _drive(self):
@@ -50,34 +57,38 @@ class Bridge:
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         loop.call_soon(lambda: setattr(self, "loop", loop))
-        loop.run_forever()
+        while True:
+            try:
+                loop.run_forever()
+            except BaseException as error:
+                self.note("error", f"{type(error).__name__}: {shown(error)}")
 
     def refuse(self, message, error):
         if "id" in message:
             failure = f"{type(error).__name__}: {shown(error)}"
             self.channel.send(type="failure", id=message["id"], code="bridge", message=failure)
 
-    def in_background(self, message, work):
+    def in_background(self, message, task):
         """For what takes long. Its failure is the answer."""
 
         def run():
             try:
-                self.channel.send_line(encoded(work()))
+                self.channel.send_line(encoded(task()))
             except BaseException as error:
                 self.refuse(message, error)
 
-        threading.Thread(target=run, daemon=True).start()
+        work.aside(run)
 
     def on_mount(self, message):
         mount = Mount(self, message["mount"], message["session"])
         self.mounts[mount.number] = mount
         limit = message["limit_ms"] / 1000
 
-        def work():
+        def task():
             modules = mount.begin(message["capabilities"], limit)
             return {"type": "mounted", "id": message["id"], "modules": modules}
 
-        self.in_background(message, work)
+        self.in_background(message, task)
 
     def on_adopt(self, message):
         self.mounts[message["mount"]].adopt(message["session"])
@@ -91,6 +102,22 @@ class Bridge:
     def on_call(self, message):
         mount = self.mounts[message["mount"]]
         Call(self, mount, mount.unit(message["module"], message["tool"]), message).begin()
+
+    def call_begins(self, call):
+        with self.lock:
+            if not self.calls:
+                self.folder = _folder()
+            self.calls[call.id] = call
+
+    def call_ended(self, call):
+        """The working directory is the process's. A call that changed it does not leave it to the next one."""
+        with self.lock:
+            self.calls.pop(call.id, None)
+            if not self.calls and self.folder is not None and _folder() != self.folder:
+                try:
+                    os.chdir(self.folder)
+                except OSError as error:
+                    self.note("warning", f"the working directory cannot be restored: {shown(error)}")
 
     def on_cancel(self, message):
         if message["id"] in self.calls:
@@ -127,22 +154,28 @@ class Bridge:
     def on_unmount(self, message):
         mount = self.mounts.pop(message["mount"], None)
 
-        def work():
+        def task():
             problems = self.end(mount) if mount is not None else []
             return {"type": "unmounted", "id": message["id"], "problems": plain(problems)}
 
-        self.in_background(message, work)
+        self.in_background(message, task)
 
     def on_inspect(self, message):
         mount = self.mounts[message["mount"]]
 
-        def work():
+        def task():
             return {"type": "inspected", "id": message["id"], "report": inspection.run(mount, message["request"])}
 
-        self.in_background(message, work)
+        self.in_background(message, task)
 
     def end(self, mount):
-        return asyncio.run_coroutine_threadsafe(mount.end(), self.loop).result(15)
+        try:
+            return asyncio.run_coroutine_threadsafe(mount.end(), self.loop).result(LONGEST_END)
+        except concurrent.futures.TimeoutError:
+            return [f"the session did not end within {LONGEST_END} seconds"]
+        finally:
+            mount.over = True
+            children.kill_mount(mount.number)
 
     def on_answer(self, message):
         loop, future = self.asked.pop(message["ask"], (None, None))
@@ -161,6 +194,9 @@ class Bridge:
 
     async def ask(self, call, **wanted):
         """Asks the host for something, on behalf of a call."""
+        wanted = plain(wanted)
+        if len(encoded(wanted)) > LARGEST_ASK:
+            raise AskFailed(f"what is asked for has more than {LARGEST_ASK >> 20} MiB")
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         with self.lock:
@@ -168,7 +204,7 @@ class Bridge:
             number = self.numbers
         self.asked[number] = (loop, future)
         try:
-            self.channel.send(type="ask", ask=number, call=call.id, **plain(wanted))
+            self.channel.send(type="ask", ask=number, call=call.id, **wanted)
             return await future
         finally:
             self.asked.pop(number, None)
@@ -199,6 +235,14 @@ class Bridge:
         self.channel.send(type="event", call=call.id, event=shown(event), data=told)
 
 
+def _folder():
+    try:
+        return os.getcwd()
+    except OSError:
+        # It was removed.
+        return None
+
+
 def plan_of(modules):
     """The mount plan as modules see it in `coordinator.config`."""
     plan = {"session": {"orchestrator": "toolpost", "context": "toolpost"}, "providers": [], "tools": [], "hooks": []}
@@ -215,7 +259,10 @@ def run(descriptor, rest, boot, sources):
         os._exit(3)
     bridge = Bridge(channel, boot)
     output.install(bridge)
+    # Else a module could stop the reading of the host's messages. Children have the usual answer to the signal.
+    signal.signal(signal.SIGINT, lambda *_: None)
     children.install(boot["parent_adopts"])
+    work.install()
     try:
         bridge.core = cores.choose(boot["core"], sources, boot["files"])
     except cores.Missing as error:

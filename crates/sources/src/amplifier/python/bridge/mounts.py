@@ -3,9 +3,10 @@
 import asyncio
 import concurrent.futures
 import inspect
+import threading
 
 from . import children, coordinator as coordinators
-from .plain import plain, shown
+from .plain import shown
 from .units import Unit
 
 
@@ -15,8 +16,12 @@ class Mount:
         self.number = number
         self.session = session
         self.units = {}
+        # Held while new tools are given to their modules.
+        self.gathering = threading.Lock()
         self.calls = {}
         self.tells_capabilities = False
+        # Set when its modules may not start processes any more.
+        self.over = False
         self.coordinator = coordinators.make(bridge.core.coordinator, self, bridge.plan)
 
     def begin(self, capabilities, limit):
@@ -32,6 +37,8 @@ class Mount:
                 key += "+"
             self.units[key] = unit
             unit.begin()
+            # Whatever ends the process now, the host knows whose doing it was.
+            self.bridge.channel.send(type="mounting", module=unit.id)
             self._within(unit, unit.mount_module, limit, "mounting it")
         for unit in self.units.values():
             ready = getattr(unit.module, "on_session_ready", None)
@@ -51,7 +58,6 @@ class Mount:
         return None
 
     async def _ready(self, unit, ready):
-        before = dict(self.coordinator.mount_points["tools"])
         try:
             result = ready(self.coordinator)
             if inspect.isawaitable(result):
@@ -61,7 +67,7 @@ class Mount:
         except BaseException as error:
             unit.problem("validation_failed", f"`on_session_ready` failed: {type(error).__name__}: {shown(error)}")
             self.bridge.tell(self, "module:on_session_ready_failed", {"module_id": unit.id, "error": shown(error)})
-        unit.gather(before)
+        unit.gather()
 
     def described(self, limit):
         """Each module as it is, asked where it lives."""
@@ -88,7 +94,7 @@ class Mount:
     def register_capability(self, name, value):
         if not self.tells_capabilities:
             return
-        self.bridge.channel.send(type="capability", mount=self.number, name=str(name), value=plain(value))
+        self.bridge.channel.send(type="capability", mount=self.number, name=shown(name)[:200], value=value)
 
     def tools_may_have_changed(self, before):
         """After a call: what it mounted or removed is told."""
@@ -99,8 +105,11 @@ class Mount:
         """Cleans up backwards, then ends whatever is left."""
         for call in list(self.calls.values()):
             call.cancel()
-        problems = await self.coordinator.cleanup() or []
-        for unit in self.units.values():
-            unit.end()
-        await asyncio.get_running_loop().run_in_executor(None, children.kill_mount, self.number)
-        return problems
+        try:
+            return await self.coordinator.cleanup()
+        finally:
+            for unit in self.units.values():
+                unit.end()
+            # What their tasks and threads start from now on is refused, so what is found is all there is.
+            self.over = True
+            await asyncio.get_running_loop().run_in_executor(None, children.kill_mount, self.number)

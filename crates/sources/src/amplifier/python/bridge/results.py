@@ -3,6 +3,7 @@
 from .channel import encoded
 from .plain import plain, shown, text
 
+YES, NO = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off")
 SHAPE = ("success", "output", "error", "content")
 
 
@@ -16,10 +17,10 @@ def result_of(value, core, call, most):
     if len(line) <= most:
         return line
     # A part that can be read is worth more than none; what is missing is said.
-    said = model_text(value, core, result).encode("utf-8", "replace")
+    said = model_text(value, core, result).encode("utf-8", "ignore")
     kept = said[: max(0, most // 2)]
     result = {"success": success, "output": kept.decode("utf-8", "ignore"), "error": None}
-    if not success:
+    if success is not True:
         result["error"] = _small(error)
     cut = {"shown": len(kept), "total": len(said)}
     return encoded({"type": "result", "id": call, "result": result, "cut": cut})
@@ -49,10 +50,12 @@ def _checked(success, output, error, content):
 
 
 def _truth(success):
-    """Amplifier reads words too: `no` is no."""
-    if isinstance(success, str):
-        return success.strip().lower() in ("1", "true", "t", "yes", "y", "on")
-    return bool(success)
+    """Amplifier reads words and numbers too: `no` is no. Anything else is neither, and no result; the host says so."""
+    if isinstance(success, (bool, int, float)) and success in (0, 1):
+        return bool(success)
+    if isinstance(success, str) and success.lower() in YES + NO:
+        return success.lower() in YES
+    return plain(success)
 
 
 def model_text(value, core, result):

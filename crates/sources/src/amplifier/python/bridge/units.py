@@ -2,26 +2,19 @@
 nobody but itself."""
 
 import asyncio
-import concurrent.futures
 import inspect
 import threading
 
 from . import current, loading
+from .channel import encoded
 from .plain import plain, shown, text
+from .work import contained
 
 MOST_TOOLS = 256
+LONGEST_NAME = 256
 LONGEST_DESCRIPTION = 16 << 10
-
-
-class Workers(concurrent.futures.ThreadPoolExecutor):
-    """Threads for what blocks. A call that is told to stop has not stopped while one of them still works for it."""
-
-    def submit(self, function, /, *args, **kwargs):
-        future = super().submit(function, *args, **kwargs)
-        call = current.call()
-        if call is not None:
-            call.threads.append(future)
-        return future
+LARGEST_SCHEMA = 256 << 10
+MOST_PROBLEMS, LONGEST_PROBLEM = 300, 4000
 
 
 class Unit:
@@ -45,7 +38,6 @@ class Unit:
     def _run(self):
         current.thread_belongs_to(self)
         self.loop = asyncio.new_event_loop()
-        self.loop.set_default_executor(Workers(thread_name_prefix=self.id))
         asyncio.set_event_loop(self.loop)
         current.enter(self)
         self.loop.call_soon(self._begun.set)
@@ -61,8 +53,9 @@ class Unit:
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         except BaseException as error:
             self.mount.bridge.note("error", f"{self.id}: {type(error).__name__}: {shown(error)}")
-        self.loop.close()
-        current.thread_ends()
+        finally:
+            self.loop.close()
+            current.thread_ends()
 
     def _cancel_all(self):
         tasks = asyncio.all_tasks(self.loop)
@@ -81,17 +74,17 @@ class Unit:
 
         async def entered():
             current.enter(self)
-            return await work()
+            return await contained(work)
 
         return asyncio.run_coroutine_threadsafe(entered(), self.loop)
 
     def problem(self, reason, message, fatal=False):
-        self.problems.append({"reason": reason, "message": text(message), "fatal": fatal})
+        if fatal or len(self.problems) < MOST_PROBLEMS:
+            self.problems.append({"reason": reason, "message": text(message)[:LONGEST_PROBLEM], "fatal": fatal})
 
     async def mount_module(self):
         """Imports and mounts, once. Whatever goes wrong becomes a problem of this module alone."""
         coordinator = self.mount.coordinator
-        before = dict(coordinator.mount_points["tools"])
         try:
             if self.order["package"] == "plugin":
                 from . import a2e
@@ -114,7 +107,7 @@ class Unit:
             self.problem("validation_failed", f"{type(error).__name__}: {shown(error)}", fatal=True)
             self.mount.bridge.note_traceback(self.id, error)
             return
-        self.gather(before)
+        self.gather()
         await self._take_returned(returned)
         if not self.tools and self.order["kind"] == "tool" and not coordinator.hooks.events_of(self):
             self.problem("validation_failed", "it mounted no tool and returned none", fatal=True)
@@ -132,9 +125,8 @@ class Unit:
         if is_tool(returned):
             self.returned = "tool"
             if not any(tool is returned for tool in self.tools.values()) and not self.tools:
-                before = dict(self.mount.coordinator.mount_points["tools"])
                 await self.mount.coordinator.mount("tools", returned, name=returned.name)
-                self.gather(before)
+                self.gather()
             return
         if callable(returned):
             self.returned = "cleanup"
@@ -142,51 +134,76 @@ class Unit:
             return
         self.returned = type(returned).__name__
 
-    def gather(self, before):
-        """Takes what was mounted since `before` as this module's. A name that another module has stays with that one."""
+    def gather(self):
+        """Gives each new tool to the module whose code mounted it, and to this one where that is not known."""
         point = self.mount.coordinator.mount_points["tools"]
-        for name, tool in list(point.items()):
-            if before.get(name) is tool or self.tools.get(name) is tool:
-                continue
-            owner = self.mount.owner_of(name)
-            if owner is not None and owner is not self:
-                point[name] = owner.tools[name]
-                self.problem("validation_failed", f"its tool `{name}` is already mounted by `{owner.id}`")
-            elif not isinstance(name, str) or not callable(getattr(tool, "execute", None)):
-                del point[name]
-                self.problem("validation_failed", f"what it mounted as `{shown(name)}` is no tool: no `execute`")
-            elif len(self.tools) >= MOST_TOOLS:
-                del point[name]
-                self.problem("validation_failed", f"it mounts more than {MOST_TOOLS} tools")
-            else:
-                self.tools[name] = tool
-        for name in [name for name in self.tools if name not in point]:
-            del self.tools[name]
+        with self.mount.gathering:
+            for name, tool in list(point.items()):
+                owner = self.mount.owner_of(name)
+                if owner is None or owner.tools[name] is not tool:
+                    (point.writer(name, tool) or self)._take(point, name, tool, owner)
+            for unit in self.mount.units.values():
+                for name in [name for name in unit.tools if name not in point]:
+                    del unit.tools[name]
+
+    def _take(self, point, name, tool, owner):
+        """A name that another module has stays with that one."""
+        if owner is not None and owner is not self:
+            point[name] = owner.tools[name]
+            self.problem("validation_failed", f"its tool `{name}` is already mounted by `{owner.id}`")
+            return
+        problem = None
+        if not isinstance(name, str) or not callable(attribute(tool, "execute")):
+            problem = f"what it mounted as `{shown(name)[:200]}` is no tool: no `execute`"
+        elif len(name) > LONGEST_NAME:
+            problem = f"the name `{text(name)[:50]}…` has more than {LONGEST_NAME} characters"
+        elif len(self.tools) >= MOST_TOOLS and name not in self.tools:
+            problem = f"it mounts more than {MOST_TOOLS} tools"
+        if problem is None:
+            self.tools[name] = tool
+        else:
+            del point[name]
+            self.problem("validation_failed", problem)
 
     async def describe(self):
         """The module as it is now. Descriptions and schemas may be computed, so they are read each time."""
-        tools = [described(name, tool) for name, tool in self.tools.items()]
+        # What is wrong with a description is said anew with each.
+        problems = list(self.problems)
+        tools = [described(name, tool, problems) for name, tool in self.tools.items()]
         return {
             "module": self.id,
             "tools": tools,
             "events": self.mount.coordinator.hooks.events_of(self),
             "returned": self.returned,
-            "problems": self.problems,
+            "problems": problems,
         }
 
 
-def described(name, tool):
+def described(name, tool, problems):
+    """A tool for the list. What is too large for it is left out, and that is a problem."""
+
+    def problem(message):
+        problems.append({"reason": "validation_failed", "message": f"`{text(name)}`: {message}", "fatal": False})
+
     schema = attribute(tool, "input_schema")
     if callable(schema):
         schema = _called(schema)
     description = attribute(tool, "description")
-    metadata = _called(getattr(tool, "get_metadata", None))
+    metadata = _called(attribute(tool, "get_metadata"))
+    schema = plain(schema) if isinstance(schema, dict) else None
+    if schema is not None and len(encoded(schema)) > LARGEST_SCHEMA:
+        problem(f"its schema has more than {LARGEST_SCHEMA >> 10} KiB, so any object is taken")
+        schema = None
+    description = text(description) if isinstance(description, str) else ""
+    if len(description.encode()) > LONGEST_DESCRIPTION:
+        problem(f"its description has more than {LONGEST_DESCRIPTION >> 10} KiB and is cut")
+        description = description.encode()[:LONGEST_DESCRIPTION].decode("utf-8", "ignore")
     asks = attribute(tool, "require_approval") or (isinstance(metadata, dict) and metadata.get("requires_approval"))
     return {
         "name": text(name),
-        "own_name": text(shown(attribute(tool, "name"))),
-        "description": text(description)[:LONGEST_DESCRIPTION] if isinstance(description, str) else "",
-        "schema": plain(schema) if isinstance(schema, dict) else None,
+        "own_name": shown(attribute(tool, "name"))[:LONGEST_NAME],
+        "description": description,
+        "schema": schema,
         "asks": asks is True,
     }
 
@@ -194,14 +211,14 @@ def described(name, tool):
 def attribute(thing, name):
     try:
         return getattr(thing, name, None)
-    except Exception:
+    except BaseException:
         return None
 
 
 def _called(function):
     try:
         return function() if callable(function) else None
-    except Exception:
+    except BaseException:
         return None
 
 
