@@ -77,43 +77,43 @@ mod tests {
 
     use super::*;
 
-    fn check(under: Value, over: Value, expected: Value) {
+    fn check(under: &Value, over: &Value, expected: &Value) {
         let merged = settle(merge(under.clone(), over.clone()));
-        assert_eq!(merged, expected, "{under} under {over}");
+        assert_eq!(&merged, expected, "{under} under {over}");
     }
 
     #[test]
     fn tables_merge_lists_add_up_and_single_values_are_replaced() {
         check(
-            json!({ "a": 1, "b": { "c": 1 } }),
-            json!({ "b": { "d": 2 } }),
-            json!({ "a": 1, "b": { "c": 1, "d": 2 } }),
+            &json!({ "a": 1, "b": { "c": 1 } }),
+            &json!({ "b": { "d": 2 } }),
+            &json!({ "a": 1, "b": { "c": 1, "d": 2 } }),
         );
-        check(json!([1, 2]), json!([2, 3]), json!([1, 2, 3]));
-        check(json!([1, "1"]), json!(["1", true]), json!([1, "1", true]));
-        check(json!([{ "a": 1, "b": 2 }]), json!([{ "b": 2, "a": 1 }]), json!([{ "a": 1, "b": 2 }]));
-        check(json!({ "a": [1] }), json!({ "a": "x" }), json!({ "a": "x" }));
-        check(json!({ "a": { "b": 1 } }), json!({ "a": null }), json!({ "a": null }));
+        check(&json!([1, 2]), &json!([2, 3]), &json!([1, 2, 3]));
+        check(&json!([1, "1"]), &json!(["1", true]), &json!([1, "1", true]));
+        check(&json!([{ "a": 1, "b": 2 }]), &json!([{ "b": 2, "a": 1 }]), &json!([{ "a": 1, "b": 2 }]));
+        check(&json!({ "a": [1] }), &json!({ "a": "x" }), &json!({ "a": "x" }));
+        check(&json!({ "a": { "b": 1 } }), &json!({ "a": null }), &json!({ "a": null }));
     }
 
     #[test]
     fn a_list_is_replaced_where_the_later_one_says_so() {
-        check(json!({ "a": [1, 2] }), json!({ "a": { "replace": [3] } }), json!({ "a": [3] }));
-        check(json!({ "a": [1, 2] }), json!({ "a": { "replace": [] } }), json!({ "a": [] }));
-        check(json!({}), json!({ "a": { "replace": [3] } }), json!({ "a": [3] }));
-        check(json!({ "a": { "replace": [1] } }), json!({ "a": [2] }), json!({ "a": [1, 2] }));
-        check(json!({ "a": { "replace": [1] } }), json!({ "a": { "replace": [2] } }), json!({ "a": [2] }));
+        check(&json!({ "a": [1, 2] }), &json!({ "a": { "replace": [3] } }), &json!({ "a": [3] }));
+        check(&json!({ "a": [1, 2] }), &json!({ "a": { "replace": [] } }), &json!({ "a": [] }));
+        check(&json!({}), &json!({ "a": { "replace": [3] } }), &json!({ "a": [3] }));
+        check(&json!({ "a": { "replace": [1] } }), &json!({ "a": [2] }), &json!({ "a": [1, 2] }));
+        check(&json!({ "a": { "replace": [1] } }), &json!({ "a": { "replace": [2] } }), &json!({ "a": [2] }));
         // A table of that very form is had by writing it twice; no other form means it.
         check(
-            json!({}),
-            json!({ "a": { "replace": { "replace": [3] } } }),
-            json!({ "a": { "replace": [3] } }),
+            &json!({}),
+            &json!({ "a": { "replace": { "replace": [3] } } }),
+            &json!({ "a": { "replace": [3] } }),
         );
-        check(json!({}), json!({ "a": { "replace": "x" } }), json!({ "a": { "replace": "x" } }));
+        check(&json!({}), &json!({ "a": { "replace": "x" } }), &json!({ "a": { "replace": "x" } }));
         check(
-            json!({}),
-            json!({ "a": { "replace": [1], "b": 2 } }),
-            json!({ "a": { "replace": [1], "b": 2 } }),
+            &json!({}),
+            &json!({ "a": { "replace": [1], "b": 2 } }),
+            &json!({ "a": { "replace": [1], "b": 2 } }),
         );
     }
 
@@ -136,7 +136,7 @@ mod tests {
     proptest! {
         #[test]
         fn laid_over_itself_or_over_nothing_it_is_itself(a in any_value()) {
-            prop_assert_eq!(merge(Value::Null, a.clone()), a.clone());
+            prop_assert_eq!(&merge(Value::Null, a.clone()), &a);
             prop_assert_eq!(merge(a.clone(), a.clone()), a);
         }
     }
