@@ -163,6 +163,21 @@ impl Cache {
         kept().map_err(|error| self.failed(error))
     }
 
+    /// How long ago a record was kept. `None`: there is none, or it says that it is from the future.
+    pub(super) fn age(&self, inside: &str) -> Option<Duration> {
+        let kept = self.dir.metadata(inside).and_then(|found| found.modified()).ok()?;
+        kept.into_std().elapsed().ok()
+    }
+
+    /// Removes a record, there or not.
+    pub(super) fn forget(&self, inside: &str) -> Result<(), CacheError> {
+        match self.dir.remove_file(inside) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
     /// Removes a folder of the cache, there or not.
     pub(super) fn clear(&self, inside: &str) -> Result<(), CacheError> {
         match self.dir.remove_dir_all(inside) {

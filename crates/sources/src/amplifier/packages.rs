@@ -1,9 +1,11 @@
 //! The Python environment of a set of modules: their dependencies, installed beside the host's own Python and never
 //! into it. The modules themselves are not installed: they are found where they are.
 
+mod direct;
 mod install;
 mod python;
 mod requirements;
+mod set;
 
 use std::{
     path::{Path, PathBuf},
@@ -11,24 +13,19 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleKind};
 
 use super::{
     cache::{Cache, CacheError},
-    fetch::hex,
     running::RunError,
-    supply::{Progress, Reach, Supply},
+    supply::{Progress, Supply},
 };
 
-use install::Installer;
 use python::Python;
+use set::{Made, Set};
 
 /// The folder of environments in the cache.
 const ENVIRONMENTS: &str = "environments";
-/// What says that an environment was made to its end.
-const RECORD: &str = "environment.json";
 /// How long one step may take: large packages over slow lines.
 const TIME: Duration = Duration::from_secs(1800);
 
@@ -119,15 +116,6 @@ pub enum PackagesError {
     /// The cache cannot be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// What was installed is not what is there.
-    #[error(
-        "the environment `{}` is not what was installed: somebody changed it, or the disk did\n\
-         hint: `toolpost modules update` makes it anew", path.display()
-    )]
-    Changed {
-        /// The environment.
-        path: PathBuf,
-    },
 }
 
 /// Makes environments, each once.
@@ -136,23 +124,12 @@ pub struct Packages {
     supply: Arc<Supply>,
 }
 
-/// What the cache says of an environment that was made to its end.
-#[derive(Serialize, Deserialize)]
-struct EnvironmentRecord {
-    python: String,
-    requirements: Vec<String>,
-    /// What came of them.
-    packages: Vec<String>,
-    /// Modules that could not be had, with what was said.
-    failed: Vec<(String, String)>,
-    /// What the files look like from outside.
-    look: String,
-}
-
 /// A module and what it needs.
 struct Needs<'a> {
     module: &'a PythonModule,
     requirements: Vec<String>,
+    /// Files of this machine among them, which an installer must be able to read.
+    files: Vec<PathBuf>,
 }
 
 impl Packages {
@@ -173,7 +150,18 @@ impl Packages {
         core: CoreWish,
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Prepared, PackagesError> {
-        self.get(modules, core, Anew::No, progress).await
+        self.get(modules, core, Anew::WhatFailedLongAgo, progress).await
+    }
+
+    /// The same for whoever asked for it: what could not be had before is tried again at once. A host that starts does
+    /// so only after a while.
+    pub async fn fetch(
+        &self,
+        modules: &[PythonModule],
+        core: CoreWish,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Prepared, PackagesError> {
+        self.get(modules, core, Anew::WhatFailed, progress).await
     }
 
     /// The same, installed anew: newer packages may be there, or such as could not be had before.
@@ -183,7 +171,7 @@ impl Packages {
         core: CoreWish,
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Prepared, PackagesError> {
-        self.get(modules, core, Anew::Yes, progress).await
+        self.get(modules, core, Anew::Everything, progress).await
     }
 
     async fn get(
@@ -195,7 +183,7 @@ impl Packages {
     ) -> Result<Prepared, PackagesError> {
         let found = python::find(&self.supply)?;
         let mut failures = Vec::new();
-        let mut needs = needs_of(modules, core, &mut failures);
+        let mut needs = needs_of(modules, core, &install::opened(&self.supply), &mut failures);
         let asked: Vec<(&str, &str)> = needs.iter().filter_map(|needs| needs.module.asked()).collect();
         let nothing_to_install = needs.iter().all(|needs| needs.requirements.is_empty());
         if nothing_to_install && asked.is_empty() && core != CoreWish::Real {
@@ -251,105 +239,15 @@ impl Packages {
     }
 }
 
-/// Whether what was made before is good enough.
+/// What of an environment that was made before is not good enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Anew {
-    No,
-    Yes,
-}
-
-/// What came of making an environment.
-enum Made {
-    Here {
-        record: EnvironmentRecord,
-        folder: PathBuf,
-    },
-    /// Not one module's packages could be had.
-    Nothing {
-        why: String,
-    },
-}
-
-/// One set of requirements for one Python.
-struct Set<'a> {
-    supply: &'a Supply,
-    cache: &'a Cache,
-    python: &'a Python,
-    requirements: Vec<String>,
-}
-
-impl Set<'_> {
-    fn key(&self) -> String {
-        let mut hasher = Sha256::new();
-        for text in [self.python.identity()].iter().chain(&self.requirements) {
-            hasher.update((text.len() as u64).to_le_bytes());
-            hasher.update(text);
-        }
-        hex(&hasher.finalize()[..16])
-    }
-
-    async fn made(
-        &self,
-        needs: &[Needs<'_>],
-        anew: Anew,
-        progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Made, PackagesError> {
-        let key = self.key();
-        if anew == Anew::No
-            && let Some(made) = self.made_before(&key)?
-        {
-            return Ok(made);
-        }
-        if self.supply.reach == Reach::Offline {
-            let why = "its packages are not installed, and nothing may be fetched\n\
-                       hint: `toolpost modules fetch` installs them"
-                .to_owned();
-            return Ok(Made::Nothing { why });
-        }
-        let _locked = self.cache.lock(&key, progress).await?;
-        if anew == Anew::No
-            && let Some(made) = self.made_before(&key)?
-        {
-            return Ok(made);
-        }
-        let inside = format!("{ENVIRONMENTS}/{key}");
-        // One that is half made has no record, and is never used.
-        self.cache.clear(&inside)?;
-        self.cache.folder(&inside)?;
-        let folder = self.cache.path_of(&inside);
-        let installer = Installer::new(self.supply, self.python, folder.clone());
-        let outcome = installer.install(&self.requirements, needs, progress).await;
-        let (packages, failed) = match outcome {
-            Ok(installed) => installed,
-            Err(error) => {
-                self.cache.clear(&inside)?;
-                return Ok(Made::Nothing { why: format!("its packages cannot be installed: {error}") });
-            }
-        };
-        let look = install::look(self.cache.dir(), &inside).map_err(|error| self.cache.failed(error))?;
-        let record = EnvironmentRecord {
-            python: self.python.identity(),
-            requirements: self.requirements.clone(),
-            packages,
-            failed,
-            look,
-        };
-        self.cache.keep_record(&format!("{inside}/{RECORD}"), &record)?;
-        Ok(Made::Here { record, folder })
-    }
-
-    fn made_before(&self, key: &str) -> Result<Option<Made>, PackagesError> {
-        let inside = format!("{ENVIRONMENTS}/{key}");
-        let Some(record) = self.cache.record::<EnvironmentRecord>(&format!("{inside}/{RECORD}"))? else {
-            return Ok(None);
-        };
-        let folder = self.cache.path_of(&inside);
-        let look = install::look(self.cache.dir(), &inside).map_err(|error| self.cache.failed(error))?;
-        if look != record.look || record.requirements != self.requirements {
-            return Err(PackagesError::Changed { path: folder });
-        }
-        Ok(Some(Made::Here { record, folder }))
-    }
+    /// Packages that could not be had, once some time has gone by: what was in their way may have passed.
+    WhatFailedLongAgo,
+    /// Packages that could not be had.
+    WhatFailed,
+    /// All of it.
+    Everything,
 }
 
 impl PythonModule {
@@ -375,17 +273,20 @@ impl PythonModule {
 fn needs_of<'a>(
     modules: &'a [PythonModule],
     core: CoreWish,
+    opened: &[PathBuf],
     failures: &mut Vec<LoadFailure>,
 ) -> Vec<Needs<'a>> {
     let mut all = Vec::new();
     for module in modules {
         let needed = match (&module.root, &module.package) {
-            (Some(root), _) => requirements::of_module(root, core),
-            (None, Some(package)) => requirements::checked(package).map(|package| vec![package]),
-            (None, None) => Ok(Vec::new()),
+            (Some(root), _) => requirements::of_module(root, core, opened),
+            (None, Some(package)) => direct::checked(package)
+                .map(|package| (vec![package], Vec::new()))
+                .map_err(requirements::NeedsError::from),
+            (None, None) => Ok((Vec::new(), Vec::new())),
         };
         match needed {
-            Ok(requirements) => all.push(Needs { module, requirements }),
+            Ok((requirements, files)) => all.push(Needs { module, requirements, files }),
             Err(error) => failures.push(module.failure(LoadReason::InvalidModuleMetadata, error.to_string())),
         }
     }

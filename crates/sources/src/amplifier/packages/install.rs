@@ -19,14 +19,13 @@ use crate::amplifier::{
 use super::{
     Needs, TIME,
     python::{self, Python},
-    requirements,
 };
 
 /// The environment in its folder.
 const VENV: &str = "venv";
 
 /// Modules whose packages could not be had, with what was said.
-type Failed = Vec<(String, String)>;
+pub(super) type Failed = Vec<(String, String)>;
 
 /// Works on one environment.
 pub(super) struct Installer<'a> {
@@ -34,6 +33,8 @@ pub(super) struct Installer<'a> {
     python: &'a Python,
     folder: PathBuf,
     uv: Option<PathBuf>,
+    /// Files that requirements name.
+    files: Vec<PathBuf>,
 }
 
 /// The interpreter of an environment in its folder.
@@ -42,8 +43,9 @@ pub(super) fn python_in(folder: &Path) -> PathBuf {
 }
 
 impl<'a> Installer<'a> {
-    pub(super) fn new(supply: &'a Supply, python: &'a Python, folder: PathBuf) -> Self {
-        Self { supply, python, folder, uv: python::on_path(supply, Path::new("uv")) }
+    pub(super) fn new(supply: &'a Supply, python: &'a Python, folder: PathBuf, needs: &[Needs<'_>]) -> Self {
+        let files = needs.iter().flat_map(|needs| needs.files.iter().cloned()).collect();
+        Self { supply, python, folder, uv: python::on_path(supply, Path::new("uv")), files }
     }
 
     /// Makes the environment and installs what all modules need. Where that cannot be had, each module is tried, so
@@ -66,27 +68,48 @@ impl<'a> Installer<'a> {
             if !several {
                 return Err(error);
             }
-            for needs in needs.iter().filter(|needs| !needs.requirements.is_empty()) {
-                progress(Progress::Step(format!("installing what `{}` needs", needs.module.id)));
-                let with = [taken.as_slice(), &needs.requirements].concat();
-                match self.add(&with, progress).await {
-                    Ok(()) => taken = with,
-                    Err(error) => {
-                        let message = format!(
-                            "its packages cannot be installed: {error}\nhint: `toolpost modules update` tries again"
-                        );
-                        failed.push((needs.module.id.as_str().to_owned(), message));
-                    }
-                }
-            }
-            if failed.len() == needs.iter().filter(|needs| !needs.requirements.is_empty()).count() {
+            let wanting: Vec<&Needs<'_>> =
+                needs.iter().filter(|needs| !needs.requirements.is_empty()).collect();
+            failed = self.one_by_one(&mut taken, &wanting, progress).await;
+            if failed.len() == wanting.len() {
                 return Err(error);
             }
         }
+        Ok((self.packages(progress).await?, failed))
+    }
+
+    /// Installs what each of these modules needs beside what is there, and adds it to `taken`. Those that failed.
+    pub(super) async fn one_by_one(
+        &self,
+        taken: &mut Vec<String>,
+        wanting: &[&Needs<'_>],
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Failed {
+        let mut failed = Failed::new();
+        for needs in wanting {
+            progress(Progress::Step(format!("installing what `{}` needs", needs.module.id)));
+            let with = [taken.as_slice(), &needs.requirements].concat();
+            match self.add(&with, progress).await {
+                Ok(()) => *taken = with,
+                Err(error) => {
+                    let message = format!(
+                        "its packages cannot be installed: {error}\nhint: `toolpost modules fetch` tries again"
+                    );
+                    failed.push((needs.module.id.as_str().to_owned(), message));
+                }
+            }
+        }
+        failed
+    }
+
+    /// What the environment holds, as `name==version`.
+    pub(super) async fn packages(
+        &self,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Vec<String>, RunError> {
         let venv = python_in(&self.folder);
         let place = (venv.as_path(), self.folder.as_path());
-        let packages = python::frozen(self.supply, place, self.python.prefixes.clone(), progress).await?;
-        Ok((packages, failed))
+        python::frozen(self.supply, place, self.python.prefixes.clone(), progress).await
     }
 
     async fn make(&self, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<(), RunError> {
@@ -145,21 +168,8 @@ impl<'a> Installer<'a> {
         // Behind this nothing is an option.
         words.push("--".into());
         words.extend(requirements.iter().map(Into::into));
-        let mut readable: Vec<PathBuf> =
-            requirements.iter().filter_map(|text| requirements::local_file(text)).collect();
-        readable.extend(self.links());
+        let readable = [self.files.as_slice(), &links(self.supply)].concat();
         self.run(words, readable, SandboxProfile::Network, progress).await
-    }
-
-    /// Folders of packages that the host's own environment names.
-    fn links(&self) -> Vec<PathBuf> {
-        let named = ["PIP_FIND_LINKS", "UV_FIND_LINKS"];
-        let values = named.iter().filter_map(|name| self.supply.variables.get(*name));
-        let words = values.flat_map(|value| value.split_whitespace());
-        words
-            .map(|word| PathBuf::from(word.strip_prefix("file://").unwrap_or(word)))
-            .filter(|path| path.is_absolute())
-            .collect()
     }
 
     async fn run(
@@ -181,6 +191,22 @@ impl<'a> Installer<'a> {
             Errand { argv, folder: self.folder.clone(), readable, variables, profile, time_limit: TIME };
         run(self.supply, errand, progress).await.map(|_| ())
     }
+}
+
+/// Folders that the operator opened: archives of packages in them may be named by any module.
+pub(super) fn opened(supply: &Supply) -> Vec<PathBuf> {
+    [supply.readable.as_slice(), &links(supply)].concat()
+}
+
+/// Folders of packages that the host's own environment names.
+fn links(supply: &Supply) -> Vec<PathBuf> {
+    let named = ["PIP_FIND_LINKS", "UV_FIND_LINKS"];
+    let values = named.iter().filter_map(|name| supply.variables.get(*name));
+    let words = values.flat_map(|value| value.split_whitespace());
+    words
+        .map(|word| PathBuf::from(word.strip_prefix("file://").unwrap_or(word)))
+        .filter(|path| path.is_absolute())
+        .collect()
 }
 
 /// What an environment looks like from outside: names, sizes, modes and times of all files, as one digest. Reading them

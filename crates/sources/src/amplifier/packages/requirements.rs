@@ -7,7 +7,10 @@ use std::{
 
 use cap_std::{ambient_authority, fs::File};
 
-use super::CoreWish;
+use super::{
+    CoreWish,
+    direct::{self, RequirementError},
+};
 
 /// The distribution of Amplifier's own library.
 const CORE: &str = "amplifier-core";
@@ -25,12 +28,17 @@ pub(super) enum NeedsError {
     NotToml { path: PathBuf, source: Box<toml::de::Error> },
     #[error("`{}`: `project.dependencies` must be a list of at most {MOST} texts", path.display())]
     NotAList { path: PathBuf },
-    #[error("the dependency `{0}` names no package")]
-    NoName(String),
+    #[error(transparent)]
+    Requirement(#[from] RequirementError),
 }
 
-/// The dependencies of the module in `root`, as it writes them.
-pub(super) fn of_module(root: &Path, core: CoreWish) -> Result<Vec<String>, NeedsError> {
+/// The dependencies of the module in `root`, as it writes them, and the files of this machine among them. Those must lie
+/// in its own folder or in one that the operator opened.
+pub(super) fn of_module(
+    root: &Path,
+    core: CoreWish,
+    opened: &[PathBuf],
+) -> Result<(Vec<String>, Vec<PathBuf>), NeedsError> {
     let folder = if is_package(root) { root.parent().unwrap_or(root) } else { root };
     let path = folder.join("pyproject.toml");
     let unreadable = |source| NeedsError::Unreadable { path: path.clone(), source };
@@ -40,7 +48,7 @@ pub(super) fn of_module(root: &Path, core: CoreWish) -> Result<Vec<String>, Need
         Err(error)
             if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
         {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Vec::new()));
         }
         Err(error) => return Err(unreadable(error)),
     };
@@ -50,19 +58,23 @@ pub(super) fn of_module(root: &Path, core: CoreWish) -> Result<Vec<String>, Need
         .parse()
         .map_err(|source| NeedsError::NotToml { path: path.clone(), source: Box::new(source) })?;
     let listed = project.get("project").and_then(|project| project.get("dependencies"));
-    let Some(listed) = listed else { return Ok(Vec::new()) };
+    let Some(listed) = listed else { return Ok((Vec::new(), Vec::new())) };
     let texts: Option<Vec<&str>> =
         listed.as_array().and_then(|list| list.iter().map(toml::Value::as_str).collect());
     let texts = texts.filter(|texts| texts.len() <= MOST).ok_or(NeedsError::NotAList { path })?;
-    let mut needs = Vec::new();
+    let roots = [&[folder.to_owned()], opened].concat();
+    let (mut needs, mut files) = (Vec::new(), Vec::new());
     for text in texts {
-        let needed = checked(text)?;
+        let needed = direct::checked(text)?;
         match core {
             CoreWish::StandIn if name_of(&needed) == CORE => {}
-            CoreWish::StandIn | CoreWish::Auto | CoreWish::Real => needs.push(needed),
+            CoreWish::StandIn | CoreWish::Auto | CoreWish::Real => {
+                files.extend(direct::local_file(&needed, &roots)?);
+                needs.push(needed);
+            }
         }
     }
-    Ok(needs)
+    Ok((needs, files))
 }
 
 /// Adds Amplifier's own library to what is needed, unless something names it already.
@@ -72,19 +84,9 @@ pub(super) fn with_core(needs: &mut Vec<String>) {
     }
 }
 
-/// A requirement that an installer can take for nothing else: it begins with the name of a package.
-pub(super) fn checked(text: &str) -> Result<String, NeedsError> {
-    let text = text.trim();
-    if name_of(text).is_empty() || text.chars().any(char::is_control) {
-        return Err(NeedsError::NoName(text.escape_debug().to_string()));
-    }
-    Ok(text.to_owned())
-}
-
 /// The name of the package, in the one form that all its spellings have.
 fn name_of(requirement: &str) -> String {
-    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let end = requirement.find(|c: char| !legal(c)).unwrap_or(requirement.len());
+    let end = requirement.find(|c: char| !direct::is_of_name(c)).unwrap_or(requirement.len());
     if !requirement.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return String::new();
     }
@@ -97,13 +99,6 @@ fn name_of(requirement: &str) -> String {
         }
     }
     name
-}
-
-/// The file that a requirement of the form `name @ file:///…` means: an installer must be able to read it.
-pub(super) fn local_file(requirement: &str) -> Option<PathBuf> {
-    let (_, rest) = requirement.split_once("file://")?;
-    let end = rest.find([' ', ';', '#']).unwrap_or(rest.len());
-    Some(PathBuf::from(&rest[..end])).filter(|path| path.is_absolute())
 }
 
 /// Where Python must look to find the module in `root`.
@@ -141,21 +136,6 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(name_of(requirement), name, "{requirement}");
-        }
-        assert!(checked("--index-url http://x").is_err());
-        assert!(checked("a\nb").is_err());
-        assert_eq!(checked(" tiny == 1 ").unwrap(), "tiny == 1");
-    }
-
-    #[test]
-    fn files_of_requirements_are_found() {
-        for (requirement, path) in [
-            ("tiny @ file:///w/tiny-1.whl", Some("/w/tiny-1.whl")),
-            ("tiny @ file:///w/tiny-1.whl ; python_version > '3'", Some("/w/tiny-1.whl")),
-            ("tiny @ https://h/tiny.whl", None),
-            ("tiny", None),
-        ] {
-            assert_eq!(local_file(requirement), path.map(PathBuf::from), "{requirement}");
         }
     }
 }

@@ -88,7 +88,7 @@ async fn install(
     let mut show = |progress: Progress| steps.show(&progress);
     let packages = Packages::new(Arc::clone(supply));
     let prepared = match work {
-        Work::Fetch => packages.prepare(&python, core, &mut show).await,
+        Work::Fetch => packages.fetch(&python, core, &mut show).await,
         Work::Update => packages.update(&python, core, &mut show).await,
     };
     drop(steps);

@@ -17,8 +17,9 @@ use toolpost_sources::{
 use super::place::{Place, files, python, said};
 
 /// A wheel with one module, which says a word.
-fn wheel(place: &Place, name: &str, version: &str) -> PathBuf {
-    let path = place.path(&format!("{name}-{version}-py3-none-any.whl"));
+fn wheel(place: &Place, folder: &str, name: &str, version: &str) -> PathBuf {
+    fs::create_dir_all(place.path(folder)).unwrap();
+    let path = place.path(&format!("{folder}/{name}-{version}-py3-none-any.whl"));
     let script = format!(
         "import sys, zipfile\ninfo = '{name}-{version}.dist-info/'\n\
          with zipfile.ZipFile(sys.argv[1], 'w') as z:\n    \
@@ -75,7 +76,7 @@ async fn modules_that_need_nothing_get_the_python_that_is_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn packages_are_installed_once_into_an_environment_of_their_own() {
     let place = Place::new();
-    let tiny = wheel(&place, "tinydep", "1.0");
+    let tiny = wheel(&place, "tool-a", "tinydep", "1.0");
     let modules = [module(&place, "tool-a", &format!("'tinydep @ file://{}'", tiny.display()))];
     let offline = prepare(&packages(&place, Reach::Offline), &modules).await.unwrap();
     assert_eq!(offline.failures.len(), 1);
@@ -95,14 +96,88 @@ async fn packages_are_installed_once_into_an_environment_of_their_own() {
     // Something in it that was not installed is refused.
     let module = files(&place.cache()).into_iter().find(|file| file.ends_with("tinydep.py")).unwrap();
     fs::write(module, "WORD = 'somebody else was here'\n").unwrap();
-    let refused = prepare(&packages(&place, Reach::Online), &modules).await.unwrap_err();
-    assert!(matches!(refused, PackagesError::Changed { .. }), "{refused}");
+    // That is the trouble of whoever needs it.
+    let modules = [modules[0].clone(), self::module(&place, "tool-b", "")];
+    let refused = prepare(&packages(&place, Reach::Online), &modules).await.unwrap();
+    let failed: Vec<&str> = refused.failures.iter().map(|failure| failure.module.as_str()).collect();
+    assert_eq!((failed, refused.environment.key), (vec!["tool-a"], None));
+    assert!(refused.failures[0].message.contains("is not what was installed"), "{:?}", refused.failures);
+    assert_eq!(refused.environment.paths, [place.path("tool-b")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_opens_nothing_of_this_machine_to_installers() {
+    let place = Place::new();
+    let beside = wheel(&place, "elsewhere", "tinydep", "1.0");
+    let secret = place.path("secret");
+    fs::create_dir(&secret).unwrap();
+    for (address, part) in [
+        (format!("file://{}", beside.display()), "lies outside of the module's own folder"),
+        (format!("file://{}/../elsewhere/x.whl", place.path("tool-a").display()), "lies outside"),
+        (format!("file://{}", secret.display()), "only wheels and source archives"),
+        (format!("git+file://{}", secret.display()), "closed to modules"),
+        ("./x".to_owned(), "closed to modules"),
+        (format!("{}", secret.display()), "closed to modules"),
+    ] {
+        let modules =
+            [module(&place, "tool-a", &format!("'tinydep @ {address}'")), module(&place, "tool-b", "")];
+        let prepared = prepare(&packages(&place, Reach::Online), &modules).await.unwrap();
+        assert_eq!(prepared.failures.len(), 1, "{address}");
+        assert!(prepared.failures[0].message.contains(part), "{address}: {:?}", prepared.failures);
+        assert_eq!(prepared.environment.paths, [place.path("tool-b")]);
+    }
+    assert!(!place.cache().exists(), "nothing was installed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_had_is_tried_again() {
+    let place = Place::new();
+    let tiny = wheel(&place, "tool-a", "tinydep", "1.0");
+    let late = place.path("tool-b/latedep-1.0-py3-none-any.whl");
+    let modules = [
+        module(&place, "tool-a", &format!("'tinydep @ file://{}'", tiny.display())),
+        module(&place, "tool-b", &format!("'latedep @ file://{}'", late.display())),
+    ];
+    let packages = packages(&place, Reach::Online);
+    assert_eq!(prepare(&packages, &modules).await.unwrap().failures.len(), 1);
+    wheel(&place, "tool-b", "latedep", "1.0");
+    let soon = prepare(&packages, &modules).await.unwrap();
+    assert_eq!(soon.failures.len(), 1, "a start shortly after does not wait for it again");
+    let record = files(&place.cache()).into_iter().find(|file| file.ends_with("environment.json")).unwrap();
+    let kept = fs::File::options().write(true).open(&record).unwrap();
+    kept.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3600)).unwrap();
+    let later = prepare(&packages, &modules).await.unwrap();
+    assert_eq!(later.failures, []);
+    assert_eq!(later.environment.packages, ["latedep==1.0", "tinydep==1.0"]);
+    assert_eq!(word(&later.environment.python, "latedep"), "latedep 1.0");
+    let again = prepare(&packages, &modules).await.unwrap();
+    assert_eq!((again.environment, again.failures), (later.environment, Vec::new()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn to_fetch_is_to_try_again_at_once() {
+    let place = Place::new();
+    let tiny = wheel(&place, "tool-a", "tinydep", "1.0");
+    let late = place.path("tool-b/latedep-1.0-py3-none-any.whl");
+    let modules = [
+        module(&place, "tool-a", &format!("'tinydep @ file://{}'", tiny.display())),
+        module(&place, "tool-b", &format!("'latedep @ file://{}'", late.display())),
+    ];
+    let packages = packages(&place, Reach::Online);
+    assert_eq!(prepare(&packages, &modules).await.unwrap().failures.len(), 1);
+    // What fails again takes nothing from what is there.
+    let fetched = packages.fetch(&modules, CoreWish::Auto, &mut |_| ()).await.unwrap();
+    assert_eq!((fetched.failures.len(), fetched.environment.packages), (1, vec!["tinydep==1.0".to_owned()]));
+    wheel(&place, "tool-b", "latedep", "1.0");
+    let fetched = packages.fetch(&modules, CoreWish::Auto, &mut |_| ()).await.unwrap();
+    assert_eq!(fetched.failures, []);
+    assert_eq!(word(&fetched.environment.python, "latedep"), "latedep 1.0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_whose_packages_cannot_be_had_takes_nothing_from_the_others() {
     let place = Place::new();
-    let tiny = wheel(&place, "tinydep", "1.0");
+    let tiny = wheel(&place, "tool-a", "tinydep", "1.0");
     let modules = [
         module(&place, "tool-a", &format!("'tinydep @ file://{}'", tiny.display())),
         module(&place, "tool-b", "'no-such-package-anywhere'"),
@@ -134,7 +209,7 @@ async fn a_module_without_a_source_must_be_installed_already() {
 #[test]
 fn fetch_installs_and_an_environment_half_made_is_made_anew() {
     let place = Place::new();
-    let tiny = wheel(&place, "tinydep", "1.0");
+    let tiny = wheel(&place, "tool-a", "tinydep", "1.0");
     place.module("tool-a", "tool-a", &format!("'tinydep @ file://{}'", tiny.display()));
     place.plan("tools:\n  - { module: tool-a, source: ./tool-a }\n");
     let fetched = place.modules(&["fetch", "--json"]).expect(0).json();

@@ -1,0 +1,200 @@
+//! Requirements as a module writes them, and which files of this machine an installer may open for one. A module's own
+//! words are no reason to show its packages' build code, which has the network, anything beyond what the module brought
+//! along and what the operator opened.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+use url::Url;
+
+/// What archives of packages end with.
+const ARCHIVES: [&str; 3] = [".whl", ".tar.gz", ".zip"];
+/// What requirements may be fetched with.
+const FETCHED: [&str; 4] = ["https", "http", "git+https", "git+ssh"];
+
+/// Why a requirement is not handed to an installer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RequirementError {
+    #[error("the dependency `{0}` names no package")]
+    NoName(String),
+    #[error("the dependency `{0}` is not of the form `name`, `name >= 1` or `name @ https://…`")]
+    Form(String),
+    #[error(
+        "the dependency `{0}` would be read from this machine by a way that is closed to modules\n\
+         hint: write `name @ file:///…`, with the path of a wheel or source archive in the module's own folder"
+    )]
+    Address(String),
+    #[error(
+        "the dependency `{0}` is no file of a package: only wheels and source archives can be taken from this machine"
+    )]
+    NoArchive(String),
+    #[error(
+        "the dependency `{0}` lies outside of the module's own folder, and nobody opened it for modules\n\
+         hint: put its folder under `amplifier.readable`"
+    )]
+    Outside(String),
+}
+
+/// A requirement that an installer can take for nothing else: the name of a package, and either versions or an address.
+pub(super) fn checked(text: &str) -> Result<String, RequirementError> {
+    let text = text.trim();
+    let told = || text.escape_debug().to_string();
+    if text.chars().any(char::is_control) || !text.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return Err(RequirementError::NoName(told()));
+    }
+    let rest = text.trim_start_matches(is_of_name).trim_start();
+    let rest = match rest.strip_prefix('[') {
+        Some(extras) => {
+            let (extras, rest) = extras.split_once(']').ok_or_else(|| RequirementError::Form(told()))?;
+            if !extras.chars().all(|c| is_of_name(c) || matches!(c, ',' | ' ')) {
+                return Err(RequirementError::Form(told()));
+            }
+            rest.trim_start()
+        }
+        None => rest,
+    };
+    if rest.starts_with('@') {
+        address(text)?;
+        return Ok(text.to_owned());
+    }
+    let versions = rest.split(';').next().unwrap_or_default();
+    let legal = |c: char| c.is_ascii_alphanumeric() || "._-+*<>=!~(), ".contains(c);
+    let begins = versions.is_empty() || versions.starts_with(['<', '>', '=', '!', '~', '(']);
+    // A path that begins like a name is what an installer would take for a folder to build.
+    if begins && versions.chars().all(legal) {
+        Ok(text.to_owned())
+    } else {
+        Err(RequirementError::Form(told()))
+    }
+}
+
+pub(super) fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
+}
+
+/// The file that a requirement of the form `name @ file:///…` means, if it is one of the files that `roots` open: as
+/// what it really is, whatever links lead there. One that is not there is for the installer to miss.
+pub(super) fn local_file(requirement: &str, roots: &[PathBuf]) -> Result<Option<PathBuf>, RequirementError> {
+    let Some(path) = address(requirement)? else { return Ok(None) };
+    let told = || requirement.escape_debug().to_string();
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    if !ARCHIVES.iter().any(|end| name.ends_with(end)) {
+        return Err(RequirementError::NoArchive(told()));
+    }
+    let opened =
+        |path: &Path| roots.iter().any(|root| path.starts_with(root) || path.starts_with(real(root)));
+    if !opened(&path) {
+        return Err(RequirementError::Outside(told()));
+    }
+    let Ok(found) = path.canonicalize() else { return Ok(None) };
+    if !opened(&found) {
+        return Err(RequirementError::Outside(told()));
+    }
+    let is_file = |found: rustix::fs::Stat| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+    if rustix::fs::stat(&found).is_ok_and(is_file) {
+        return Ok(Some(found));
+    }
+    Err(RequirementError::NoArchive(told()))
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// The path behind `@`, where that is a file's address.
+fn address(requirement: &str) -> Result<Option<PathBuf>, RequirementError> {
+    let Some((_, rest)) = requirement.split(';').next().and_then(|before| before.split_once('@')) else {
+        return Ok(None);
+    };
+    let told = || RequirementError::Address(requirement.escape_debug().to_string());
+    let mut words = rest.split_whitespace();
+    let (Some(written), None) = (words.next(), words.next()) else { return Err(told()) };
+    // Installers put the values of variables into addresses, and those are not the module's to send anywhere. Where an
+    // address ends that holds a `;` they disagree about.
+    let ends = requirement.contains(&format!("{written};"));
+    let parsed = Url::parse(written).ok().filter(|_| !written.contains(['$', '\\']) && !ends);
+    let url = parsed.ok_or_else(told)?;
+    match url.scheme() {
+        "file" => url.to_file_path().map(Some).map_err(|()| told()),
+        scheme if FETCHED.contains(&scheme) => Ok(None),
+        _ => Err(told()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_versions_and_addresses_are_requirements() {
+        for text in [
+            "tiny",
+            " tiny == 1 ",
+            "tiny[a,b]>=1,<2",
+            "tiny (>=1)",
+            "tiny>=1 ; python_version > '3' and sys_platform == 'linux'",
+            "tiny @ https://h/tiny.whl",
+            "tiny@git+https://h/o/r@v1",
+            "tiny @ git+ssh://git@h/o/r ; os_name == 'posix'",
+            "tiny @ file:///w/tiny-1.whl",
+        ] {
+            assert_eq!(checked(text).ok().as_deref(), Some(text.trim()), "{text}");
+        }
+        for text in [
+            "",
+            "-e .",
+            "-r other.txt",
+            "--index-url http://x",
+            "./x",
+            "../x",
+            "/etc",
+            "a\nb",
+            "venv/../../x",
+            "file:///etc",
+            "tiny @ ./x",
+            "tiny @ ../x.whl",
+            "tiny @ /etc/passwd",
+            "tiny @ git+file:///home",
+            "tiny @ hg+https://h/x",
+            "tiny @ https://h/${TOKEN}",
+            "tiny @ file:///w/a.whl;b",
+            "tiny @ file:///w/a.whl b",
+            "tiny @",
+            "tiny[a/b]",
+        ] {
+            assert!(checked(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn files_of_this_machine_must_be_archives_in_an_open_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        let (open, closed) = (base.join("open"), base.join("closed"));
+        for name in ["open", "closed", "open/folder.whl"] {
+            std::fs::create_dir(base.join(name)).unwrap();
+        }
+        for name in ["open/a b.whl", "open/a.txt", "closed/a.whl"] {
+            std::fs::write(base.join(name), "").unwrap();
+        }
+        std::os::unix::fs::symlink(closed.join("a.whl"), open.join("link.whl")).unwrap();
+        let found =
+            |address: String| local_file(&format!("tiny @ {address} ; a > 'b'"), std::slice::from_ref(&open));
+        let of = |name: &str| found(format!("file://{}/{name}", base.display()));
+        assert_eq!(of("open/a%20b.whl").unwrap(), Some(open.join("a b.whl")));
+        assert_eq!(of("open/gone.whl").unwrap(), None);
+        assert!(matches!(of("closed/a.whl"), Err(RequirementError::Outside(_))));
+        assert!(matches!(of("open/../closed/a.whl"), Err(RequirementError::Outside(_))));
+        assert!(matches!(of("open/%2e%2e/closed/a.whl"), Err(RequirementError::Outside(_))));
+        assert!(matches!(of("open/link.whl"), Err(RequirementError::Outside(_))));
+        assert!(matches!(of("open/a.txt"), Err(RequirementError::NoArchive(_))));
+        assert!(matches!(of("open/folder.whl"), Err(RequirementError::NoArchive(_))));
+        assert!(matches!(of("open"), Err(RequirementError::NoArchive(_))));
+        assert!(matches!(found("file:///".into()), Err(RequirementError::NoArchive(_))));
+        assert!(matches!(
+            found(format!("FILE:{}/closed/a.whl", base.display())),
+            Err(RequirementError::Outside(_))
+        ));
+        assert_eq!(found("https://h/tiny.whl".into()).unwrap(), None);
+    }
+}
