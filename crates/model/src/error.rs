@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AppliedSandbox, Content};
+use crate::{AppliedSandbox, Content, Truncation};
 
 macro_rules! error_classes {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $explain:literal;)*) => {
@@ -154,6 +154,8 @@ pub struct ToolFailure {
     pub sandbox: Option<Box<AppliedSandbox>>,
     /// What there is to show all the same, such as the output up to the deadline.
     pub content: Vec<Content>,
+    /// What of that was left out, where it is not the whole.
+    pub truncated: Option<Box<Truncation>>,
 }
 
 impl ToolFailure {
@@ -175,6 +177,7 @@ impl ToolFailure {
             exit_code: None,
             sandbox: None,
             content: Vec::new(),
+            truncated: None,
         }
     }
 

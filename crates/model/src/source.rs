@@ -143,7 +143,7 @@ pub struct SourceError {
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, thiserror::Error,
 )]
-#[error("`{part}`{} is not available: {message}", .origin.as_ref().map(|from| format!(" (from `{from}`)")).unwrap_or_default())]
+#[error("`{part}`{} is not {}: {message}", .origin.as_ref().map(|from| format!(" (from `{from}`)")).unwrap_or_default(), if self.is_partial() { "whole" } else { "available" })]
 pub struct SourceProblem {
     /// What is missing: a module, a server, the source itself.
     pub part: String,
@@ -154,6 +154,19 @@ pub struct SourceProblem {
     pub code: String,
     /// What is wrong, and what would help.
     pub message: String,
+}
+
+impl SourceProblem {
+    /// The code of a part that is there, but is not all that it should be.
+    pub const REDUCED: &str = "reduced";
+    /// Finer codes of the same.
+    const PARTIAL: [&str; 5] =
+        ["invalid_schema", "invalid_spec", "invalid_tool_name", "oversized", "too_many_tools"];
+
+    /// Whether the part is there all the same, and only something of it is missing.
+    pub fn is_partial(&self) -> bool {
+        self.code == Self::REDUCED || Self::PARTIAL.contains(&self.code.as_str())
+    }
 }
 
 /// Why values were refused before any I/O.

@@ -5,7 +5,7 @@ use toolpost_model::changes_code;
 use crate::{AmplifierSection, ConfigFile, Located, error::Complaint, snippet::shown};
 
 use super::{
-    limits::{check_count, check_range, size},
+    limits::{check_count, check_deadline, check_range, size},
     path_complaint,
     sandbox::is_variable,
 };
@@ -21,6 +21,8 @@ pub(super) fn check(file: &ConfigFile, complaints: &mut Vec<Complaint>) {
     }
     variables(amplifier, complaints);
     check_count("amplifier.concurrency", amplifier.concurrency, complaints);
+    check_deadline("amplifier.mount_timeout", amplifier.mount_timeout, complaints);
+    check_range("amplifier.max_result", amplifier.max_result, size(1 << 10)..=size(1 << 30), complaints);
     for (module, Located { value: entry, .. }) in &amplifier.wasm {
         let key = |part: &str| format!("amplifier.wasm.{}.{part}", shown(module));
         let directories = entry.directories.iter().map(|directory| &directory.value.path);

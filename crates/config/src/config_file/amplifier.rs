@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolpost_model::{HookStanding, SandboxProfile};
 
-use crate::{AmplifierCore, ByteSize, Located, ModuleInstall, ModuleIsolation, RootEntry};
+use crate::{AmplifierCore, ByteSize, ConfigDuration, Located, ModuleInstall, ModuleIsolation, RootEntry};
 
 /// How the modules of mount plans are fetched and run. Which modules there are, the plans under `include` say.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -38,6 +38,10 @@ pub struct AmplifierSection {
     /// Calls of one module that run at the same time. Without it, only the host's own limits count.
     #[schemars(range(min = 1))]
     pub concurrency: Option<Located<usize>>,
+    /// How long one Python module may take to be imported and mounted. Without it: a minute.
+    pub mount_timeout: Option<Located<ConfigDuration>>,
+    /// The most that one result of a Python module may have; the rest of a larger one is dropped. Without it: 8 MiB.
+    pub max_result: Option<Located<ByteSize>>,
     /// What WebAssembly components may reach, by module id. Nothing where nothing is said.
     pub wasm: BTreeMap<String, Located<WasmEntry>>,
 }

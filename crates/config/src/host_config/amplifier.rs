@@ -1,6 +1,6 @@
 //! How modules are fetched and run.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,10 @@ pub struct AmplifierConfig {
     pub post_on_failure: bool,
     /// Calls of one module that run at the same time. `None`: as many as the host's own limits let through.
     pub concurrency: Option<usize>,
+    /// How long one Python module may take to be imported and mounted. `None`: a minute.
+    pub mount_timeout: Option<Duration>,
+    /// The most that one result of a Python module may have, in bytes. `None`: 8 MiB.
+    pub max_result: Option<u64>,
     /// What components may reach, by module id. Nothing where nothing is said.
     pub wasm: BTreeMap<String, WasmConfig>,
 }

@@ -47,6 +47,10 @@ impl Merge<'_> {
         self.put("amplifier.concurrency", &mut amplifier.concurrency, some(file.concurrency), |now, new| {
             now.is_none_or(|now| new.is_some_and(|new| lower(&now, &new)))
         });
+        let mount_timeout = file.mount_timeout.map(Located::converted);
+        self.put("amplifier.mount_timeout", &mut amplifier.mount_timeout, some(mount_timeout), never);
+        let max_result = file.max_result.map(Located::converted);
+        self.put("amplifier.max_result", &mut amplifier.max_result, some(max_result), never);
         self.grants(amplifier, file);
     }
 

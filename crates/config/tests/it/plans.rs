@@ -4,6 +4,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -153,6 +154,7 @@ fn the_section_says_how_modules_run() {
     let text = "amplifier:\n  isolation: process\n  core: stand_in\n  python: ./venv/bin/python\n  install: offline\n  \
                 sandbox: network\n  pass: [SEARCH_API_KEY]\n  environment: { STAGE: test }\n  readable: [models]\n  \
                 writable: [/scratch]\n  hooks: { hooks-audit: observer }\n  post_on_failure: true\n  concurrency: 3\n  \
+                mount_timeout: 90s\n  max_result: 2MiB\n  \
                 wasm:\n    tool-w: { directories: [{ path: in, access: write }], network: true, memory: 1MiB }\n";
     let (config, _) = HostConfig::resolve(&[layer(text, Standing::Trusted, &[])]).unwrap();
     let found = config.amplifier;
@@ -162,6 +164,7 @@ fn the_section_says_how_modules_run() {
     assert_eq!((found.readable, found.writable), (vec!["/etc/x/models".into()], vec!["/scratch".into()]));
     assert_eq!(found.hooks["hooks-audit"], HookStanding::Observer);
     assert!(found.post_on_failure);
+    assert_eq!((found.mount_timeout, found.max_result), (Some(Duration::from_secs(90)), Some(2 << 20)));
     let wasm = &found.wasm["tool-w"];
     assert_eq!(
         (wasm.directories[0].path.clone(), wasm.network, wasm.memory),
@@ -174,7 +177,7 @@ fn an_untrusted_file_may_only_hold_modules_shorter() {
     let trusted = layer("amplifier: { sandbox: network, concurrency: 4 }", Standing::Trusted, &[]);
     let text = "amplifier:\n  isolation: process\n  install: offline\n  sandbox: read-only\n  concurrency: 2\n  core: real\n  \
                 python: /evil\n  pass: [TOKEN]\n  environment: { A: b }\n  readable: [/x]\n  writable: [/x]\n  \
-                hooks: { h: observer }\n  post_on_failure: true\n  wasm: { w: { network: true } }\n";
+                hooks: { h: observer }\n  post_on_failure: true\n  mount_timeout: 1h\n  max_result: 1GiB\n  wasm: { w: { network: true } }\n";
     let (config, notices) =
         HostConfig::resolve(&[trusted.clone(), layer(text, Standing::Untrusted, &[])]).unwrap();
     let found = &config.amplifier;
@@ -182,8 +185,19 @@ fn an_untrusted_file_may_only_hold_modules_shorter() {
     assert_eq!((found.sandbox, found.concurrency), (Some(SandboxProfile::ReadOnly), Some(2)));
     let mut ignored: Vec<&str> = notices.iter().map(|notice| notice.key.as_str()).collect();
     ignored.sort_unstable();
-    let expected =
-        ["core", "environment", "hooks", "pass", "post_on_failure", "python", "readable", "wasm", "writable"];
+    let expected = [
+        "core",
+        "environment",
+        "hooks",
+        "max_result",
+        "mount_timeout",
+        "pass",
+        "post_on_failure",
+        "python",
+        "readable",
+        "wasm",
+        "writable",
+    ];
     assert_eq!(ignored, expected.map(|key| format!("amplifier.{key}")));
     assert!(found.pass.is_empty() && found.wasm.is_empty() && found.python.is_none());
     let loose = "amplifier: { isolation: shared, install: auto, sandbox: none, concurrency: 9 }";

@@ -164,6 +164,8 @@ fn defaults_are_the_documented_ones() {
             hooks: BTreeMap::new(),
             post_on_failure: false,
             concurrency: None,
+            mount_timeout: None,
+            max_result: None,
             wasm: BTreeMap::new(),
         },
     };

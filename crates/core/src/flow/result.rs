@@ -29,6 +29,7 @@ pub(crate) enum Ending {
 #[derive(Default)]
 pub(crate) struct Shown {
     content: Vec<Content>,
+    truncated: Option<Box<Truncation>>,
     exit_code: Option<i32>,
     sandbox: Option<Box<AppliedSandbox>>,
 }
@@ -37,6 +38,7 @@ impl Shown {
     fn of(failure: &mut ToolFailure) -> Self {
         Self {
             content: std::mem::take(&mut failure.content),
+            truncated: failure.truncated.take(),
             exit_code: failure.exit_code,
             sandbox: failure.sandbox.take(),
         }
@@ -92,7 +94,8 @@ pub(crate) fn map(call: &mut Call, room: Room) -> ToolResult {
         Ending::Failure { outcome, mut error, shown, by } => {
             let redactor = call.live.redactor();
             redactor.error(&mut error, &mut result.redactions);
-            let mut output = ToolOutput { content: shown.content, ..ToolOutput::default() };
+            let truncated = shown.truncated.map(|cut| *cut);
+            let mut output = ToolOutput { content: shown.content, truncated, ..ToolOutput::default() };
             redactor.output(&mut output, &mut result.redactions);
             let fitted = fitting::fit(&call.live, room, &mut output);
             if fitted.is_redacted {

@@ -240,6 +240,8 @@ impl<'a> Loading<'a> {
         if self.python.is_empty() {
             return;
         }
+        let usual = PythonSettings::default();
+        let largest_result = amplifier.max_result.and_then(|bytes| usize::try_from(bytes).ok());
         let settings = PythonSettings {
             isolation: match amplifier.isolation {
                 ModuleIsolation::Shared => Isolation::Shared,
@@ -255,7 +257,9 @@ impl<'a> Loading<'a> {
             standings: standings(self.config),
             post_on_failure: amplifier.post_on_failure,
             unloaded: self.failures.clone(),
-            ..PythonSettings::default()
+            mount_limit: amplifier.mount_timeout.unwrap_or(usual.mount_limit),
+            result_bytes: largest_result.unwrap_or(usual.result_bytes),
+            ..usual
         };
         let Process { launcher, workspace, children } = &self.process;
         let parts = PythonParts {
@@ -316,7 +320,8 @@ fn packaged(module: &BridgedModule) -> PythonModule {
 
 fn failed(module: &PlannedModule, message: String) -> LoadFailure {
     let (id, kind) = (module.id.clone(), module.kind);
-    LoadFailure { module: id, kind, origin: None, reason: LoadReason::Unknown, message }
+    let origin = module.source.as_ref().map(ToString::to_string);
+    LoadFailure { module: id, kind, origin, reason: LoadReason::Unknown, message }
 }
 
 /// A module of a kind that this binary was built without.

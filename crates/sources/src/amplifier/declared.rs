@@ -43,3 +43,65 @@ pub(crate) fn not_loaded(failure: &LoadFailure) -> SourceProblem {
         message: failure.message.clone(),
     }
 }
+
+/// A module that is there, but for a part of it.
+pub(crate) fn reduced(failure: &LoadFailure) -> SourceProblem {
+    SourceProblem { code: SourceProblem::REDUCED.to_owned(), ..not_loaded(failure) }
+}
+
+/// Many problems of one kind with one module as one, with their number: a thousand tools too many are one mistake.
+pub(crate) fn counted(problems: Vec<SourceProblem>) -> Vec<SourceProblem> {
+    let mut kinds: Vec<(String, SourceProblem, usize)> = Vec::new();
+    for problem in problems {
+        let kind = kind_of(&problem);
+        match kinds.iter_mut().find(|(known, first, _)| *known == kind && first.part == problem.part) {
+            Some((_, _, count)) => *count += 1,
+            None => kinds.push((kind, problem, 1)),
+        }
+    }
+    let told = |(_, problem, count): (String, SourceProblem, usize)| match count {
+        1 => problem,
+        _ => SourceProblem {
+            message: format!("{} (and {} more of the kind)", problem.message, count - 1),
+            ..problem
+        },
+    };
+    kinds.into_iter().map(told).collect()
+}
+
+/// The code; of a general one, with the words that are not names.
+fn kind_of(problem: &SourceProblem) -> String {
+    match problem.code == SourceProblem::REDUCED {
+        true => problem.message.split('`').step_by(2).collect(),
+        false if problem.is_partial() => problem.code.clone(),
+        false => format!("{} {}", problem.code, problem.message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_of_a_kind_are_one() {
+        let module = ModuleId::new("tool-many");
+        let of = |code, message: &str| problem(&module, code, message.to_owned());
+        let all = vec![
+            of("reduced", "its tool `a` is already mounted by `x`"),
+            of("reduced", "its tool `b` is already mounted by `y`"),
+            of("reduced", "it mounts more than 256 tools"),
+            of("invalid_schema", "the schema of `c`"),
+            of("invalid_schema", "another schema"),
+            of("invalid_schema", "a third"),
+            of("unknown", "no key"),
+        ];
+        let told: Vec<String> = counted(all).iter().map(ToString::to_string).collect();
+        let expected = [
+            "`tool-many` is not whole: its tool `a` is already mounted by `x` (and 1 more of the kind)",
+            "`tool-many` is not whole: it mounts more than 256 tools",
+            "`tool-many` is not whole: the schema of `c` (and 2 more of the kind)",
+            "`tool-many` is not available: no key",
+        ];
+        assert_eq!(told, expected);
+    }
+}

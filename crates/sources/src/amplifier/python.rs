@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `set.rs` | the processes and the sessions of a set |
 //! | `seat.rs` | one session's mount, made anew where its process is gone |
+//! | `mounting.rs` | how a mount is made, and which modules are left out of it |
 //! | `process.rs` | one process: how it is started, talked with, and told of by its end |
 //! | `call.rs` | one call, and how it is stopped |
 //! | `hooks.rs` | handlers of modules as hooks of the host |
@@ -16,6 +17,7 @@ mod call;
 mod files;
 mod hooks;
 mod listing;
+mod mounting;
 mod process;
 mod protocol;
 mod seat;

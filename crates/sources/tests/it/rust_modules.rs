@@ -131,6 +131,35 @@ async fn the_good_ones_serve_and_the_others_are_told() {
     assert_eq!(host.call("broken_schema", json!({ "x": 1 })).await.outcome, Outcome::Succeeded);
 }
 
+/// Mounts a tool, and breaks down when all are mounted: at once, or when it is awaited.
+struct Unready {
+    at_once: bool,
+}
+
+impl Module for Unready {
+    fn mount(&self, _: Coordinator, _: Map<String, Value>) -> BoxFuture<'_, Result<Mounted, MountError>> {
+        let name = if self.at_once { "at_once" } else { "awaited" };
+        Box::pin(std::future::ready(Ok(Mounted::tool(MockTool::new(name, "here")))))
+    }
+
+    fn on_session_ready(&self, _: Coordinator) -> BoxFuture<'_, Result<(), MountError>> {
+        assert!(!self.at_once, "not ready");
+        Box::pin(async { panic!("not ready either") })
+    }
+}
+
+#[tokio::test]
+async fn a_panic_when_all_are_mounted_stays_with_its_module() {
+    let modules = set(vec![
+        RustModule::tool("tool-a", Unready { at_once: true }),
+        RustModule::tool("tool-b", Unready { at_once: false }),
+    ]);
+    let host = host(&modules).await;
+    for tool in ["at_once", "awaited"] {
+        assert_eq!(host.call(tool, json!({})).await.model_text(), "here");
+    }
+}
+
 #[tokio::test]
 async fn a_failure_is_a_result_with_all_that_the_tool_said() {
     let error = json!({ "message": "no such file", "type": "FileNotFoundError", "errno": 2 });

@@ -114,7 +114,7 @@ pub(crate) struct Fitted {
 
 /// Makes the output small enough to be shown.
 pub(crate) fn fit(live: &LiveCall, room: Room, output: &mut ToolOutput) -> Fitted {
-    let mut fitter = Fitter { live, room, fitted: Fitted::default() };
+    let mut fitter = Fitter::new(live, room, output);
     match room.strategy {
         PersistStrategy::Inline => {}
         PersistStrategy::Redact => fitter.redact(output),
@@ -133,7 +133,7 @@ pub(crate) fn fit(live: &LiveCall, room: Room, output: &mut ToolOutput) -> Fitte
 
 /// The same for a value that takes the place of the structured content alone.
 pub(crate) fn fit_structured(live: &LiveCall, room: Room, output: &mut ToolOutput) -> Fitted {
-    let mut fitter = Fitter { live, room, fitted: Fitted::default() };
+    let mut fitter = Fitter::new(live, room, output);
     match room.strategy {
         PersistStrategy::Inline => {}
         PersistStrategy::Redact => fitter.redact(output),
@@ -149,6 +149,8 @@ struct Fitter<'a> {
     live: &'a LiveCall,
     room: Room,
     fitted: Fitted,
+    /// What the tool itself left out, and has kept nowhere.
+    left_out: Option<Truncation>,
 }
 
 /// A part that is not shown whole.
@@ -170,7 +172,17 @@ struct Extent {
     unit: &'static str,
 }
 
-impl Fitter<'_> {
+impl<'a> Fitter<'a> {
+    fn new(live: &'a LiveCall, room: Room, output: &ToolOutput) -> Self {
+        let left_out = output.truncated.clone().filter(|cut| cut.artifact.is_none());
+        Self { live, room, fitted: Fitted::default(), left_out }
+    }
+
+    /// Of what the tool cut, the host cannot keep the whole.
+    fn what_is_kept(&self) -> &'static str {
+        if self.left_out.is_some() { "what came of it" } else { "the whole" }
+    }
+
     fn text(&mut self, output: &mut ToolOutput) {
         let texts = || output.content.iter().filter_map(as_text);
         // Bytes bound characters from above, so that the common small text is never counted.
@@ -308,7 +320,8 @@ impl Fitter<'_> {
         }
         match (artifact, reason) {
             (Some(id), _) => {
-                let note = format!("{}; the whole is kept as `{id}`{}", part.said, self.room.readers);
+                let note =
+                    format!("{}; {} is kept as `{id}`{}", part.said, self.what_is_kept(), self.room.readers);
                 self.fitted.unkept.push(Unkept {
                     id,
                     name: part.name,
@@ -332,15 +345,22 @@ impl Fitter<'_> {
     fn truncate(&self, output: &mut ToolOutput, extent: Extent) {
         let artifact = self.fitted.unkept.last().map(|part| part.id);
         let hint = match artifact {
-            Some(id) => format!("the whole is kept as `{id}`{}", self.room.readers),
+            Some(id) => format!("{} is kept as `{id}`{}", self.what_is_kept(), self.room.readers),
             None => format!(
                 "the host shows at most {} characters of this tool's results; ask for a smaller part",
                 self.room.limit
             ),
         };
+        let (total, hint) = match &self.left_out {
+            None => (Some(extent.total as u64), hint),
+            Some(cut) => {
+                let total = cut.total.filter(|_| cut.unit == extent.unit);
+                (total, [Some(hint), cut.hint.clone()].into_iter().flatten().collect::<Vec<_>>().join("; "))
+            }
+        };
         output.truncated = Some(Truncation {
             shown: extent.shown as u64,
-            total: Some(extent.total as u64),
+            total,
             unit: extent.unit.to_owned(),
             hint: Some(hint),
             artifact,

@@ -4,11 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 use toolpost_amplifier::{ToolResult, into_outcome};
-use toolpost_model::{CallContext, ErrorClass, ToolCall, ToolFailure, ToolId, ToolOutput, Truncation};
+use toolpost_model::{
+    CallContext, Content, ErrorClass, ToolCall, ToolFailure, ToolId, ToolOutput, Truncation,
+};
 
 use super::{
+    listing::{Listing, Place},
     process::{Bridge, NoAnswer, Pending, read},
-    protocol::{CallResult, Order},
+    protocol::{CallResult, Cut, Order},
     seat::Seat,
     set::ModuleSet,
 };
@@ -20,16 +23,11 @@ const GRACE: Duration = Duration::from_millis(1200);
 /// Runs a call.
 pub(super) async fn run(
     set: &Arc<ModuleSet>,
-    seat: &Seat,
+    seat: &Arc<Seat>,
     tool: &ToolId,
     call: ToolCall,
 ) -> Result<ToolOutput, ToolFailure> {
     let ToolCall { input, context } = call;
-    let listing = set.listing();
-    let Some(place) = listing.places.get(tool) else {
-        let message = format!("`{tool}` is not offered by its module any more");
-        return Err(ToolFailure::of(ErrorClass::DependencyUnavailable, message).untouched());
-    };
     let mounted = tokio::select! {
         mounted = seat.mounted(set) => mounted?,
         () = context.canceled() => {
@@ -37,6 +35,7 @@ pub(super) async fn run(
             return Err(ToolFailure::of(ErrorClass::Canceled, message).untouched());
         }
     };
+    let place = place_of(tool, &mounted.listing, &set.listing())?;
     let invocation = context.invocation_id().to_string();
     let order = Order::Call {
         mount: mounted.mount,
@@ -56,6 +55,21 @@ pub(super) async fn run(
             Ok(output.confined(applied))
         }
         Err(failure) => Err(failure.confined(applied)),
+    }
+}
+
+/// Where a session finds a tool: by what its own mount brought, else by what others brought.
+fn place_of(tool: &ToolId, own: &Listing, all: &Listing) -> Result<Place, ToolFailure> {
+    let unavailable =
+        |message: String| Err(ToolFailure::of(ErrorClass::DependencyUnavailable, message).untouched());
+    let Some(place) = own.places.get(tool).or_else(|| all.places.get(tool)) else {
+        return unavailable(format!("`{tool}` is not offered by its module any more"));
+    };
+    match own.failure_of(&place.module) {
+        Some(failure) if !own.places.contains_key(tool) => {
+            unavailable(format!("`{}` is not there in this session: {}", place.module, failure.message))
+        }
+        Some(_) | None => Ok(place.clone()),
     }
 }
 
@@ -123,13 +137,45 @@ fn outcome(line: &[u8]) -> Result<ToolOutput, ToolFailure> {
         ToolFailure::new(format!("the result of the tool does not fit the contract: {error}"))
             .code("bad_result")
     })?;
-    let output = into_outcome(result)?;
-    let truncated = cut.map(|cut| Truncation {
-        shown: cut.shown,
-        total: Some(cut.total),
+    let outcome = into_outcome(result);
+    let Some(cut) = cut else { return outcome };
+    let truncation = truncation(cut);
+    let note = Content::text(format!("[{}]", truncation.hint.as_deref().unwrap_or_default()));
+    match outcome {
+        Ok(mut output) => {
+            // Where nothing of the text came, what stands for it would say that there was none.
+            output.content.retain(|_| cut.shown > 0);
+            output.content.push(note);
+            Ok(ToolOutput { truncated: Some(truncation), ..output })
+        }
+        Err(mut failure) => {
+            failure.content.push(note);
+            Err(ToolFailure { truncated: Some(Box::new(truncation)), ..failure })
+        }
+    }
+}
+
+fn truncation(cut: Cut) -> Truncation {
+    let Cut { shown, total, content } = cut;
+    let came = match content {
+        0 => format!("the first {} of {} came", bytes(shown), bytes(total)),
+        pieces => {
+            format!("of {} came {} of text and none of its {pieces} other pieces", bytes(total), bytes(shown))
+        }
+    };
+    Truncation {
+        shown,
+        total: Some(total),
         unit: "bytes".to_owned(),
-        hint: Some("the tool's result is over the limit of the module set; ask it for less".to_owned()),
+        hint: Some(format!("{came}; the rest was dropped by the limit `amplifier.max_result`")),
         artifact: None,
-    });
-    Ok(ToolOutput { truncated, ..output })
+    }
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..1024 => format!("{count} bytes"),
+        1024..0x10_0000 => format!("{} KiB", count >> 10),
+        _ => format!("{}.{} MiB", count >> 20, (count % (1 << 20)) * 10 >> 20),
+    }
 }

@@ -1,9 +1,13 @@
 //! Handlers of Python modules, behind the desk that hooks of every language are asked through.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde_json::Value;
-use toolpost_amplifier::{HookResult, ModuleId, events};
+use toolpost_amplifier::{HookAction, HookResult, ModuleId, events};
 use toolpost_core::{Hook, HookError};
 use toolpost_model::{BoxFuture, HookStanding, SessionId, SessionScope};
 
@@ -13,6 +17,7 @@ use super::{
         witnessing::EventTaker,
     },
     call::Running,
+    listing::Listing,
     process::{NoAnswer, read},
     protocol::{Emitted, Order},
     set::ModuleSet,
@@ -44,13 +49,14 @@ struct PythonDesk {
 }
 
 impl PythonDesk {
-    /// The standing of each module that hears an event.
-    fn hearing(&self, event: &str) -> BTreeMap<String, HookStanding> {
-        let standing = |module: String| {
-            let standing = self.standings.of(Some(&ModuleId::new(module.as_str())), event);
-            (module, standing)
-        };
-        self.set.listing().hearing(event).into_iter().map(standing).collect()
+    fn standing(&self, module: &str, event: &str) -> HookStanding {
+        self.standings.of(Some(&ModuleId::new(module)), event)
+    }
+
+    /// The standing of every module. Handlers may come after the mount, so those that have none yet are named too.
+    fn all_standings(&self, event: &str) -> BTreeMap<String, HookStanding> {
+        let ids = self.set.blueprint.modules.iter().map(|module| module.planned.id.as_str());
+        ids.map(|id| (id.to_owned(), self.standing(id, event))).collect()
     }
 
     /// A module that should look at calls and is not there has failed at each of them.
@@ -59,36 +65,82 @@ impl PythonDesk {
             return None;
         }
         let listing = self.set.listing();
-        let mut asked = None;
-        for failure in &listing.blind {
+        let gone = listing.blind.iter().map(|failure| {
             let text = format!("the hook module `{}` is not there: {}", failure.module, failure.message);
-            match self.standings.of(Some(&failure.module), event) {
-                HookStanding::Guard => return Some(HookResult::deny(text)),
-                HookStanding::Ordinary => asked = Some(HookResult::ask_user(text)),
-                HookStanding::Observer => {}
+            (failure.module.as_str(), text)
+        });
+        self.failed(event, gone)
+    }
+
+    /// What it means that modules could not look at an event.
+    fn failed<'a>(
+        &self,
+        event: &str,
+        modules: impl Iterator<Item = (&'a str, String)>,
+    ) -> Option<HookResult> {
+        let mut question = None;
+        for (module, why) in modules {
+            match self.standing(module, event) {
+                HookStanding::Guard => return Some(HookResult::deny(why)),
+                HookStanding::Ordinary if event == events::TOOL_PRE => {
+                    question = Some(HookResult::ask_user(why));
+                }
+                HookStanding::Ordinary | HookStanding::Observer => {}
             }
         }
-        asked
+        question
+    }
+
+    /// The modules that should have heard an event in a session and did not: those whose handlers this mount or the
+    /// first one had, and those that are there to look at calls, were it only in another session.
+    fn deaf(&self, event: &str, own: &Listing, asked: &[String]) -> Option<HookResult> {
+        let mut expected: BTreeSet<String> = self.set.listing().hearing(event).into_iter().collect();
+        expected.extend(own.hearing(event));
+        if event == events::TOOL_PRE {
+            expected.extend(own.blind.iter().map(|failure| failure.module.to_string()));
+        }
+        let deaf = expected.iter().filter_map(|module| match own.failure_of(module) {
+            Some(failure) => {
+                let why = format!("the hook module `{module}` is not there: {}", failure.message);
+                Some((module.as_str(), why))
+            }
+            None if asked.contains(module) => None,
+            None => {
+                let why = format!("the module `{module}` has no handler for `{event}` any more");
+                Some((module.as_str(), why))
+            }
+        });
+        self.failed(event, deaf)
     }
 
     async fn put(&self, session: &SessionId, event: &str, data: &Value) -> Result<HookResult, HookError> {
-        let standings = self.hearing(event);
         let missing = self.missing(event);
-        if standings.is_empty() || missing.as_ref().is_some_and(|answer| answer.reason.is_some()) {
+        let denied = missing.as_ref().is_some_and(|answer| answer.action == HookAction::Deny);
+        if denied || self.set.listing().hearing(event).is_empty() {
             return Ok(missing.unwrap_or_default());
         }
         let seat = self.set.seat(session);
         let mounted = seat.mounted(&self.set).await.map_err(|failure| HookError(failure.message))?;
         let limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
+        let standings = self.all_standings(event);
         let order = Order::Emit { mount: mounted.mount, event, data, standings: &standings, limit_ms };
         let pending = mounted.bridge.request(order);
         let what = format!("a hook at `{event}`");
         let mut running = Running { bridge: Arc::clone(&mounted.bridge), pending: Some(pending), what };
         let line = running.answered().await.map_err(broken)?;
-        let Emitted { result } = read(&line).map_err(broken)?;
+        let Emitted { result, asked } = read(&line).map_err(broken)?;
+        mounted.bridge.works();
         let answer = HookResult::read(&result).map_err(|unfit| HookError(unfit.to_string()))?;
-        Ok(match missing {
-            Some(question) if answer.approval_prompt.is_none() && answer.reason.is_none() => question,
+        if answer.action == HookAction::Deny {
+            return Ok(answer);
+        }
+        let failed = self.deaf(event, &mounted.listing, &asked).or(missing);
+        Ok(match failed {
+            Some(failed) if failed.action == HookAction::Deny => failed,
+            // One question is enough, and what was changed stays changed.
+            Some(question) if answer.action != HookAction::AskUser => {
+                HookResult { action: question.action, approval_prompt: question.approval_prompt, ..answer }
+            }
             Some(_) | None => answer,
         })
     }

@@ -7,7 +7,7 @@ use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleKind, ToolSpec
 use toolpost_model::{CancelSupport, Declaration, ExecutionKind, Loading, SourceProblem, ToolId};
 
 use super::{
-    super::declared::{declare, not_loaded},
+    super::declared::{counted, declare, not_loaded, reduced},
     BridgedModule,
     protocol::{MountedModule, MountedTool},
 };
@@ -24,6 +24,8 @@ pub(super) struct Listing {
     pub(super) problems: Vec<SourceProblem>,
     /// The events that each module has handlers for.
     pub(super) events: Vec<(String, Vec<String>)>,
+    /// Places of the plan whose modules took too long, and what is said of it.
+    pub(super) late: Vec<(usize, String)>,
 }
 
 /// A tool in the bridge.
@@ -37,12 +39,15 @@ impl Listing {
     /// From what a mount brought.
     pub(super) fn of(planned: &[BridgedModule], mounted: Vec<MountedModule>) -> Self {
         let mut listing = Self::default();
-        for (planned, mounted) in planned.iter().zip(mounted) {
+        for (place, (planned, mounted)) in planned.iter().zip(mounted).enumerate() {
             for problem in &mounted.problems {
+                if problem.late {
+                    listing.late.push((place, problem.message.clone()));
+                }
                 let failure = failure(planned, reason(&problem.reason), problem.message.clone());
                 match problem.fatal {
                     true => listing.missing(failure),
-                    false => listing.problems.push(not_loaded(&failure)),
+                    false => listing.problems.push(reduced(&failure)),
                 }
             }
             for tool in mounted.tools {
@@ -50,7 +55,28 @@ impl Listing {
             }
             listing.events.push((mounted.module, mounted.events));
         }
+        listing.problems = counted(std::mem::take(&mut listing.problems));
         listing
+    }
+
+    /// With the tools of another mount that this one does not have. Nothing goes.
+    pub(super) fn grown(&self, other: &Self) -> Self {
+        let mut grown = self.clone();
+        for declaration in &other.declarations {
+            let id = &declaration.tool_id;
+            if let (false, Some(place)) = (self.places.contains_key(id), other.places.get(id)) {
+                grown.places.insert(id.clone(), place.clone());
+                grown.declarations.push(declaration.clone());
+            }
+        }
+        let new = other.problems.iter().filter(|problem| !self.problems.contains(problem));
+        grown.problems.extend(new.cloned());
+        grown
+    }
+
+    /// Why a module is not there, if it is not.
+    pub(super) fn failure_of(&self, module: &str) -> Option<&LoadFailure> {
+        self.failures.iter().find(|failure| failure.module.as_str() == module)
     }
 
     /// Where nothing could be mounted at all.
@@ -102,22 +128,9 @@ fn failure(planned: &BridgedModule, reason: LoadReason, message: String) -> Load
     LoadFailure {
         module: planned.planned.id.clone(),
         kind: planned.planned.kind,
-        origin: planned.planned.source.as_ref().map(origin),
+        origin: planned.planned.source.as_ref().map(ToString::to_string),
         reason,
         message,
-    }
-}
-
-fn origin(source: &toolpost_amplifier::ModuleSource) -> String {
-    use toolpost_amplifier::ModuleSource::{Archive, Git, Package, Path};
-    match source {
-        Git { url, reference, .. } => match reference {
-            Some(reference) => format!("git+{url}@{reference}"),
-            None => format!("git+{url}"),
-        },
-        Path(path) => path.display().to_string(),
-        Archive { url, .. } => url.clone(),
-        Package(name) => name.clone(),
     }
 }
 

@@ -33,7 +33,36 @@ pub(super) struct Bridge {
     end: mpsc::UnboundedSender<String>,
     gone: watch::Receiver<Option<Arc<Gone>>>,
     /// A call went well since it started, so it is worth another start at once.
-    proven: AtomicBool,
+    proven: Arc<AtomicBool>,
+}
+
+/// A process, as whoever starts the next one remembers it.
+pub(super) struct Life {
+    gone: watch::Receiver<Option<Arc<Gone>>>,
+    proven: Arc<AtomicBool>,
+}
+
+/// What an end means for the next start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It did nothing but end.
+    InVain,
+    /// It had done some work.
+    Proven,
+    /// The host wanted no more of it.
+    Unwanted,
+}
+
+impl Life {
+    /// How it ended, if it did.
+    pub(super) fn ending(&self) -> Option<Ending> {
+        let gone = self.gone.borrow().clone()?;
+        Some(match (gone.unwanted, self.proven.load(Ordering::Relaxed)) {
+            (true, _) => Ending::Unwanted,
+            (false, true) => Ending::Proven,
+            (false, false) => Ending::InVain,
+        })
+    }
 }
 
 /// Who waits for what.
@@ -41,6 +70,8 @@ pub(super) struct Bridge {
 pub(super) struct Desk {
     numbers: AtomicU64,
     waiting: Mutex<HashMap<u64, Waiter>>,
+    /// The place of the module that a mount has come to.
+    mounting: Mutex<HashMap<u64, usize>>,
 }
 
 struct Waiter {
@@ -55,6 +86,8 @@ pub(super) struct Gone {
     pub(super) ended: Option<Ended>,
     /// Why the host ended it, if it did.
     pub(super) because: Option<String>,
+    /// Nobody had a use for it any more.
+    pub(super) unwanted: bool,
     /// The last of what it wrote to standard error.
     pub(super) last_words: String,
 }
@@ -126,9 +159,14 @@ impl Bridge {
         self.proven.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it ever did any.
-    pub(super) fn ever_worked(&self) -> bool {
-        self.proven.load(Ordering::Relaxed)
+    /// What is remembered of it.
+    pub(super) fn life(&self) -> Life {
+        Life { gone: self.gone.clone(), proven: Arc::clone(&self.proven) }
+    }
+
+    /// A mount is over; gives back the place of the module it had come to.
+    pub(super) fn mounted(&self, mount: u64) -> Option<usize> {
+        self.desk.come_to().remove(&mount)
     }
 
     /// How it ended, if it did.
@@ -168,6 +206,10 @@ pub(super) fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NoAnswer> {
 impl Desk {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Waiter>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn come_to(&self) -> std::sync::MutexGuard<'_, HashMap<u64, usize>> {
+        self.mounting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nobody is answered any more.

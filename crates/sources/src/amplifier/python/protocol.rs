@@ -7,11 +7,11 @@
 //!
 //! | host to bridge | answered with | |
 //! |---|---|---|
-//! | `mount {id, mount, session, limit_ms, capabilities}` | `mounted {id, modules}` | mounts every module on a coordinator of its own |
+//! | `mount {id, mount, session, limit_ms, capabilities, without}` | `mounted {id, modules}` | mounts every module on a coordinator of its own, but for those whose place in the plan is in `without`, with the reason |
 //! | `adopt {mount, session}` | | the mount now belongs to this session |
 //! | `list {id, mount}` | `listed {id, modules}` | the tools as they are now |
 //! | `call {id, mount, module, tool, arguments, tool_call_id}` | `result {id, result, cut}` | |
-//! | `emit {id, mount, event, data, standings, limit_ms}` | `emitted {id, result}` | asks the handlers of the modules that have a standing |
+//! | `emit {id, mount, event, data, standings, limit_ms}` | `emitted {id, result, asked}` | asks the handlers of the modules that have a standing; `asked` names the modules that have handlers for the event now |
 //! | `tell {mount, event, data}` | | asks all handlers, and nobody waits for them |
 //! | `cancel {id}` | the answer of the request it names | stops a call or an `emit`, and what it started |
 //! | `unmount {id, mount}` | `unmounted {id, problems}` | cleanups backwards, then the processes |
@@ -26,6 +26,7 @@
 //! | `event {call, event, data}` | what a module emitted |
 //! | `note {call, level, message, status}` | what a module showed or logged |
 //! | `capability {mount, name, value}` | what a module registered, where it is data |
+//! | `mounting {mount, place}` | a mount has come to the module at this place of the plan: it is to blame if the process dies |
 //! | `stuck {module}` | a module blocks its event loop in a hook |
 //! | `tools {mount}` | the tools of a mount are not what they were |
 
@@ -69,6 +70,7 @@ pub(super) enum Order<'a> {
         session: &'a str,
         limit_ms: u64,
         capabilities: &'a Map<String, Value>,
+        without: &'a BTreeMap<usize, String>,
     },
     Adopt {
         mount: u64,
@@ -174,6 +176,10 @@ pub(super) enum Word {
         name: String,
         value: Value,
     },
+    Mounting {
+        mount: u64,
+        place: usize,
+    },
     Stuck {
         module: String,
     },
@@ -227,12 +233,16 @@ pub(super) struct CallResult {
 pub(super) struct Cut {
     pub(super) shown: u64,
     pub(super) total: u64,
+    /// How many pieces beside the text were left out: they cannot be shown in part.
+    pub(super) content: u64,
 }
 
 /// `emitted`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Emitted {
     pub(super) result: Value,
+    /// The modules that have handlers for the event now.
+    pub(super) asked: Vec<String>,
 }
 
 /// `unmounted`.
@@ -288,4 +298,7 @@ pub(super) struct ModuleProblem {
     /// The module as a whole is missing, and not just a part of it.
     #[serde(default)]
     pub(super) fatal: bool,
+    /// It took longer than it may.
+    #[serde(default)]
+    pub(super) late: bool,
 }

@@ -1,17 +1,16 @@
 //! A session's place: its own mount of every module, made anew where its process is gone.
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::Instant,
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use futures_util::{FutureExt as _, future::Shared};
 use serde_json::{Map, Value};
-use toolpost_model::{SessionId, ToolFailure};
+use toolpost_model::{BoxFuture, ErrorClass, SessionId, ToolFailure};
 
 use super::{
+    listing::Listing,
     process::Bridge,
     protocol::Order,
     set::{ModuleSet, lock},
@@ -22,6 +21,8 @@ use super::{
 pub(super) struct Mounted {
     pub(super) bridge: Arc<Bridge>,
     pub(super) mount: u64,
+    /// What this mount brought. Another one of the same modules may have brought something else.
+    pub(super) listing: Arc<Listing>,
 }
 
 impl Mounted {
@@ -32,15 +33,15 @@ impl Mounted {
     }
 }
 
+type Mounting = Shared<BoxFuture<'static, Result<Mounted, ToolFailure>>>;
+
 /// A session's place.
 pub(super) struct Seat {
     session: SessionId,
-    /// Held while the session is being mounted, so that this happens once.
-    mounting: tokio::sync::Mutex<()>,
+    /// The mount that is being made. It belongs to no call, so a call that is stopped meanwhile leaves it to the next.
+    mounting: Mutex<Option<Mounting>>,
     mounted: Mutex<Option<Mounted>>,
-    /// The host opened it and will close it; one that only hooks use is closed by nobody.
-    opened: AtomicBool,
-    used: Mutex<Instant>,
+    closed: AtomicBool,
     /// Data that modules registered, for the next mount.
     capabilities: Mutex<Map<String, Value>>,
 }
@@ -49,37 +50,60 @@ impl Seat {
     pub(super) fn new(session: SessionId) -> Self {
         Self {
             session,
-            mounting: tokio::sync::Mutex::default(),
+            mounting: Mutex::default(),
             mounted: Mutex::default(),
-            opened: AtomicBool::default(),
-            used: Mutex::new(Instant::now()),
+            closed: AtomicBool::default(),
             capabilities: Mutex::default(),
         }
     }
 
     /// The session's mount; made where there is none, or none any more.
-    pub(super) async fn mounted(&self, set: &ModuleSet) -> Result<Mounted, ToolFailure> {
+    pub(super) async fn mounted(self: &Arc<Self>, set: &Arc<ModuleSet>) -> Result<Mounted, ToolFailure> {
         if let Some(mounted) = self.current() {
             return Ok(mounted);
         }
-        let _mounting = self.mounting.lock().await;
-        if let Some(mounted) = self.current() {
-            return Ok(mounted);
+        match self.under_way(set) {
+            Ok(mounting) => mounting.await,
+            Err(mounted) => Ok(mounted),
         }
-        let mounted = match set.take_spare() {
-            Some(spare) => {
-                spare.bridge.tell(Order::Adopt { mount: spare.mount, session: self.session.as_str() });
-                spare
+    }
+
+    /// The mount that is being made, begun where nobody has. `Err`: it is made already.
+    fn under_way(self: &Arc<Self>, set: &Arc<ModuleSet>) -> Result<Mounting, Mounted> {
+        let mut mounting = lock(&self.mounting);
+        // Looked at under the lock: whoever made one has put it there before it was let go of.
+        if let Some(mounted) = self.current() {
+            return Err(mounted);
+        }
+        if let Some(mounting) = &*mounting {
+            return Ok(mounting.clone());
+        }
+        let (seat, set) = (Arc::clone(self), Arc::clone(set));
+        let task = tokio::spawn(async move {
+            let made = seat.make(&set).await;
+            if let Ok(mounted) = &made {
+                *lock(&seat.mounted) = Some(mounted.clone());
+                set.tell_of_failures(mounted);
             }
-            None => {
-                let remembered = lock(&self.capabilities).clone();
-                let bridge = set.bridge().await?;
-                set.mount(bridge, self.session.as_str(), &remembered).await?.0
-            }
-        };
-        *lock(&self.mounted) = Some(mounted.clone());
-        set.tell_of_failures(&mounted);
-        Ok(mounted)
+            *lock(&seat.mounting) = None;
+            made
+        });
+        let made = async move { task.await.unwrap_or_else(|error| Err(ToolFailure::from(error))) };
+        let begun = made.boxed().shared();
+        *mounting = Some(begun.clone());
+        Ok(begun)
+    }
+
+    async fn make(&self, set: &ModuleSet) -> Result<Mounted, ToolFailure> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(ToolFailure::of(ErrorClass::Canceled, "the session has ended").untouched());
+        }
+        if let Some(spare) = set.take_spare() {
+            spare.bridge.tell(Order::Adopt { mount: spare.mount, session: self.session.as_str() });
+            return Ok(spare);
+        }
+        let remembered = lock(&self.capabilities).clone();
+        set.mount(self.session.as_str(), &remembered).await
     }
 
     /// The mount, where it stands.
@@ -87,27 +111,24 @@ impl Seat {
         lock(&self.mounted).clone().filter(|mounted| mounted.bridge.gone().is_none())
     }
 
-    /// Takes the mount away, for good.
+    /// Takes the mount away, for good. One that is being made is waited for, so that it is not left behind.
     pub(super) async fn take(&self) -> Option<Mounted> {
-        let _mounting = self.mounting.lock().await;
+        self.closed.store(true, Ordering::Release);
+        let mounting = lock(&self.mounting).clone();
+        if let Some(mounting) = mounting {
+            let _ = mounting.await;
+        }
         let mounted = lock(&self.mounted).take();
         mounted.filter(|mounted| mounted.bridge.gone().is_none())
     }
 
-    pub(super) fn open(&self) {
-        self.opened.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_opened(&self) -> bool {
-        self.opened.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn touch(&self) {
-        *lock(&self.used) = Instant::now();
-    }
-
-    pub(super) fn last_used(&self) -> Instant {
-        *lock(&self.used)
+    /// Takes in what a mount has now, if it is this session's. Which events its modules should hear stays what it was
+    /// when they were mounted: a handler that is gone is missed.
+    pub(super) fn relisted(&self, mount: u64, now: &Listing) {
+        if let Some(mounted) = lock(&self.mounted).as_mut().filter(|mounted| mounted.mount == mount) {
+            let events = mounted.listing.events.clone();
+            mounted.listing = Arc::new(Listing { events, ..now.clone() });
+        }
     }
 
     /// Remembers what a module of this session's mount registered.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use toolpost_amplifier::{LoadFailure, events};
 use toolpost_model::{SessionId, SourceFeed, SourceNotice, ToolFailure};
@@ -14,7 +14,8 @@ use toolpost_model::{SessionId, SourceFeed, SourceNotice, ToolFailure};
 use super::{
     CoreInUse, Isolation, PythonParts,
     listing::Listing,
-    process::{Blueprint, Bridge, NoAnswer, NotStarted, Told},
+    mounting::GivenUp,
+    process::{Blueprint, Bridge, Ending, Life, NoAnswer, NotStarted, Told},
     protocol::{Inspected, Listed, Order, Unmounted},
     seat::{Mounted, Seat},
 };
@@ -23,17 +24,18 @@ use crate::native::Children;
 /// The pause before a process is started again that did nothing but end; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// Sessions that only hooks know are not told to end; of those, so many are kept.
-const MOST_UNOPENED: usize = 64;
 
 /// A set of modules.
 pub(super) struct ModuleSet {
     pub(super) name: String,
     pub(super) blueprint: Blueprint,
     me: Weak<Self>,
+    /// What the first mount brought, and every tool that came with another. It only grows: what one session loses is
+    /// lost to that session.
     listing: Mutex<Arc<Listing>>,
-    /// A mount whose tools are not what was listed.
-    changed: Mutex<Option<Mounted>>,
+    pub(super) given_up: Mutex<GivenUp>,
+    /// Mounts whose tools are not what was listed.
+    changed: Mutex<HashMap<u64, Weak<Bridge>>>,
     core: Mutex<Option<CoreInUse>>,
     feed: OnceLock<SourceFeed>,
     seats: Mutex<HashMap<SessionId, Arc<Seat>>>,
@@ -46,6 +48,8 @@ pub(super) struct ModuleSet {
 #[derive(Default)]
 struct Shared {
     bridge: Option<Arc<Bridge>>,
+    /// Every process that runs, to see how it ends.
+    lives: Vec<Life>,
     /// How often in a row a process ended before it did anything.
     in_vain: u32,
     last_start: Option<Instant>,
@@ -61,6 +65,7 @@ impl ModuleSet {
             blueprint: Blueprint { children, modules, settings },
             me: Weak::clone(me),
             listing: Mutex::default(),
+            given_up: Mutex::default(),
             changed: Mutex::default(),
             core: Mutex::default(),
             feed: OnceLock::new(),
@@ -72,61 +77,25 @@ impl ModuleSet {
             return set;
         }
         let listing = match set.first_mount().await {
-            Ok((mounted, listing)) => {
+            Ok(mounted) => {
+                let listing = Arc::clone(&mounted.listing);
                 *lock(&set.spare) = Some(mounted);
                 listing
             }
-            Err(failure) => Listing::without(&set.blueprint.modules, &failure.message),
+            Err(failure) => Arc::new(Listing::without(&set.blueprint.modules, &failure.message)),
         };
-        *lock(&set.listing) = Arc::new(listing);
+        *lock(&set.listing) = listing;
         set
-    }
-
-    async fn first_mount(&self) -> Result<(Mounted, Listing), ToolFailure> {
-        let bridge = self.bridge().await?;
-        self.mount(bridge, "toolpost", &Map::new()).await
-    }
-
-    /// Mounts every module anew.
-    pub(super) async fn mount(
-        &self,
-        bridge: Arc<Bridge>,
-        session: &str,
-        remembered: &Map<String, Value>,
-    ) -> Result<(Mounted, Listing), ToolFailure> {
-        let mount = Mounted::next_number();
-        let workspace = self.blueprint.children.workspace().path().display().to_string();
-        let mut capabilities = remembered.clone();
-        capabilities.insert("session.working_dir".to_owned(), Value::String(workspace));
-        let limit = self.blueprint.settings.mount_limit;
-        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        let order = Order::Mount { mount, session, limit_ms, capabilities: &capabilities };
-        let modules = u32::try_from(self.blueprint.modules.len()).unwrap_or(u32::MAX);
-        // Each module has its time, and the bridge watches it; this is for a bridge that cannot.
-        let whole = limit.saturating_mul(modules.saturating_mul(2)).saturating_add(limit);
-        let listed: Listed = match tokio::time::timeout(whole, bridge.ask(order)).await {
-            Ok(answer) => answer.map_err(not_mounted)?,
-            Err(_) => {
-                bridge.kill("mounting the modules took too long".to_owned()).await;
-                let message = "the modules could not be mounted in time";
-                return Err(ToolFailure::new(message).code("mount_timeout").untouched());
-            }
-        };
-        let listing = Listing::of(&self.blueprint.modules, listed.modules);
-        Ok((Mounted { bridge, mount }, listing))
     }
 
     /// The process that a session's mount goes into.
     pub(super) async fn bridge(&self) -> Result<Arc<Bridge>, ToolFailure> {
         let mut shared = self.shared.lock().await;
         let alone = self.blueprint.settings.isolation == Isolation::Process;
-        if let Some(bridge) = &shared.bridge {
-            if bridge.gone().is_none() && !alone {
-                return Ok(Arc::clone(bridge));
-            }
-            let in_vain = bridge.gone().is_some() && !bridge.ever_worked();
-            shared.in_vain = if in_vain { shared.in_vain.saturating_add(1) } else { 0 };
+        if let Some(bridge) = shared.bridge.as_ref().filter(|bridge| bridge.gone().is_none()) {
+            return Ok(Arc::clone(bridge));
         }
+        shared.count_deaths();
         let doubled = FIRST_PAUSE.saturating_mul(1 << shared.in_vain.min(10)).min(LONGEST_PAUSE);
         if let Some(last) = shared.last_start.filter(|_| shared.in_vain > 0) {
             tokio::time::sleep_until((last + doubled).into()).await;
@@ -142,7 +111,8 @@ impl ModuleSet {
         };
         self.listen(&bridge, heard);
         *lock(&self.core) = Some(bridge.core.clone());
-        // Where each session has its own, this one is only remembered for how it ends.
+        shared.lives.push(bridge.life());
+        // Where each session has its own, nobody else gets this one.
         shared.bridge = Some(Arc::clone(&bridge)).filter(|_| !alone);
         Ok(bridge)
     }
@@ -162,7 +132,7 @@ impl ModuleSet {
         match told {
             Told::Line(line) => self.notify(SourceNotice::Log(line)),
             Told::Tools { mount } => {
-                *lock(&self.changed) = Some(Mounted { bridge: Arc::clone(bridge), mount });
+                lock(&self.changed).insert(mount, Arc::downgrade(bridge));
                 self.notify(SourceNotice::ToolsChanged);
             }
             Told::Stuck { module } => {
@@ -191,11 +161,16 @@ impl ModuleSet {
 
     /// The tools now.
     pub(super) async fn list(&self) -> Arc<Listing> {
-        let changed = lock(&self.changed).take();
-        if let Some(Mounted { bridge, mount }) = changed
-            && let Ok(listed) = bridge.ask::<Listed>(Order::List { mount }).await
-        {
-            *lock(&self.listing) = Arc::new(Listing::of(&self.blueprint.modules, listed.modules));
+        let changed = std::mem::take(&mut *lock(&self.changed));
+        for (mount, bridge) in changed {
+            let Some(bridge) = bridge.upgrade() else { continue };
+            let Ok(listed) = bridge.ask::<Listed>(Order::List { mount }).await else { continue };
+            let now = Listing::of(&self.blueprint.modules, listed.modules);
+            let mut listing = lock(&self.listing);
+            *listing = Arc::new(listing.grown(&now));
+            drop(listing);
+            let seats: Vec<Arc<Seat>> = lock(&self.seats).values().cloned().collect();
+            seats.iter().for_each(|seat| seat.relisted(mount, &now));
         }
         self.listing()
     }
@@ -209,14 +184,7 @@ impl ModuleSet {
     pub(super) fn seat(&self, session: &SessionId) -> Arc<Seat> {
         let mut seats = lock(&self.seats);
         let seat = seats.entry(session.clone()).or_insert_with(|| Arc::new(Seat::new(session.clone())));
-        let seat = Arc::clone(seat);
-        seat.touch();
-        if let Some(oldest) = oldest_unopened(&seats, session) {
-            let left = seats.remove(&oldest);
-            drop(seats);
-            left.into_iter().for_each(|seat| self.leave(&seat));
-        }
-        seat
+        Arc::clone(seat)
     }
 
     /// The session ended.
@@ -232,7 +200,7 @@ impl ModuleSet {
         let (seat, me) = (Arc::clone(seat), Weak::clone(&self.me));
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            let Some(Mounted { bridge, mount }) = seat.take().await else { return };
+            let Some(Mounted { bridge, mount, .. }) = seat.take().await else { return };
             if let Ok(left) = bridge.ask::<Unmounted>(Order::Unmount { mount }).await
                 && let Some(set) = me.upgrade()
             {
@@ -248,7 +216,7 @@ impl ModuleSet {
 
     /// Tells the handlers of a new mount which modules are not there.
     pub(super) fn tell_of_failures(&self, mounted: &Mounted) {
-        let listing = self.listing();
+        let listing = &mounted.listing;
         let event = events::MODULE_LOAD_FAILED;
         if listing.hearing(event).is_empty() {
             return;
@@ -271,7 +239,7 @@ impl ModuleSet {
     pub(super) async fn inspect(&self, request: &Value) -> Result<Value, ToolFailure> {
         let spare = lock(&self.spare).clone();
         let of_session = || lock(&self.seats).values().find_map(|seat| seat.current());
-        let Some(Mounted { bridge, mount }) = spare.or_else(of_session) else {
+        let Some(Mounted { bridge, mount, .. }) = spare.or_else(of_session) else {
             return Err(ToolFailure::new("there is no mount to look at: the modules are not running"));
         };
         let answer = bridge.ask::<Inspected>(Order::Inspect { mount, request }).await;
@@ -281,22 +249,24 @@ impl ModuleSet {
     /// Tells the handlers of a session, if it has any, about something that no call waits for.
     pub(super) fn tell_handlers(&self, session: &SessionId, event: &str, data: &Value) {
         let seat = lock(&self.seats).get(session).cloned();
-        if let Some(Mounted { bridge, mount }) = seat.and_then(|seat| seat.current()) {
+        if let Some(Mounted { bridge, mount, .. }) = seat.and_then(|seat| seat.current()) {
             bridge.tell(Order::Tell { mount, event, data });
         }
     }
 }
 
-fn not_mounted(no: NoAnswer) -> ToolFailure {
-    no.into_failure().code("not_mounted").untouched()
-}
-
-fn oldest_unopened(seats: &HashMap<SessionId, Arc<Seat>>, not: &SessionId) -> Option<SessionId> {
-    let unopened = || seats.iter().filter(|(id, seat)| *id != not && !seat.is_opened());
-    if unopened().count() < MOST_UNOPENED {
-        return None;
+impl Shared {
+    /// Notes how processes ended. One that ended before it did anything makes the next pause longer.
+    fn count_deaths(&mut self) {
+        for life in std::mem::take(&mut self.lives) {
+            match life.ending() {
+                None => self.lives.push(life),
+                Some(Ending::InVain) => self.in_vain = self.in_vain.saturating_add(1),
+                Some(Ending::Proven) => self.in_vain = 0,
+                Some(Ending::Unwanted) => {}
+            }
+        }
     }
-    unopened().min_by_key(|(_, seat)| seat.last_used()).map(|(id, _)| id.clone())
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -65,7 +65,6 @@ impl Source for PythonSource {
         session: &'a SessionScope,
     ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
         let seat = self.set.seat(&session.session_id);
-        seat.open();
         let opened = Opened { set: Arc::clone(&self.set), seat, session: session.session_id.clone() };
         Box::pin(std::future::ready(Ok(Arc::new(opened) as Arc<dyn SourceSession>)))
     }

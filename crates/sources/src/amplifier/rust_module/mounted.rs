@@ -15,7 +15,7 @@ use super::{RustModule, Shared, asking};
 /// Events that wait for slow handlers. More are lost: nobody may make calls wait by hearing of them.
 const WAITING_EVENTS: usize = 1_024;
 
-/// How long one module may take to be mounted.
+/// How long one module may take to be mounted, and then to hear that all are.
 const MOUNT_LIMIT: Duration = Duration::from_secs(30);
 /// How long one cleanup may take.
 const CLEANUP_LIMIT: Duration = Duration::from_secs(10);
@@ -68,10 +68,15 @@ impl MountedSet {
             |module: &&RustModule| self.failures.iter().all(|failure| failure.module != module.id);
         for module in modules.iter().filter(is_mounted) {
             let own = self.coordinator.for_module(&module.id);
-            if let Err(error) = module.module.on_session_ready(own).await {
-                let data = json!({"module_id": module.id, "error": error.to_string()});
-                self.tell(events::MODULE_ON_SESSION_READY_FAILED, data);
-            }
+            let work = AssertUnwindSafe(async { module.module.on_session_ready(own).await }).catch_unwind();
+            let error = match tokio::time::timeout(MOUNT_LIMIT, work).await {
+                Ok(Ok(Ok(()))) => continue,
+                Ok(Ok(Err(error))) => error.to_string(),
+                Ok(Err(_)) => "it panicked".to_owned(),
+                Err(_) => format!("it took longer than {} s", MOUNT_LIMIT.as_secs()),
+            };
+            let data = json!({"module_id": module.id, "error": error});
+            self.tell(events::MODULE_ON_SESSION_READY_FAILED, data);
         }
     }
 

@@ -68,6 +68,39 @@ async fn a_guard_that_cannot_be_loaded_lets_nothing_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_guard_that_cannot_be_mounted_again_lets_nothing_pass_in_further_sessions() {
+    let wanted = |standing: Option<HookStanding>| {
+        Wanted::new(Core::StandIn, &["tool-rough", "hooks-once"]).set(|wanted| {
+            wanted.settings.standings.extend(standing.map(|it| (ModuleId::new("hooks-once"), it)));
+        })
+    };
+    let stage = wanted(None).start().await;
+    let (first, second) = (stage.session("a").await, stage.session("b").await);
+    assert_eq!(stage.call_in(&first, "nothing", json!({})).await.outcome, Outcome::Succeeded);
+    for arguments in [json!({}), json!({ "wish": "deny" })] {
+        let error = stage.call_in(&second, "nothing", arguments).await.error.unwrap();
+        assert_eq!(error.class, ErrorClass::HookBlocked);
+        assert!(error.message.contains("port already in use"), "{error:?}");
+    }
+    assert_eq!(stage.call_in(&first, "nothing", json!({})).await.outcome, Outcome::Succeeded);
+    let stage = wanted(Some(HookStanding::Observer)).start().await;
+    for who in ["a", "b"] {
+        let session = stage.session(who).await;
+        assert_eq!(stage.call_in(&session, "nothing", json!({})).await.outcome, Outcome::Succeeded);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_whose_handler_is_taken_away_lets_nothing_pass() {
+    let stage = Stage::new(Core::StandIn, &["tool-slow", "hooks-once"]).await;
+    assert_eq!(stage.call("slow", json!({})).await.outcome, Outcome::Succeeded);
+    assert_eq!(stage.call("remove", json!({ "guard": true })).await.outcome, Outcome::Succeeded);
+    let error = stage.call("slow", json!({})).await.error.unwrap();
+    assert_eq!(error.class, ErrorClass::HookBlocked);
+    assert!(error.message.contains("has no handler for `tool:pre` any more"), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_handler_that_blocks_costs_its_process_and_not_the_host() {
     let wanted = Wanted::new(Core::StandIn, &["tool-rough", "hooks-watch"]).set(|wanted| {
         wanted.settings.standings.insert(ModuleId::new("hooks-watch"), HookStanding::Observer);

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Map, json};
 use toolpost_amplifier::{LoadReason, ModuleId, ModuleKind, PlannedModule};
-use toolpost_model::{Outcome, Source};
-use toolpost_sources::{BridgedModule, CoreChoice, PythonPackage};
+use toolpost_core::CallRequest;
+use toolpost_model::{ModelInput, Outcome, Source};
+use toolpost_sources::{BridgedModule, CoreChoice, Isolation, PythonPackage};
 
-use super::stage::{BOTH, Core, Wanted, folder_of, logged, module, module_at};
+use super::stage::{BOTH, Core, Stage, Wanted, folder_of, logged, module, module_at};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_is_named_and_the_others_serve() {
@@ -53,6 +54,49 @@ async fn a_module_that_hangs_is_passed_over() {
     let failures = stage.modules.failures();
     assert!(failures[0].message.contains("took longer than"), "{failures:?}");
     assert_eq!(stage.call("count_mounts", json!({})).await.outcome, Outcome::Succeeded);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_hung_once_is_not_tried_again() {
+    let wanted = Wanted::new(Core::StandIn, &["tool-hangs", "tool-desk"])
+        .set(|wanted| wanted.settings.mount_limit = Duration::from_secs(3));
+    let stage = wanted.start().await;
+    for who in ["a", "b", "c", "d"] {
+        let session = stage.session(who).await;
+        let mut request = CallRequest::new(session, "count_mounts", ModelInput::value(json!({})));
+        // Less than the module would take.
+        request.timeout = Some(Duration::from_millis(2500));
+        let counted = stage.test.host.call(request).await.result().clone();
+        assert_eq!(counted.outcome, Outcome::Succeeded, "{who}: {counted:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_ends_the_process_is_named_and_the_others_serve() {
+    for isolation in [Isolation::Shared, Isolation::Process] {
+        let wanted = Wanted::new(Core::StandIn, &["tool-desk", "tool-crashes", "tool-slow"])
+            .set(|wanted| wanted.settings.isolation = isolation);
+        let stage = wanted.start().await;
+        let failures = stage.modules.failures();
+        assert_eq!(failures.len(), 1, "{failures:?}");
+        assert_eq!(failures[0].module.as_str(), "tool-crashes");
+        assert!(failures[0].message.contains("exit code 7"), "{failures:?}");
+        for who in ["a", "b"] {
+            let session = stage.session(who).await;
+            for tool in ["count_mounts", "slow"] {
+                assert_eq!(stage.call_in(&session, tool, json!({})).await.outcome, Outcome::Succeeded);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_is_not_whole_is_not_called_missing() {
+    let stage = Stage::new(Core::StandIn, &["tool-large"]).await;
+    let problems: Vec<String> = stage.modules.source().problems().iter().map(ToString::to_string).collect();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].starts_with("`tool-large` is not whole: "), "{problems:?}");
+    assert!(problems[0].ends_with("(and 2 more of the kind)"), "{problems:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

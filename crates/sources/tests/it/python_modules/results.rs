@@ -54,6 +54,34 @@ async fn a_result_over_the_limit_is_cut_and_says_so() {
     assert_eq!(stage.call("nothing", json!({})).await.model_text(), "Success");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_dropped_is_never_said_to_be_kept() {
+    for inline in [1 << 20, 1000] {
+        let wanted = Wanted::new(Core::StandIn, &["tool-large"]).set(|wanted| {
+            wanted.settings.result_bytes = 64 << 10;
+            wanted.limits.inline_chars = inline;
+        });
+        let stage = wanted.start().await;
+        for (what, words) in [
+            ("text", "the first 32 KiB of 195 KiB came"),
+            ("failed", "the first 32 KiB of 195 KiB came"),
+            ("image", "came 0 bytes of text and none of its 1 other pieces"),
+        ] {
+            let result = stage.call("large", json!({ "what": what })).await;
+            assert_eq!(result.is_error, what == "failed");
+            let hint = result.truncated.as_ref().and_then(|cut| cut.hint.clone()).unwrap_or_default();
+            assert!(hint.contains(words), "{what}: {hint}");
+            let text = result.model_text();
+            assert!(
+                text.trim_end().ends_with("dropped by the limit `amplifier.max_result`]"),
+                "{what}: {text}"
+            );
+            assert!(!format!("{text}{hint}").contains("the whole is kept"), "{what}: {hint}");
+            assert!(!text.contains("Success"), "{what}: {text}");
+        }
+    }
+}
+
 /// The same results, read by the host and said by Amplifier's own model.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_model_is_given_is_what_amplifier_would_give_it() {

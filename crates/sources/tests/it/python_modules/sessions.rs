@@ -1,7 +1,10 @@
 //! One mount a session, and what sessions share.
 
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
 use serde_json::json;
-use toolpost_model::Outcome;
+use toolpost_core::CallRequest;
+use toolpost_model::{ModelInput, Outcome};
 use toolpost_sources::Isolation;
 
 use super::stage::{BOTH, Core, Stage, Wanted, processes, until};
@@ -65,4 +68,50 @@ async fn nothing_is_left_of_a_host_that_is_gone() {
     let Stage { test, modules, .. } = stage;
     drop((test, modules));
     until("its end", || processes("sleep 48120").is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mount_outlives_the_call_that_began_it() {
+    let wanted = Wanted::new(Core::StandIn, &["tool-slow"]).set(|wanted| {
+        wanted.modules[0].planned.config.insert("seconds".to_owned(), json!(2));
+    });
+    let stage = wanted.start().await;
+    let (first, second) = (stage.session("a").await, stage.session("b").await);
+    assert_eq!(stage.call_in(&first, "slow", json!({})).await.structured_content.unwrap()["mounts"], 1);
+    let mut request = CallRequest::new(Arc::clone(&second), "slow", ModelInput::value(json!({})));
+    request.timeout = Some(Duration::from_millis(300));
+    let stopped = stage.test.host.call(request).await.result().clone();
+    assert_eq!(stopped.outcome, Outcome::TimedOut);
+    let counted = stage.call_in(&second, "slow", json!({})).await.structured_content.unwrap();
+    assert_eq!(counted["mounts"], 2, "the call after the one that was stopped has the mount it began");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_module_sees_an_id_that_another_session_has() {
+    let mut seen = BTreeSet::new();
+    for _ in 0..2 {
+        let stage = Stage::new(Core::StandIn, &["tool-slow"]).await;
+        for who in ["a", "b"] {
+            let session = stage.session(who).await;
+            let told = stage.call_in(&session, "slow", json!({})).await.structured_content.unwrap();
+            assert_eq!(told["now"], session.id().as_str());
+            seen.insert(told["at_mount"].as_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(seen.len(), 4, "{seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_session_loses_the_others_keep() {
+    let stage = Stage::new(Core::StandIn, &["tool-slow", "tool-rough"]).await;
+    let (first, second) = (stage.session("a").await, stage.session("b").await);
+    assert_eq!(stage.call_in(&second, "slow", json!({})).await.outcome, Outcome::Succeeded);
+    assert_eq!(stage.call_in(&first, "remove", json!({})).await.outcome, Outcome::Succeeded);
+    // The list is made anew for this one, so it has been made for the one before it.
+    assert_eq!(stage.call_in(&first, "grow", json!({})).await.outcome, Outcome::Succeeded);
+    until("the new tool", || stage.tools().contains(&"grown".to_owned())).await;
+    assert!(stage.tools().contains(&"slow".to_owned()));
+    let lost = stage.call_in(&first, "slow", json!({})).await.error.unwrap();
+    assert!(lost.message.contains("has no tool `slow` any more"), "{lost:?}");
+    assert_eq!(stage.call_in(&second, "slow", json!({})).await.outcome, Outcome::Succeeded);
 }

@@ -85,7 +85,7 @@ class Bridge:
         limit = message["limit_ms"] / 1000
 
         def task():
-            modules = mount.begin(message["capabilities"], limit)
+            modules = mount.begin(message["capabilities"], limit, message["without"])
             return {"type": "mounted", "id": message["id"], "modules": modules}
 
         self.in_background(message, task)
@@ -135,10 +135,11 @@ class Bridge:
 
     async def _emit(self, message):
         try:
-            registry = self.mounts[message["mount"]].coordinator.hooks
+            mount = self.mounts[message["mount"]]
+            registry, asked = mount.coordinator.hooks, mount.hearing(message["event"])
             limit = message["limit_ms"] / 1000
             outcome = await registry.ask(message["event"], message["data"], message["standings"], limit)
-            self.channel.send(type="emitted", id=message["id"], result=outcome.fields())
+            self.channel.send(type="emitted", id=message["id"], result=outcome.fields(), asked=asked)
         except BaseException as error:
             self.refuse(message, error)
 

@@ -24,27 +24,37 @@ class Mount:
         self.over = False
         self.coordinator = coordinators.make(bridge.core.coordinator, self, bridge.plan)
 
-    def begin(self, capabilities, limit):
-        """Mounts one module after the other, in the plan's order. One that hangs is passed over after its time."""
+    def begin(self, capabilities, limit, without):
+        """Mounts one module after the other, in the plan's order. One that hangs is passed over after its time; those
+        in `without`, by their place in the plan, are not tried again, for the reason given there."""
         for name, value in capabilities.items():
             self.coordinator.register_capability(name, value)
         self.coordinator.register_capability("toolpost.call_tool", coordinators.call_tool_of(self.bridge))
         self.tells_capabilities = True
-        for order in self.bridge.modules:
+        for place, order in enumerate(self.bridge.modules):
             unit = Unit(self, order)
             key = order["id"]
             while key in self.units:
                 key += "+"
             self.units[key] = unit
+            if str(place) in without:
+                unit.problem("unknown", without[str(place)], fatal=True)
+                continue
+            self._says_mounting(place)
             unit.begin()
             # Whatever ends the process now, the host knows whose doing it was.
             self.bridge.channel.send(type="mounting", module=unit.id)
             self._within(unit, unit.mount_module, limit, "mounting it")
-        for unit in self.units.values():
+        for place, unit in enumerate(self.units.values()):
             ready = getattr(unit.module, "on_session_ready", None)
             if callable(ready) and not any(each["fatal"] for each in unit.problems):
+                self._says_mounting(place)
                 self._within(unit, lambda unit=unit, ready=ready: self._ready(unit, ready), limit, "`on_session_ready`")
         return self.described(limit)
+
+    def _says_mounting(self, place):
+        """If the process dies now, the host knows of whom."""
+        self.bridge.channel.send(type="mounting", mount=self.number, place=place)
 
     def _within(self, unit, work, limit, what):
         future = unit.submit(work)
@@ -52,7 +62,8 @@ class Mount:
             return future.result(limit)
         except concurrent.futures.TimeoutError:
             future.cancel()
-            unit.problem("unknown", f"{what} took longer than {limit:g} seconds", fatal=True)
+            unit.problem("unknown", f"{what} took longer than {limit:g} seconds (`amplifier.mount_timeout`)", fatal=True)
+            unit.problems[-1]["late"] = True
         except BaseException as error:
             unit.problem("validation_failed", f"{type(error).__name__}: {shown(error)}", fatal=True)
         return None
@@ -78,6 +89,11 @@ class Mount:
                 found = self._within(unit, unit.describe, limit, "describing its tools")
             listed.append(found or {"module": unit.id, "tools": [], "events": [], "problems": unit.problems})
         return listed
+
+    def hearing(self, event):
+        """The modules that have handlers for an event now."""
+        handlers = self.coordinator.hooks._hearing(event)
+        return sorted({handler.unit.id for handler in handlers if handler.unit is not None})
 
     def adopt(self, session):
         self.session = session

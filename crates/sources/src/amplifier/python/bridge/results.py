@@ -18,11 +18,15 @@ def result_of(value, core, call, most):
         return line
     # A part that can be read is worth more than none; what is missing is said.
     said = model_text(value, core, result).encode("utf-8", "ignore")
+    if content and output is None:
+        said = b""
     kept = said[: max(0, most // 2)]
+    blocks = len(result["content"]) if isinstance(result.get("content"), list) else int(bool(content))
     result = {"success": success, "output": kept.decode("utf-8", "ignore"), "error": None}
     if success is not True:
         result["error"] = _small(error)
-    cut = {"shown": len(kept), "total": len(said)}
+    # What is not text cannot be shown in part.
+    cut = {"shown": len(kept), "total": len(line) if content else len(said), "content": blocks}
     return encoded({"type": "result", "id": call, "result": result, "cut": cut})
 
 

@@ -116,6 +116,7 @@ pub(super) async fn keep(
     let mut heard = std::pin::pin!(heard.fuse());
     // A flood on the pipes would use up the whole share of this task, and the answers would wait for its end.
     let mut lines = std::pin::pin!(tokio::task::unconstrained(ears.hear(lines, Some(ready))));
+    let mut unwanted = false;
     let because = loop {
         tokio::select! {
             // The pipes first: what a call's children wrote was written before its answer.
@@ -136,6 +137,7 @@ pub(super) async fn keep(
                         () = async { loop { (&mut heard).await; } } => {}
                         () = tokio::time::sleep(LAST_MOMENT) => {}
                     }
+                    unwanted = true;
                     break Some("nobody needs it any more".to_owned());
                 }
             },
@@ -151,7 +153,7 @@ pub(super) async fn keep(
     }
     let words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
     let last_words = String::from_utf8_lossy(&words).into_owned();
-    let told = Arc::new(Gone { ended, because, last_words });
+    let told = Arc::new(Gone { ended, because, unwanted, last_words });
     let _ = gone.send(Some(Arc::clone(&told)));
     ears.desk.fail(&told);
 }
@@ -236,6 +238,9 @@ impl Ears {
             Word::Note { call, level, message, status } => self.noted(call, &level, message, status),
             Word::Capability { mount, name, value } => {
                 let _ = self.told.send(Told::Capability { mount, name, value });
+            }
+            Word::Mounting { mount, place } => {
+                self.desk.come_to().insert(mount, place);
             }
             Word::Stuck { module } => {
                 let _ = self.told.send(Told::Stuck { module });

@@ -118,7 +118,7 @@ impl Blueprint {
             }
             Err(_) => return Err(refused(format!("Python did not start within {} s", PATIENCE.as_secs()))),
         };
-        Ok(Arc::new(Bridge { core, applied, desk, orders, end, gone, proven: Default::default() }))
+        Ok(Arc::new(Bridge { core, applied, desk, orders, end, gone, proven: Arc::default() }))
     }
 
     fn boot(&self) -> Vec<u8> {
