@@ -47,8 +47,7 @@ impl Module {
 
     /// The service of the other tests as a program.
     fn worker() -> Self {
-        let run =
-            "import os, sys; sys.path.insert(0, os.path.dirname(os.path.abspath(__file__))); import tool_server";
+        let run = "import os, sys; sys.path.insert(0, os.path.dirname(os.path.abspath(__file__))); import tool_server";
         let module = Self::new(&format!("#!{}\n{run}\n", python().display()));
         generate(&module.path("module"));
         module

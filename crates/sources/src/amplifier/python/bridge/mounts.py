@@ -42,8 +42,6 @@ class Mount:
                 continue
             self._says_mounting(place)
             unit.begin()
-            # Whatever ends the process now, the host knows whose doing it was.
-            self.bridge.channel.send(type="mounting", module=unit.id)
             self._within(unit, unit.mount_module, limit, "mounting it")
         for place, unit in enumerate(self.units.values()):
             ready = getattr(unit.module, "on_session_ready", None)
