@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolpost_amplifier::ModuleId;
-use toolpost_model::{ErrorClass, HookStanding, Outcome};
+use toolpost_model::{ErrorClass, HookStanding, Outcome, Source};
 
 use super::stage::{BOTH, Core, Stage, Wanted, logged, processes, until};
 
