@@ -109,7 +109,7 @@ fn failure(planned: &BridgedModule, reason: LoadReason, message: String) -> Load
 }
 
 fn origin(source: &toolpost_amplifier::ModuleSource) -> String {
-    use toolpost_amplifier::ModuleSource::{Archive, Git, Package, Path};
+    use toolpost_amplifier::ModuleSource::{Archive, Git, Package, Path, Unspoken};
     match source {
         Git { url, reference, .. } => match reference {
             Some(reference) => format!("git+{url}@{reference}"),
@@ -117,7 +117,7 @@ fn origin(source: &toolpost_amplifier::ModuleSource) -> String {
         },
         Path(path) => path.display().to_string(),
         Archive { url, .. } => url.clone(),
-        Package(name) => name.clone(),
+        Package(name) | Unspoken { text: name, .. } => name.clone(),
     }
 }
 
