@@ -77,6 +77,13 @@ pub enum ModuleSource {
     },
     /// A package by its name: one that is installed, or that the package index has.
     Package(String),
+    /// A form that is not spoken here. It is the failure of whatever comes from there, and of nothing else.
+    Unspoken {
+        /// As written.
+        text: String,
+        /// Why nothing can be had from there.
+        why: String,
+    },
 }
 
 /// How a module runs.

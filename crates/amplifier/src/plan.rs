@@ -18,7 +18,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{ModuleKind, ModuleSource};
+use crate::{ModuleKind, ModuleSource, SourceError};
 
 use entry::{Entries, Override};
 
@@ -171,14 +171,36 @@ impl Reading<'_> {
     }
 
     fn source(&mut self, section: &str, value: &Value) -> Option<ModuleSource> {
-        let value = self.expanded(value.clone());
+        let mut value = self.expanded(value.clone());
+        match &mut value {
+            Value::String(text) => at_home(text, self.file.lookup),
+            Value::Object(table) => {
+                if let Some(Value::String(path)) = table.get_mut("path") {
+                    at_home(path, self.file.lookup);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {}
+        }
         match ModuleSource::of_value(&value, self.file.folder) {
             Ok(source) => Some(source),
+            // A plan for several machines may name what another of them has.
+            Err(error @ SourceError::Scheme(..)) => {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                Some(ModuleSource::Unspoken { text, why: error.to_string() })
+            }
             Err(error) => {
                 self.error(section, format!("{section}_source_type"), error.to_string());
                 None
             }
         }
+    }
+}
+
+/// Puts the home folder where a path begins with `~`, if anybody knows it.
+fn at_home(text: &mut String, lookup: &dyn Fn(&str) -> Option<String>) {
+    let rest = text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    if let (Some(rest), Some(home)) = (rest, lookup("HOME").filter(|home| home.starts_with('/'))) {
+        *text = format!("{home}{rest}");
     }
 }
 

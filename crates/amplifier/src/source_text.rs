@@ -119,7 +119,7 @@ impl ModuleSource {
                     Self::Path(path) => {
                         Ok(Self::Path(subdirectory.map_or(path.clone(), |inner| path.join(inner))))
                     }
-                    Self::Git { .. } | Self::Archive { .. } | Self::Package(_) => {
+                    Self::Git { .. } | Self::Archive { .. } | Self::Package(_) | Self::Unspoken { .. } => {
                         Err(malformed("path", written))
                     }
                 }
@@ -154,6 +154,7 @@ impl fmt::Display for ModuleSource {
             Self::Path(path) => path.display().fmt(f),
             Self::Archive { url, subdirectory } => write!(f, "zip+{url}{}", inner(subdirectory)),
             Self::Package(name) => f.write_str(name),
+            Self::Unspoken { text, .. } => f.write_str(text),
         }
     }
 }
@@ -165,9 +166,14 @@ fn malformed(what: &'static str, text: &str) -> SourceError {
 /// What follows `git+`: address, `@reference`, `#subdirectory=…`.
 fn git(rest: &str, base: &Path) -> Result<ModuleSource, SourceError> {
     let (address, subdirectory) = split_fragment(rest)?;
-    // The user of `ssh://git@host/…` stands before the path, so only an `@` in the path begins a reference.
+    // The user of `ssh://git@host/…` stands before the path, so only an `@` in the path begins a reference; and one that
+    // begins a name, as in `/@scope/repository`, belongs to the name. A reference may hold a `/` itself.
     let path_at = address.find("://").and_then(|at| address[at + 3..].find('/').map(|path| at + 3 + path));
-    let at = path_at.and_then(|path| address[path..].rfind('@').map(|at| path + at));
+    let begins = |path: usize| {
+        let mut marks = address[path..].rmatch_indices('@').map(|(at, _)| path + at);
+        marks.find(|at| !address[..*at].ends_with('/'))
+    };
+    let at = path_at.and_then(begins);
     let (address, given) = match at {
         Some(at) => (&address[..at], Some(&address[at + 1..])),
         None => (address, None),
@@ -346,6 +352,9 @@ mod tests {
             ("git+ssh://git@h/o/r.git", Ok("git+ssh://git@h/o/r.git")),
             ("git+ssh://git@h/o/r.git@v1", Ok("git+ssh://git@h/o/r.git@v1")),
             ("git+file:///a/b@main", Ok("git+file:///a/b@main")),
+            ("git+https://h/@scope/r", Ok("git+https://h/@scope/r")),
+            ("git+https://h/@scope/r@v1", Ok("git+https://h/@scope/r@v1")),
+            ("git+ssh://git@h/@scope/r@feature/x", Ok("git+ssh://git@h/@scope/r@feature/x")),
             ("git+file://./b", Ok("git+file:///plans/b")),
             ("git+http://h/o/r", Err("git+https")),
             ("git+https://u:p@h/o/r", Err("password")),

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use toolpost_amplifier::PlannedModule;
+use toolpost_amplifier::{Include, PlannedModule};
 use toolpost_model::{Mode, Role, Rule};
 
 pub use amplifier::{
@@ -89,6 +89,8 @@ pub struct HostConfig {
     pub a2e: A2eConfig,
     /// The modules of all mount plans, merged and expanded, in their order.
     pub modules: Vec<PlannedModule>,
+    /// Bundles that mount plans build on and that are not here, so that nobody knows what they plan.
+    pub missing_bundles: Vec<Include>,
     /// Tool plugins of A2E in Python. They run as modules do.
     pub plugins: Vec<PluginConfig>,
     /// How modules are fetched and run.

@@ -34,6 +34,8 @@ pub struct LoadedPlan {
     pub notes: Vec<PlanNote>,
     /// Bundles it builds on that must be fetched first.
     pub missing: Vec<Include>,
+    /// All bundles it builds on that lie elsewhere, here or not.
+    pub bundles: Vec<Include>,
     /// The files it was read from, with their texts.
     pub files: Vec<(PathBuf, String)>,
 }
@@ -78,7 +80,11 @@ impl PlanReader<'_> {
                     loaded.notes.push(PlanNote { place, weight: NoteWeight::Warning, message });
                     continue;
                 }
-                ModuleSource::Git { .. } | ModuleSource::Archive { .. } => (self.find)(&include.source),
+                ModuleSource::Git { .. } | ModuleSource::Archive { .. } => {
+                    loaded.bundles.push(include.clone());
+                    (self.find)(&include.source)
+                }
+                ModuleSource::Unspoken { .. } => None,
             };
             match place {
                 Some(place) => under = self.read_into(&place, loaded, within)?.over(under),

@@ -115,6 +115,7 @@ fn module_defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("AmplifierSection", "core", json!(amplifier.core)),
         ("AmplifierSection", "install", json!(amplifier.install)),
         ("AmplifierSection", "pass", json!(amplifier.pass)),
+        ("AmplifierSection", "fetch_pass", json!(amplifier.fetch_pass)),
         ("AmplifierSection", "readable", json!(amplifier.readable)),
         ("AmplifierSection", "writable", json!(amplifier.writable)),
         ("AmplifierSection", "post_on_failure", json!(amplifier.post_on_failure)),

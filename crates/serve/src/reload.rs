@@ -143,6 +143,7 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         // They stand in the file of an A2E host, which is read once.
         plugins: _,
         modules,
+        missing_bundles,
         amplifier,
     } = now;
     let sections = [
@@ -162,7 +163,7 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         ("retention", *retention != next.retention),
         ("discovery", *discovery != next.discovery),
         ("a2e", *a2e != next.a2e),
-        ("modules", *modules != next.modules),
+        ("modules", (modules, missing_bundles) != (&next.modules, &next.missing_bundles)),
         ("amplifier", *amplifier != next.amplifier),
     ];
     sections.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()

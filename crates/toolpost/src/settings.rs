@@ -25,7 +25,7 @@ use crate::{
     exit::UsageError,
 };
 
-pub(crate) use bundles::{fetched_bundles, with_bundles};
+pub(crate) use bundles::{fetched_bundles, updated_bundles, with_bundles};
 pub(crate) use files::{Broken, FoundFile};
 pub(crate) use plans::Plans;
 
@@ -73,7 +73,12 @@ impl Settings {
         // Plans and the modules that lie beside them are programs: who changes them changes what runs.
         let modules = self.config.modules.iter().filter_map(|module| match &module.source {
             Some(ModuleSource::Path(path)) => Some(path),
-            Some(ModuleSource::Git { .. } | ModuleSource::Archive { .. } | ModuleSource::Package(_))
+            Some(
+                ModuleSource::Git { .. }
+                | ModuleSource::Archive { .. }
+                | ModuleSource::Package(_)
+                | ModuleSource::Unspoken { .. },
+            )
             | None => None,
         });
         let files = self.files.iter().map(|file| &file.path).chain(&self.plans.files).chain(modules);
@@ -227,6 +232,7 @@ pub(crate) fn resolve_over(
     let (mut config, notices) = HostConfig::resolve(&layers)?;
     let workspace = &place_found.workspace;
     plans.notes.extend(override_sources(&mut config.modules, workspace, &environment::variable));
+    config.missing_bundles = plans.missing.clone();
     config.cache_dir = cache;
     config.workspace = Some(place_found.workspace.clone());
     config.data_dir = Some(place_found.data_dir.clone());

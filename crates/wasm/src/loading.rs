@@ -78,7 +78,7 @@ fn origin(planned: &PlannedModule) -> Option<String> {
     planned.source.as_ref().map(|source| match source {
         ModuleSource::Git { url, .. } | ModuleSource::Archive { url, .. } => url.clone(),
         ModuleSource::Path(path) => path.display().to_string(),
-        ModuleSource::Package(name) => name.clone(),
+        ModuleSource::Package(name) | ModuleSource::Unspoken { text: name, .. } => name.clone(),
     })
 }
 

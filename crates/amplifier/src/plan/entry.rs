@@ -21,7 +21,7 @@ pub(super) struct Entries {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     /// What it is merged by: its `id`, or its `module`.
-    key: String,
+    pub(super) key: String,
     /// `None`: it changes an entry of another plan.
     pub(super) module: Option<String>,
     pub(super) source: Option<ModuleSource>,

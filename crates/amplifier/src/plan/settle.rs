@@ -6,7 +6,11 @@ use serde_json::{Map, Value};
 
 use crate::{ModuleId, ModuleKind, ModuleSource, PlannedModule};
 
-use super::{NoteWeight, Plan, PlanNote, merge};
+use super::{
+    NoteWeight, Plan, PlanNote,
+    entry::{Entry, Override},
+    merge,
+};
 
 impl Plan {
     /// The modules, in their order: tools, then hooks. What cannot be mounted is left out with a note.
@@ -27,21 +31,34 @@ impl Plan {
                     note(format!("`{module}` is planned twice under different ids; the second is left out"));
                     continue;
                 }
-                let over = self.overrides.get(module);
-                let config = match over {
+                let over = self.override_of(entry, module);
+                let config = match &over {
                     Some(over) => merge::merge_tables(entry.config.clone(), over.config.clone()),
                     None => entry.config.clone(),
                 };
                 modules.push(PlannedModule {
                     kind,
                     id: ModuleId::new(module.as_str()),
-                    source: over.and_then(|over| over.source.clone()).or_else(|| entry.source.clone()),
+                    source: over.and_then(|over| over.source).or_else(|| entry.source.clone()),
                     config: settled(config),
                     place: entry.place.clone(),
                 });
             }
         }
         (modules, notes)
+    }
+
+    /// What is laid over an entry: by its module, and more exactly by its `id`.
+    fn override_of(&self, entry: &Entry, module: &str) -> Option<Override> {
+        let of_module = self.overrides.get(module).cloned();
+        let of_id = self.overrides.get(&entry.key).filter(|_| entry.key != module).cloned();
+        match (of_module, of_id) {
+            (Some(mut under), Some(over)) => {
+                under.lay(over);
+                Some(under)
+            }
+            (under, over) => over.or(under),
+        }
     }
 }
 
@@ -60,7 +77,8 @@ pub fn override_sources(
     for module in modules {
         let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
         let name: String = "AMPLIFIER_MODULE_".chars().chain(module.id.as_str().chars().map(upper)).collect();
-        let Some(text) = lookup(&name).filter(|text| !text.trim().is_empty()) else { continue };
+        let Some(mut text) = lookup(&name).filter(|text| !text.trim().is_empty()) else { continue };
+        super::at_home(&mut text, lookup);
         match ModuleSource::parse(&text, base) {
             Ok(source) => module.source = Some(source),
             Err(error) => notes.push(PlanNote {

@@ -164,6 +164,27 @@ fn overrides_sources_and_the_environment_have_the_last_word() {
 }
 
 #[test]
+fn overrides_are_found_by_id_too_and_that_counts_more() {
+    let value = json!({
+        "tools": [{ "id": "one", "module": "tool-a", "source": "/a" }],
+        "overrides": {
+            "one": { "source": "/exact", "config": { "y": 2 } },
+            "tool-a": { "source": "/wide", "config": { "x": 1, "y": 1 } },
+        },
+    });
+    assert_eq!(told(&planned(&[value])), ["Tool tool-a /exact {\"x\":1,\"y\":2}"]);
+}
+
+#[test]
+fn a_source_that_is_not_spoken_is_the_modules_own_trouble() {
+    let value = json!({ "tools": [
+        { "module": "tool-a", "source": "C:\\mods" },
+        { "module": "tool-b", "source": "/b" },
+    ] });
+    assert_eq!(told(&planned(&[value])), ["Tool tool-a C:\\mods {}", "Tool tool-b /b {}"]);
+}
+
+#[test]
 fn a_bundle_names_what_it_builds_on() {
     let value = json!({
         "bundle": { "name": "mine", "version": "1" },

@@ -39,6 +39,10 @@ fn variables(amplifier: &AmplifierSection, complaints: &mut Vec<Complaint>) {
         complaints.extend(name_complaint("amplifier.pass", &name.value, name.at));
         complaints.extend(code_complaint("amplifier.pass", &name.value, name.at));
     }
+    for name in &amplifier.fetch_pass {
+        complaints.extend(name_complaint("amplifier.fetch_pass", &name.value, name.at));
+        complaints.extend(code_complaint("amplifier.fetch_pass", &name.value, name.at));
+    }
     for (name, value) in &amplifier.environment {
         complaints.extend(name_complaint("amplifier.environment", name, value.at));
         complaints.extend(code_complaint("amplifier.environment", name, value.at));

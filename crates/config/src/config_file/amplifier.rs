@@ -25,6 +25,9 @@ pub struct AmplifierSection {
     /// Variables that modules and whatever fetches them get from the host's environment, secrets among them. Only what
     /// changes which code is loaded is refused.
     pub pass: Vec<Located<String>>,
+    /// Variables that only whatever fetches modules gets from the host's environment, such as `SSH_AUTH_SOCK` for
+    /// repositories behind SSH. Modules never see them.
+    pub fetch_pass: Vec<Located<String>>,
     /// Variables that modules get with these values.
     pub environment: BTreeMap<String, Located<String>>,
     /// Files and folders outside of the roots that modules may read, relative to this file.

@@ -26,6 +26,8 @@ pub struct AmplifierConfig {
     /// Names of variables that modules get from the host's environment. Their values are in
     /// [`ChildVariables::variables`](super::ChildVariables::variables), where somebody looked them up.
     pub pass: Vec<String>,
+    /// The same for whatever fetches modules, and for nothing else: an agent of SSH keys, say.
+    pub fetch_pass: Vec<String>,
     /// Variables that modules get with these values.
     pub environment: BTreeMap<String, String>,
     /// What modules may read outside of the roots.
@@ -53,6 +55,12 @@ impl AmplifierConfig {
         let passed = self.pass.iter().filter_map(|name| host.variables.get_key_value(name));
         let passed = passed.map(|(name, value)| (name.clone(), value.clone()));
         passed.chain(self.environment.clone()).collect()
+    }
+
+    /// The variables of the host's environment that `fetch_pass` names.
+    pub fn fetch_variables(&self, host: &ChildVariables) -> BTreeMap<String, String> {
+        let passed = self.fetch_pass.iter().filter_map(|name| host.variables.get_key_value(name));
+        passed.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 }
 

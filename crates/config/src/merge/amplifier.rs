@@ -58,6 +58,9 @@ impl Merge<'_> {
         for name in &file.pass {
             self.grant("amplifier.pass", &mut amplifier.pass, name.clone(), &name.value);
         }
+        for name in &file.fetch_pass {
+            self.grant("amplifier.fetch_pass", &mut amplifier.fetch_pass, name.clone(), &name.value);
+        }
         for (key, list, written) in [
             ("amplifier.readable", &mut amplifier.readable, &file.readable),
             ("amplifier.writable", &mut amplifier.writable, &file.writable),

@@ -150,6 +150,7 @@ fn defaults_are_the_documented_ones() {
         },
         cache_dir: None,
         modules: Vec::new(),
+        missing_bundles: Vec::new(),
         plugins: Vec::new(),
         amplifier: AmplifierConfig {
             isolation: ModuleIsolation::Shared,
@@ -158,6 +159,7 @@ fn defaults_are_the_documented_ones() {
             install: ModuleInstall::Auto,
             sandbox: None,
             pass: Vec::new(),
+            fetch_pass: Vec::new(),
             environment: BTreeMap::new(),
             readable: Vec::new(),
             writable: Vec::new(),
@@ -375,4 +377,15 @@ fn settings_from_flags_are_a_layer_too() {
     let zero = ConfigFile { workspace: Some(Located::from(PathBuf::from("~/w"))), ..ConfigFile::default() };
     let error = zero.check("--workspace").unwrap_err();
     assert!(error.to_string().ends_with("\n --> --workspace\nhint: write the whole path"), "{error}");
+}
+
+#[test]
+fn what_git_is_passed_does_not_reach_modules() {
+    let config = resolved("amplifier: { pass: [KEY], fetch_pass: [SSH_AUTH_SOCK] }\n");
+    let named = [("KEY", "k"), ("SSH_AUTH_SOCK", "/run/agent"), ("OTHER", "o")];
+    let variables = named.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let host = ChildVariables { variables, ..ChildVariables::default() };
+    let names = |variables: BTreeMap<String, String>| variables.into_keys().collect::<Vec<_>>();
+    assert_eq!(names(config.amplifier.variables(&host)), ["KEY"]);
+    assert_eq!(names(config.amplifier.fetch_variables(&host)), ["SSH_AUTH_SOCK"]);
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use toolpost_amplifier::{
-    LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport,
+    Include, LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport,
 };
 use toolpost_config::{AmplifierCore, HostConfig, ModuleIsolation, PluginConfig};
 use toolpost_core::{Hook, Witness};
@@ -102,7 +102,10 @@ pub(super) async fn modules(
     (own_files, handover): (Vec<PathBuf>, ModulesHandover),
 ) -> Result<LoadedModules, ModulesError> {
     if config.modules.is_empty() && config.plugins.is_empty() {
-        return Ok(LoadedModules::default());
+        let missing = missing_bundles(config);
+        let unloaded = |missing| Arc::new(UnloadedModules::new(UNLOADED, missing)) as Arc<dyn Source>;
+        let sources = if missing.is_empty() { Vec::new() } else { vec![unloaded(missing)] };
+        return Ok(LoadedModules { sources, ..LoadedModules::default() });
     }
     let root = config.workspace.as_ref().ok_or(ModulesError::NoWorkspace)?;
     let launcher = Launcher::new(program.ok_or(ModulesError::NoLauncher)?.to_owned());
@@ -117,7 +120,13 @@ pub(super) async fn modules(
     for module in &config.modules {
         let mut told = |step| progress(&module.id, step);
         let loaded = match ready(module, &fetcher, &mut told).await {
-            Ok(ready) => loading.take(module, ready).await,
+            Ok(ready) => {
+                if let Transport::Wasm { artifact, .. } = &ready.transport {
+                    // A large component takes a while, the first time.
+                    told(Progress::Step(format!("compiling {}", artifact.display())));
+                }
+                loading.take(module, ready).await
+            }
             Err(failure) => Err(failure),
         };
         loading.failures.extend(loaded.err());
@@ -180,7 +189,7 @@ impl<'a> Loading<'a> {
             components: component::Components::default(),
             modules: LoadedModules::default(),
             python: Vec::new(),
-            failures: Vec::new(),
+            failures: missing_bundles(config),
         }
     }
 
@@ -316,6 +325,30 @@ fn packaged(module: &BridgedModule) -> PythonModule {
         PythonPackage::Plugin { root, .. } => (root.clone(), None),
     };
     PythonModule { id: module.planned.id.clone(), kind: module.planned.kind, root, package }
+}
+
+/// What is told of bundles that are not here: whatever they plan is not there either.
+fn missing_bundles(config: &HostConfig) -> Vec<LoadFailure> {
+    let failure = |include: &Include| {
+        let message = match &include.source {
+            ModuleSource::Unspoken { why, .. } => format!("{}: {why}", include.place),
+            ModuleSource::Git { .. }
+            | ModuleSource::Archive { .. }
+            | ModuleSource::Path(_)
+            | ModuleSource::Package(_) => format!(
+                "{}: the bundle is not here, so what it plans is not either\nhint: toolpost modules fetch",
+                include.place
+            ),
+        };
+        LoadFailure {
+            module: ModuleId::new(include.source.to_string()),
+            kind: ModuleKind::Tool,
+            origin: Some(include.source.to_string()),
+            reason: LoadReason::MissingSource,
+            message,
+        }
+    };
+    config.missing_bundles.iter().map(failure).collect()
 }
 
 fn failed(module: &PlannedModule, message: String) -> LoadFailure {

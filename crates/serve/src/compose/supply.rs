@@ -33,6 +33,7 @@ pub fn module_supply(
         launcher,
         environment: ChildEnvironment::new(&host, &config.sandbox.environment, &writable),
         variables,
+        fetch_variables: config.amplifier.fetch_variables(&config.environment),
         readable: config.amplifier.readable.clone(),
         network: NetworkSettings {
             private: private.collect::<Result<_, _>>()?,

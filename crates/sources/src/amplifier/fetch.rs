@@ -91,6 +91,8 @@ enum FetchError {
     Tree(#[from] TreeError),
     #[error("`{}` is not there", .0.display())]
     NoPath(PathBuf),
+    #[error("{0}")]
+    Unspoken(String),
     #[error("it has no folder `{0}`")]
     NoSubdirectory(String),
     #[error("it is not in the cache, and nothing may be fetched\nhint: `toolpost modules fetch` fetches it")]
@@ -109,7 +111,9 @@ impl FetchError {
         match self {
             Self::Cache(_) | Self::Changed(_) | Self::BrokenOff => LoadReason::Unknown,
             Self::NoSubdirectory(_) | Self::Tree(_) => LoadReason::InvalidPackageLayout,
-            Self::Git(_) | Self::Archive(_) | Self::NoPath(_) | Self::Offline => LoadReason::MissingSource,
+            Self::Git(_) | Self::Archive(_) | Self::NoPath(_) | Self::Unspoken(_) | Self::Offline => {
+                LoadReason::MissingSource
+            }
         }
     }
 
@@ -263,6 +267,7 @@ fn in_place(source: &ModuleSource) -> Result<Fetched, FetchError> {
             let found = there.then(|| Fetched { root: Some(path.clone()), pin: Pin::Path });
             found.ok_or_else(|| FetchError::NoPath(path.clone()))
         }
+        ModuleSource::Unspoken { why, .. } => Err(FetchError::Unspoken(why.clone())),
         ModuleSource::Package(_) | ModuleSource::Git { .. } | ModuleSource::Archive { .. } => {
             Ok(Fetched { root: None, pin: Pin::Package })
         }
@@ -298,7 +303,7 @@ impl<'a> Remote<'a> {
             ModuleSource::Git { url, subdirectory, .. } | ModuleSource::Archive { url, subdirectory } => {
                 (url, subdirectory.as_deref())
             }
-            ModuleSource::Path(_) | ModuleSource::Package(_) => return None,
+            ModuleSource::Path(_) | ModuleSource::Package(_) | ModuleSource::Unspoken { .. } => return None,
         };
         let mut remote = Self { source, subdirectory, entry: String::new() };
         let digest = Sha256::digest(remote.told().as_bytes());
@@ -405,7 +410,9 @@ impl<'a> Remote<'a> {
                 let archive = archive::fetch(supply, url, (staging, FILES), progress).await?;
                 Ok(Pin::Archive { archive, digest: tree_digest(digest(staging)?).await? })
             }
-            ModuleSource::Path(_) | ModuleSource::Package(_) => Err(FetchError::BrokenOff),
+            ModuleSource::Path(_) | ModuleSource::Package(_) | ModuleSource::Unspoken { .. } => {
+                Err(FetchError::BrokenOff)
+            }
         }
     }
 

@@ -226,11 +226,12 @@ impl Packages {
         Ok(Prepared { environment, failures })
     }
 
-    /// Removes environments. Those that a host uses are gone under its feet, so this is for whoever knows that none
-    /// runs. How many there were.
-    pub async fn remove_all(&self) -> Result<usize, CacheError> {
+    /// Removes environments, but not those with these keys. Those that a host uses are gone under its feet, so this is for
+    /// whoever knows that none runs. How many there were.
+    pub async fn remove_but(&self, used: &[String]) -> Result<usize, CacheError> {
         let Some(cache) = Cache::look(&self.supply.cache)? else { return Ok(0) };
-        let names = cache.names(ENVIRONMENTS)?;
+        let mut names = cache.names(ENVIRONMENTS)?;
+        names.retain(|name| !used.contains(name));
         for name in &names {
             let _locked = cache.lock(name, &mut |_| ()).await?;
             cache.clear(&format!("{ENVIRONMENTS}/{name}"))?;

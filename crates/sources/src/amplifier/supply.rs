@@ -47,6 +47,8 @@ pub struct Supply {
     pub environment: ChildEnvironment,
     /// Further variables for them alone, such as [`SUPPLY_VARIABLES`].
     pub variables: BTreeMap<String, String>,
+    /// Variables for git alone: what opens repositories must not be seen by the code that builds packages.
+    pub fetch_variables: BTreeMap<String, String>,
     /// What they may read beside the system's own folders and the usual toolchains.
     pub readable: Vec<PathBuf>,
     /// Which private addresses archives may come from.
@@ -57,6 +59,17 @@ pub struct Supply {
     pub python: Option<PathBuf>,
     /// Refuse to start anything whose confines are not complete.
     pub required: bool,
+}
+
+impl Supply {
+    /// What git is started with: its own variables, and the sockets and files that they name.
+    pub(super) fn for_git(&self) -> Self {
+        let mut supply = self.clone();
+        let named = self.fetch_variables.values().map(PathBuf::from).filter(|path| path.is_absolute());
+        supply.readable.extend(named);
+        supply.variables.extend(self.fetch_variables.clone());
+        supply
+    }
 }
 
 /// Whether anything may be fetched.

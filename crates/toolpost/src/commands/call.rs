@@ -58,13 +58,16 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
     {
         return Err(UsageError("`--timeout` must be seconds over 0 and at most a day".into()).into());
     }
+    // What can be seen to be wrong without the tool is told before modules are fetched and processes started for it.
+    match &input {
+        Some(_) if !call.words.is_empty() => return Err(both_kinds()),
+        Some(_) => {}
+        None => drop(arguments::from_words(&call.words, None)?),
+    }
     if let Some(to) = call.connect.take() {
         if !call.policy.is_empty() || call.place.is_given() {
             let message = "the other host has its own workspace, record and rules\nhint: leave `--connect` out, or those flags";
             return Err(UsageError(message.into()).into());
-        }
-        if input.is_some() && !call.words.is_empty() {
-            return Err(both_kinds());
         }
         return connected::run(&to, &call, input, as_json).await;
     }
@@ -109,9 +112,6 @@ async fn run_on(
     // A person who names a tool has seen it; the look also tells what the arguments should be.
     let schema = host.schema(&call.tool).await?;
     let text = match input {
-        Some(_) if !call.words.is_empty() => {
-            return Err(both_kinds());
-        }
         Some(text) => text,
         None => arguments::from_words(&call.words, schema.as_ref())?.to_string(),
     };

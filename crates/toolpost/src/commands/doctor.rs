@@ -3,16 +3,20 @@
 use clap::Args;
 use serde_json::json;
 use toolpost_config::{HookConfig, Standing};
+use toolpost_core::ToolFilter;
 use toolpost_model::SandboxTier;
 use toolpost_sandbox::Launcher;
 use toolpost_serve::{HostParts, check_places, open_host};
 use toolpost_store::{DataDir, DataDirError, JournalReader};
 
+use super::tools;
 use crate::{
     cli::{ModuleArgs, PlaceArgs, PolicyArgs},
+    client::Client,
     environment,
     exit::Exit,
-    hooks, reach,
+    hooks,
+    reach::{self, Reached},
     settings::{self, Settings},
     terminal::{GREEN, RED, YELLOW, clean, say, styled},
 };
@@ -61,7 +65,8 @@ impl Finding {
 
 pub(crate) async fn run(arguments: DoctorArgs) -> anyhow::Result<Exit> {
     let policy = PolicyArgs { modules: arguments.modules, ..PolicyArgs::default() };
-    let findings = match settings::resolve(&arguments.place, &policy) {
+    let found = settings::with_bundles(|| settings::resolve(&arguments.place, &policy)).await;
+    let findings = match found {
         Ok(settings) => examine(&settings).await,
         Err(error) => vec![Finding::bad("configuration", format!("{error:#}"))],
     };
@@ -123,10 +128,27 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
     findings.push(journal(settings));
     findings.push(sandbox(settings));
     findings.extend(settings.config.hooks.iter().map(hook));
-    if !running {
-        findings.push(dry_start(settings).await);
-    }
+    findings.push(match answer {
+        Ok(Some((client, _))) => tools_of(client).await,
+        Ok(None) | Err(_) => dry_start(settings).await,
+    });
     findings
+}
+
+/// What the running host offers, and what of it is not there.
+async fn tools_of(client: Client) -> Finding {
+    let filter = ToolFilter { include_deferred: true, ..ToolFilter::default() };
+    let listed = match Reached::Running(client).list(&filter, "toolpost", false).await {
+        Ok(listed) => listed,
+        Err(error) => return Finding::bad("tools", format!("{error:#}")),
+    };
+    let items = |key: &str| listed[key].as_array().map(Vec::as_slice).unwrap_or_default();
+    let tools = items("tools").len();
+    let missing: Vec<String> = items("unavailable").iter().map(tools::unavailable_line).collect();
+    if missing.is_empty() {
+        return Finding::good("tools", format!("{tools} tools"));
+    }
+    Finding::bad("tools", format!("{tools} tools; {}", missing.join("\n")))
 }
 
 /// Every file that counts, and every one that should and cannot.

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use toolpost_amplifier::{ModuleId, PlannedModule};
 
 use crate::{
-    cli::{ModuleArgs, PlaceArgs, PolicyArgs},
+    cli::{ConfineArgs, ModuleArgs, PlaceArgs, PolicyArgs},
     exit::{Exit, UsageError},
     settings::{self, Settings},
     terminal,
@@ -52,6 +52,9 @@ struct PlanArgs {
     place: PlaceArgs,
     #[command(flatten)]
     modules: ModuleArgs,
+    /// Fetch from URLs that begin so, though the address is private: `http://127.0.0.1:8080/`; may be repeated
+    #[arg(long, value_name = "URL")]
+    allow_private: Vec<String>,
 }
 
 pub(crate) async fn run(arguments: ModulesArgs) -> anyhow::Result<Exit> {
@@ -66,13 +69,14 @@ pub(crate) async fn run(arguments: ModulesArgs) -> anyhow::Result<Exit> {
 impl PlanArgs {
     /// The settings, and nothing said of them yet.
     fn resolve(&self) -> anyhow::Result<Settings> {
-        let policy = PolicyArgs { modules: self.modules.clone(), ..PolicyArgs::default() };
+        let confines = ConfineArgs { allow_private: self.allow_private.clone(), ..ConfineArgs::default() };
+        let policy = PolicyArgs { modules: self.modules.clone(), confines, ..PolicyArgs::default() };
         settings::resolve(&self.place, &policy)
     }
 
     fn settings(&self) -> anyhow::Result<Settings> {
         let settings = self.resolve()?;
-        settings.warnings().for_each(terminal::warn);
+        settings.warnings().chain(settings.plans.missing_warnings()).for_each(terminal::warn);
         Ok(settings)
     }
 }

@@ -87,7 +87,7 @@ fn status(found: bool, unavailable: &[Value]) -> Exit {
 }
 
 /// What is not there, and why.
-fn unavailable_line(missing: &Value) -> String {
+pub(super) fn unavailable_line(missing: &Value) -> String {
     match serde_json::from_value::<SourceProblem>(missing.clone()) {
         Ok(problem) => problem.to_string(),
         Err(_) => missing.to_string(),

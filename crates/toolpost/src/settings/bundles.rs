@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolpost_amplifier::{Include, ModuleId, ModuleKind, PlannedModule};
+use toolpost_amplifier::{Include, ModuleId, ModuleKind, ModuleSource, PlannedModule};
 use toolpost_config::ModuleInstall;
 use toolpost_sources::{Fetcher, Progress, Reach, Supply};
 
@@ -48,6 +48,36 @@ pub(crate) async fn fetched_bundles(
         settings = resolve()?;
     }
     Ok(settings)
+}
+
+/// The same with every bundle fetched again: one may have moved, or somebody changed it in the cache. Whether all could
+/// be had; of one that could not, the copy that is here stays.
+pub(crate) async fn updated_bundles(
+    resolve: impl Fn() -> anyhow::Result<Settings>,
+) -> anyhow::Result<(Settings, bool)> {
+    let mut settings = resolve()?;
+    let mut asked: Vec<ModuleSource> = Vec::new();
+    let mut all = true;
+    for _ in 0..MOST_ROUNDS {
+        let new = settings.plans.bundles.iter().filter(|include| !asked.contains(&include.source));
+        let new: Vec<Include> = new.cloned().collect();
+        if new.is_empty() {
+            break;
+        }
+        let supply = Supply { reach: Reach::Online, ..settings.supply()? };
+        let fetcher = Fetcher::new(Arc::new(supply));
+        for include in new {
+            let steps = Steps::begin("bundle");
+            let mut show = |progress: Progress| steps.show(&progress);
+            if let Err(failure) = fetcher.update(&as_module(&include), &mut show).await {
+                terminal::warn(format!("{}: {}", include.place, failure.message));
+                all = false;
+            }
+            asked.push(include.source);
+        }
+        settings = resolve()?;
+    }
+    Ok((settings, all))
 }
 
 /// A bundle is fetched like a module.

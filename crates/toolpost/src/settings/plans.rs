@@ -18,6 +18,8 @@ pub(crate) struct Plans {
     pub(crate) notes: Vec<PlanNote>,
     /// Bundles that plans build on and that must be fetched first.
     pub(crate) missing: Vec<Include>,
+    /// All bundles that plans build on and that lie elsewhere.
+    pub(crate) bundles: Vec<Include>,
     /// The files the plans were read from.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -38,6 +40,7 @@ impl Plans {
             let loaded = read(&path, self.cache.as_deref())?;
             self.notes.extend(loaded.notes);
             self.missing.extend(loaded.missing);
+            self.bundles.extend(loaded.bundles);
             self.files.extend(loaded.files.into_iter().map(|(path, _)| path));
             plans.push(loaded.plan);
         }
@@ -50,13 +53,17 @@ impl Plans {
             NoteWeight::Warning => true,
             NoteWeight::Info => false,
         });
-        let missing = self.missing.iter().map(|include| {
+        odd.map(ToString::to_string)
+    }
+
+    /// The bundles that are not here, for a command without a host: a host tells them itself.
+    pub(crate) fn missing_warnings(&self) -> impl Iterator<Item = String> {
+        self.missing.iter().map(|include| {
             format!(
                 "{}: `{}` has not been fetched, so what it plans is not there\nhint: toolpost modules fetch",
                 include.place, include.source
             )
-        });
-        odd.map(ToString::to_string).chain(missing)
+        })
     }
 }
 

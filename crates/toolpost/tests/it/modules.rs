@@ -10,6 +10,8 @@ use std::fs;
 
 use place::Place;
 
+use crate::served::Served;
+
 #[test]
 fn a_path_is_used_where_it_is() {
     let place = Place::new();
@@ -40,6 +42,47 @@ fn the_environment_has_the_last_word_on_where_a_module_is() {
     let listed: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
     assert_eq!(listed[0]["source"], place.path("elsewhere").to_str().unwrap());
     assert_eq!(listed[0]["state"], "in_place");
+}
+
+#[test]
+fn a_source_that_is_not_spoken_here_fails_alone() {
+    let place = Place::new();
+    place.module("mods/tool-here", "tool-here", "");
+    place.plan(
+        "tools:\n  - { module: tool-here, source: ./mods/tool-here }\n  - { module: tool-there, source: 'C:\\mods' }\n",
+    );
+    let tools = place.run("tools", &["--json"]).expect(6).json();
+    assert_eq!(tools["unavailable"][0]["part"], "tool-there", "{tools}");
+    let names: Vec<&str> =
+        tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"amplifier_module_tool_here"), "{names:?}");
+}
+
+#[test]
+fn doctor_tells_what_a_running_host_misses() {
+    let place = Place::new();
+    place.module("mods/tool-here", "tool-here", "");
+    place.plan(
+        "tools:\n  - { module: tool-here, source: ./mods/tool-here }\n  - { module: tool-gone, source: ./mods/tool-gone }\n",
+    );
+    let host = Served::spawn(&mut place.command_of("serve", &["--http", "127.0.0.1:0"], &place.cache()));
+    // The host's own plan counts, whatever doctor is given.
+    let told = place.home.run(&["doctor", "--json"]).expect(1).json();
+    let tools = told["findings"].as_array().unwrap().iter().find(|found| found["what"] == "tools").unwrap();
+    assert_eq!(tools["state"], "bad", "{told}");
+    assert!(tools["text"].as_str().unwrap().contains("tool-gone"), "{told}");
+    drop(host);
+}
+
+#[test]
+fn a_path_may_begin_at_home() {
+    let place = Place::new();
+    place.module("mods/tool-here", "tool-here", "");
+    place.plan("tools:\n  - { module: tool-here, source: ~/mods/tool-here }\n");
+    let mut command = place.command(&["list", "--json"]);
+    let ran = command.env("HOME", place.path(".")).output().unwrap();
+    let listed: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(listed[0]["state"], "in_place", "{listed}");
 }
 
 #[test]

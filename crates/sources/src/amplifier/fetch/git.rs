@@ -125,7 +125,7 @@ impl Git<'_> {
             },
             time_limit: TIME,
         };
-        run(self.supply, errand, progress).await
+        run(&self.supply.for_git(), errand, progress).await
     }
 }
 

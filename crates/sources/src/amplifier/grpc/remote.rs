@@ -134,7 +134,7 @@ impl Service {
             Way::Service(connection) => connection.live().await.map_err(|error| {
                 ToolFailure::of(ErrorClass::DependencyUnavailable, error.to_string())
                     .code("not_sent")
-                    .hint("the service must be started; it is asked again at the next call")
+                    .hint("start the service; the tool comes back by itself once it answers")
                     .untouched()
             }),
             Way::Program(sidecar) => sidecar.live().await,

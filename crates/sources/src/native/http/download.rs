@@ -33,7 +33,20 @@ pub(crate) enum DownloadError {
 
 impl From<HttpError> for DownloadError {
     fn from(error: HttpError) -> Self {
-        Self::Exchange(error.to_string())
+        let hint = if is_private(&error) {
+            "\nhint: such an address is asked only where `network.private` or `--allow-private` lists it"
+        } else {
+            ""
+        };
+        Self::Exchange(format!("{error}{hint}"))
+    }
+}
+
+fn is_private(error: &HttpError) -> bool {
+    match error {
+        HttpError::Refused(refusal) => refusal.is_private(),
+        HttpError::Redirected(error) => is_private(error),
+        _ => false,
     }
 }
 

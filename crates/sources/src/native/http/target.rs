@@ -170,6 +170,11 @@ impl TargetRefusal {
         }
     }
 
+    /// Whether the operator could allow it.
+    pub(super) fn is_private(&self) -> bool {
+        self.class() == ErrorClass::SandboxViolation
+    }
+
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NotAUrl { .. } | Self::Scheme { .. } | Self::NoHost { .. } => {

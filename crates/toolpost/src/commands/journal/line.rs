@@ -46,7 +46,7 @@ pub(super) fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
         RecordKind::HostStarted => format!("version {}", text("/version")),
         RecordKind::SessionOpened => format!("for {}", text("/principal")),
         RecordKind::SessionClosed => String::new(),
-        RecordKind::Catalog => format!("{} tools", body["declared"].as_array().map_or(0, Vec::len)),
+        RecordKind::Catalog => catalog(&body),
         RecordKind::Surface => text("/surface_id").to_owned(),
         RecordKind::Pruned => format!("up to record {}", body["up_to"]),
         RecordKind::Accepted | RecordKind::Started => named(&body),
@@ -90,6 +90,16 @@ pub(super) fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
         what.trim()
     );
     Ok(())
+}
+
+fn catalog(body: &Value) -> String {
+    let tools = body["declared"].as_array().map_or(0, Vec::len);
+    let missing = body["unavailable"].as_array().into_iter().flatten();
+    let missing: Vec<&str> = missing.filter_map(|problem| problem["part"].as_str()).collect();
+    if missing.is_empty() {
+        return format!("{tools} tools");
+    }
+    format!("{tools} tools; {} {}", styled(YELLOW, "not there:"), printable(&missing.join(", ")))
 }
 
 fn named(body: &Value) -> String {

@@ -23,8 +23,13 @@ pub(super) enum Work {
 }
 
 pub(super) async fn run(arguments: &WhichArgs, work: Work) -> anyhow::Result<Exit> {
-    let settings = settings::fetched_bundles(|| arguments.plans.resolve()).await?;
-    settings.warnings().for_each(terminal::warn);
+    let resolve = || arguments.plans.resolve();
+    let (settings, all_bundles) = match work {
+        // Whoever names modules means those, and not what else the bundles plan.
+        Work::Update if arguments.ids.is_empty() => settings::updated_bundles(resolve).await?,
+        Work::Fetch | Work::Update => (settings::fetched_bundles(resolve).await?, true),
+    };
+    settings.warnings().chain(settings.plans.missing_warnings()).for_each(terminal::warn);
     // To be asked for is what `offline` keeps hosts from doing by themselves.
     let supply = Arc::new(Supply { reach: Reach::Online, ..settings.supply()? });
     let mut failures = Vec::new();
@@ -50,8 +55,10 @@ pub(super) async fn run(arguments: &WhichArgs, work: Work) -> anyhow::Result<Exi
             say!("{} {}", styled(RED, "failed"), printable(&failure.to_string()));
         }
     }
-    let failed =
-        !failures.is_empty() || !settings.plans.missing.is_empty() || lines.iter().any(Line::is_broken);
+    let failed = !all_bundles
+        || !failures.is_empty()
+        || !settings.plans.missing.is_empty()
+        || lines.iter().any(Line::is_broken);
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
 
@@ -79,11 +86,7 @@ async fn install(
     if python.is_empty() {
         return Ok(Vec::new());
     }
-    let core = match settings.config.amplifier.core {
-        AmplifierCore::Auto => CoreWish::Auto,
-        AmplifierCore::Real => CoreWish::Real,
-        AmplifierCore::StandIn => CoreWish::StandIn,
-    };
+    let core = core(settings);
     let steps = Steps::begin("packages");
     let mut show = |progress: Progress| steps.show(&progress);
     let packages = Packages::new(Arc::clone(supply));
@@ -97,8 +100,16 @@ async fn install(
     Ok(prepared.environment.packages)
 }
 
+pub(super) fn core(settings: &Settings) -> CoreWish {
+    match settings.config.amplifier.core {
+        AmplifierCore::Auto => CoreWish::Auto,
+        AmplifierCore::Real => CoreWish::Real,
+        AmplifierCore::StandIn => CoreWish::StandIn,
+    }
+}
+
 /// The module as Python finds it, if it is one of Python.
-fn python(module: &PlannedModule, fetched: &Fetched) -> Option<PythonModule> {
+pub(super) fn python(module: &PlannedModule, fetched: &Fetched) -> Option<PythonModule> {
     let root = match &fetched.root {
         None => None,
         Some(root) => match resolve(module, root).ok()? {

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 use toolpost_amplifier::ModuleSource;
-use toolpost_sources::{Fetcher, Packages};
+use toolpost_sources::{Fetcher, Packages, PythonModule, Reach, Supply};
 
-use super::PlanArgs;
+use super::{PlanArgs, fetching};
 use crate::{
     exit::{Exit, UsageError},
+    settings::Settings,
     terminal::{printable, say},
 };
 
@@ -18,7 +20,7 @@ pub(super) struct RemoveArgs {
     /// These modules, by their ids in the plans
     #[arg(value_name = "ID", conflicts_with_all = ["unused", "all"])]
     ids: Vec<String>,
-    /// What none of the plans names
+    /// What none of the plans names or needs
     #[arg(long, conflicts_with = "all")]
     unused: bool,
     /// Everything: modules, and the environments of their packages
@@ -43,10 +45,18 @@ pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<Exit> {
     let mut environments = 0;
     if arguments.all {
         removed = fetcher.remove_unused(&[]).await?;
-        environments = Packages::new(supply).remove_all().await?;
+        environments = Packages::new(Arc::clone(&supply)).remove_but(&[]).await?;
     } else if arguments.unused {
-        let used: Vec<&ModuleSource> = modules.iter().filter_map(|module| module.source.as_ref()).collect();
-        removed = fetcher.remove_unused(&used).await?;
+        if let Some(missing) = settings.plans.missing.first() {
+            bail!(
+                "`{}` is not here, so nobody knows what it uses\nhint: toolpost modules fetch",
+                missing.source
+            );
+        }
+        let bundles = settings.plans.bundles.iter().map(|include| &include.source);
+        let used = modules.iter().filter_map(|module| module.source.as_ref()).chain(bundles);
+        environments = unused_environments(&settings, &fetcher, &supply).await?;
+        removed = fetcher.remove_unused(&used.collect::<Vec<&ModuleSource>>()).await?;
     }
     for id in &arguments.ids {
         let Some(module) = modules.iter().find(|module| module.id.as_str() == id) else {
@@ -72,4 +82,24 @@ pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<Exit> {
         (_, some) => say!("removed {some} environments of packages"),
     }
     Ok(Exit::Done)
+}
+
+/// Removes the environments of packages that none of the plans' modules needs. How many there were.
+async fn unused_environments(
+    settings: &Settings,
+    fetcher: &Fetcher,
+    supply: &Supply,
+) -> anyhow::Result<usize> {
+    let mut needing: Vec<PythonModule> = Vec::new();
+    for module in &settings.config.modules {
+        let here = fetcher.look(module).await.ok().flatten();
+        needing.extend(here.and_then(|fetched| fetching::python(module, &fetched)));
+    }
+    // To look for what is in use is no reason to install anything.
+    let packages = Packages::new(Arc::new(Supply { reach: Reach::Offline, ..supply.clone() }));
+    let used = match needing.is_empty() {
+        true => None,
+        false => packages.prepare(&needing, fetching::core(settings), &mut |_| ()).await?.environment.key,
+    };
+    Ok(packages.remove_but(&used.into_iter().collect::<Vec<_>>()).await?)
 }

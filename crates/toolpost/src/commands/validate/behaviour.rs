@@ -10,7 +10,7 @@ use toolpost_model::{ErrorClass, EventBody, Outcome, Stage, ToolResult};
 use super::{
     check::CheckName,
     probes::{Probe, Probes},
-    report::Check,
+    report::{Check, Severity},
     workbench::Workbench,
 };
 
@@ -68,6 +68,14 @@ impl End {
             }
         }
     }
+}
+
+/// The exception that a message of Python begins with.
+fn raised(message: &str) -> Option<&str> {
+    let (name, _) = message.split_once(':')?;
+    let named = name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    named.then_some(name)
 }
 
 /// Tries one tool.
@@ -185,7 +193,14 @@ impl Trial<'_> {
                 self.passed(name, format!("it refuses to work without arguments: {said}"));
             }
             End::Broke(message) => {
-                self.failed(name, format!("without arguments it does not return a result: {message}"));
+                let told =
+                    format!("`{}`: without arguments it does not return a result: {message}", self.tool.name);
+                let check = Check::failed(name, told);
+                self.checks.push(match raised(&message) {
+                    // Amplifier counts these as slips of the code, and every other one as a way to refuse.
+                    None | Some("AttributeError" | "TypeError" | "KeyError") => check,
+                    Some(_) => check.weighing(Severity::Warning),
+                });
             }
             End::Stopped => self.failed(name, "without arguments it does not end"),
         }

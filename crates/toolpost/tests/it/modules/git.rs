@@ -1,6 +1,10 @@
 //! Modules of git repositories.
 
-use std::{fs, os::unix::fs::MetadataExt as _, process::Command};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    process::{Command, Stdio},
+};
 
 use serde_json::Value;
 
@@ -209,6 +213,69 @@ fn a_bundle_in_a_repository_is_fetched_with_what_it_plans() {
     let names: Vec<&str> =
         tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"amplifier_module_tool_a"), "{names:?}");
+}
+
+#[test]
+fn a_first_start_makes_its_cache_for_its_user_alone() {
+    let repository = Repository::new("@main");
+    let place = &repository.place;
+    let command = place.command_of("tools", &[], &place.cache());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "umask 022 && exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
+    shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(command.get_current_dir().unwrap()).stdin(Stdio::null());
+    assert!(!place.cache().exists());
+    crate::home::Ran::from(shell.output().unwrap()).expect(0);
+    assert_eq!(fs::metadata(place.cache()).unwrap().mode() & 0o777, 0o700);
+}
+
+/// A repository that is a bundle, and a plan that builds on it.
+fn bundle() -> Repository {
+    let repository = Repository::new("");
+    let text = "bundle: { name: base }\ntools:\n  - { module: tool-a, source: ./mods/tool-a }\n";
+    repository.place.write("repo/bundle.yaml", text);
+    repository.commit("two");
+    let address = repository.place.path("repo").display().to_string();
+    repository.place.plan(&format!("includes:\n  - git+file://{address}\n"));
+    repository
+}
+
+#[test]
+fn bundles_are_updated_mended_and_not_removed_while_in_use() {
+    let repository = bundle();
+    let place = &repository.place;
+    let notes = |fetched: Value| {
+        let root = fetched["modules"][0]["root"].as_str().unwrap().to_owned();
+        fs::read_to_string(format!("{root}/NOTES")).unwrap()
+    };
+    assert_eq!(notes(place.modules(&["fetch", "--json"]).expect(0).json()), "two");
+    repository.commit("three");
+    assert_eq!(notes(place.modules(&["fetch", "--json"]).expect(0).json()), "two");
+    assert_eq!(notes(place.modules(&["update", "--json"]).expect(0).json()), "three");
+    let kept = place.modules(&["remove", "--unused", "--json"]).expect(0).json();
+    assert_eq!(kept["removed"], serde_json::json!([]));
+    // The copy before the last stays for hosts that run, so all of them are changed.
+    for plan in files(&place.cache()).into_iter().filter(|file| file.ends_with("bundle.yaml")) {
+        fs::write(plan, "tools: []\n").unwrap();
+    }
+    let refused = place.modules(&["fetch"]).expect(1);
+    assert!(refused.stderr.contains("is not what was fetched"), "{}", refused.stderr);
+    place.modules(&["remove", "--unused"]).expect(1);
+    assert_eq!(notes(place.modules(&["update", "--json"]).expect(0).json()), "three");
+}
+
+#[test]
+fn a_bundle_that_is_not_there_is_missed() {
+    let repository = bundle();
+    let place = &repository.place;
+    fs::remove_dir_all(place.path("repo")).unwrap();
+    let tools = place.run("tools", &["--json"]).expect(6).json();
+    assert!(
+        tools["unavailable"][0]["message"].as_str().unwrap().contains("the bundle is not here"),
+        "{tools}"
+    );
+    let doctor = place.run("doctor", &[]).expect(1);
+    assert!(doctor.stdout.contains("the bundle is not here"), "{}", doctor.stdout);
 }
 
 #[test]

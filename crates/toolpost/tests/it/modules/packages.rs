@@ -41,6 +41,7 @@ fn packages(place: &Place, reach: Reach) -> Packages {
         // No index: what the test did not make is not there.
         variables: [("PIP_NO_INDEX".to_owned(), "1".to_owned()), ("UV_NO_INDEX".to_owned(), "1".to_owned())]
             .into(),
+        fetch_variables: [].into(),
         readable: Vec::new(),
         network: NetworkSettings::default(),
         reach,
@@ -145,7 +146,8 @@ async fn what_could_not_be_had_is_tried_again() {
     assert_eq!(soon.failures.len(), 1, "a start shortly after does not wait for it again");
     let record = files(&place.cache()).into_iter().find(|file| file.ends_with("environment.json")).unwrap();
     let kept = fs::File::options().write(true).open(&record).unwrap();
-    kept.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3600)).unwrap();
+    let long_ago = kept.metadata().unwrap().modified().unwrap() - std::time::Duration::from_secs(3600);
+    kept.set_modified(long_ago).unwrap();
     let later = prepare(&packages, &modules).await.unwrap();
     assert_eq!(later.failures, []);
     assert_eq!(later.environment.packages, ["latedep==1.0", "tinydep==1.0"]);
@@ -219,6 +221,13 @@ fn fetch_installs_and_an_environment_half_made_is_made_anew() {
     fs::write(record.with_file_name("left"), "behind").unwrap();
     place.modules(&["fetch"]).expect(0);
     assert!(record.exists() && !record.with_file_name("left").exists());
+    let kept = place.modules(&["remove", "--unused", "--json"]).expect(0).json();
+    assert_eq!(kept["environments"], 0, "it is in use");
+    place.plan("tools: []\n");
+    let unused = place.modules(&["remove", "--unused", "--json"]).expect(0).json();
+    assert_eq!(unused["environments"], 1);
+    place.plan("tools:\n  - { module: tool-a, source: ./tool-a }\n");
+    place.modules(&["fetch"]).expect(0);
     let removed = place.modules(&["remove", "--all", "--json"]).expect(0).json();
     assert_eq!(removed["environments"], 1);
 }

@@ -69,7 +69,7 @@ async def report(subject, observe):
 def structure(subject):
     """Amplifier's own checks, by its names and in its order."""
     if subject.module is None:
-        return [failed("module_importable", f"it cannot be imported: {subject.problem}")]
+        return [failed("module_importable", str(subject.problem))]
     checks = [passed("module_importable", f"`{subject.module.__name__}` is imported")]
     mount = getattr(subject.module, "mount", None)
     if mount is None:

@@ -110,7 +110,11 @@ class Unit:
         self.gather()
         await self._take_returned(returned)
         if not self.tools and self.order["kind"] == "tool" and not coordinator.hooks.events_of(self):
-            self.problem("validation_failed", "it mounted no tool and returned none", fatal=True)
+            if not self.problems:
+                self.problem("validation_failed", "it mounted no tool and returned none")
+            # What became of its tools is told already, and is why nothing is left.
+            for problem in self.problems:
+                problem["fatal"] = True
 
     def _hint(self, error):
         missing = getattr(error, "name", None)
