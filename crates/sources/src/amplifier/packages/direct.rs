@@ -171,11 +171,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         let (open, closed) = (base.join("open"), base.join("closed"));
+        let dir = cap_std::fs::Dir::open_ambient_dir(&base, cap_std::ambient_authority()).unwrap();
         for name in ["open", "closed", "open/folder.whl"] {
-            std::fs::create_dir(base.join(name)).unwrap();
+            dir.create_dir(name).unwrap();
         }
         for name in ["open/a b.whl", "open/a.txt", "closed/a.whl"] {
-            std::fs::write(base.join(name), "").unwrap();
+            dir.write(name, "").unwrap();
         }
         std::os::unix::fs::symlink(closed.join("a.whl"), open.join("link.whl")).unwrap();
         let found =

@@ -176,6 +176,6 @@ fn bytes(count: u64) -> String {
     match count {
         0..1024 => format!("{count} bytes"),
         1024..0x10_0000 => format!("{} KiB", count >> 10),
-        _ => format!("{}.{} MiB", count >> 20, (count % (1 << 20)) * 10 >> 20),
+        _ => format!("{}.{} MiB", count >> 20, ((count % (1 << 20)) * 10) >> 20),
     }
 }

@@ -1,8 +1,11 @@
 //! Modules that say too much, or want to end more than themselves: it costs them what they did, and nobody else anything.
 
+use std::collections::HashMap;
+
 use serde_json::json;
 use toolpost_amplifier::ModuleId;
-use toolpost_model::{ErrorClass, HookStanding, Outcome, Source as _};
+use toolpost_core::ToolSettings;
+use toolpost_model::{EffectClass, ErrorClass, HookStanding, Outcome, Source as _};
 
 use super::stage::{BOTH, Core, Stage, Wanted, logged, processes, until};
 
@@ -112,7 +115,12 @@ async fn a_call_finds_the_working_directory_as_it_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_belongs_to_the_module_that_mounted_it() {
     for core in BOTH {
-        let stage = Stage::new(core, &["tool-unruly", "tool-rough"]).await;
+        // What only reads runs beside other calls of its session.
+        let reads = || ToolSettings { class: Some(EffectClass::Read), ..ToolSettings::default() };
+        let beside = HashMap::from(["meet", "sprout"].map(|name| (name.to_owned(), reads())));
+        let wanted = Wanted::new(core, &["tool-unruly", "tool-rough"])
+            .set(|wanted| wanted.host = Box::new(|builder| builder.settings(beside)));
+        let stage = wanted.start().await;
         let place = |name: &str| stage.folder.path().join(name);
         // The other module's call begins before the tool is mounted, and ends before the call that mounts it.
         let meeting = async {
