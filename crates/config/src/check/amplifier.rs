@@ -5,7 +5,7 @@ use toolpost_model::changes_code;
 use crate::{AmplifierSection, ConfigFile, Located, error::Complaint, snippet::shown};
 
 use super::{
-    limits::{check_count, check_deadline, check_range, size},
+    limits::{check_deadline, check_range, size},
     path_complaint,
     sandbox::is_variable,
 };
@@ -20,7 +20,6 @@ pub(super) fn check(file: &ConfigFile, complaints: &mut Vec<Complaint>) {
         complaints.extend(paths.iter().filter_map(|path| path_complaint(key, path)));
     }
     variables(amplifier, complaints);
-    check_count("amplifier.concurrency", amplifier.concurrency, complaints);
     check_deadline("amplifier.mount_timeout", amplifier.mount_timeout, complaints);
     check_range("amplifier.max_result", amplifier.max_result, size(1 << 10)..=size(1 << 30), complaints);
     for (module, Located { value: entry, .. }) in &amplifier.wasm {

@@ -38,9 +38,6 @@ pub struct AmplifierSection {
     pub hooks: BTreeMap<String, Located<HookStanding>>,
     /// Whether modules are told of a failure as `tool:post`, too, and not as `tool:error` alone.
     pub post_on_failure: Option<Located<bool>>,
-    /// Calls of one module that run at the same time. Without it, only the host's own limits count.
-    #[schemars(range(min = 1))]
-    pub concurrency: Option<Located<usize>>,
     /// How long one Python module may take to be imported and mounted. Without it: a minute.
     pub mount_timeout: Option<Located<ConfigDuration>>,
     /// The most that one result of a Python module may have; the rest of a larger one is dropped. Without it: 8 MiB.

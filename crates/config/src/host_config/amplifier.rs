@@ -38,8 +38,6 @@ pub struct AmplifierConfig {
     pub hooks: BTreeMap<String, HookStanding>,
     /// Whether `tool:post` is told of failures, too.
     pub post_on_failure: bool,
-    /// Calls of one module that run at the same time. `None`: as many as the host's own limits let through.
-    pub concurrency: Option<usize>,
     /// How long one Python module may take to be imported and mounted. `None`: a minute.
     pub mount_timeout: Option<Duration>,
     /// The most that one result of a Python module may have, in bytes. `None`: 8 MiB.

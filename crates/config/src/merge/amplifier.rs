@@ -11,7 +11,7 @@ use crate::{
     WasmConfig, WasmEntry, snippet::shown,
 };
 
-use super::{Merge, lower, native::power, never, some};
+use super::{Merge, native::power, never, some};
 
 impl Merge<'_> {
     /// Lays the layer's plans over those so far.
@@ -44,9 +44,6 @@ impl Merge<'_> {
             new.is_some_and(|new| power(new) < power(now.unwrap_or(outer)))
         });
         self.put("amplifier.post_on_failure", &mut amplifier.post_on_failure, file.post_on_failure, never);
-        self.put("amplifier.concurrency", &mut amplifier.concurrency, some(file.concurrency), |now, new| {
-            now.is_none_or(|now| new.is_some_and(|new| lower(&now, &new)))
-        });
         let mount_timeout = file.mount_timeout.map(Located::converted);
         self.put("amplifier.mount_timeout", &mut amplifier.mount_timeout, some(mount_timeout), never);
         let max_result = file.max_result.map(Located::converted);

@@ -153,14 +153,14 @@ fn layers_are_laid_over_one_another_and_untrusted_ones_bring_nothing() {
 fn the_section_says_how_modules_run() {
     let text = "amplifier:\n  isolation: process\n  core: stand_in\n  python: ./venv/bin/python\n  install: offline\n  \
                 sandbox: network\n  pass: [SEARCH_API_KEY]\n  environment: { STAGE: test }\n  readable: [models]\n  \
-                writable: [/scratch]\n  hooks: { hooks-audit: observer }\n  post_on_failure: true\n  concurrency: 3\n  \
+                writable: [/scratch]\n  hooks: { hooks-audit: observer }\n  post_on_failure: true\n  \
                 mount_timeout: 90s\n  max_result: 2MiB\n  \
                 wasm:\n    tool-w: { directories: [{ path: in, access: write }], network: true, memory: 1MiB }\n";
     let (config, _) = HostConfig::resolve(&[layer(text, Standing::Trusted, &[])]).unwrap();
     let found = config.amplifier;
     assert_eq!((found.isolation, found.install), (ModuleIsolation::Process, ModuleInstall::Offline));
     assert_eq!(found.python, Some(PathBuf::from("/etc/x/./venv/bin/python")));
-    assert_eq!((found.sandbox, found.concurrency), (Some(SandboxProfile::Network), Some(3)));
+    assert_eq!(found.sandbox, Some(SandboxProfile::Network));
     assert_eq!((found.readable, found.writable), (vec!["/etc/x/models".into()], vec!["/scratch".into()]));
     assert_eq!(found.hooks["hooks-audit"], HookStanding::Observer);
     assert!(found.post_on_failure);
@@ -174,15 +174,15 @@ fn the_section_says_how_modules_run() {
 
 #[test]
 fn an_untrusted_file_may_only_hold_modules_shorter() {
-    let trusted = layer("amplifier: { sandbox: network, concurrency: 4 }", Standing::Trusted, &[]);
-    let text = "amplifier:\n  isolation: process\n  install: offline\n  sandbox: read-only\n  concurrency: 2\n  core: real\n  \
+    let trusted = layer("amplifier: { sandbox: network }", Standing::Trusted, &[]);
+    let text = "amplifier:\n  isolation: process\n  install: offline\n  sandbox: read-only\n  core: real\n  \
                 python: /evil\n  pass: [TOKEN]\n  environment: { A: b }\n  readable: [/x]\n  writable: [/x]\n  \
                 hooks: { h: observer }\n  post_on_failure: true\n  mount_timeout: 1h\n  max_result: 1GiB\n  wasm: { w: { network: true } }\n";
     let (config, notices) =
         HostConfig::resolve(&[trusted.clone(), layer(text, Standing::Untrusted, &[])]).unwrap();
     let found = &config.amplifier;
     assert_eq!((found.isolation, found.install), (ModuleIsolation::Process, ModuleInstall::Offline));
-    assert_eq!((found.sandbox, found.concurrency), (Some(SandboxProfile::ReadOnly), Some(2)));
+    assert_eq!(found.sandbox, Some(SandboxProfile::ReadOnly));
     let mut ignored: Vec<&str> = notices.iter().map(|notice| notice.key.as_str()).collect();
     ignored.sort_unstable();
     let expected = [
@@ -200,13 +200,10 @@ fn an_untrusted_file_may_only_hold_modules_shorter() {
     ];
     assert_eq!(ignored, expected.map(|key| format!("amplifier.{key}")));
     assert!(found.pass.is_empty() && found.wasm.is_empty() && found.python.is_none());
-    let loose = "amplifier: { isolation: shared, install: auto, sandbox: none, concurrency: 9 }";
+    let loose = "amplifier: { isolation: shared, install: auto, sandbox: none }";
     let (config, notices) = HostConfig::resolve(&[trusted, layer(loose, Standing::Untrusted, &[])]).unwrap();
-    assert_eq!(
-        (config.amplifier.sandbox, config.amplifier.concurrency),
-        (Some(SandboxProfile::Network), Some(4))
-    );
-    assert_eq!(notices.len(), 2, "{notices:?}");
+    assert_eq!(config.amplifier.sandbox, Some(SandboxProfile::Network));
+    assert_eq!(notices.len(), 1, "{notices:?}");
 }
 
 #[test]

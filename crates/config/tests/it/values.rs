@@ -165,7 +165,6 @@ fn defaults_are_the_documented_ones() {
             writable: Vec::new(),
             hooks: BTreeMap::new(),
             post_on_failure: false,
-            concurrency: None,
             mount_timeout: None,
             max_result: None,
             wasm: BTreeMap::new(),

@@ -103,9 +103,12 @@ pub(super) async fn modules(
 ) -> Result<LoadedModules, ModulesError> {
     if config.modules.is_empty() && config.plugins.is_empty() {
         let missing = missing_bundles(config);
-        let unloaded = |missing| Arc::new(UnloadedModules::new(UNLOADED, missing)) as Arc<dyn Source>;
-        let sources = if missing.is_empty() { Vec::new() } else { vec![unloaded(missing)] };
-        return Ok(LoadedModules { sources, ..LoadedModules::default() });
+        if missing.is_empty() {
+            return Ok(LoadedModules::default());
+        }
+        let unloaded = UnloadedModules::new(UNLOADED, missing);
+        let hooks = unloaded.hooks(&standings(config));
+        return Ok(LoadedModules { sources: vec![Arc::new(unloaded)], hooks, ..LoadedModules::default() });
     }
     let root = config.workspace.as_ref().ok_or(ModulesError::NoWorkspace)?;
     let launcher = Launcher::new(program.ok_or(ModulesError::NoLauncher)?.to_owned());
@@ -327,7 +330,8 @@ fn packaged(module: &BridgedModule) -> PythonModule {
     PythonModule { id: module.planned.id.clone(), kind: module.planned.kind, root, package }
 }
 
-/// What is told of bundles that are not here: whatever they plan is not there either.
+/// What is told of bundles that are not here: whatever they plan is not there either. One of them may plan a guard, so
+/// each counts as a hook that is missing.
 fn missing_bundles(config: &HostConfig) -> Vec<LoadFailure> {
     let failure = |include: &Include| {
         let message = match &include.source {
@@ -342,7 +346,7 @@ fn missing_bundles(config: &HostConfig) -> Vec<LoadFailure> {
         };
         LoadFailure {
             module: ModuleId::new(include.source.to_string()),
-            kind: ModuleKind::Tool,
+            kind: ModuleKind::Hook,
             origin: Some(include.source.to_string()),
             reason: LoadReason::MissingSource,
             message,

@@ -276,6 +276,9 @@ fn a_bundle_that_is_not_there_is_missed() {
     );
     let doctor = place.run("doctor", &[]).expect(1);
     assert!(doctor.stdout.contains("the bundle is not here"), "{}", doctor.stdout);
+    // It may plan a guard.
+    let called = place.run("call", &["echo", "message=hello"]).expect(3);
+    assert!(called.stderr.contains("hook_failed"), "{}", called.stderr);
 }
 
 #[test]
