@@ -157,8 +157,8 @@ fn overrides_sources_and_the_environment_have_the_last_word() {
         told(&modules),
         ["Tool tool-a /a {\"x\":1}", "Tool tool-b /second {}", "Tool tool-c /other {\"y\":[1]}"]
     );
-    let notes = override_sources(&mut modules, Path::new("/work"), &lookup);
-    assert_eq!(modules[0].source.as_ref().unwrap().to_string(), "/work/local/a");
+    let notes = override_sources(&mut modules, Path::new("/here"), &lookup);
+    assert_eq!(modules[0].source.as_ref().unwrap().to_string(), "/here/local/a");
     assert_eq!(modules[1].source.as_ref().unwrap().to_string(), "/second");
     assert_eq!((notes.len(), notes[0].place.as_str()), (1, "AMPLIFIER_MODULE_TOOL_B"));
 }

@@ -77,8 +77,27 @@ fn sizes() {
     check("99999999999999999999", Err("larger than any size"));
 }
 
+fn modules_by_default() -> AmplifierConfig {
+    AmplifierConfig {
+        isolation: ModuleIsolation::Shared,
+        core: AmplifierCore::Auto,
+        python: None,
+        install: ModuleInstall::Auto,
+        sandbox: None,
+        pass: Vec::new(),
+        fetch_pass: Vec::new(),
+        environment: BTreeMap::new(),
+        readable: Vec::new(),
+        writable: Vec::new(),
+        hooks: BTreeMap::new(),
+        post_on_failure: false,
+        mount_timeout: None,
+        max_result: None,
+        wasm: BTreeMap::new(),
+    }
+}
+
 #[test]
-#[expect(clippy::too_many_lines, reason = "one value with every field there is")]
 fn defaults_are_the_documented_ones() {
     let seconds = Duration::from_secs;
     let expected = HostConfig {
@@ -152,23 +171,7 @@ fn defaults_are_the_documented_ones() {
         modules: Vec::new(),
         missing_bundles: Vec::new(),
         plugins: Vec::new(),
-        amplifier: AmplifierConfig {
-            isolation: ModuleIsolation::Shared,
-            core: AmplifierCore::Auto,
-            python: None,
-            install: ModuleInstall::Auto,
-            sandbox: None,
-            pass: Vec::new(),
-            fetch_pass: Vec::new(),
-            environment: BTreeMap::new(),
-            readable: Vec::new(),
-            writable: Vec::new(),
-            hooks: BTreeMap::new(),
-            post_on_failure: false,
-            mount_timeout: None,
-            max_result: None,
-            wasm: BTreeMap::new(),
-        },
+        amplifier: modules_by_default(),
     };
     assert_eq!(HostConfig::default(), expected);
     for empty in ["", "# nothing\n", "---\n", "{}", "mode:\nrules:\nlimits:\n"] {
