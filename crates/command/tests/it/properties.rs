@@ -1,7 +1,7 @@
 //! What holds for any text.
 
 use proptest::prelude::*;
-use toolpost_command::{Analysis, CommandPattern, OpaqueReason, analyze, suggestions};
+use toolpost_command::{Analysis, CommandPattern, analyze, suggestions};
 
 /// Pieces of shell that mean something in some place.
 const PIECES: &str = "a¦b x¦rm -rf y¦git push¦ls¦echo ¦'¦\"¦\\¦$¦$(¦)¦(¦{ ¦ }¦`¦${x¦:-¦}¦$((¦))¦[[ ¦ ]]¦;¦&&¦||¦|¦&¦\n¦#¦ ¦\t¦\
@@ -78,8 +78,12 @@ proptest! {
         let needs_line = first.contains("<<") || first.contains('#');
         let join = if needs_line { "\n" } else { [";", " && ", " | ", "\n"][join] };
         let both = analyze(&format!("{first}{join}{second}"));
-        // `a | ! b` is nothing that a shell takes.
-        prop_assume!(!both.opaque.iter().any(|opaque| opaque.reason == OpaqueReason::NotParsed));
+        // `a | ! b` is nothing that a shell takes, and a here-document before `((` is read in two ways. Of a text
+        // that is not read at all nothing may be said but that.
+        if both.commands.is_empty() {
+            prop_assert!(both.is_opaque());
+            return Ok(());
+        }
         let found = words(&both);
         for command in words(&one).into_iter().chain(words(&other)) {
             prop_assert!(found.contains(&command), "{command:?} is not in {found:?}");
