@@ -10,6 +10,7 @@ const MODEL: &str = "toolpost-model";
 const CORE: &str = "toolpost-core";
 const AMPLIFIER: &str = "toolpost-amplifier";
 const COMMAND: &str = "toolpost-command";
+const A2A: &str = "toolpost-a2a";
 const A2E: &str = "toolpost-a2e";
 const CONFIG: &str = "toolpost-config";
 const STORE: &str = "toolpost-store";
@@ -24,6 +25,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (MODEL, &[]),
     (COMMAND, &[]),
     (CORE, &[MODEL, COMMAND]),
+    (A2A, &[MODEL]),
     (A2E, &[MODEL]),
     (AMPLIFIER, &[MODEL]),
     (CONFIG, &[MODEL, AMPLIFIER]),
@@ -31,18 +33,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (STORE, &[MODEL, CORE]),
     (WASM, &[MODEL, AMPLIFIER]),
     (SOURCES, &[MODEL, AMPLIFIER, CORE, SANDBOX, COMMAND]),
-    (SERVE, &[MODEL, AMPLIFIER, COMMAND, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, WASM]),
+    (SERVE, &[MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, SOURCES, WASM]),
     (TESTKIT, &[MODEL, AMPLIFIER, CORE]),
-    ("toolpost", &[MODEL, AMPLIFIER, COMMAND, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE]),
+    ("toolpost", &[MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE]),
     (
         "toolpost-bench",
-        &[MODEL, AMPLIFIER, COMMAND, CORE, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE, WASM, TESTKIT],
+        &[MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE, WASM, TESTKIT],
     ),
     ("xtask", &[]),
 ];
 
 /// Examples show what embedders and tool authors need.
-const EXAMPLES_MAY_USE: &[&str] = &[MODEL, AMPLIFIER, CORE, A2E, SERVE, CONFIG];
+const EXAMPLES_MAY_USE: &[&str] = &[MODEL, AMPLIFIER, CORE, A2A, A2E, SERVE, CONFIG];
 
 /// Crates that would let the outside world into the inner two: model has no runtime, core opens nothing.
 const MAY_NOT_USE: &[(&str, &[&str])] = &[
