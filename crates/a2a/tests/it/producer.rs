@@ -11,7 +11,7 @@ use toolpost_model::ToolResult;
 const CALL: &str = "01a1e178-8bea-76ab-b7f3-8ce1209dbf75";
 
 /// A result with these members beside the ones it needs.
-fn result(members: Value) -> ToolResult {
+fn result(members: &Value) -> ToolResult {
     let mut result = json!({
         "invocation_id": CALL, "outcome": "succeeded", "disposition": "inline", "is_error": false, "content": [],
         "timings": { "total_us": 1, "queued_us": 0, "execute_us": 1 },
@@ -25,7 +25,7 @@ fn failure(outcome: &str, class: &str, message: &str, hint: Option<&str>) -> Too
         json!({ "safe": false, "change_arguments": false, "discover_first": false, "needs_approval": false });
     let error = json!({ "class": class, "code": class, "message": message, "hint": hint, "recoverability": "never",
         "retry": retry });
-    result(json!({ "outcome": outcome, "disposition": "synthetic", "is_error": true, "error": error }))
+    result(&json!({ "outcome": outcome, "disposition": "synthetic", "is_error": true, "error": error }))
 }
 
 fn ended(result: &ToolResult) -> Value {
@@ -50,7 +50,7 @@ fn a_call_says_when_it_began() {
 fn a_success_is_its_value_or_its_text() {
     let check = |members: Value, output: Value| {
         assert_eq!(
-            ended(&result(members)),
+            ended(&result(&members)),
             json!({ "type": "tool-result", "toolCallId": "c1", "toolName": "add", "input": { "a": 2 },
                 "output": output, "durationMs": 12 })
         );
@@ -73,7 +73,7 @@ fn what_is_kept_is_named() {
     let id = "art_01a1e1788bea76abb7f38ce1209dbf75_1";
     let kept = json!({ "id": id, "name": "result", "media_type": "text/plain", "size": 9000,
         "digest": format!("sha256:{}", "0".repeat(64)), "role": "result" });
-    let preview = result(json!({ "disposition": "preview", "content": [{ "type": "text", "text": "head" }],
+    let preview = result(&json!({ "disposition": "preview", "content": [{ "type": "text", "text": "head" }],
         "artifacts": [kept], "truncated": { "shown": 4, "total": 9000, "unit": "bytes", "artifact": id } }));
     let output = &ended(&preview)["output"];
     assert_eq!(output["text"], "head");
@@ -100,9 +100,9 @@ fn everything_else_is_an_error_that_a_person_understands() {
     check(&late, "the call was stopped at its deadline of 5 ms\nhint: ask for less");
     check(
         &failure("unknown", "outcome_unknown", "", None),
-        concat!("nobody knows how the call ended; it may or may not have taken effect"),
+        "nobody knows how the call ended; it may or may not have taken effect",
     );
-    check(&result(json!({ "outcome": "canceled", "is_error": true })), "the call was canceled");
+    check(&result(&json!({ "outcome": "canceled", "is_error": true })), "the call was canceled");
     let mut printed = failure("failed", "execution_failed", "exit code 3", None);
     printed.content = vec![toolpost_model::Content::text("no such file")];
     check(&printed, "exit code 3\nno such file");
@@ -113,7 +113,7 @@ fn everything_else_is_an_error_that_a_person_understands() {
 #[test]
 fn what_is_too_large_leaves_a_record() {
     let large = "é".repeat(LARGEST_EVENT);
-    let output = ended(&result(json!({ "content": [{ "type": "text", "text": large }] })))["output"].clone();
+    let output = ended(&result(&json!({ "content": [{ "type": "text", "text": large }] })))["output"].clone();
     assert_eq!((&output["truncated"], &output["bytes"]), (&json!(true), &json!(2 * LARGEST_EVENT + 2)));
     let preview = output["preview"].as_str().unwrap();
     assert!(preview.starts_with("\"éé") && preview.len() > 2_000, "{} bytes", preview.len());
@@ -121,7 +121,7 @@ fn what_is_too_large_leaves_a_record() {
 
     let id = "art_01a1e1788bea76abb7f38ce1209dbf75_2";
     let cut = json!({ "shown": 4, "unit": "bytes", "artifact": id });
-    let kept = result(json!({ "structured_content": large, "truncated": cut }));
+    let kept = result(&json!({ "structured_content": large, "truncated": cut }));
     assert_eq!(ended(&kept)["output"]["artifact"], id);
 
     let input = json!({ "text": large });
@@ -132,7 +132,7 @@ fn what_is_too_large_leaves_a_record() {
         tool_call_id: "c1",
         tool_name: "add",
         input: Some(&input),
-        result: &result(json!({})),
+        result: &result(&json!({})),
         duration: Duration::ZERO,
     };
     assert_eq!(serde_json::to_value(ended.event()).unwrap().get("input"), None);
@@ -147,7 +147,7 @@ proptest! {
         let begun = Begun { tool_call_id: "c1", tool_name: "add", input: &input, at: Timestamp::UNIX_EPOCH };
         let mut failed = failure("failed", "execution_failed", &text, hint.then_some(text.as_str()));
         failed.content = vec![toolpost_model::Content::text(text.clone())];
-        let succeeded = result(json!({ "content": [{ "type": "text", "text": text }] }));
+        let succeeded = result(&json!({ "content": [{ "type": "text", "text": text }] }));
         let end = |result| {
             let duration = Duration::MAX;
             Ended { tool_call_id: "c1", tool_name: "add", input: Some(&input), result, duration }.event()
