@@ -227,12 +227,12 @@ class Suite:
     async def test_an_operator_may_answer_in_the_conversation(self):
         for word, expected in (("yes", "completed"), ("no", "failed")):
             path = f"{uuid.uuid4()}.txt"
+            task, _ = await self.question(path)
+            ids = {"task_id": task["id"], "context_id": task["contextId"]}
             async with self.peer("http://localhost", socket=self.operator.socket) as operator:
-                kind, task = await operator.send(call("write_file", {"path": path, "content": "x"}))
-                self.assertEqual((kind, state(task)), ("task", "input-required"))
-                kind, task = await operator.send({"text": word}, task_id=task["id"], context_id=task["contextId"])
-                self.assertEqual((kind, state(task)), ("task", expected))
-                self.assertEqual(self.written(path), word == "yes")
+                kind, task = await operator.send({"text": word}, **ids)
+            self.assertEqual((kind, state(task)), ("task", expected))
+            self.assertEqual(self.written(path), word == "yes")
 
     # The extension.
 
