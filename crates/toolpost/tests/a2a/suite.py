@@ -40,7 +40,7 @@ class Suite:
     def napping(self):
         """A call that lasts, and the word by which its process is found."""
         word = f"9{uuid.uuid4().int % 10**9}"
-        return call("shell", {"command": f"sleep {word}", "timeout": 600}), word
+        return call("shell", {"command": f"sleep {word}"}), word
 
     async def until_running(self, stream, word):
         """Reads a stream up to the call's event; gives what was read. The process is there then, or soon."""
@@ -66,6 +66,12 @@ class Suite:
         async with self.peer(self.base) as stranger:
             [skill] = stranger.card.skills
             self.assertNotIn(skill.id, [known.id for known in self.client.card.skills])
+
+    async def test_a_stranger_runs_nothing(self):
+        async with self.peer(self.base) as stranger:
+            with self.assertRaises(Exception):
+                await stranger.send(call("top_lines", {"count": 1}))
+            self.assertEqual(stranger.answers[-1].status_code, 401)
 
     async def test_the_extended_card_has_every_tool(self):
         card = await self.client.extended_card()
@@ -191,6 +197,14 @@ class Suite:
         until(lambda: hosting.running(word), PATIENCE, "the process runs")
         await self.client.cancel(task["id"])
         until(lambda: not hosting.running(word), PATIENCE, "the process is gone")
+
+    async def test_a_task_outlives_its_host(self):
+        task = await self.task(call("top_lines", {"count": 1}))
+        self.assertEqual(self.host.stop(), 0)
+        self.host.start()
+        again = await self.client.get(task["id"])
+        self.assertEqual((state(again), again["artifacts"]), ("completed", task["artifacts"]))
+        self.assertEqual(events_of_task(again), events_of_task(task))
 
     async def test_a_task_that_has_ended_takes_no_more_messages(self):
         task = await self.task(call("top_lines", {"count": 1}))
