@@ -123,10 +123,24 @@ pub struct Tally {
     pub beyond_bounds: u64,
 }
 
-/// A text that is no JSON.
+/// A text that cannot be an event.
 #[derive(Debug, thiserror::Error)]
-#[error("this is no JSON: {0}")]
-pub struct Unreadable(#[from] serde_json::Error);
+pub enum Unreadable {
+    /// It is no JSON.
+    #[error("this is no JSON: {}", of_one_line(.0))]
+    Json(#[from] serde_json::Error),
+    /// A line of AI SDK 4 without what every line begins with.
+    #[error("a line of AI SDK 4 begins with a code and a colon")]
+    NoCode,
+    /// A line of AI SDK 4 with a code that it does not have.
+    #[error("`{0}` is no code of AI SDK 4")]
+    UnknownCode(String),
+}
+
+/// Most texts are one line, and those who read many have another number for it.
+fn of_one_line(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", " at column ")
+}
 
 impl Receiver {
     /// One with options of the caller's.

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolpost_model::{Mode, SandboxProfile};
 
 use crate::commands::{
-    approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs, capture::CaptureArgs,
+    a2a::A2aArgs, approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs, capture::CaptureArgs,
     completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs,
     modules::ModulesArgs, new::NewArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs,
     trust::TrustArgs, validate::ValidateArgs,
@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Capture(CaptureArgs),
     /// List, fetch, update and remove the modules of mount plans
     Modules(ModulesArgs),
+    /// Read tool events of other agents
+    A2a(A2aArgs),
     /// Trust the workspace's `toolpost.yaml` as it is now
     Trust(TrustArgs),
     /// Check that everything is in place

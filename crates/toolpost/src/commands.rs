@@ -1,5 +1,6 @@
 //! One command a file.
 
+pub(crate) mod a2a;
 pub(crate) mod approvals;
 pub(crate) mod artifacts;
 pub(crate) mod call;

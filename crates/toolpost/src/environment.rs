@@ -142,6 +142,16 @@ pub(crate) fn read_arguments(from: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
+/// A file, or standard input where there is none or it is `-`.
+pub(crate) fn open_input(path: Option<&Path>) -> anyhow::Result<Box<dyn Read>> {
+    let Some(path) = path.filter(|path| *path != Path::new("-")) else {
+        return Ok(Box::new(std::io::stdin().lock()));
+    };
+    let file = std::fs::File::open(path).with_context(|| format!("`{}` cannot be opened", path.display()))?;
+    anyhow::ensure!(!file.metadata()?.is_dir(), "`{}` is a folder", path.display());
+    Ok(Box::new(file))
+}
+
 /// Now, for telling how long something still lasts.
 pub(crate) fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()

@@ -19,7 +19,7 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use commands::{
-    approvals, artifacts, call, capture, completions, doctor, explain, journal, modules, new, reference,
+    a2a, approvals, artifacts, call, capture, completions, doctor, explain, journal, modules, new, reference,
     serve, tools, trust, validate, welcome,
 };
 
@@ -48,6 +48,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
     match command {
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Reference(arguments) => reference::run(&arguments),
+        Command::A2a(arguments) => a2a::run(&arguments),
         Command::Journal(arguments) => journal::run(&arguments),
         Command::Artifacts(arguments) => artifacts::run(&arguments),
         Command::New(arguments) => new::run(&arguments),
