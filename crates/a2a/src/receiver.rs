@@ -119,7 +119,7 @@ pub struct Tally {
     pub without_id: u64,
     /// Ignored, since their call is not open or was taken already.
     pub late: u64,
-    /// Events of calls for which there was no room.
+    /// Events of calls for which there was no room, and texts that hold more objects than are looked at.
     pub beyond_bounds: u64,
 }
 
@@ -157,6 +157,7 @@ impl Receiver {
     pub fn receive(&mut self, json: &str) -> Result<Vec<Change>, Unreadable> {
         let object = Object::read(json)?;
         let mut changes = Vec::new();
+        self.table.tally.beyond_bounds += u64::from(object.is_cut);
         Walk { table: &mut self.table, options: &self.options, changes: &mut changes }.text(&object);
         Ok(changes)
     }

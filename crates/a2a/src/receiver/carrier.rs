@@ -33,6 +33,7 @@ impl Walk<'_> {
         match object.raw(Member::Result) {
             Some(result) if object.has(Member::Jsonrpc) || !is_payload => {
                 let Ok(inner) = Object::read(result.get()) else { return };
+                self.table.tally.beyond_bounds += u64::from(inner.is_cut);
                 let request = object.said(Member::Id).map(|id| Scope::Request(id.get()));
                 self.body(&inner, request.unwrap_or(Scope::Bare));
             }

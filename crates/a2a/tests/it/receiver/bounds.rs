@@ -87,8 +87,17 @@ fn containers_in_containers_are_entered_only_so_far() {
         let nested = format!("{}{{}}{}", format!(r#"{{"{name}":"#).repeat(2_000), "}".repeat(2_000));
         let _ = Receiver::default().receive(&nested);
     }
-    let many = format!(r#"{{"parts":[{}{{}}]}}"#, "{},".repeat(300_000));
-    Receiver::default().receive(&many).unwrap();
+}
+
+#[test]
+fn a_text_of_very_many_objects_is_looked_at_only_so_far_and_counted() {
+    let last = r#"{"data":{"type":"tool-call","toolCallId":"c"}}"#;
+    for (object, held, beyond) in [("{},", 1, 0), (r#"{"id":1},"#, 0, 1)] {
+        let many = format!(r#"{{"parts":[{}{last}]}}"#, object.repeat(70_000));
+        let mut receiver = Receiver::default();
+        receiver.receive(&many).unwrap();
+        assert_eq!((receiver.held(), receiver.tally().beyond_bounds), (held, beyond), "{object}");
+    }
 }
 
 #[test]

@@ -91,6 +91,49 @@ fn mixed(calls: &[Vec<Value>], order: &[Index]) -> Vec<Value> {
     }
 }
 
+/// The same value written otherwise: members from last to first, spaces, whole numbers as floats where they are exact.
+fn backwards(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let members: Vec<String> = members
+                .iter()
+                .rev()
+                .map(|(name, value)| format!("{:?} : {}", name, backwards(value)))
+                .collect();
+            format!("{{ {} }}", members.join(" ,"))
+        }
+        Value::Array(values) => {
+            let values: Vec<String> = values.iter().map(backwards).collect();
+            format!("[ {}]", values.join(", "))
+        }
+        Value::Number(number) if number.as_u64().is_some_and(|number| number < 1 << 53) => {
+            format!("{number}.0")
+        }
+        Value::String(text) => {
+            let units: Vec<String> = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+            format!("\"{}\"", units.concat())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+/// Whole floats as integers.
+fn narrowed(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), narrowed(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        Value::Array(values) => values.iter().map(narrowed).collect(),
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() && float.fract() == 0.0 => json!(float as i64),
+            Some(_) | None => value.clone(),
+        },
+        Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
+    }
+}
+
 fn order() -> impl Strategy<Value = Vec<Index>> {
     vec(any::<Index>(), 1..40)
 }
@@ -128,6 +171,21 @@ proptest! {
         }
         let twice: Vec<Value> = lines.iter().chain(&lines).cloned().collect();
         prop_assert_eq!(received(&twice), received(&lines));
+    }
+
+    #[test]
+    fn a_call_under_an_ended_id_is_a_replay_exactly_if_it_says_the_same(
+        (first, second) in (any_value(), any_value()),
+        repeated in any::<bool>(),
+    ) {
+        let second = if repeated { backwards(&first) } else { second.to_string() };
+        let mut receiver = Receiver::default();
+        receiver.receive_value(&json!({ "type": "tool-call", "toolCallId": "c", "toolName": "t", "input": first }));
+        receiver.receive_value(&json!({ "type": "tool-result", "toolCallId": "c", "output": 1 }));
+        let again = format!(r#"{{"type":"tool-call","toolCallId":"c","toolName":"t","input":{second}}}"#);
+        receiver.receive(&again).unwrap();
+        let same = narrowed(&first) == narrowed(&serde_json::from_str(&second).unwrap());
+        prop_assert_eq!(receiver.held(), if same { 1 } else { 2 });
     }
 
     #[test]

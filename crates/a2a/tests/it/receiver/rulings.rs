@@ -269,6 +269,30 @@ fn a_reused_id_is_a_second_call() {
 }
 
 #[test]
+fn values_that_look_alike_are_other_calls() {
+    let call =
+        |input: &str| format!(r#"{{"type":"tool-call","toolCallId":"c1","toolName":"t","input":{input}}}"#);
+    let end = r#"{"type":"tool-result","toolCallId":"c1","output":1}"#;
+    for (first, second, held) in [
+        (r#"{"a":1,"b":2}"#, r#"{"a":2,"b":1}"#, 2),
+        (r#"{"a":[1,2]}"#, r#"{"a":[2,1]}"#, 2),
+        (r#"{"a":[1],"b":[]}"#, r#"{"a":[],"b":[1]}"#, 2),
+        (r#"{"a":"1"}"#, r#"{"a":1}"#, 2),
+        (r#"{"a":{}}"#, r#"{"a":[]}"#, 2),
+        ("9007199254740993", "9007199254740992", 2),
+        (r#"{"a":null}"#, "{}", 2),
+        (r#"{"a":"\u00e4","b":2}"#, r#"{"b":2.0,"a":"ä"}"#, 1),
+        ("[1e2]", "[ 100 ]", 1),
+    ] {
+        let mut receiver = Receiver::default();
+        for line in [&call(first), end, &call(second)] {
+            receiver.receive(line).unwrap();
+        }
+        assert_eq!(receiver.held(), held, "{first} {second}");
+    }
+}
+
+#[test]
 fn an_ended_call_is_not_begun_anew() {
     let ended = r#"{"type":"tool-call","toolCallId":"c1","toolName":"t","input":{"a":1}}
                    {"type":"tool-result","toolCallId":"c1","output":1}"#;
