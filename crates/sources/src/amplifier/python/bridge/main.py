@@ -85,7 +85,7 @@ class Bridge:
         limit = message["limit_ms"] / 1000
 
         def task():
-            modules = mount.begin(message["capabilities"], limit, message["without"])
+            modules = mount.begin(message["capabilities"], limit, message["without"], message["apart"])
             return {"type": "mounted", "id": message["id"], "modules": modules}
 
         self.in_background(message, task)
