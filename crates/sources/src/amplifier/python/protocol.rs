@@ -48,6 +48,10 @@ pub(super) struct Boot<'a> {
     pub(super) modules: Vec<ModuleOrder<'a>>,
     /// The most that one result may have, in bytes of JSON.
     pub(super) result_bytes: usize,
+    /// The most of a larger result that is kept until it is fetched, in bytes.
+    pub(super) kept_bytes: usize,
+    /// Folders for the end of `sys.path`.
+    pub(super) later_paths: &'a [PathBuf],
     /// The most that one call may print, in bytes.
     pub(super) output_bytes: usize,
     /// Orphans are adopted by this process's parent, which has no other children.
@@ -90,6 +94,13 @@ pub(super) enum Order<'a> {
         tool: &'a str,
         arguments: &'a Value,
         tool_call_id: &'a str,
+    },
+    Piece {
+        call: u64,
+        at: usize,
+    },
+    Release {
+        call: u64,
     },
     Emit {
         mount: u64,
@@ -238,12 +249,22 @@ pub(super) struct CallResult {
 }
 
 /// A result that was too large to be sent whole: how many bytes of it are there.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(super) struct Cut {
     pub(super) shown: u64,
     pub(super) total: u64,
     /// How many pieces beside the text were left out: they cannot be shown in part.
     pub(super) content: u64,
+    /// How much of the whole waits to be fetched.
+    pub(super) waiting: u64,
+    /// What the whole is.
+    pub(super) media_type: String,
+}
+
+/// `piece`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Piece {
+    pub(super) text: String,
 }
 
 /// `emitted`.

@@ -162,6 +162,22 @@ async fn a_package_directory_is_as_good_as_its_root() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_is_installed_beside_the_environment_is_found() {
+    let installed = BridgedModule {
+        package: PythonPackage::Installed { name: None },
+        planned: PlannedModule { source: None, ..module("tool-desk").planned },
+    };
+    let wanted = Wanted::new(Core::StandIn, &["tool-slow"]).set(|wanted| {
+        wanted.modules.push(installed);
+        wanted.settings.later_paths = vec![folder_of("tool-desk")];
+        wanted.settings.readable = vec![folder_of("tool-desk")];
+    });
+    let stage = wanted.start().await;
+    let counted = stage.call("count_mounts", json!({})).await;
+    assert_eq!(counted.outcome, Outcome::Succeeded, "{:?}", stage.modules.failures());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tool_plugin_of_an_a2e_host_serves_its_tools() {
     let mut config = Map::new();
     config.insert("prefix".to_owned(), json!("> "));
