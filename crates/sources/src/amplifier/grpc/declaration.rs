@@ -52,8 +52,6 @@ fn parameters(text: &str) -> Result<Map<String, Value>, BrokenSchema> {
     match serde_json::from_str(text)? {
         Value::Object(keywords) => Ok(keywords),
         Value::Null => Ok(Map::new()),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(BrokenSchema::NoObject)
-        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(BrokenSchema::NoObject),
     }
 }

@@ -71,9 +71,9 @@ async fn a_slow_module_does_not_hold_up_the_next_and_the_plan_decides_all_the_sa
         assert_eq!(stage.call("wanted_by_both", json!({})).await.model_text(), "of tool-waits");
         let problems: Vec<String> =
             stage.modules.source().problems().iter().map(ToString::to_string).collect();
-        let told =
-            "`tool-follows` is not whole: its tool `wanted_by_both` is already mounted by `tool-waits`";
-        assert_eq!(problems, [told]);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let told = "is not whole: its tool `wanted_by_both` is already mounted by `tool-waits`";
+        assert!(problems[0].starts_with("`tool-follows`") && problems[0].ends_with(told), "{problems:?}");
     }
 }
 
