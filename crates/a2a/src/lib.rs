@@ -6,6 +6,9 @@
 
 mod event;
 mod extension;
+pub mod producer;
+pub mod ui_stream;
+pub mod wire;
 
 pub use event::{ToolEvent, ToolEventError};
 pub use extension::{CANONICAL_URI, DEPRECATED_URI, is_tool_events};
