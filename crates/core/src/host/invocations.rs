@@ -10,7 +10,7 @@ use super::{Host, Inner, lock};
 use crate::{
     flow::invocation::{CancelReason, LiveCall},
     record::{
-        journal::{JournalError, RecordKind, SessionPage},
+        journal::{JournalError, JournalHead, RecordKind, SessionPage},
         rendering::RecordedWay,
         story::CallStory,
     },
@@ -159,9 +159,9 @@ impl Host {
         self.inner.journal.of_session(session.id(), after, limit).await
     }
 
-    /// The number of the newest record.
-    pub async fn newest_record(&self) -> Result<u64, JournalError> {
-        Ok(self.inner.journal.head().await?.seq)
+    /// Where the record ends and where it begins.
+    pub async fn journal_head(&self) -> Result<JournalHead, JournalError> {
+        self.inner.journal.head().await
     }
 
     /// Waits for the end of a call, but not longer than `most`, and tells where it stands then. Agents see their own
