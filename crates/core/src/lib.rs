@@ -58,8 +58,8 @@ pub use flow::{
     witness::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart},
 };
 pub use host::{
-    ApprovalError, Decided, Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits,
-    SessionError, StatusWord,
+    ApprovalError, CallOnRecord, Decided, Earlier, EndOnRecord, FoundCall, Health, Host, HostBuilder, HostError,
+    InvocationView, Limits, SessionError, StatusWord,
 };
 pub use record::{
     blobs::{Blob, BlobError, BlobStore, BlobWriter, KeptBlob, MemoryBlobs},
