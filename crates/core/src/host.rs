@@ -36,7 +36,7 @@ pub use calls::Earlier;
 pub(crate) use invocations::Sight;
 pub use invocations::{InvocationView, StatusWord};
 pub(crate) use policy::{InForce, PolicyHolder};
-pub use recorded::{CallOnRecord, EndOnRecord, FoundCall};
+pub use recorded::FoundCall;
 pub use sessions::SessionError;
 
 use crate::{
