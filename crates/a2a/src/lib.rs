@@ -9,8 +9,11 @@ mod data_part;
 mod event;
 mod extension;
 mod part;
+pub mod producer;
 mod receiver;
+pub mod ui_stream;
 mod v4;
+pub mod wire;
 
 pub use bridge::Bridge;
 pub use data_part::{DataPart, Repeat};

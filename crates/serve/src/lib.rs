@@ -4,10 +4,12 @@
 //! [`open_host`] gives the host without any face, as the command line uses it.
 #![warn(missing_docs)]
 
+mod a2a;
 pub mod a2e;
 mod auth;
 mod clock;
 mod compose;
+mod feed;
 mod http;
 mod listen;
 mod reload;

@@ -21,9 +21,11 @@ use toolpost_sources::RustModules;
 use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token};
 
 use crate::{
+    a2a,
     a2e::{self, Capability, ToolsEntry},
     auth::{Access, Door, KnownToken},
     compose::{Asked, HostParts, ModulesHandover, NativeHandover, StartError, host_on, open_data_dir},
+    feed,
     http::{About, Gate, Shared},
     listen::{self, Listener},
     reload::Loaded,
@@ -33,6 +35,8 @@ use crate::{
 pub struct Server {
     host: Host,
     a2e: Arc<a2e::Face>,
+    feed: Arc<feed::Hub>,
+    a2a: Arc<a2a::Face>,
     address: Option<SocketAddr>,
     tokens: Vec<TokenConfig>,
     body_limit: usize,
@@ -183,6 +187,8 @@ impl ServerBuilder {
         let audit = audit_writer(&config.a2e.audit)?;
         let mut parts = std::mem::take(&mut self.parts);
         parts.asked = Asked::Operators;
+        let feed = Arc::new(feed::Hub::default());
+        parts.witness(Arc::clone(&feed));
         let host = host_on(config, data_dir.as_deref(), parts).await?;
         let settings = a2e::Settings {
             host_id: config.a2e.host_id.clone(),
@@ -196,6 +202,7 @@ impl ServerBuilder {
         let a2e = a2e::Face::new(host.clone(), settings, self.capabilities);
         tokio::spawn(a2e::tend(Arc::downgrade(&a2e)));
         let closing = CancellationToken::new();
+        let a2a = a2a::Face::new(host.clone(), config.a2a.clone(), config.http.body_limit, closing.clone());
         let attending = data_dir.clone().map(|data_dir| {
             let every = (config.limits.session_idle / 4).clamp(ATTENDED_AT_MOST, ATTENDED_AT_LEAST);
             tokio::spawn(attend(data_dir, every, closing.clone()))
@@ -203,6 +210,8 @@ impl ServerBuilder {
         Ok(Server {
             host,
             a2e,
+            feed,
+            a2a,
             address: None,
             socket: None,
             closing,
@@ -273,6 +282,8 @@ impl Server {
             body_limit: self.body_limit,
             about: Arc::clone(&self.about),
             a2e: Arc::clone(&self.a2e),
+            feed: Arc::clone(&self.feed),
+            a2a: Arc::clone(&self.a2a),
             closing: self.closing.clone(),
         };
         let gate = Gate::new(shared, door);

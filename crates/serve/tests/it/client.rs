@@ -232,6 +232,12 @@ impl Connection {
         Response { head, body }
     }
 
+    /// The next piece of a stream as it came; `None` at its end.
+    pub(crate) async fn piece(&mut self) -> Option<String> {
+        let piece = self.chunk().await;
+        (!piece.is_empty()).then(|| String::from_utf8(piece).expect("events are text"))
+    }
+
     /// The frames of a stream up to its end. Each frame is one chunk, as the server flushes it.
     pub(crate) async fn frames(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
@@ -253,6 +259,21 @@ impl Connection {
             assert!(text.ends_with("\n\n"), "{text:?}");
             let (Some(event), Some(data)) = (field("event: "), field("data: ")) else { continue };
             return Some(Frame { event, id: field("id: ").map(|id| id.parse().expect("a number")), data });
+        }
+    }
+
+    /// The data of the next frame without a name; `None` at the end of the stream.
+    pub(crate) async fn data(&mut self) -> Option<Value> {
+        loop {
+            let piece = self.chunk().await;
+            if piece.is_empty() {
+                return None;
+            }
+            let text = String::from_utf8(piece).expect("events are text");
+            assert!(text.ends_with("\n\n"), "{text:?}");
+            if let Some(data) = text.strip_prefix("data: ") {
+                return Some(serde_json::from_str(data).expect("the data is JSON"));
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 mod client;
 mod running;
 
+mod a2a;
 mod a2e;
 mod approvals;
 mod artifacts;
@@ -12,6 +13,7 @@ mod background;
 mod bodies;
 mod connections;
 mod door;
+mod events;
 mod honesty;
 mod invocations;
 mod leaving;
