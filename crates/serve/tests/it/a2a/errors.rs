@@ -97,6 +97,20 @@ async fn messages_that_cannot_be_meant_run_nothing() {
 }
 
 #[tokio::test]
+async fn a_context_that_was_closed_stays_closed() {
+    let tool = add();
+    let server = serve(&tool).await;
+    let mut message = Dialect::Newer.message("m", &[Dialect::Newer.call("c", "add", json!({ "a": 1 }))]);
+    message["contextId"] = json!("ctx");
+    let send = rpc("SendMessage", &json!({ "message": message }));
+    assert_eq!(server.send(send.clone()).await.json()["result"]["task"]["contextId"], "ctx");
+    let close = Request::new("DELETE", "/sessions/a2a:agent:ctx");
+    assert_eq!(server.send(close).await.status(), 204);
+    assert_eq!(refused(&server, send).await, -32602);
+    assert_eq!(tool.call_count(), 1);
+}
+
+#[tokio::test]
 async fn what_is_no_json_is_refused_by_http() {
     let server = serve(&add()).await;
     let body = rpc("GetTask", &json!({ "id": "x" }));
