@@ -3,6 +3,25 @@
 //! One set of types for both. What is written is written in exactly the dialect of the request it answers, with
 //! `to_value`; what is read is read tolerantly, with or without `kind`, in either spelling of roles and states, with
 //! whole numbers that arrive as `2.0`, because peers mix these. Only the agent card is written for both at once.
+//!
+//! ```
+//! use serde_json::json;
+//! use toolpost_a2a::wire::{Dialect, Message, Part, Request, SendAnswer, SendParams, answer};
+//!
+//! let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {
+//!     "message": { "messageId": "m1", "role": "ROLE_USER", "parts": [{ "text": "hello" }] } } });
+//! let request = Request::read(&body).map_err(|(_, refusal)| refusal)?;
+//! let dialect = Dialect::of_request(None, &request.method)?;
+//! let params = SendParams::read(&request.params, dialect)?;
+//! assert_eq!(params.message.parts, [Part::text("hello")]);
+//!
+//! let told = SendAnswer::Message(Message::agent("m2", vec![Part::text("hello yourself")]));
+//! assert_eq!(
+//!     answer(&request.id, told.to_value(dialect))["result"]["message"]["role"],
+//!     "ROLE_AGENT",
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod artifact;
 mod card;

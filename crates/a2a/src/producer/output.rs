@@ -11,7 +11,8 @@ const LONGEST_MESSAGE: usize = 8 << 10;
 const LONGEST_PRINTED: usize = 2 << 10;
 
 /// The output of a success: its value, or its text, where that is all there is to say. Otherwise an object with those, the
-/// kept pieces by id, and in words what a reader of the rest would not know.
+/// kept pieces by id, and in words what a reader of the rest would not know. A tool that gives both says different things
+/// in them: a command prints text and has an exit code as its value, and a reader wants to see the text.
 pub(super) fn of(result: &ToolResult) -> Value {
     let output = whole(result);
     let kept = result.truncated.as_ref().and_then(|cut| cut.artifact);
@@ -26,19 +27,21 @@ fn whole(result: &ToolResult) -> Value {
         return Value::Null;
     }
     if is_all_there(result) {
-        match (&result.structured_content, text) {
-            (Some(value), _) => return value.clone(),
-            (None, Some(text)) if only_text => return Value::from(text),
+        match (&result.structured_content, &text) {
+            (Some(value), None) if only_text => return value.clone(),
+            (Some(value), Some(text)) if only_text && is_json_of(text, value) => return value.clone(),
+            (None, Some(text)) if only_text => return Value::from(text.as_str()),
             (None, None) if only_text => return Value::Null,
-            (None, _) => {}
+            (Some(_) | None, _) => {}
         }
     }
     let mut output = Map::new();
     let mut put = |name: &str, value: Value| output.insert(name.to_owned(), value);
+    if let Some(text) = text {
+        put("text", Value::from(text));
+    }
     if let Some(value) = &result.structured_content {
         put("structured", value.clone());
-    } else if let Some(text) = self::text(result) {
-        put("text", Value::from(text));
     }
     if !only_text {
         put("content", json!(result.content));
@@ -51,6 +54,11 @@ fn whole(result: &ToolResult) -> Value {
         put("remarks", remarks.into());
     }
     Value::Object(output)
+}
+
+/// Whether a text is nothing but the value once more, as tools write it for readers of text alone.
+fn is_json_of(text: &str, value: &Value) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|written| written == *value)
 }
 
 /// Whether the content is everything that the call gave.

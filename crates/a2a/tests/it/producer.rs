@@ -57,7 +57,15 @@ fn a_success_is_its_value_or_its_text() {
     };
     let text = |text: &str| json!({ "type": "text", "text": text });
     check(json!({ "content": [text("a"), text("b")] }), json!("a\nb"));
-    check(json!({ "content": [text("5")], "structured_content": { "sum": 5 } }), json!({ "sum": 5 }));
+    check(json!({ "structured_content": { "sum": 5 } }), json!({ "sum": 5 }));
+    check(
+        json!({ "content": [text("{ \"sum\": 5 }")], "structured_content": { "sum": 5 } }),
+        json!({ "sum": 5 }),
+    );
+    check(
+        json!({ "content": [text("hello")], "structured_content": { "exit_code": 0 } }),
+        json!({ "text": "hello", "structured": { "exit_code": 0 } }),
+    );
     check(json!({ "disposition": "empty" }), json!(null));
     check(json!({}), json!(null));
     let image = json!({ "type": "image", "data": "AA==", "media_type": "image/png" });
