@@ -6,6 +6,12 @@
 
 mod event;
 mod extension;
+mod part;
+mod receiver;
+mod v4;
 
 pub use event::{ToolEvent, ToolEventError};
 pub use extension::{CANONICAL_URI, DEPRECATED_URI, is_tool_events};
+pub use part::{Json, PartError, ToolCallPart, UNKNOWN_TOOL};
+pub use receiver::{Bounds, CallKey, Change, Receiver, ReceiverOptions, Step, Tally, Unreadable};
+pub use v4::{V4Code, V4Line};
