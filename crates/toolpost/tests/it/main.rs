@@ -38,3 +38,4 @@ mod shell;
 mod terminal;
 mod trust;
 mod validate;
+mod watch;
