@@ -7,8 +7,11 @@
 mod event;
 mod extension;
 mod part;
+pub mod producer;
 mod receiver;
+pub mod ui_stream;
 mod v4;
+pub mod wire;
 
 pub use event::{ToolEvent, ToolEventError};
 pub use extension::{CANONICAL_URI, DEPRECATED_URI, is_tool_events};

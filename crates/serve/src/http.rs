@@ -3,6 +3,7 @@
 mod approvals;
 mod artifacts;
 mod calls;
+mod events;
 pub(crate) mod formats;
 mod gate;
 mod invocations;
@@ -29,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use toolpost_core::{Host, Session};
 use toolpost_model::{Principal, Role, SessionId};
 
-use crate::{a2e, reload::Loaded};
+use crate::{a2e, feed, reload::Loaded};
 
 pub(crate) use gate::Gate;
 pub(crate) use problem::Problem;
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) body_limit: usize,
     pub(crate) about: Arc<About>,
     pub(crate) a2e: Arc<a2e::Face>,
+    pub(crate) feed: Arc<feed::Hub>,
     /// Streams that would go on for ever end with this.
     pub(crate) closing: CancellationToken,
 }
@@ -78,6 +80,7 @@ fn router(shared: Shared) -> Router {
         .route("/rules/{id}", delete(rules::forget))
         .route("/sessions", post(sessions::open))
         .route("/sessions/{id}", get(sessions::show).delete(sessions::close))
+        .route("/sessions/{id}/events", get(events::follow))
         .route("/openapi.json", get(openapi::serve))
         .fallback(|| async { Problem::not_found("no_such_route", "there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })

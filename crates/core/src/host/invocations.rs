@@ -10,9 +10,11 @@ use super::{Host, Inner, lock};
 use crate::{
     flow::invocation::{CancelReason, LiveCall},
     record::{
-        journal::{JournalError, RecordKind},
+        journal::{JournalError, JournalHead, RecordKind, SessionPage},
         rendering::RecordedWay,
+        story::CallStory,
     },
+    session::Session,
 };
 
 /// Where a call stands.
@@ -133,6 +135,33 @@ impl Host {
         principal: &Principal,
     ) -> Result<Option<InvocationView>, JournalError> {
         self.inner.invocation(id, Sight::ByRole(principal)).await
+    }
+
+    /// A call as its records tell it, where it is on record and this caller may see it. Agents see their own only.
+    pub async fn story(
+        &self,
+        id: InvocationId,
+        principal: &Principal,
+    ) -> Result<Option<CallStory>, JournalError> {
+        let rows = self.inner.journal.records_of(id).await?;
+        let story = CallStory::of(&rows);
+        Ok(story.filter(|story| Sight::ByRole(principal).shows(&story.principal)))
+    }
+
+    /// Up to `limit` records of a session with numbers over `after`: see [`of_session`](crate::Journal::of_session). Whoever has the
+    /// session may read them.
+    pub async fn session_records(
+        &self,
+        session: &Session,
+        after: u64,
+        limit: usize,
+    ) -> Result<SessionPage, JournalError> {
+        self.inner.journal.of_session(session.id(), after, limit).await
+    }
+
+    /// Where the record ends and where it begins.
+    pub async fn journal_head(&self) -> Result<JournalHead, JournalError> {
+        self.inner.journal.head().await
     }
 
     /// Waits for the end of a call, but not longer than `most`, and tells where it stands then. Agents see their own

@@ -94,6 +94,10 @@ fn any_object(description: &str) -> Value {
     json!({ "description": description, "content": { "application/json": { "schema": { "type": "object" } } } })
 }
 
+fn event_stream(description: &str) -> Value {
+    json!({ "description": description, "content": { "text/event-stream": { "schema": { "type": "string" } } } })
+}
+
 fn bytes(description: &str) -> Value {
     json!({ "description": description, "content": { "*/*": { "schema": { "type": "string", "format": "binary" } } } })
 }
@@ -235,7 +239,22 @@ fn callers_paths() -> Value {
         "/sessions/{id}": {
             "get": { "summary": "One session", "parameters": [parameter("Id")], "responses": with_problems(json!({ "200": any, "404": answer("No such session.", "Problem") })) },
             "delete": { "summary": "Close a session and end its calls", "parameters": [parameter("Id")], "responses": with_problems(json!({ "204": { "description": "Closed." } })) }
-        }
+        },
+        "/sessions/{id}/events": { "get": {
+            "summary": "A session's calls as they happen. `default` is the caller's own session",
+            "parameters": [
+                parameter("Id"),
+                query("vocabulary", "string", "tool-events or ai-sdk."),
+                query("from", "string", "now or start."),
+                query("after", "integer", "The id of the last event that was read, where `Last-Event-ID` cannot be sent."),
+                header("Last-Event-ID", "The id of the last event that was read: the stream goes on behind it.")
+            ],
+            "responses": with_problems(json!({
+                "200": event_stream("Events `tool-event`, or the chunks of a UI message stream."),
+                "404": answer("No such session.", "Problem"),
+                "429": answer("Too many streams.", "Problem")
+            }))
+        } }
     })
 }
 

@@ -1,0 +1,88 @@
+//! The host's calls as tool events: a call, then exactly one end. Everything that shows calls in this vocabulary makes
+//! its events here, so that a task, a session's stream and a page tell the same of one call.
+
+mod bounded;
+mod output;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use toolpost_model::{Outcome, ToolResult};
+
+use crate::{ToolEvent, ToolEventError};
+use bounded::{Bounded, SMALL};
+
+pub use bounded::LARGEST_EVENT;
+
+/// A call was dispatched.
+#[derive(Clone, Copy, Debug)]
+pub struct Begun<'a> {
+    /// Which call, within its response stream.
+    pub tool_call_id: &'a str,
+    /// The tool, as the caller knows it.
+    pub tool_name: &'a str,
+    /// The arguments as recorded, without their secrets.
+    pub input: &'a Value,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Begun<'_> {
+    /// The event that says so. Arguments that are too large for an event are replaced by how many bytes they have and a
+    /// preview of them.
+    pub fn event(&self) -> ToolEvent {
+        ToolEvent::Call {
+            tool_call_id: self.tool_call_id.to_owned(),
+            tool_name: self.tool_name.to_owned(),
+            input: Bounded::of(self.input).value(|| self.input.clone(), None),
+            started_at: Some(format!("{:.3}", self.at)),
+        }
+    }
+}
+
+/// A call ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended<'a> {
+    /// Which call.
+    pub tool_call_id: &'a str,
+    /// The tool, as the caller knows it.
+    pub tool_name: &'a str,
+    /// The arguments once more, as recorded; small ones are repeated in the event.
+    pub input: Option<&'a Value>,
+    /// How it ended.
+    pub result: &'a ToolResult,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+impl Ended<'_> {
+    /// The event that says so: a result if it succeeded, wholly or in part, otherwise an error that a person understands.
+    pub fn event(&self) -> ToolEvent {
+        let tool_call_id = self.tool_call_id.to_owned();
+        let tool_name = self.tool_name.to_owned();
+        let input = self.input.filter(|input| Bounded::of(input).bytes <= SMALL).cloned();
+        let duration_ms = u64::try_from(self.duration.as_millis()).ok();
+        if self.result.outcome.is_success() {
+            let output = output::of(self.result);
+            ToolEvent::Result { tool_call_id, tool_name, input, output, duration_ms }
+        } else {
+            let error = ToolEventError { message: output::message(self.result) };
+            ToolEvent::Error { tool_call_id, tool_name, input, error, duration_ms }
+        }
+    }
+}
+
+/// What to say of an end that gives no reason itself.
+fn plainly(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Succeeded => "the call succeeded",
+        Outcome::Partial => "only part of the work was done",
+        Outcome::Failed => "the tool failed and did not say why",
+        Outcome::Denied => "the call was denied",
+        Outcome::Rejected => "the host did not take the call",
+        Outcome::Canceled => "the call was canceled",
+        Outcome::TimedOut => "the call was stopped at its deadline",
+        Outcome::Unknown => "nobody knows how the call ended; it may or may not have taken effect",
+    }
+}

@@ -1,0 +1,104 @@
+//! What a result says, for readers of events.
+
+use serde_json::{Map, Value, json};
+use toolpost_model::{ArtifactRef, Content, Disposition, Outcome, ToolResult};
+
+use super::bounded::{Bounded, head};
+use super::plainly;
+
+/// How much an error may say, and how much of what a failed tool printed comes with it.
+const LONGEST_MESSAGE: usize = 8 << 10;
+const LONGEST_PRINTED: usize = 2 << 10;
+
+/// The output of a success: its value, or its text, where that is all there is to say. Otherwise an object with those, the
+/// kept pieces by id, and in words what a reader of the rest would not know.
+pub(super) fn of(result: &ToolResult) -> Value {
+    let output = whole(result);
+    let kept = result.truncated.as_ref().and_then(|cut| cut.artifact);
+    let kept = kept.or_else(|| result.artifacts.first().map(|piece| piece.id));
+    Bounded::of(&output).value(|| output, kept)
+}
+
+fn whole(result: &ToolResult) -> Value {
+    let text = text(result);
+    let only_text = result.content.iter().all(|piece| matches!(piece, Content::Text { .. }));
+    if result.disposition == Disposition::Empty {
+        return Value::Null;
+    }
+    if is_all_there(result) {
+        match (&result.structured_content, text) {
+            (Some(value), _) => return value.clone(),
+            (None, Some(text)) if only_text => return Value::from(text),
+            (None, None) if only_text => return Value::Null,
+            (None, _) => {}
+        }
+    }
+    let mut output = Map::new();
+    let mut put = |name: &str, value: Value| output.insert(name.to_owned(), value);
+    if let Some(value) = &result.structured_content {
+        put("structured", value.clone());
+    } else if let Some(text) = self::text(result) {
+        put("text", Value::from(text));
+    }
+    if !only_text {
+        put("content", json!(result.content));
+    }
+    if !result.artifacts.is_empty() {
+        put("artifacts", result.artifacts.iter().map(reference).collect());
+    }
+    let remarks = result.remarks();
+    if !remarks.is_empty() {
+        put("remarks", remarks.into());
+    }
+    Value::Object(output)
+}
+
+/// Whether the content is everything that the call gave.
+fn is_all_there(result: &ToolResult) -> bool {
+    let shown = match result.disposition {
+        Disposition::Inline | Disposition::Empty | Disposition::Synthetic => true,
+        Disposition::Preview | Disposition::RefOnly | Disposition::Redacted | Disposition::Dropped => false,
+    };
+    shown
+        && result.outcome != Outcome::Partial
+        && result.truncated.is_none()
+        && result.artifacts.is_empty()
+        && result.redactions.is_empty()
+}
+
+fn reference(piece: &ArtifactRef) -> Value {
+    let ArtifactRef { id, name, media_type, size, .. } = piece;
+    json!({ "id": id, "name": name, "mediaType": media_type, "size": size })
+}
+
+fn text(result: &ToolResult) -> Option<String> {
+    let texts: Vec<&str> = result
+        .content
+        .iter()
+        .filter_map(|piece| match piece {
+            Content::Text { text } => Some(text.as_str()),
+            Content::Image { .. } | Content::Binary { .. } => None,
+        })
+        .collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
+}
+
+/// What a person reads of a call that did not succeed: why, what to do about it, and the beginning of what it printed.
+pub(super) fn message(result: &ToolResult) -> String {
+    let mut message = match &result.error {
+        None => plainly(result.outcome).to_owned(),
+        Some(error) if error.message.trim().is_empty() => plainly(result.outcome).to_owned(),
+        Some(error) => head(&error.message, LONGEST_MESSAGE / 2).to_owned(),
+    };
+    if let Some(hint) = result.error.as_ref().and_then(|error| error.hint.as_deref()) {
+        message.push_str("\nhint: ");
+        message.push_str(head(hint, LONGEST_MESSAGE / 4));
+    }
+    let printed = text(result).unwrap_or_default();
+    // What the tool printed is often the message once more.
+    if !printed.trim().is_empty() && !message.contains(printed.trim()) {
+        message.push('\n');
+        message.push_str(head(&printed, LONGEST_PRINTED));
+    }
+    message
+}

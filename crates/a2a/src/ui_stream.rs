@@ -1,0 +1,118 @@
+//! Tool events as chunks of the AI SDK's UI message stream, so that a `useChat` page shows a host's calls.
+//!
+//! Only the chunks that version 5 of the SDK knows, because every later one takes them too. A stream is `data:` lines of
+//! server-sent events, one chunk each, then [`DONE`], under the header [`HEADER`].
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::ToolEvent;
+
+/// The header that marks such a stream, and its value.
+pub const HEADER: (&str, &str) = ("x-vercel-ai-ui-message-stream", "v1");
+/// The last `data:` of a stream. Not JSON.
+pub const DONE: &str = "[DONE]";
+
+/// One chunk of the stream.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum UiChunk {
+    /// The message begins.
+    Start {
+        /// Its id.
+        message_id: String,
+    },
+    /// A call begins.
+    ToolInputAvailable {
+        /// Which call.
+        tool_call_id: String,
+        /// The tool.
+        tool_name: String,
+        /// The arguments.
+        input: Value,
+        /// Always: the page's code knows nothing of this host's tools.
+        dynamic: bool,
+    },
+    /// A call succeeded.
+    ToolOutputAvailable {
+        /// Which call.
+        tool_call_id: String,
+        /// What came of it.
+        output: Value,
+        /// As above.
+        dynamic: bool,
+    },
+    /// A call did not.
+    ToolOutputError {
+        /// Which call.
+        tool_call_id: String,
+        /// What a person may read of it.
+        error_text: String,
+        /// As above.
+        dynamic: bool,
+    },
+    /// The message is complete.
+    Finish,
+}
+
+/// Turns the events of one stream into chunks.
+///
+/// A reader of the SDK fails on an end without its call, so a call that was not seen is told right before its end. What is
+/// remembered are the calls that are open.
+#[derive(Clone, Debug, Default)]
+pub struct UiStream {
+    open: HashSet<String>,
+}
+
+impl UiStream {
+    /// One that has seen no event.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The first chunk.
+    pub fn start(message_id: impl Into<String>) -> UiChunk {
+        UiChunk::Start { message_id: message_id.into() }
+    }
+
+    /// The chunks of an event: one, or two for an end whose call was not seen.
+    pub fn chunks(&mut self, event: &ToolEvent) -> Vec<UiChunk> {
+        let tool_call_id = event.tool_call_id().to_owned();
+        let end = match event {
+            ToolEvent::Call { tool_name, input, .. } => {
+                self.open.insert(tool_call_id.clone());
+                return vec![input_available(tool_call_id, tool_name, Some(input))];
+            }
+            ToolEvent::Result { output, .. } => UiChunk::ToolOutputAvailable {
+                tool_call_id: tool_call_id.clone(),
+                output: output.clone(),
+                dynamic: true,
+            },
+            ToolEvent::Error { error, .. } => UiChunk::ToolOutputError {
+                tool_call_id: tool_call_id.clone(),
+                error_text: error.message.clone(),
+                dynamic: true,
+            },
+        };
+        if self.open.remove(&tool_call_id) {
+            return vec![end];
+        }
+        match event {
+            ToolEvent::Call { .. } => vec![end],
+            ToolEvent::Result { tool_name, input, .. } | ToolEvent::Error { tool_name, input, .. } => {
+                vec![input_available(tool_call_id, tool_name, input.as_ref()), end]
+            }
+        }
+    }
+}
+
+fn input_available(tool_call_id: String, tool_name: &str, input: Option<&Value>) -> UiChunk {
+    UiChunk::ToolInputAvailable {
+        tool_call_id,
+        tool_name: tool_name.to_owned(),
+        input: input.cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new())),
+        dynamic: true,
+    }
+}

@@ -1,0 +1,66 @@
+//! What a task has made.
+
+use serde_json::{Map, Value};
+
+use super::members::{Members, Misread, Written};
+use super::{Dialect, Part};
+
+/// What a task has made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Artifact {
+    /// Its id within the task.
+    pub artifact_id: String,
+    /// For people.
+    pub name: Option<String>,
+    /// For people, longer.
+    pub description: Option<String>,
+    /// What it holds.
+    pub parts: Vec<Part>,
+    /// The extensions it makes use of.
+    pub extensions: Vec<String>,
+    /// What else its author says of it.
+    pub metadata: Option<Map<String, Value>>,
+}
+
+impl Artifact {
+    /// One of these parts.
+    pub fn new(artifact_id: impl Into<String>, parts: Vec<Part>) -> Self {
+        Self {
+            artifact_id: artifact_id.into(),
+            name: None,
+            description: None,
+            parts,
+            extensions: Vec::new(),
+            metadata: None,
+        }
+    }
+
+    /// Reads an artifact of either dialect.
+    pub fn read(value: &Value) -> Result<Self, Misread> {
+        Self::read_at(value, "artifact")
+    }
+
+    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
+        let artifact = Members::of(value, place)?;
+        Ok(Self {
+            artifact_id: artifact.required_text("artifactId")?,
+            name: artifact.said("name")?,
+            description: artifact.said("description")?,
+            parts: artifact.each("parts", Part::read_at)?,
+            extensions: artifact.texts("extensions")?,
+            metadata: artifact.object("metadata")?.filter(|map| !map.is_empty()),
+        })
+    }
+
+    /// As the dialect writes it.
+    pub fn to_value(&self, dialect: Dialect) -> Value {
+        Written::default()
+            .with("artifactId", self.artifact_id.as_str())
+            .maybe("name", self.name.as_deref())
+            .maybe("description", self.description.as_deref())
+            .with("parts", self.parts.iter().map(|part| part.to_value(dialect)).collect::<Vec<_>>())
+            .texts("extensions", &self.extensions)
+            .maybe("metadata", self.metadata.clone())
+            .done()
+    }
+}

@@ -1,0 +1,71 @@
+//! Which of the two dialects a request is in.
+
+use super::Method;
+
+/// A dialect of A2A.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// Every object says its `kind`; roles and states are lower-case words.
+    V0_3,
+    /// As the protocol's proto file writes JSON: no `kind`, roles and states are names of constants.
+    V1_0,
+}
+
+/// A version of A2A that is not spoken here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("A2A version `{0}` is not spoken here; 0.3 and 1.0 are")]
+pub struct UnsupportedVersion(String);
+
+impl Dialect {
+    /// The dialect of a JSON-RPC request: the version its header names, otherwise the one its method belongs to.
+    ///
+    /// The protocol says that a request without the header is one of 0.3, but peers of 1.0 forget it, and no method has
+    /// the same name in both. An unknown method without a header is answered as 0.3 would be, unless it is in the
+    /// newer spelling.
+    pub fn of_request(version: Option<&str>, method: &str) -> Result<Self, UnsupportedVersion> {
+        match version.map(str::trim).filter(|version| !version.is_empty()) {
+            Some(version) => Self::of_version(version),
+            None => {
+                Ok(Method::named(method).map_or_else(|| Self::spelled_like(method), |(_, dialect)| dialect))
+            }
+        }
+    }
+
+    /// The dialect that a version belongs to: `0.3`, `0.3.0`, `1.0`, `1.1` …
+    pub fn of_version(version: &str) -> Result<Self, UnsupportedVersion> {
+        let mut numbers = version.split('.');
+        let known = match (numbers.next(), numbers.next()) {
+            (Some("0"), Some("3")) => Some(Self::V0_3),
+            (Some("1"), minor) => minor.is_none_or(is_number).then_some(Self::V1_0),
+            _ => None,
+        };
+        known
+            .filter(|_| numbers.all(is_number))
+            .ok_or_else(|| UnsupportedVersion(version.chars().take(32).collect()))
+    }
+
+    /// As the version header and agent cards write it.
+    pub fn version(self) -> &'static str {
+        match self {
+            Self::V0_3 => "0.3",
+            Self::V1_0 => "1.0",
+        }
+    }
+
+    /// The header that names extensions, in this dialect.
+    pub fn extensions_header(self) -> &'static str {
+        match self {
+            Self::V0_3 => super::EXTENSIONS_0_3,
+            Self::V1_0 => super::EXTENSIONS_1_0,
+        }
+    }
+
+    fn spelled_like(method: &str) -> Self {
+        let newer = method.starts_with(|first: char| first.is_ascii_uppercase()) && !method.contains('/');
+        if newer { Self::V1_0 } else { Self::V0_3 }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit())
+}

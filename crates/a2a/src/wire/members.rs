@@ -1,0 +1,163 @@
+//! Reading members of objects that peers wrote.
+
+use serde_json::{Map, Value};
+
+/// What a peer sent cannot be read. Names the place, for whoever wrote the peer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{place}` {expected}")]
+pub struct Misread {
+    place: String,
+    expected: &'static str,
+}
+
+impl Misread {
+    pub(super) fn new(place: &str, expected: &'static str) -> Self {
+        Self { place: place.chars().take(120).collect(), expected }
+    }
+}
+
+/// An object with the place it was found at.
+#[derive(Clone, Copy)]
+pub(super) struct Members<'a> {
+    map: &'a Map<String, Value>,
+    place: &'a str,
+}
+
+impl<'a> Members<'a> {
+    pub(super) fn of(value: &'a Value, place: &'a str) -> Result<Self, Misread> {
+        let map = value.as_object().ok_or_else(|| Misread::new(place, "must be an object"))?;
+        Ok(Self { map, place })
+    }
+
+    /// A member; `null` is as good as none.
+    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.map.get(name).filter(|value| !value.is_null())
+    }
+
+    /// A member that may be `null`.
+    pub(super) fn raw(&self, name: &str) -> Option<&'a Value> {
+        self.map.get(name)
+    }
+
+    pub(super) fn misread(&self, name: &str, expected: &'static str) -> Misread {
+        Misread::new(&self.path(name), expected)
+    }
+
+    pub(super) fn path(&self, name: &str) -> String {
+        format!("{}.{name}", self.place)
+    }
+
+    /// A text that must be there and say something.
+    pub(super) fn required_text(&self, name: &str) -> Result<String, Misread> {
+        self.text(name)?
+            .filter(|text| !text.is_empty())
+            .ok_or_else(|| self.misread(name, "must be a text that is not empty"))
+    }
+
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, Misread> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(self.misread(name, "must be a text")),
+        }
+    }
+
+    /// As [`text`](Self::text); empty is none, which is how protocol buffers leave a text out.
+    pub(super) fn said(&self, name: &str) -> Result<Option<String>, Misread> {
+        Ok(self.text(name)?.filter(|text| !text.is_empty()))
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Misread> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            // Query strings have nothing but text.
+            Some(Value::String(text)) if text == "true" || text == "false" => Ok(Some(text == "true")),
+            Some(_) => Err(self.misread(name, "must be true or false")),
+        }
+    }
+
+    pub(super) fn count(&self, name: &str) -> Result<Option<u64>, Misread> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(value) => super::number::count(value)
+                .map(Some)
+                .ok_or_else(|| self.misread(name, "must be a whole number that is not negative")),
+        }
+    }
+
+    pub(super) fn list(&self, name: &str) -> Result<&'a [Value], Misread> {
+        match self.get(name) {
+            None => Ok(&[]),
+            Some(Value::Array(items)) => Ok(items),
+            Some(_) => Err(self.misread(name, "must be a list")),
+        }
+    }
+
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, Misread> {
+        let text = |item: &Value| item.as_str().map(str::to_owned);
+        let texts: Option<Vec<String>> = self.list(name)?.iter().map(text).collect();
+        texts.ok_or_else(|| self.misread(name, "must be a list of texts"))
+    }
+
+    pub(super) fn object(&self, name: &str) -> Result<Option<Map<String, Value>>, Misread> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Object(map)) => Ok(Some(map.clone())),
+            Some(_) => Err(self.misread(name, "must be an object")),
+        }
+    }
+
+    /// Reads each item of a list, told where it is.
+    pub(super) fn each<T>(
+        &self,
+        name: &str,
+        read: impl Fn(&Value, &str) -> Result<T, Misread>,
+    ) -> Result<Vec<T>, Misread> {
+        let at = |(place, item)| read(item, &format!("{}[{place}]", self.path(name)));
+        self.list(name)?.iter().enumerate().map(at).collect()
+    }
+}
+
+/// Puts an object together, leaving out what there is not.
+#[derive(Default)]
+pub(super) struct Written(Map<String, Value>);
+
+impl Written {
+    /// With the `kind` that 0.3 wants.
+    pub(super) fn of_kind(dialect: super::Dialect, kind: &str) -> Self {
+        match dialect {
+            super::Dialect::V0_3 => Self::default().with("kind", kind),
+            super::Dialect::V1_0 => Self::default(),
+        }
+    }
+
+    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub(super) fn maybe(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// A list, unless it is empty.
+    pub(super) fn list(self, name: &str, items: Vec<Value>) -> Self {
+        if items.is_empty() { self } else { self.with(name, items) }
+    }
+
+    pub(super) fn texts(self, name: &str, texts: &[String]) -> Self {
+        self.list(name, texts.iter().map(|text| Value::from(text.as_str())).collect())
+    }
+
+    pub(super) fn flag(self, name: &str, flag: bool) -> Self {
+        if flag { self.with(name, true) } else { self }
+    }
+
+    pub(super) fn done(self) -> Value {
+        Value::Object(self.0)
+    }
+}

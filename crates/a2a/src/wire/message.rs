@@ -1,0 +1,139 @@
+//! What one side says to the other.
+
+use serde_json::{Map, Value};
+
+use super::members::{Members, Misread, Written};
+use super::{Dialect, Part};
+use crate::{CANONICAL_URI, is_tool_events};
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The client.
+    User,
+    /// The agent: here, the host.
+    Agent,
+}
+
+impl Role {
+    /// The word of the dialect.
+    pub fn as_str(self, dialect: Dialect) -> &'static str {
+        match (self, dialect) {
+            (Self::User, Dialect::V0_3) => "user",
+            (Self::User, Dialect::V1_0) => "ROLE_USER",
+            (Self::Agent, Dialect::V0_3) => "agent",
+            (Self::Agent, Dialect::V1_0) => "ROLE_AGENT",
+        }
+    }
+
+    fn named(word: &str) -> Option<Self> {
+        match word {
+            "user" | "ROLE_USER" => Some(Self::User),
+            "agent" | "ROLE_AGENT" => Some(Self::Agent),
+            _ => None,
+        }
+    }
+}
+
+/// What one side says to the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Its own id, made by whoever speaks.
+    pub message_id: String,
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub parts: Vec<Part>,
+    /// The task it belongs to.
+    pub task_id: Option<String>,
+    /// The conversation it belongs to.
+    pub context_id: Option<String>,
+    /// The extensions it makes use of.
+    pub extensions: Vec<String>,
+    /// Other tasks it speaks of.
+    pub reference_task_ids: Vec<String>,
+    /// What else its author says of it.
+    pub metadata: Option<Map<String, Value>>,
+}
+
+impl Message {
+    /// What the host says in a task.
+    pub fn agent(message_id: impl Into<String>, parts: Vec<Part>) -> Self {
+        Self {
+            message_id: message_id.into(),
+            role: Role::Agent,
+            parts,
+            task_id: None,
+            context_id: None,
+            extensions: Vec::new(),
+            reference_task_ids: Vec::new(),
+            metadata: None,
+        }
+    }
+
+    /// As part of a task.
+    #[must_use]
+    pub fn within(mut self, task_id: impl Into<String>, context_id: impl Into<String>) -> Self {
+        self.task_id = Some(task_id.into());
+        self.context_id = Some(context_id.into());
+        self
+    }
+
+    /// Says that its parts are tool events.
+    #[must_use]
+    pub fn with_tool_events(mut self) -> Self {
+        self.extensions.push(CANONICAL_URI.to_owned());
+        self
+    }
+
+    /// With what else is to be said of it.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: Map<String, Value>) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
+
+    /// Whether it names the tool events extension.
+    pub fn activates_tool_events(&self) -> bool {
+        self.extensions.iter().any(|uri| is_tool_events(uri))
+    }
+
+    /// Reads a message of either dialect. A role that is missing is the user's: only clients write to hosts.
+    pub fn read(value: &Value) -> Result<Self, Misread> {
+        Self::read_at(value, "message")
+    }
+
+    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
+        let message = Members::of(value, place)?;
+        let role = match message.said("role")? {
+            None => Role::User,
+            Some(word) => Role::named(&word).ok_or_else(|| {
+                message.misread("role", "must be `user` or `agent`, `ROLE_USER` or `ROLE_AGENT`")
+            })?,
+        };
+        Ok(Self {
+            message_id: message.required_text("messageId")?,
+            role,
+            parts: message.each("parts", Part::read_at)?,
+            task_id: message.said("taskId")?,
+            context_id: message.said("contextId")?,
+            extensions: message.texts("extensions")?,
+            reference_task_ids: message.texts("referenceTaskIds")?,
+            metadata: message.object("metadata")?.filter(|map| !map.is_empty()),
+        })
+    }
+
+    /// As the dialect writes it.
+    pub fn to_value(&self, dialect: Dialect) -> Value {
+        Written::of_kind(dialect, "message")
+            .with("messageId", self.message_id.as_str())
+            .with("role", self.role.as_str(dialect))
+            .with("parts", self.parts.iter().map(|part| part.to_value(dialect)).collect::<Vec<_>>())
+            .maybe("taskId", self.task_id.as_deref())
+            .maybe("contextId", self.context_id.as_deref())
+            .texts("extensions", &self.extensions)
+            .texts("referenceTaskIds", &self.reference_task_ids)
+            .maybe("metadata", self.metadata.clone())
+            .done()
+    }
+}

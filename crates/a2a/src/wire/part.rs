@@ -1,0 +1,158 @@
+//! A piece of a message or of an artifact.
+
+use serde_json::{Map, Value, json};
+
+use super::members::{Members, Misread, Written};
+use super::{Dialect, narrowed};
+use crate::ToolEvent;
+
+/// What a part holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// Text.
+    Text(String),
+    /// JSON.
+    Data(Value),
+    /// Bytes, in base64.
+    Raw(String),
+    /// Where a file is.
+    Url(String),
+}
+
+/// A piece of a message or of an artifact.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// What it holds.
+    pub content: Content,
+    /// Such as `image/png`.
+    pub media_type: Option<String>,
+    /// The name of a file.
+    pub filename: Option<String>,
+    /// What else its author says of it.
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// 0.3 takes only objects as data. The official SDK puts anything else under `value` and marks that with this.
+const WRAPPED: &str = "data_part_compat";
+
+impl Part {
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::of(Content::Text(text.into()))
+    }
+
+    /// JSON.
+    pub fn data(data: Value) -> Self {
+        Self::of(Content::Data(data))
+    }
+
+    /// A tool event, which is data.
+    pub fn event(event: &ToolEvent) -> Self {
+        // Of strings, numbers and values: nothing in an event can fail to be written.
+        Self::data(serde_json::to_value(event).unwrap_or_default())
+    }
+
+    fn of(content: Content) -> Self {
+        Self { content, media_type: None, filename: None, metadata: None }
+    }
+
+    /// Reads a part of either dialect.
+    pub fn read(value: &Value) -> Result<Self, Misread> {
+        Self::read_at(value, "part")
+    }
+
+    pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
+        let part = Members::of(value, place)?;
+        let mut metadata = part.object("metadata")?;
+        let file = part.get("file").map(|file| (file, part.path("file")));
+        let mut media_type = part.said("mediaType")?;
+        let mut filename = part.said("filename")?;
+        let content = if let Some((file, place)) = &file {
+            let file = Members::of(file, place)?;
+            media_type = file.said("mimeType")?.or(media_type);
+            filename = file.said("name")?.or(filename);
+            match (file.text("bytes")?, file.text("uri")?) {
+                (Some(bytes), _) => Content::Raw(bytes),
+                (None, Some(url)) => Content::Url(url),
+                (None, None) => return Err(file.misread("uri", "or `bytes` must be given")),
+            }
+        } else if let Some(text) = part.text("text")? {
+            Content::Text(text)
+        } else if let Some(data) = part.raw("data") {
+            Content::Data(unwrapped(data, &mut metadata))
+        } else if let Some(raw) = part.text("raw")? {
+            Content::Raw(raw)
+        } else if let Some(url) = part.text("url")? {
+            Content::Url(url)
+        } else {
+            return Err(Misread::new(place, "must hold `text`, `data`, `raw`, `url` or `file`"));
+        };
+        Ok(Self { content, media_type, filename, metadata: metadata.filter(|map| !map.is_empty()) })
+    }
+
+    /// As the dialect writes it.
+    pub fn to_value(&self, dialect: Dialect) -> Value {
+        match dialect {
+            Dialect::V0_3 => self.older(),
+            Dialect::V1_0 => self.newer(),
+        }
+    }
+
+    /// The JSON it holds, with whole numbers as integers, where it holds some.
+    pub fn narrowed_data(&self) -> Option<Value> {
+        match &self.content {
+            Content::Data(data) => Some(narrowed(data.clone())),
+            Content::Text(_) | Content::Raw(_) | Content::Url(_) => None,
+        }
+    }
+
+    fn newer(&self) -> Value {
+        let written = match &self.content {
+            Content::Text(text) => Written::default().with("text", text.as_str()),
+            Content::Data(data) => Written::default().with("data", data.clone()),
+            Content::Raw(raw) => Written::default().with("raw", raw.as_str()),
+            Content::Url(url) => Written::default().with("url", url.as_str()),
+        };
+        written
+            .maybe("mediaType", self.media_type.as_deref())
+            .maybe("filename", self.filename.as_deref())
+            .maybe("metadata", self.metadata.clone())
+            .done()
+    }
+
+    fn older(&self) -> Value {
+        let mut metadata = self.metadata.clone();
+        let file = |member: &str, value: &str| {
+            Written::default()
+                .with(member, value)
+                .maybe("mimeType", self.media_type.as_deref())
+                .maybe("name", self.filename.as_deref())
+                .done()
+        };
+        let (kind, member, value) = match &self.content {
+            Content::Text(text) => ("text", "text", Value::from(text.as_str())),
+            Content::Data(data @ Value::Object(_)) => ("data", "data", data.clone()),
+            Content::Data(data) => {
+                metadata.get_or_insert_default().insert(WRAPPED.to_owned(), Value::Bool(true));
+                ("data", "data", json!({ "value": data }))
+            }
+            Content::Raw(raw) => ("file", "file", file("bytes", raw)),
+            Content::Url(url) => ("file", "file", file("uri", url)),
+        };
+        Written::default().with("kind", kind).with(member, value).maybe("metadata", metadata).done()
+    }
+}
+
+fn unwrapped(data: &Value, metadata: &mut Option<Map<String, Value>>) -> Value {
+    let inner = match (data, metadata) {
+        (Value::Object(map), Some(metadata)) if metadata.get(WRAPPED) == Some(&Value::Bool(true)) => {
+            let inner = map.get("value");
+            if inner.is_some() {
+                metadata.remove(WRAPPED);
+            }
+            inner
+        }
+        _ => None,
+    };
+    inner.unwrap_or(data).clone()
+}

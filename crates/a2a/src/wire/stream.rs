@@ -1,0 +1,169 @@
+//! What follows a message: one answer, or a stream of items.
+
+use serde_json::{Map, Value};
+
+use super::members::{Members, Misread, Written};
+use super::{Artifact, Dialect, Message, Task, TaskStatus};
+
+/// A task got further.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatusUpdate {
+    /// The task.
+    pub task_id: String,
+    /// The conversation it belongs to.
+    pub context_id: String,
+    /// How far it is now.
+    pub status: TaskStatus,
+    /// The stream ends with this one. Only 0.3 says so; in 1.0 the stream just closes.
+    pub last: bool,
+    /// What else there is to say.
+    pub metadata: Option<Map<String, Value>>,
+}
+
+impl StatusUpdate {
+    fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
+        let update = Members::of(value, place)?;
+        let status = update.get("status").ok_or_else(|| update.misread("status", "must be given"))?;
+        Ok(Self {
+            task_id: update.required_text("taskId")?,
+            context_id: update.said("contextId")?.unwrap_or_default(),
+            status: TaskStatus::read_at(status, &update.path("status"))?,
+            last: update.flag("final")?.unwrap_or(false),
+            metadata: update.object("metadata")?.filter(|map| !map.is_empty()),
+        })
+    }
+
+    fn to_value(&self, dialect: Dialect) -> Value {
+        let last = match dialect {
+            Dialect::V0_3 => Some(self.last),
+            Dialect::V1_0 => None,
+        };
+        Written::of_kind(dialect, "status-update")
+            .with("taskId", self.task_id.as_str())
+            .with("contextId", self.context_id.as_str())
+            .with("status", self.status.to_value(dialect))
+            .maybe("final", last)
+            .maybe("metadata", self.metadata.clone())
+            .done()
+    }
+}
+
+/// A task made something.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArtifactUpdate {
+    /// The task.
+    pub task_id: String,
+    /// The conversation it belongs to.
+    pub context_id: String,
+    /// What it made.
+    pub artifact: Artifact,
+    /// It goes on where an earlier update of that artifact ended.
+    pub append: bool,
+    /// Nothing more of it follows.
+    pub last_chunk: bool,
+    /// What else there is to say.
+    pub metadata: Option<Map<String, Value>>,
+}
+
+impl ArtifactUpdate {
+    fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
+        let update = Members::of(value, place)?;
+        let artifact = update.get("artifact").ok_or_else(|| update.misread("artifact", "must be given"))?;
+        Ok(Self {
+            task_id: update.required_text("taskId")?,
+            context_id: update.said("contextId")?.unwrap_or_default(),
+            artifact: Artifact::read_at(artifact, &update.path("artifact"))?,
+            append: update.flag("append")?.unwrap_or(false),
+            last_chunk: update.flag("lastChunk")?.unwrap_or(false),
+            metadata: update.object("metadata")?.filter(|map| !map.is_empty()),
+        })
+    }
+
+    fn to_value(&self, dialect: Dialect) -> Value {
+        Written::of_kind(dialect, "artifact-update")
+            .with("taskId", self.task_id.as_str())
+            .with("contextId", self.context_id.as_str())
+            .with("artifact", self.artifact.to_value(dialect))
+            .flag("append", self.append)
+            .flag("lastChunk", self.last_chunk)
+            .maybe("metadata", self.metadata.clone())
+            .done()
+    }
+}
+
+/// One item of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StreamItem {
+    /// The task as it is: first in a stream about one.
+    Task(Task),
+    /// The whole answer, where there is no task.
+    Message(Message),
+    /// The task got further.
+    Status(StatusUpdate),
+    /// The task made something.
+    Artifact(ArtifactUpdate),
+}
+
+impl StreamItem {
+    /// Reads an item of either dialect, without its JSON-RPC envelope.
+    pub fn read(value: &Value) -> Result<Self, Misread> {
+        let item = Members::of(value, "result")?;
+        if let Some(task) = item.get("task") {
+            return Task::read_at(task, "result.task").map(Self::Task);
+        }
+        // In 0.3 no item has a member `message` itself; a status keeps it one level lower.
+        if let Some(message) = item.get("message") {
+            return Message::read_at(message, "result.message").map(Self::Message);
+        }
+        if let Some(update) = item.get("statusUpdate") {
+            return StatusUpdate::read_at(update, "result.statusUpdate").map(Self::Status);
+        }
+        if let Some(update) = item.get("artifactUpdate") {
+            return ArtifactUpdate::read_at(update, "result.artifactUpdate").map(Self::Artifact);
+        }
+        match item.said("kind")?.as_deref() {
+            Some("task") => Task::read_at(value, "result").map(Self::Task),
+            Some("message") => Message::read_at(value, "result").map(Self::Message),
+            Some("status-update") => StatusUpdate::read_at(value, "result").map(Self::Status),
+            Some("artifact-update") => ArtifactUpdate::read_at(value, "result").map(Self::Artifact),
+            Some(_) | None => Err(Misread::new("result", "must be a task, a message or an update of a task")),
+        }
+    }
+
+    /// As the dialect writes it, without its JSON-RPC envelope.
+    pub fn to_value(&self, dialect: Dialect) -> Value {
+        let (member, value) = match self {
+            Self::Task(task) => ("task", task.to_value(dialect)),
+            Self::Message(message) => ("message", message.to_value(dialect)),
+            Self::Status(update) => ("statusUpdate", update.to_value(dialect)),
+            Self::Artifact(update) => ("artifactUpdate", update.to_value(dialect)),
+        };
+        match dialect {
+            Dialect::V0_3 => value,
+            Dialect::V1_0 => Written::default().with(member, value).done(),
+        }
+    }
+}
+
+/// The one answer to a message that is not streamed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SendAnswer {
+    /// A task was made of it.
+    Task(Task),
+    /// There was no work in it.
+    Message(Message),
+}
+
+impl SendAnswer {
+    /// As the dialect writes it, without its JSON-RPC envelope.
+    pub fn to_value(&self, dialect: Dialect) -> Value {
+        let (member, value) = match self {
+            Self::Task(task) => ("task", task.to_value(dialect)),
+            Self::Message(message) => ("message", message.to_value(dialect)),
+        };
+        match dialect {
+            Dialect::V0_3 => value,
+            Dialect::V1_0 => Written::default().with(member, value).done(),
+        }
+    }
+}
