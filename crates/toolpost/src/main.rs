@@ -56,7 +56,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
         Command::Capture(arguments) => runtime()?.block_on(capture::run(arguments)),
         Command::Tools(arguments) => runtime()?.block_on(tools::run(arguments)),
         Command::Call(arguments) => runtime()?.block_on(call::run(arguments)),
-        Command::Watch(arguments) => runtime()?.block_on(watch::run(arguments)),
+        Command::Watch(arguments) => runtime()?.block_on(watch::run(&arguments)),
         Command::Approvals(arguments) => runtime()?.block_on(approvals::run(arguments)),
         Command::Explain(arguments) => runtime()?.block_on(explain::run(arguments)),
         Command::Validate(arguments) => runtime()?.block_on(validate::run(arguments)),

@@ -82,11 +82,11 @@ impl Beginning {
     }
 }
 
-pub(crate) async fn run(arguments: WatchArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
     if arguments.no_color {
         anstream::ColorChoice::Never.write_global();
     }
-    let target = Target::of(&arguments).await?;
+    let target = Target::of(arguments).await?;
     let view = View::choose(arguments.json, target.name());
     let (to, heard) = mpsc::channel(ROOM);
     match target {

@@ -107,11 +107,14 @@ data: [DONE]
 ";
     let ran = home.feed(&["watch", "-", "--json"], stream).expect(0);
     let parts: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(parts, [
-        json!({ "kind": "tool_call", "id": "a", "name": "t", "args": {} }),
-        json!({ "kind": "tool_call", "id": "a", "name": "t", "args": { "x": 1 } }),
-        json!({ "kind": "tool_call", "id": "a", "name": "t", "args": { "x": 1 }, "result": 7 }),
-    ]);
+    assert_eq!(
+        parts,
+        [
+            json!({ "kind": "tool_call", "id": "a", "name": "t", "args": {} }),
+            json!({ "kind": "tool_call", "id": "a", "name": "t", "args": { "x": 1 } }),
+            json!({ "kind": "tool_call", "id": "a", "name": "t", "args": { "x": 1 }, "result": 7 }),
+        ]
+    );
     assert_eq!(ran.stderr, "");
 }
 
@@ -155,14 +158,14 @@ fn a_host_is_watched_by_its_address_also_over_a_restart() {
     assert!(begun.get("result").is_none() && begun.get("error").is_none(), "{begun}");
     let ended = watching.part();
     assert_eq!(ended["id"], begun["id"]);
-    assert!(ended["result"].to_string().contains("remember"), "{ended}");
+    assert_eq!(ended["result"]["size"], 9, "{ended}");
     assert!(ended["duration_ms"].is_u64(), "{ended}");
 
     served.kill();
     let served = Served::spawn(&mut home.command(&["serve", "--http", &address]));
     served.connect(&home).post("/tools/list_directory/call", r#"{"path":"."}"#).unwrap();
     let next = watching.end_of("list_directory");
-    assert!(next["result"].to_string().contains("notes.txt"), "{next}");
+    assert!(next.get("error").is_none(), "{next}");
     let (code, said) = watching.stop();
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("the connection is lost") && said.contains("connected again"), "{said}");
@@ -176,7 +179,7 @@ fn the_running_host_is_watched_through_its_socket() {
     let watching = Watching::start(&mut home.command(&["watch", "--json", "--from", "start"]));
     // From two sessions: the agent's, and the one of the command line.
     served.connect(&home).post("/tools/read_file/call", r#"{"path":"notes.txt"}"#).unwrap();
-    assert!(watching.end_of("read_file")["result"].to_string().contains("remember"));
+    assert_eq!(watching.end_of("read_file")["args"]["path"], "notes.txt");
     home.run(&["call", "read_file", "path=nothing.txt"]).expect(1);
     let failed = watching.end_of("read_file");
     assert_eq!(failed["args"]["path"], "nothing.txt");

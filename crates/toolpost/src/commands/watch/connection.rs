@@ -73,7 +73,7 @@ impl Connector {
             .redirect(redirect::Policy::none())
             .referer(false);
         if let Some(socket) = &address.socket {
-            builder = builder.unix_socket(socket.as_path());
+            builder = builder.unix_socket(socket.path.as_path());
         }
         Ok(Self { http: builder.build().context("the HTTP client")? })
     }
@@ -96,12 +96,12 @@ impl Connector {
         if let Some(id) = last_id {
             request = request.header("last-event-id", id);
         }
-        let name = address.name();
+        let name = address.quoted();
         let response = match timeout(HEADERS, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(Failed::Unreachable(unreachable(&name, error))),
             Err(_) => {
-                return Err(Failed::Unreachable(anyhow::anyhow!("`{name}` does not answer")));
+                return Err(Failed::Unreachable(anyhow::anyhow!("{name} does not answer")));
             }
         };
         let status = response.status();
@@ -152,9 +152,10 @@ pub(super) fn reason(error: &reqwest::Error) -> String {
 fn unreachable(name: &str, error: reqwest::Error) -> anyhow::Error {
     let error = error.without_url();
     let hint = "hint: `toolpost serve` says where it listens";
-    match error.is_connect() {
-        true => anyhow::anyhow!("nobody answers at `{name}`: {}\n{hint}", reason(&error)),
-        false => anyhow::anyhow!("`{name}` does not answer: {}", reason(&error)),
+    if error.is_connect() {
+        anyhow::anyhow!("nobody answers at {name}: {}\n{hint}", reason(&error))
+    } else {
+        anyhow::anyhow!("{name} does not answer: {}", reason(&error))
     }
 }
 
@@ -183,5 +184,5 @@ async fn refusal(name: &str, address: &Address, mut response: Response) -> anyho
         _ => error["hint"].as_str(),
     };
     let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-    anyhow::anyhow!("`{name}` cannot be watched: {said}{hint}")
+    anyhow::anyhow!("{name} cannot be watched: {said}{hint}")
 }

@@ -124,9 +124,6 @@ mod tests {
         fn show(&mut self, frame: &str) {
             let mut rest = frame;
             while let Some(c) = rest.chars().next() {
-                if self.lines.len() <= self.line {
-                    self.lines.resize(self.line + 1, String::new());
-                }
                 rest = &rest[c.len_utf8()..];
                 match c {
                     '\r' => {}
@@ -140,6 +137,7 @@ mod tests {
                     _ => {
                         // Overwritten as a whole line, since each ends with a clearing.
                         let end = rest.find(['\u{1b}', '\r']).unwrap();
+                        self.lines.resize(self.lines.len().max(self.line + 1), String::new());
                         self.lines[self.line] = format!("{c}{}", &rest[..end]);
                         rest = &rest[end..];
                     }

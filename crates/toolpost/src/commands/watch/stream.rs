@@ -24,17 +24,32 @@ pub(super) struct Address {
     pub(super) url: Url,
     pub(super) token: Option<String>,
     /// The socket that leads there, where it is not the network.
-    pub(super) socket: Option<PathBuf>,
+    pub(super) socket: Option<Socket>,
+}
+
+/// The socket of the host that runs on a workspace.
+pub(super) struct Socket {
+    pub(super) path: PathBuf,
+    /// The session that is watched, where it is one.
+    pub(super) session: Option<String>,
 }
 
 impl Address {
+    /// What to call it.
     pub(super) fn name(&self) -> String {
-        let path = self.url.path();
         match &self.socket {
-            Some(_) if path == "/events" => "the running host".to_owned(),
-            Some(_) => format!("the running host{path}"),
+            Some(Socket { session: None, .. }) => "the running host".to_owned(),
+            Some(Socket { session: Some(session), .. }) => format!("session `{session}` of the running host"),
             // What is in a query may be a secret.
-            None => format!("{}{path}", self.url.origin().ascii_serialization()),
+            None => format!("{}{}", self.url.origin().ascii_serialization(), self.url.path()),
+        }
+    }
+
+    /// The same in a sentence.
+    pub(super) fn quoted(&self) -> String {
+        match &self.socket {
+            Some(_) => self.name(),
+            None => format!("`{}`", self.name()),
         }
     }
 
@@ -92,7 +107,7 @@ impl Reading<'_> {
                 Ended::Cleanly if again == Again::No || !self.address.goes_on() => return Ok(()),
                 Ended::Cleanly => "the host ended it".to_owned(),
                 Ended::Broken(why) if again == Again::No => {
-                    anyhow::bail!("`{}` broke off: {why}", self.address.name())
+                    anyhow::bail!("{} broke off: {why}", self.address.quoted())
                 }
                 Ended::Broken(why) => why,
             };

@@ -6,7 +6,7 @@ use anyhow::Context;
 use reqwest::Url;
 use toolpost_store::DataDir;
 
-use super::{Beginning, WatchArgs, lines::FileInput, stream::Address};
+use super::{Beginning, WatchArgs, lines::FileInput, stream::{Address, Socket}};
 use crate::{environment, exit::UsageError, reach, settings};
 
 /// Something to watch.
@@ -83,6 +83,7 @@ async fn running(arguments: &WatchArgs) -> anyhow::Result<Address> {
     let mut url = Url::parse("http://localhost").context("the address of the host")?;
     url.set_path(&path);
     begin_at(&mut url, arguments.from);
+    let socket = Socket { path: socket, session: arguments.session.clone() };
     Ok(Address { url, token: None, socket: Some(socket) })
 }
 
