@@ -33,10 +33,7 @@ mod wasm;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|python-module|replay|artifact|a2e …]
-usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e|wasm …]
-usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e|grpc …]
-usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e|wasm|grpc …]
+usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|python-module|wasm|grpc|replay|artifact|a2e …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench artifact=MEGABYTES (with a result of another size)

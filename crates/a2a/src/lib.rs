@@ -4,6 +4,8 @@
 //! turns the calls of a host into events; the rest is A2A's own messages in the two dialects that peers speak.
 #![warn(missing_docs)]
 
+mod bridge;
+mod data_part;
 mod event;
 mod extension;
 mod part;
@@ -13,6 +15,8 @@ pub mod ui_stream;
 mod v4;
 pub mod wire;
 
+pub use bridge::Bridge;
+pub use data_part::{DataPart, Repeat};
 pub use event::{ToolEvent, ToolEventError};
 pub use extension::{CANONICAL_URI, DEPRECATED_URI, is_tool_events};
 pub use part::{Json, PartError, ToolCallPart, UNKNOWN_TOOL};

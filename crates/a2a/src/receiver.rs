@@ -206,9 +206,19 @@ impl Receiver {
         self.table.call(call).is_some_and(call::Call::is_told)
     }
 
+    /// Whether anything is known of the arguments, or that there are none.
+    pub(crate) fn is_described(&self, call: CallKey) -> bool {
+        self.table.call(call).is_some_and(call::Call::is_described)
+    }
+
     /// Takes the calls out that have ended, in order of first appearance.
     pub fn take_ended(&mut self) -> Vec<(CallKey, ToolCallPart)> {
         self.table.take_ended()
+    }
+
+    /// Takes one call out; `None` where it is not held or has not ended.
+    pub fn take(&mut self, call: CallKey) -> Option<ToolCallPart> {
+        self.table.take_one(call)
     }
 
     /// Everything that is held, at the end.

@@ -58,7 +58,7 @@ pub use flow::{
     witness::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart},
 };
 pub use host::{
-    ApprovalError, Decided, Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits,
+    ApprovalError, Decided, Earlier, FoundCall, Health, Host, HostBuilder, HostError, InvocationView, Limits,
     SessionError, StatusWord,
 };
 pub use record::{
@@ -79,6 +79,6 @@ pub use record::{
     retention::{
         Cut, Due, Hold, Needed, PruneReport, Pruned, PrunedBody, Retention, plan_prune, prune, pruned_record,
     },
-    story::{CallStory, StoryEnd},
+    story::{CallOnRecord, EndOnRecord},
 };
 pub use session::{Session, Stay};

@@ -19,7 +19,9 @@ pub(super) struct Walk<'t> {
 impl Walk<'_> {
     /// A whole text.
     pub(super) fn text(&mut self, object: &Object<'_>) {
-        self.answer(object);
+        if object.child(Child::Item).is_none() {
+            return self.answer(object);
+        }
         for item in object.children(Child::Item) {
             self.answer(item);
         }
@@ -45,6 +47,7 @@ impl Walk<'_> {
         if self.payload(object, around) {
             return;
         }
+        object.children(Child::Item).for_each(|item| self.body(item, around));
         for child in [Child::Task, Child::Tasks] {
             object.children(child).for_each(|task| self.task(task, around));
         }

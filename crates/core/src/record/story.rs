@@ -1,30 +1,33 @@
 //! What the records of a call tell whoever shows it: which tool, with what, whose, since when, and how it ended. For
 //! faces, which are to know nothing of how a record is written.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::Value;
-use toolpost_model::{InvocationId, Principal, RequestId, SessionId, ToolResult};
+use toolpost_model::{InvocationId, Principal, RequestId, SessionId};
 
 use super::{
     journal::{RecordKind, StoredRecord},
     rendering::RecordedWay,
 };
+use crate::call::Answer;
 
-/// A call as its records tell it.
+/// A call as its records tell it. Everything in it has passed redaction.
 #[derive(Clone, Debug)]
-pub struct CallStory {
+pub struct CallOnRecord {
     /// The call.
     pub invocation_id: InvocationId,
     /// Its session.
-    pub session_id: Option<SessionId>,
+    pub session_id: SessionId,
     /// The tool, as its caller named it.
     pub tool: String,
     /// The arguments it goes on with, as others may see them; `None` where they were not read.
     pub arguments: Option<Value>,
     /// Who called.
     pub principal: Principal,
+    /// Where it came in.
+    pub face: String,
     /// The caller's own id for it.
     pub request_id: Option<RequestId>,
     /// The caller's own mark.
@@ -32,45 +35,50 @@ pub struct CallStory {
     /// The call that made it.
     pub parent: Option<InvocationId>,
     /// When it began.
-    pub began: Timestamp,
+    pub began_at: Timestamp,
+    /// The last question that was asked about it, answered or not, where it has not ended.
+    pub question: Option<InvocationId>,
     /// How it ended, where it did.
-    pub end: Option<StoryEnd>,
+    pub end: Option<EndOnRecord>,
 }
 
 /// The end of a call, as the record has it.
 #[derive(Clone, Debug)]
-pub struct StoryEnd {
+pub struct EndOnRecord {
     /// When.
     pub at: Timestamp,
-    /// What came of it.
-    pub result: ToolResult,
+    /// Its answer, the same bytes as its caller got.
+    pub answer: Arc<Answer>,
 }
 
-impl CallStory {
+impl CallOnRecord {
     /// Reads the records of one call, oldest first. `None` where they do not begin with its first one, or where that
     /// cannot be read.
     pub fn of(rows: &[StoredRecord]) -> Option<Self> {
         let mut rows = rows.iter().filter(|row| tells_of_its_way(row.record.kind));
         let first = rows.next()?;
         let way: RecordedWay = serde_json::from_str(&first.record.body).ok()?;
-        let end = StoryEnd::of(first.record.at, &way);
+        let end = EndOnRecord::of(first.record.at, &way);
         let call = way.call.as_ref()?;
         let since_began = match &end {
-            Some(end) => end.result.timings.total_us,
+            Some(end) => end.answer.result().timings.total_us,
             None => way.transitions.last().map_or(0, |passed| passed.at_us),
         };
         let mut story = Self {
             invocation_id: first.record.invocation_id?,
-            session_id: first.record.session_id.clone(),
+            session_id: first.record.session_id.clone()?,
             tool: call.tool.clone(),
             arguments: call.arguments.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok()),
             principal: call.principal(),
+            face: call.face.clone(),
             request_id: first.record.request.as_ref().map(|key| key.id.clone()),
             correlation_id: call.correlation_id.clone(),
             parent: call.parent,
-            began: before(first.record.at, since_began),
+            began_at: before(first.record.at, since_began),
+            question: None,
             end,
         };
+        story.question = way.ask.as_ref().filter(|_| story.end.is_none()).map(|ask| ask.ask_id);
         for row in rows {
             let Ok(way) = serde_json::from_str::<RecordedWay>(&row.record.body) else { continue };
             story.go_on(row.record.at, &way);
@@ -83,16 +91,20 @@ impl CallStory {
         if let Some(changed) = way.arguments.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok()) {
             self.arguments = Some(changed);
         }
-        if let Some(end) = StoryEnd::of(at, way) {
+        if let Some(ask) = &way.ask {
+            self.question = Some(ask.ask_id);
+        }
+        if let Some(end) = EndOnRecord::of(at, way) {
             self.end = Some(end);
+            self.question = None;
         }
     }
 }
 
-impl StoryEnd {
+impl EndOnRecord {
     fn of(at: Timestamp, way: &RecordedWay) -> Option<Self> {
-        let result = serde_json::from_str(way.result.as_ref()?.get()).ok()?;
-        Some(Self { at, result })
+        let answer = Answer::recorded(way.result.as_ref()?)?;
+        Some(Self { at, answer })
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use toolpost_a2a::{ToolEvent, producer::Begun};
-use toolpost_core::{CallStory, Host, JournalError, RecordKind, Session, StoredRecord};
+use toolpost_core::{CallOnRecord, Host, JournalError, RecordKind, Session, StoredRecord};
 use toolpost_model::{InvocationId, Principal, SessionId};
 
 use super::{
@@ -270,13 +270,13 @@ impl Pump {
                 tool_call_id: &tool_call_id,
                 tool_name: &story.tool,
                 input: story.arguments.as_ref().unwrap_or(&nothing),
-                at: story.began,
+                at: story.began_at,
             };
             self.tell(&begun.event(), (!is_end).then_some(row.seq));
         }
         if let Some(end) = story.end.filter(|_| is_end) {
             self.open.remove(&id);
-            let event = vocabulary::ended(id, &story.tool, story.arguments.as_ref(), &end.result);
+            let event = vocabulary::ended(id, &story.tool, story.arguments.as_ref(), end.answer.result());
             self.tell(&event, Some(row.seq));
         }
     }
@@ -292,11 +292,11 @@ impl Pump {
     }
 
     /// What is known of a call. Its first record says all that an end alone does not.
-    async fn story(&self, id: InvocationId, row: &StoredRecord) -> Option<CallStory> {
-        if let Some(story) = CallStory::of(std::slice::from_ref(row)) {
+    async fn story(&self, id: InvocationId, row: &StoredRecord) -> Option<CallOnRecord> {
+        if let Some(story) = CallOnRecord::of(std::slice::from_ref(row)) {
             return Some(story);
         }
-        self.host.story(id, self.whose.principal()).await.ok().flatten()
+        self.host.recorded_call(id, self.whose.principal()).await.ok().flatten()
     }
 
     /// Whether the call was not told before.

@@ -6,7 +6,11 @@ use anyhow::Context;
 use reqwest::Url;
 use toolpost_store::DataDir;
 
-use super::{Beginning, WatchArgs, lines::FileInput, stream::{Address, Socket}};
+use super::{
+    Beginning, WatchArgs,
+    lines::FileInput,
+    stream::{Address, Socket},
+};
 use crate::{environment, exit::UsageError, reach, settings};
 
 /// Something to watch.
