@@ -119,6 +119,21 @@ data: [DONE]
 }
 
 #[test]
+fn a_call_that_one_text_tells_to_its_end_is_printed_once() {
+    let home = Home::new();
+    let part = |data: Value| json!({ "kind": "data", "data": data });
+    let message = json!({ "kind": "message", "role": "agent", "messageId": "m", "parts": [
+        part(json!({ "type": "tool-call", "toolCallId": "a", "toolName": "t", "input": { "x": 1 } })),
+        part(json!({ "type": "tool-result", "toolCallId": "a", "output": 7 })),
+    ] });
+    let ran = home.feed(&["watch", "-", "--json"], &message.to_string()).expect(0);
+    let expected = json!({ "kind": "tool_call", "id": "a", "name": "t", "args": { "x": 1 }, "result": 7 });
+    assert_eq!(ran.json(), expected);
+    let lines = home.feed(&["watch", "-"], &message.to_string()).expect(0).stdout;
+    assert_eq!(lines, "done     a  t  x = 1  → 7\n");
+}
+
+#[test]
 fn a_file_is_followed_as_it_grows() {
     let home = Home::new();
     home.write("events.jsonl", "");
@@ -184,7 +199,9 @@ fn the_running_host_is_watched_through_its_socket() {
     let failed = watching.end_of("read_file");
     assert_eq!(failed["args"]["path"], "nothing.txt");
     assert!(failed["error"]["message"].as_str().is_some_and(|message| !message.is_empty()), "{failed}");
-    // One session alone, and only until the host goes.
+    served.stop();
+    // One session alone, which a new host has not seen yet, and only until the host goes.
+    let served = Served::start(&home, &[]);
     let mut alone = home.command(&["watch", "--json", "--from", "start", "--once"]);
     let alone = Watching::start(alone.args(["--session", "default:agent:agent"]));
     assert_eq!(alone.end_of("read_file")["args"]["path"], "notes.txt");

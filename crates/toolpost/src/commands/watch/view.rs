@@ -43,9 +43,11 @@ impl View {
     pub(super) fn show(&mut self, changes: &[Change], receiver: &mut Receiver) {
         for change in changes {
             match change.step {
-                Step::Started | Step::Called | Step::Progressed => self.changed(change.call, receiver),
-                // Told below, with all that came with it.
-                Step::Ended => {}
+                // One text may tell a call from its beginning to its end, and then the end is all there is to tell.
+                Step::Started | Step::Called | Step::Progressed if receiver.is_open(change.call) => {
+                    self.changed(change.call, receiver);
+                }
+                Step::Started | Step::Called | Step::Progressed | Step::Ended => {}
             }
         }
         for (key, part) in receiver.take_ended() {
