@@ -47,7 +47,7 @@ impl Body {
         }
         let outcome = match (&part.error, &part.result) {
             (Some(error), _) => preview::lines(&Value::String(error.message.clone()), RED_TEXT, RESULT),
-            (None, Some(result)) => preview::lines(&result.to_value(), Style::new(), RESULT),
+            (None, Some(result)) => preview::outcome(&result.to_value(), Style::new(), RESULT),
             (None, None) => Vec::new(),
         };
         for (number, row) in outcome.into_iter().enumerate() {
@@ -108,7 +108,7 @@ pub(super) fn news(part: &ToolCallPart, standing: Standing) -> Row {
         }
         (None, Some(result)) => match result.to_value() {
             Value::Null => row,
-            result => preview::line(&result, row.own(Style::new(), "  → "), Style::new()),
+            result => preview::outcome_line(&result, row.own(Style::new(), "  → "), Style::new()),
         },
         (None, None) => row,
     }

@@ -24,7 +24,38 @@ pub(super) fn lines(value: &Value, style: Style, most: usize) -> Vec<Row> {
     }
 }
 
+/// The first `most` lines of what came of a call: where a text is what it says and the rest is about it, the text first.
+pub(super) fn outcome(value: &Value, style: Style, most: usize) -> Vec<Row> {
+    let Some((text, rest)) = text_and_rest(value) else { return lines(value, style, most) };
+    let has_rest = rest.as_object().is_some_and(|rest| !rest.is_empty());
+    let mut rows = text_lines(text, style, most - usize::from(has_rest));
+    if has_rest {
+        rows.push(line(&rest, Row::new(), DIM));
+    }
+    rows
+}
+
 /// The same on one line.
+pub(super) fn outcome_line(value: &Value, row: Row, style: Style) -> Row {
+    match text_and_rest(value) {
+        Some((text, _)) => in_a_line(text, row, style),
+        None => line(value, row, style),
+    }
+}
+
+/// A member `text` that says something, and the other members.
+fn text_and_rest(value: &Value) -> Option<(&str, Value)> {
+    let members = value.as_object()?;
+    let text = members.get("text")?.as_str().filter(|text| !text.trim().is_empty())?;
+    let rest: Map<String, Value> = members
+        .iter()
+        .filter(|(name, _)| *name != "text")
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    Some((text, Value::Object(rest)))
+}
+
+/// Any value on one line.
 pub(super) fn line(value: &Value, row: Row, style: Style) -> Row {
     match value {
         Value::Null => row,
@@ -159,6 +190,22 @@ mod tests {
             json!({ "truncated": true, "bytes": 300_000, "preview": "{\"a\":\n1", "artifact": "art-1" });
         check(&kept, 3, &["{\"a\":", "1", "cut short, 300000 bytes in all, kept as art-1"]);
         check(&json!({ "truncated": true }), 3, &["cut short"]);
+    }
+
+    #[test]
+    fn a_text_comes_before_what_is_said_about_it() {
+        let value = json!({ "exit_code": 0, "text": "1\n2\n3\n4", "lines": 4 });
+        for (most, expected) in [
+            (6, &["1", "2", "3", "4", "exit_code = 0, lines = 4"][..]),
+            (3, &["1", "… 3 more lines", "exit_code = 0, lines = 4"]),
+        ] {
+            let rows = outcome(&value, Style::new(), most);
+            assert_eq!(rows.iter().map(|row| row.plain(80)).collect::<Vec<_>>(), expected);
+        }
+        let alone = json!({ "text": "1\n2" });
+        assert_eq!(outcome(&alone, Style::new(), 3).len(), 2);
+        assert_eq!(outcome_line(&value, Row::new(), Style::new()).plain(80), "1 (3 more lines)");
+        assert_eq!(outcome_line(&json!({ "text": "" }), Row::new(), Style::new()).plain(80), "text = ");
     }
 
     #[test]
