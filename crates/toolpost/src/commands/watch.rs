@@ -21,7 +21,7 @@ use tokio::{
     sync::mpsc,
     time::{MissedTickBehavior, interval},
 };
-use toolpost_a2a::{Receiver, Unreadable};
+use toolpost_a2a::{Change, Receiver, Unreadable};
 
 use self::{
     heard::{Heard, ROOM},
@@ -54,6 +54,9 @@ pub(crate) struct WatchArgs {
     /// End when the stream ends or breaks, instead of opening it again
     #[arg(long)]
     once: bool,
+    /// Read the lines of AI SDK 4's data stream, such as `9:{…}`, instead of JSON
+    #[arg(long)]
+    v4: bool,
     /// Print a call as one line of JSON whenever it changes
     #[arg(long)]
     json: bool,
@@ -97,11 +100,15 @@ pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
             tokio::spawn(stream::read(address, again, to));
         }
     }
-    watch(view, heard).await
+    let read: Read = if arguments.v4 { Receiver::receive_v4 } else { Receiver::receive };
+    watch(view, heard, read).await
 }
 
+/// How a text is taken in.
+type Read = fn(&mut Receiver, &str) -> Result<Vec<Change>, Unreadable>;
+
 /// Shows what is heard until there is nothing more or somebody says that it is enough.
-async fn watch(mut view: View, mut heard: mpsc::Receiver<Heard>) -> anyhow::Result<Exit> {
+async fn watch(mut view: View, mut heard: mpsc::Receiver<Heard>, read: Read) -> anyhow::Result<Exit> {
     let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("signals")?;
@@ -116,7 +123,7 @@ async fn watch(mut view: View, mut heard: mpsc::Receiver<Heard>) -> anyhow::Resu
             _ = hang_up.recv() => break Ok(()),
             _ = frames.tick() => view.tick(&receiver),
             told = heard.recv() => match told {
-                Some(Heard::Json(text, line)) => match receiver.receive(&text) {
+                Some(Heard::Json(text, line)) => match read(&mut receiver, &text) {
                     Ok(changes) => view.show(&changes, &mut receiver),
                     Err(error) => view.note(&left_out(&error, line)),
                 },

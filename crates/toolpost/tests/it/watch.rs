@@ -134,6 +134,16 @@ fn a_call_that_one_text_tells_to_its_end_is_printed_once() {
 }
 
 #[test]
+fn lines_of_the_older_protocol_are_read_where_somebody_says_so() {
+    let home = Home::new();
+    let lines = "f:{\"messageId\":\"m\"}\n9:{\"toolCallId\":\"a\",\"toolName\":\"t\",\"args\":{\"x\":1}}\n\
+                 a:{\"toolCallId\":\"a\",\"result\":7}\n0:\"text\"\n";
+    let ran = home.feed(&["watch", "-", "--v4"], lines).expect(0);
+    assert_eq!(ran.stdout, "running  a  t  x = 1\ndone     a  t  x = 1  → 7\n");
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
 fn a_file_is_followed_as_it_grows() {
     let home = Home::new();
     home.write("events.jsonl", "");
@@ -225,6 +235,11 @@ fn refusals_say_what_to_do() {
     let wrong = home.workspace().join("wrong");
     std::fs::write(&wrong, "0123456789abcdef0123456789abcdef\n").unwrap();
     home.check("watch_wrong_token", &["watch", &url, "--token-file", "wrong"]).expect(1);
+    // Everybody's calls are not for everybody.
+    let token = home.data_dir().join("token");
+    let everything = format!("{url}/events");
+    let words = ["watch", &everything, "--token-file", token.to_str().unwrap()];
+    home.check("watch_operators_only", &words).expect(1);
     served.stop();
     home.check("watch_refused", &["watch", &url]).expect(1);
 }
