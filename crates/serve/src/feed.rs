@@ -1,4 +1,5 @@
-//! A session's calls as they happen, for front ends: `GET /sessions/{id}/events`.
+//! Calls as they happen: those of a session for front ends, `GET /sessions/{id}/events`, and those of all sessions for
+//! operators, `GET /events`.
 //!
 //! The journal is what is told; a stream is a place in it. So nothing is queued for a reader that does not read, a reader
 //! that comes back goes on from the number it has, and a restart of the host changes nothing. The one thing that comes
@@ -10,5 +11,5 @@ mod pump;
 mod vocabulary;
 
 pub(crate) use hub::{Crowded, Hub};
-pub(crate) use pump::{From, OpenError, Pump};
+pub(crate) use pump::{From, OpenError, Pump, Whose};
 pub(crate) use vocabulary::Vocabulary;

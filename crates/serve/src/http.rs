@@ -83,6 +83,7 @@ fn router(shared: Shared) -> Router {
         .route("/sessions", post(sessions::open))
         .route("/sessions/{id}", get(sessions::show).delete(sessions::close))
         .route("/sessions/{id}/events", get(events::follow))
+        .route("/events", get(events::follow_all))
         .route("/openapi.json", get(openapi::serve))
         .fallback(|| async { Problem::not_found("no_such_route", "there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })

@@ -16,4 +16,5 @@ pub(crate) mod serve;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod validate;
+pub(crate) mod watch;
 pub(crate) mod welcome;

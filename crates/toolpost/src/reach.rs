@@ -264,7 +264,7 @@ fn taken((status, body): (hyper::StatusCode, Value)) -> anyhow::Result<Value> {
 }
 
 /// Percent-encodes everything that is not plainly safe in a path segment or a query.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for byte in text.bytes() {
         match byte {

@@ -1,4 +1,4 @@
-//! Tells the streams of a session that there is something to read.
+//! Tells the streams of a session, and those of all sessions, that there is something to read.
 
 use std::{
     collections::HashMap,
@@ -15,13 +15,13 @@ use toolpost_model::{ErrorClass, InvocationId, SessionId};
 
 use super::vocabulary;
 
-/// Streams at the same time, of one session and in all.
+/// Streams at the same time, of one session or of all of them, and in all.
 const OF_SESSION: usize = 128;
 const IN_ALL: usize = 1_024;
 /// How much news waits for a reader that is busy. What does not fit is found in the journal.
 const WAITING: usize = 64;
 
-/// What a stream hears of its session.
+/// What a stream hears.
 #[derive(Clone)]
 pub(super) enum News {
     /// A call began.
@@ -37,7 +37,7 @@ pub(super) enum News {
 /// No more streams are taken.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Crowded {
-    #[error("{OF_SESSION} streams of this session are open already")]
+    #[error("{OF_SESSION} streams of the same calls are open already")]
     Session,
     #[error("{IN_ALL} streams are open already")]
     Host,
@@ -46,7 +46,8 @@ pub(crate) enum Crowded {
 /// Hears of every call, and tells those who watch its session.
 #[derive(Default)]
 pub(crate) struct Hub {
-    sessions: Mutex<HashMap<SessionId, Watched>>,
+    /// Without a session: all of them.
+    sessions: Mutex<HashMap<Option<SessionId>, Watched>>,
     /// How many streams there are, so that calls nobody watches cost no lock.
     streams: AtomicUsize,
 }
@@ -57,12 +58,12 @@ struct Watched {
 }
 
 impl Hub {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Watched>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Option<SessionId>, Watched>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to watch a session.
-    pub(super) fn watch(self: &Arc<Self>, session: &SessionId) -> Result<Watching, Crowded> {
+    /// Begins to watch a session, or all of them.
+    pub(super) fn watch(self: &Arc<Self>, session: Option<&SessionId>) -> Result<Watching, Crowded> {
         let mut sessions = self.sessions();
         // Changed only under the lock.
         let in_all = self.streams.load(Ordering::SeqCst);
@@ -70,25 +71,32 @@ impl Hub {
             return Err(Crowded::Host);
         }
         let watched = sessions
-            .entry(session.clone())
+            .entry(session.cloned())
             .or_insert_with(|| Watched { news: broadcast::channel(WAITING).0, streams: 0 });
         if watched.streams >= OF_SESSION {
             return Err(Crowded::Session);
         }
         watched.streams += 1;
         self.streams.store(in_all + 1, Ordering::SeqCst);
-        Ok(Watching { news: watched.news.subscribe(), hub: Arc::clone(self), session: session.clone() })
+        Ok(Watching { news: watched.news.subscribe(), hub: Arc::clone(self), session: session.cloned() })
     }
 
-    /// Tells whoever watches a session. The news is made only where somebody does.
+    /// Tells whoever watches a session, alone or among all. The news is made only where somebody does.
     fn tell(&self, session: &SessionId, news: impl FnOnce() -> News) {
         if self.streams.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let teller = self.sessions().get(session).map(|watched| watched.news.clone());
-        if let Some(teller) = teller {
-            // The last reader may have just gone.
-            let _ = teller.send(news());
+        let tellers = {
+            let sessions = self.sessions();
+            let teller = |who: &Option<SessionId>| sessions.get(who).map(|watched| watched.news.clone());
+            [teller(&Some(session.clone())), teller(&None)]
+        };
+        if tellers.iter().any(Option::is_some) {
+            let news = news();
+            for teller in tellers.iter().flatten() {
+                // The last reader may have just gone.
+                let _ = teller.send(news.clone());
+            }
         }
     }
 }
@@ -125,7 +133,7 @@ impl Witness for Hub {
 pub(super) struct Watching {
     pub(super) news: broadcast::Receiver<News>,
     hub: Arc<Hub>,
-    session: SessionId,
+    session: Option<SessionId>,
 }
 
 impl Drop for Watching {

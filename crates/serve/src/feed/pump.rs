@@ -17,7 +17,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use toolpost_a2a::{ToolEvent, producer::Begun};
 use toolpost_core::{CallOnRecord, Host, JournalError, RecordKind, Session, StoredRecord};
-use toolpost_model::InvocationId;
+use toolpost_model::{InvocationId, Principal, SessionId};
 
 use super::{
     Crowded, Hub, Vocabulary,
@@ -46,10 +46,35 @@ pub(crate) enum From {
     After(u64),
 }
 
-/// One stream of a session.
+/// Whose calls a stream tells.
+pub(crate) enum Whose {
+    /// One session's.
+    Session(Arc<Session>),
+    /// Everybody's, for this operator.
+    Everybody(Principal),
+}
+
+impl Whose {
+    fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::Session(session) => Some(session.id()),
+            Self::Everybody(_) => None,
+        }
+    }
+
+    /// Who may see what is told.
+    fn principal(&self) -> &Principal {
+        match self {
+            Self::Session(session) => session.principal(),
+            Self::Everybody(operator) => operator,
+        }
+    }
+}
+
+/// One stream.
 pub(crate) struct Pump {
     host: Host,
-    session: Arc<Session>,
+    whose: Whose,
     watching: Watching,
     words: Words,
     /// The last record that was looked at.
@@ -82,12 +107,12 @@ impl Pump {
     pub(crate) async fn open(
         host: Host,
         hub: &Arc<Hub>,
-        session: Arc<Session>,
+        whose: Whose,
         (vocabulary, from): (Vocabulary, From),
         closing: CancellationToken,
     ) -> Result<Self, OpenError> {
         // Before the journal is asked: what is recorded meanwhile is heard.
-        let watching = hub.watch(session.id())?;
+        let watching = hub.watch(whose.session())?;
         let head = host.journal_head().await?;
         let place = match from {
             From::Now => head.seq,
@@ -99,7 +124,7 @@ impl Pump {
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut pump = Self {
             host,
-            session,
+            whose,
             watching,
             words: Words::of(vocabulary),
             place,
@@ -175,14 +200,18 @@ impl Pump {
             News::Recorded => self.is_due = true,
             News::LetGo => {
                 self.is_due = true;
-                self.ending = Ending::Waits { until: Instant::now() + LAST_ENDS, is_closed: false };
+                self.wait_for_last_ends(false);
             }
         }
     }
 
     /// Reads what comes next in the journal and tells it.
     async fn look(&mut self) {
-        let page = match self.host.session_records(&self.session, self.place, PAGE).await {
+        let page = match &self.whose {
+            Whose::Session(session) => self.host.session_records(session, self.place, PAGE).await,
+            Whose::Everybody(_) => self.host.records(self.place, PAGE).await,
+        };
+        let page = match page {
             Ok(page) => page,
             Err(JournalError::Closed) => return self.end(),
             Err(error) => {
@@ -221,10 +250,7 @@ impl Pump {
         let is_end = match row.record.kind {
             RecordKind::Accepted | RecordKind::Asked | RecordKind::Started => false,
             RecordKind::Ended => true,
-            RecordKind::SessionClosed => {
-                self.ending = Ending::Waits { until: Instant::now() + LAST_ENDS, is_closed: true };
-                return;
-            }
+            RecordKind::SessionClosed => return self.wait_for_last_ends(true),
             RecordKind::HostStarted
             | RecordKind::SessionOpened
             | RecordKind::Decided
@@ -255,12 +281,22 @@ impl Pump {
         }
     }
 
+    /// The session was let go of. Where all are told, the others go on.
+    fn wait_for_last_ends(&mut self, is_closed: bool) {
+        match self.whose {
+            Whose::Session(_) => {
+                self.ending = Ending::Waits { until: Instant::now() + LAST_ENDS, is_closed };
+            }
+            Whose::Everybody(_) => {}
+        }
+    }
+
     /// What is known of a call. Its first record says all that an end alone does not.
     async fn story(&self, id: InvocationId, row: &StoredRecord) -> Option<CallOnRecord> {
         if let Some(story) = CallOnRecord::of(std::slice::from_ref(row)) {
             return Some(story);
         }
-        self.host.recorded_call(id, self.session.principal()).await.ok().flatten()
+        self.host.recorded_call(id, self.whose.principal()).await.ok().flatten()
     }
 
     /// Whether the call was not told before.

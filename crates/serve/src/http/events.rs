@@ -1,4 +1,5 @@
-//! `GET /sessions/{id}/events`: a session's calls as they happen, for whoever shows them to people.
+//! `GET /sessions/{id}/events`: a session's calls as they happen, for whoever shows them to people; `GET /events`: the
+//! calls of all sessions, for operators.
 
 use axum::{
     Extension,
@@ -11,8 +12,8 @@ use serde::Deserialize;
 use toolpost_a2a::ui_stream;
 use toolpost_model::{Principal, SessionId};
 
-use super::{Named, Problem, Shared};
-use crate::feed::{From, Pump, Vocabulary};
+use super::{Named, Problem, Shared, operators_only};
+use crate::feed::{From, Pump, Vocabulary, Whose};
 
 /// Where a reader that comes back was.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -45,23 +46,42 @@ pub(super) async fn follow(
     options: Result<Query<Options>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Query(options) = options.map_err(|bad| {
-        Problem::bad_request("bad_query", bad.body_text()).hint(
-            "`vocabulary` is `tool-events` or `ai-sdk`, `from` is `now` or `start`, `after` is an event's id",
-        )
-    })?;
     let session = if id == OWN {
         shared.host.default_session(&principal)
     } else {
         shared.host.session(&SessionId::new(id), &principal).await?
     };
-    let from = match (last_event_id(&headers)?.or(options.after), options.from) {
+    stream(shared, Whose::Session(session), options, &headers).await
+}
+
+pub(super) async fn follow_all(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    options: Result<Query<Options>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    operators_only(&principal)?;
+    stream(shared, Whose::Everybody(principal), options, &headers).await
+}
+
+async fn stream(
+    shared: Shared,
+    whose: Whose,
+    options: Result<Query<Options>, QueryRejection>,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let Query(options) = options.map_err(|bad| {
+        Problem::bad_request("bad_query", bad.body_text()).hint(
+            "`vocabulary` is `tool-events` or `ai-sdk`, `from` is `now` or `start`, `after` is an event's id",
+        )
+    })?;
+    let from = match (last_event_id(headers)?.or(options.after), options.from) {
         (Some(seq), _) => From::After(seq),
         (None, Beginning::Now) => From::Now,
         (None, Beginning::Start) => From::Start,
     };
     let wanted = (options.vocabulary, from);
-    let pump = Pump::open(shared.host, &shared.feed, session, wanted, shared.closing).await?;
+    let pump = Pump::open(shared.host, &shared.feed, whose, wanted, shared.closing).await?;
     let mut response = Response::new(Body::from_stream(pump.frames()));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -135,6 +135,16 @@ fn operators_paths() -> Value {
         "schema": { "type": "string", "description": "Events `asked` for what waits and what comes, `decided` and `withdrawn` for what became of it." }
     });
     json!({
+        "/events": { "get": {
+            "summary": "The calls of all sessions as they happen, like those of one session. For operators",
+            "parameters": [
+                query("vocabulary", "string", "tool-events or ai-sdk."),
+                query("from", "string", "now or start."),
+                query("after", "integer", "The id of the last event that was read."),
+                header("Last-Event-ID", "The id of the last event that was read: the stream goes on behind it.")
+            ],
+            "responses": with_problems(json!({ "200": event_stream("Events `tool-event`, or the chunks of a UI message stream.") }))
+        } },
         "/approvals": { "get": {
             "summary": "What waits for a person's answer. For operators",
             "responses": with_problems(json!({ "200": questions }))

@@ -40,3 +40,4 @@ mod shell;
 mod terminal;
 mod trust;
 mod validate;
+mod watch;
