@@ -11,7 +11,7 @@ use serde::Deserialize;
 use toolpost_a2a::ui_stream;
 use toolpost_model::{Principal, SessionId};
 
-use super::{Named, Problem, Shared};
+use super::{Named, Problem, SESSION_HEADER, Shared};
 use crate::feed::{From, Pump, Vocabulary};
 
 /// Where a reader that comes back was.
@@ -60,6 +60,7 @@ pub(super) async fn follow(
         (None, Beginning::Now) => From::Now,
         (None, Beginning::Start) => From::Start,
     };
+    let own_id = HeaderValue::from_str(session.id().as_str()).ok();
     let wanted = (options.vocabulary, from);
     let pump = Pump::open(shared.host, &shared.feed, session, wanted, shared.closing).await?;
     let mut response = Response::new(Body::from_stream(pump.frames()));
@@ -68,6 +69,10 @@ pub(super) async fn follow(
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // Proxies that gather answers would hold the stream back.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    // What `default` stands for, so that others can be told where to call.
+    if let Some(id) = own_id {
+        headers.insert(SESSION_HEADER, id);
+    }
     if options.vocabulary == Vocabulary::AiSdk {
         let (name, value) = ui_stream::HEADER;
         headers.insert(name, HeaderValue::from_static(value));
