@@ -27,7 +27,7 @@ usage: cargo xtask <command>
   tidy              check the house rules a machine can check
   gen [--check]     write the generated references under docs/reference, or only compare them
   test [-- ARGS]    run every test; ARGS go to the test runner, a name picks tests (doc tests are then left out)
-  peers             install the Python packages that end-to-end tests talk with into target/peers
+  peers             install the packages that end-to-end tests talk with into target/peers*
   check             formatting, clippy, rustdoc, dependencies, tidy: what must hold before a commit
   bench [ARGS]      run the benchmarks in an optimised build
   help              this text

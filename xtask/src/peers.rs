@@ -1,38 +1,143 @@
-//! `cargo xtask peers`: the Python packages that end-to-end tests talk with, in an environment of their own under
-//! `target/peers`. Made once, and again when the list changes; `cargo xtask test` asks for it first.
+//! `cargo xtask peers`: the other ends that end-to-end tests talk with, in environments of their own under `target`. Each
+//! is made once, and again when its list changes; `cargo xtask test` asks for them first.
 
-use std::path::Path;
-use std::process::Command;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
 
 use anyhow::{Context, ensure};
 
 use crate::Verdict;
 use crate::cargo::verdict;
 
-const LIST: &str = include_str!("../peers.txt");
+/// Packages that can be installed beside one another.
+struct Environment {
+    /// Its folder in `target`.
+    folder: &'static str,
+    /// The file with the list, in `xtask/peers`.
+    file: &'static str,
+    list: &'static str,
+    /// What is installed with the npm that comes out of the list.
+    npm: Option<Npm>,
+}
+
+struct Npm {
+    package: &'static str,
+    lock: &'static str,
+}
+
+const ENVIRONMENTS: [Environment; 4] = [
+    Environment { folder: "peers", file: "main.txt", list: include_str!("../peers/main.txt"), npm: None },
+    Environment {
+        folder: "peers-a2a-1",
+        file: "a2a-1.txt",
+        list: include_str!("../peers/a2a-1.txt"),
+        npm: None,
+    },
+    Environment {
+        folder: "peers-a2a-0.3",
+        file: "a2a-0.3.txt",
+        list: include_str!("../peers/a2a-0.3.txt"),
+        npm: None,
+    },
+    Environment {
+        folder: "peers-node",
+        file: "node.txt",
+        list: include_str!("../peers/node.txt"),
+        npm: Some(Npm {
+            package: include_str!("../peers/package.json"),
+            lock: include_str!("../peers/package-lock.json"),
+        }),
+    },
+];
 
 pub(crate) fn run(root: &Path) -> anyhow::Result<Verdict> {
-    let place = root.join("target/peers");
-    // Written last: an environment without it is half made.
-    let made = place.join("made-of.txt");
-    if std::fs::read_to_string(&made).is_ok_and(|list| list == LIST) {
+    let target = root.join("target");
+    if ENVIRONMENTS.iter().all(|environment| environment.is_made(&target)) {
         return Ok(Verdict::Pass);
     }
-    eprintln!("installing the packages of xtask/peers.txt into target/peers");
-    let make = verdict(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&place))?;
-    ensure!(
-        make == Verdict::Pass,
-        "`python3 -m venv` failed\nhint: apt-get install python3-venv (the Debian package `python3-venv`)"
-    );
-    let list = root.join("xtask/peers.txt");
-    let pip =
-        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "-r"];
-    let installed = verdict(Command::new(place.join("bin/python")).args(pip).arg(&list))?;
-    ensure!(
-        installed == Verdict::Pass,
-        "the packages of xtask/peers.txt cannot be installed\n\
-         hint: pip must reach a package index; Python must be 3.11 or newer"
-    );
-    std::fs::write(&made, LIST).with_context(|| format!("cannot write `{}`", made.display()))?;
+    fs::create_dir_all(&target).with_context(|| format!("cannot make `{}`", target.display()))?;
+    // Two runs at once would clear what the other fills. The lock goes with the process.
+    let lock = target.join("peers.lock");
+    let lock = File::create(&lock).with_context(|| format!("cannot write `{}`", lock.display()))?;
+    lock.lock().context("cannot lock `target/peers.lock`")?;
+    thread::scope(|scope| {
+        let missing = ENVIRONMENTS.iter().filter(|environment| !environment.is_made(&target));
+        let made: Vec<_> = missing.map(|missing| scope.spawn(|| missing.make(root, &target))).collect();
+        made.into_iter()
+            .try_for_each(|one| one.join().unwrap_or_else(|_| anyhow::bail!("an installation broke")))
+    })?;
     Ok(Verdict::Pass)
+}
+
+impl Environment {
+    /// Written last: an environment without it is half made.
+    fn mark(&self, target: &Path) -> PathBuf {
+        target.join(self.folder).join("made-of.txt")
+    }
+
+    fn made_of(&self) -> String {
+        let npm = self.npm.as_ref().map(|npm| [npm.package, npm.lock].concat());
+        [self.list, npm.as_deref().unwrap_or_default()].concat()
+    }
+
+    fn is_made(&self, target: &Path) -> bool {
+        fs::read_to_string(self.mark(target)).is_ok_and(|made_of| made_of == self.made_of())
+    }
+
+    fn make(&self, root: &Path, target: &Path) -> anyhow::Result<()> {
+        let Self { folder, file, .. } = self;
+        let place = target.join(folder);
+        eprintln!("installing the packages of xtask/peers/{file} into target/{folder}");
+        let make = verdict(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&place))?;
+        ensure!(
+            make == Verdict::Pass,
+            "`python3 -m venv` failed\nhint: apt-get install python3-venv (the Debian package `python3-venv`)"
+        );
+        let pip = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--only-binary",
+            ":all:",
+            "-r",
+        ];
+        let list = root.join("xtask/peers").join(file);
+        let installed = verdict(Command::new(place.join("bin/python")).args(pip).arg(list))?;
+        ensure!(
+            installed == Verdict::Pass,
+            "the packages of xtask/peers/{file} cannot be installed\n\
+             hint: pip must reach a package index; Python must be 3.11 or newer"
+        );
+        if let Some(npm) = &self.npm {
+            npm.install(folder, &place)?;
+        }
+        let mark = self.mark(target);
+        fs::write(&mark, self.made_of()).with_context(|| format!("cannot write `{}`", mark.display()))?;
+        eprintln!("target/{folder} is ready");
+        Ok(())
+    }
+}
+
+impl Npm {
+    /// Exactly what the lock file names, and none of the packages' own scripts.
+    fn install(&self, folder: &str, place: &Path) -> anyhow::Result<()> {
+        for (name, text) in [("package.json", self.package), ("package-lock.json", self.lock)] {
+            let file = place.join(name);
+            fs::write(&file, text).with_context(|| format!("cannot write `{}`", file.display()))?;
+        }
+        let options = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"];
+        let installed = verdict(
+            Command::new(place.join("bin/npm")).args(options).current_dir(place).stdout(Stdio::null()),
+        )?;
+        ensure!(
+            installed == Verdict::Pass,
+            "the packages of xtask/peers/package.json cannot be installed into target/{folder}\n\
+             hint: npm must reach a registry (its setting `registry`)"
+        );
+        Ok(())
+    }
 }

@@ -6,9 +6,15 @@
 
 mod event;
 mod extension;
+mod part;
 pub mod producer;
+mod receiver;
 pub mod ui_stream;
+mod v4;
 pub mod wire;
 
 pub use event::{ToolEvent, ToolEventError};
 pub use extension::{CANONICAL_URI, DEPRECATED_URI, is_tool_events};
+pub use part::{Json, PartError, ToolCallPart, UNKNOWN_TOOL};
+pub use receiver::{Bounds, CallKey, Change, Receiver, ReceiverOptions, Step, Tally, Unreadable};
+pub use v4::{V4Code, V4Line};

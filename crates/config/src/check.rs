@@ -1,6 +1,7 @@
 //! What is of the right shape and still cannot be meant. Everything is looked at, so that all complaints come
 //! at once.
 
+mod a2a;
 pub(crate) mod a2e;
 mod amplifier;
 mod approvals;
@@ -57,6 +58,7 @@ pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Comp
     limits::check(&file.limits, &mut complaints);
     retention::check(&file.retention, &mut complaints);
     a2e::check(&file.a2e, &mut complaints);
+    a2a::check(&file.a2a, &mut complaints);
     amplifier::check(file, &mut complaints);
     let paths = [
         ("workspace", &file.workspace),

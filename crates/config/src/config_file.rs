@@ -1,6 +1,7 @@
 //! The file as written. The doc comments here become the schema's descriptions and the reference, so they
 //! speak to whoever writes the file.
 
+mod a2a;
 mod amplifier;
 mod approvals;
 mod code;
@@ -20,6 +21,7 @@ use toolpost_model::{Mode, Role};
 
 use crate::{ByteSize, ConfigDuration, Located, RuleEntry};
 
+pub use a2a::A2aSection;
 pub use amplifier::{AmplifierSection, WasmEntry};
 pub use approvals::ApprovalsSection;
 pub use code::CodeSection;
@@ -80,6 +82,8 @@ pub struct ConfigFile {
     pub discovery: DiscoverySection,
     /// Agents that speak A2E.
     pub a2e: A2eSection,
+    /// Other agents and chat clients that speak A2A.
+    pub a2a: A2aSection,
     /// Mount plans and bundles, relative to this file, whose tools and hooks are mounted. A later one is laid over an
     /// earlier one. Only in a file that is trusted.
     pub include: Vec<Located<PathBuf>>,

@@ -1,5 +1,6 @@
 //! The settings as used: resolved, checked, with every default filled in.
 
+mod a2a;
 mod amplifier;
 mod approvals;
 mod commands;
@@ -18,6 +19,7 @@ use std::{
 use toolpost_amplifier::{Include, PlannedModule};
 use toolpost_model::{Mode, Role, Rule};
 
+pub use a2a::{A2aConfig, A2aEvents};
 pub use amplifier::{
     AmplifierConfig, AmplifierCore, ModuleInstall, ModuleIsolation, PluginConfig, WasmConfig,
 };
@@ -87,6 +89,8 @@ pub struct HostConfig {
     pub discovery: Discovery,
     /// Agents that speak A2E.
     pub a2e: A2eConfig,
+    /// Other agents and chat clients that speak A2A.
+    pub a2a: A2aConfig,
     /// The modules of all mount plans, merged and expanded, in their order.
     pub modules: Vec<PlannedModule>,
     /// Bundles that mount plans build on and that are not here, so that nobody knows what they plan.

@@ -51,8 +51,8 @@ mod yaml;
 
 pub use a2e_host::{A2eCapability, A2eFace, A2eHostFile, A2ePlugin, A2ePluginClass};
 pub use config_file::{
-    A2eSection, AmplifierSection, ApprovalsSection, ArgumentKinds, AuditSection, CodeSection, CommandEntry,
-    CommandOutput, ConfigFile, CredentialEntry, DiscoverySection, HookEntry, HttpSection,
+    A2aSection, A2eSection, AmplifierSection, ApprovalsSection, ArgumentKinds, AuditSection, CodeSection,
+    CommandEntry, CommandOutput, ConfigFile, CredentialEntry, DiscoverySection, HookEntry, HttpSection,
     JournalRetentionSection, Keep, LimitsSection, NetworkSection, ParameterEntry, ParameterType,
     ProtectSection, RetentionSection, RootAccess, RootEntry, SandboxSection, SourceEntry, SourceTrust,
     TokenEntry, ToolEntry, WasmEntry,
@@ -61,11 +61,11 @@ pub use duration::{ConfigDuration, DurationError};
 pub use error::{ConfigError, ConfigErrors};
 pub use file::read_config;
 pub use host_config::{
-    A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig, ChildVariables, CodeConfig,
-    CommandConfig, CredentialConfig, CredentialSource, Discovery, HookConfig, HostConfig, HttpConfig,
-    JournalRetention, Limits, ModuleInstall, ModuleIsolation, NetworkConfig, ParameterConfig, ParameterKind,
-    Piece, PluginConfig, ProtectConfig, RetentionConfig, RootConfig, SandboxConfig, SourceConfig, Template,
-    TokenConfig, ToolIndex, ToolSettings, ToolTable, WasmConfig,
+    A2aConfig, A2aEvents, A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig,
+    ChildVariables, CodeConfig, CommandConfig, CredentialConfig, CredentialSource, Discovery, HookConfig,
+    HostConfig, HttpConfig, JournalRetention, Limits, ModuleInstall, ModuleIsolation, NetworkConfig,
+    ParameterConfig, ParameterKind, Piece, PluginConfig, ProtectConfig, RetentionConfig, RootConfig,
+    SandboxConfig, SourceConfig, Template, TokenConfig, ToolIndex, ToolSettings, ToolTable, WasmConfig,
 };
 pub use layer::{Layer, Notice, Standing};
 pub use located::{Located, Position};

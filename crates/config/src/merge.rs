@@ -12,8 +12,9 @@ pub(crate) use native::power;
 use toolpost_model::{Behavior, EffectClass, Mode, Rule, RuleOrigin, Selector};
 
 use crate::{
-    A2eConfig, A2eSection, ApprovalsConfig, ApprovalsSection, Discovery, DiscoverySection, HostConfig,
-    HttpConfig, HttpSection, Layer, Limits, LimitsSection, Located, Notice, Position, Standing, TokenConfig,
+    A2aConfig, A2aSection, A2eConfig, A2eSection, ApprovalsConfig, ApprovalsSection, Discovery,
+    DiscoverySection, HostConfig, HttpConfig, HttpSection, Layer, Limits, LimitsSection, Located, Notice,
+    Position, Standing, TokenConfig,
 };
 
 /// Lays one file over the settings so far.
@@ -49,6 +50,7 @@ impl Merge<'_> {
         self.retention(&mut config.retention, &file.retention);
         self.discovery(&mut config.discovery, &file.discovery);
         self.a2e(&mut config.a2e, &file.a2e);
+        self.a2a(&mut config.a2a, &file.a2a);
         self.amplifier(&mut config.amplifier, config.sandbox.profile);
         self.tools(config);
         self.sources(config);
@@ -209,6 +211,14 @@ impl Merge<'_> {
         self.put("a2e.audit.path", &mut audit.path, self.layer.path(&written.path), never);
         self.put("a2e.audit.max_bytes", &mut audit.max_bytes, written.max_bytes, never);
         self.put("a2e.audit.backup_count", &mut audit.backup_count, written.backup_count, never);
+    }
+
+    fn a2a(&mut self, a2a: &mut A2aConfig, file: &A2aSection) {
+        self.put("a2a.enabled", &mut a2a.enabled, file.enabled, |_, new| !*new);
+        self.put("a2a.events", &mut a2a.events, file.events, never);
+        self.put("a2a.url", &mut a2a.url, some(file.url.clone()), never);
+        self.put("a2a.name", &mut a2a.name, file.name.clone(), never);
+        self.put("a2a.description", &mut a2a.description, file.description.clone(), never);
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::config_schema;
 
 /// Headings of the tables, with the schema each is made of and where its keys stand.
-const TABLES: [(&str, &str, &str); 26] = [
+const TABLES: [(&str, &str, &str); 27] = [
     ("Top level", "", ""),
     ("`rules`", "RuleTable", "Each entry is a line such as `ask class:write`, or a table of these keys."),
     ("`rules.….tests`", "RuleTests", ""),
@@ -35,12 +35,13 @@ const TABLES: [(&str, &str, &str); 26] = [
     ("`discovery`", "DiscoverySection", ""),
     ("`a2e`", "A2eSection", ""),
     ("`a2e.audit`", "AuditSection", "A file that other programs read. The host's own record is the journal."),
+    ("`a2a`", "A2aSection", ""),
     ("`amplifier`", "AmplifierSection", ""),
     ("`amplifier.wasm`", "WasmEntry", "Under the id of a module."),
 ];
 
 /// Headings of the lists of words.
-const WORDS: [(&str, &str); 17] = [
+const WORDS: [(&str, &str); 18] = [
     ("Modes", "Mode"),
     ("Offers to remember", "Remember"),
     ("Classes", "EffectClass"),
@@ -55,6 +56,7 @@ const WORDS: [(&str, &str); 17] = [
     ("Outputs of commands", "CommandOutput"),
     ("Events of hooks", "HookEvent"),
     ("Standings of hooks", "HookStanding"),
+    ("Events over A2A", "A2aEvents"),
     ("Isolation of modules", "ModuleIsolation"),
     ("Amplifier's own library", "AmplifierCore"),
     ("Installing modules", "ModuleInstall"),
@@ -174,7 +176,7 @@ fn named(name: &str) -> String {
         "Scalar" => "single value",
         "HookStanding" => "standing",
         "ModuleIsolation" => "isolation",
-        "AmplifierCore" | "ModuleInstall" => "word",
+        "A2aEvents" | "AmplifierCore" | "ModuleInstall" => "word",
         "Mode" | "Role" | "Rule" | "Duration" | "Size" => return name.to_lowercase(),
         _ => "table",
     };

@@ -7,6 +7,7 @@ mod calls;
 mod declared;
 mod invocations;
 mod policy;
+mod recorded;
 mod retention;
 mod sessions;
 
@@ -34,6 +35,7 @@ pub use calls::Earlier;
 pub(crate) use invocations::Sight;
 pub use invocations::{InvocationView, StatusWord};
 pub(crate) use policy::{InForce, PolicyHolder};
+pub use recorded::{CallOnRecord, EndOnRecord, FoundCall};
 pub use sessions::SessionError;
 
 use crate::{

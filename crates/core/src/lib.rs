@@ -58,8 +58,8 @@ pub use flow::{
     witness::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart},
 };
 pub use host::{
-    ApprovalError, Decided, Earlier, Health, Host, HostBuilder, HostError, InvocationView, Limits,
-    SessionError, StatusWord,
+    ApprovalError, CallOnRecord, Decided, Earlier, EndOnRecord, FoundCall, Health, Host, HostBuilder,
+    HostError, InvocationView, Limits, SessionError, StatusWord,
 };
 pub use record::{
     blobs::{Blob, BlobError, BlobStore, BlobWriter, KeptBlob, MemoryBlobs},
@@ -79,6 +79,5 @@ pub use record::{
     retention::{
         Cut, Due, Hold, Needed, PruneReport, Pruned, PrunedBody, Retention, plan_prune, prune, pruned_record,
     },
-    story::{CallStory, StoryEnd},
 };
 pub use session::{Session, Stay};

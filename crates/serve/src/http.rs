@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use toolpost_core::{Host, Session};
 use toolpost_model::{Principal, Role, SessionId};
 
-use crate::{a2e, feed, reload::Loaded};
+use crate::{a2a, a2e, feed, reload::Loaded};
 
 pub(crate) use gate::Gate;
 pub(crate) use problem::Problem;
@@ -45,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) about: Arc<About>,
     pub(crate) a2e: Arc<a2e::Face>,
     pub(crate) feed: Arc<feed::Hub>,
+    pub(crate) a2a: Arc<a2a::Face>,
     /// Streams that would go on for ever end with this.
     pub(crate) closing: CancellationToken,
 }
@@ -65,6 +66,7 @@ const SESSION_HEADER: &str = "toolpost-session";
 /// The routes. They trust that [`Gate`] stands in front of them.
 fn router(shared: Shared) -> Router {
     let a2e = a2e::routes(Arc::clone(&shared.a2e));
+    let a2a = a2a::routes(Arc::clone(&shared.a2a));
     Router::new()
         .route(HEALTH, get(health))
         .route("/host", get(host))
@@ -91,6 +93,7 @@ fn router(shared: Shared) -> Router {
         .layer(map_response_with_state(shared.clone(), problem::without_secrets))
         .with_state(shared)
         .merge(a2e)
+        .merge(a2a)
 }
 
 /// The name or id in a path, refused in this face's own words where it is not text.
@@ -124,7 +127,7 @@ async fn session_of(
 }
 
 /// The whole body, as long as it is within the limit: nothing larger is ever held.
-async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
+pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
     match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, limit).collect()).await {
         Err(_) => Err(Problem::too_slow()),
         Ok(Ok(body)) => Ok(body.to_bytes()),

@@ -4,6 +4,7 @@
 //! [`open_host`] gives the host without any face, as the command line uses it.
 #![warn(missing_docs)]
 
+mod a2a;
 pub mod a2e;
 mod auth;
 mod clock;

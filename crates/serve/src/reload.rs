@@ -138,6 +138,7 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         retention,
         discovery,
         a2e,
+        a2a,
         // Nobody changes it while a host runs.
         cache_dir: _,
         // They stand in the file of an A2E host, which is read once.
@@ -163,6 +164,7 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         ("retention", *retention != next.retention),
         ("discovery", *discovery != next.discovery),
         ("a2e", *a2e != next.a2e),
+        ("a2a", *a2a != next.a2a),
         ("modules", (modules, missing_bundles) != (&next.modules, &next.missing_bundles)),
         ("amplifier", *amplifier != next.amplifier),
     ];

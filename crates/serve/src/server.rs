@@ -21,6 +21,7 @@ use toolpost_sources::RustModules;
 use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token};
 
 use crate::{
+    a2a,
     a2e::{self, Capability, ToolsEntry},
     auth::{Access, Door, KnownToken},
     compose::{Asked, HostParts, ModulesHandover, NativeHandover, StartError, host_on, open_data_dir},
@@ -35,6 +36,7 @@ pub struct Server {
     host: Host,
     a2e: Arc<a2e::Face>,
     feed: Arc<feed::Hub>,
+    a2a: Arc<a2a::Face>,
     address: Option<SocketAddr>,
     tokens: Vec<TokenConfig>,
     body_limit: usize,
@@ -200,6 +202,7 @@ impl ServerBuilder {
         let a2e = a2e::Face::new(host.clone(), settings, self.capabilities);
         tokio::spawn(a2e::tend(Arc::downgrade(&a2e)));
         let closing = CancellationToken::new();
+        let a2a = a2a::Face::new(host.clone(), config.a2a.clone(), config.http.body_limit, closing.clone());
         let attending = data_dir.clone().map(|data_dir| {
             let every = (config.limits.session_idle / 4).clamp(ATTENDED_AT_MOST, ATTENDED_AT_LEAST);
             tokio::spawn(attend(data_dir, every, closing.clone()))
@@ -208,6 +211,7 @@ impl ServerBuilder {
             host,
             a2e,
             feed,
+            a2a,
             address: None,
             socket: None,
             closing,
@@ -279,6 +283,7 @@ impl Server {
             about: Arc::clone(&self.about),
             a2e: Arc::clone(&self.a2e),
             feed: Arc::clone(&self.feed),
+            a2a: Arc::clone(&self.a2a),
             closing: self.closing.clone(),
         };
         let gate = Gate::new(shared, door);

@@ -296,6 +296,33 @@ fn a2e() {
     check("a2e: { audit: { backup_count: -1 } }", "1:31", "expected a whole number from 0 on", None);
 }
 
+#[test]
+fn a2a() {
+    check("a2a: { event: auto }", "1:8", "unknown key `event`", Some("did you mean `events`?"));
+    check("a2a: { name: ' ' }", "1:14", "`a2a.name` is empty", None);
+    check("a2a: { description: '' }", "1:21", "`a2a.description` is empty", None);
+    let unprintable = "`a2a.description` holds a character that cannot be printed";
+    check("a2a: { description: \"a\\u202eb\" }", "1:21", unprintable, None);
+    let text = |letters| format!("a2a: {{ description: {} }}", "x".repeat(letters));
+    ConfigFile::parse(&text(1_000), "t").unwrap();
+    check(&text(1_001), "1:21", "`a2a.description` has 1001 characters; it can have up to 1000", None);
+    for bad in [
+        "tools.example.org/a2a",
+        "ftp://h/a2a",
+        "https://",
+        "https://u@h/a",
+        "https://h/a?b",
+        "https://h/a b",
+    ] {
+        let message = format!("`a2a.url` is `{bad}`, which is not where an agent can be");
+        let hint = "write the whole address, such as `https://tools.example.org/a2a`";
+        check(&format!("a2a: {{ url: '{bad}' }}"), "1:13", &message, Some(hint));
+    }
+    for good in ["https://h", "http://127.0.0.1:8765/a2a", "https://[::1]:1/x/a2a"] {
+        ConfigFile::parse(&format!("a2a: {{ url: '{good}' }}"), "t").unwrap();
+    }
+}
+
 /// One slip in every section, of shape and of meaning.
 const MANY_SLIPS: &str = "\
 mode: pln

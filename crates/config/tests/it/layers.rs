@@ -319,6 +319,12 @@ fn untrusted_files_say_nothing_of_the_outside() {
     check("a2e: { audit: { path: y } }", "a2e: { audit: { path: x } }", Word::Ignored("a2e.audit.path"));
     check("", "a2e: { audit: { max_bytes: 1KiB } }", Word::Ignored("a2e.audit.max_bytes"));
     check("", "a2e: { audit: { backup_count: 0 } }", Word::Ignored("a2e.audit.backup_count"));
+    check("", "a2a: { enabled: false }", Word::Counts);
+    check("a2a: { enabled: false }", "a2a: { enabled: true }", Word::Ignored("a2a.enabled"));
+    check("", "a2a: { events: always }", Word::Ignored("a2a.events"));
+    check("", "a2a: { url: 'https://x' }", Word::Ignored("a2a.url"));
+    check("", "a2a: { name: x }", Word::Ignored("a2a.name"));
+    check("", "a2a: { description: x }", Word::Ignored("a2a.description"));
 }
 
 #[test]

@@ -10,10 +10,11 @@ use std::{
 };
 
 use toolpost_config::{
-    A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig, ByteSize, ChildVariables,
-    CodeConfig, ConfigDuration, ConfigFile, Discovery, HostConfig, HttpConfig, JournalRetention, Layer,
-    Limits, Located, ModuleInstall, ModuleIsolation, NetworkConfig, ProtectConfig, RetentionConfig,
-    SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig, ToolSettings, config_example,
+    A2aConfig, A2aEvents, A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig, ByteSize,
+    ChildVariables, CodeConfig, ConfigDuration, ConfigFile, Discovery, HostConfig, HttpConfig,
+    JournalRetention, Layer, Limits, Located, ModuleInstall, ModuleIsolation, NetworkConfig, ProtectConfig,
+    RetentionConfig, SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig, ToolSettings,
+    config_example,
 };
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, PersistStrategy, Remember,
@@ -167,6 +168,14 @@ fn defaults_are_the_documented_ones() {
             require_negotiated: false,
             audit: AuditConfig { path: None, max_bytes: 10_485_760, backup_count: 5 },
         },
+        a2a: A2aConfig {
+            enabled: true,
+            events: A2aEvents::Auto,
+            url: None,
+            name: "Toolpost".to_owned(),
+            description: "Runs the tools of this host: send a message with a `tool-call` data part."
+                .to_owned(),
+        },
         cache_dir: None,
         modules: Vec::new(),
         missing_bundles: Vec::new(),
@@ -215,6 +224,13 @@ fn what_is_written_is_what_is_used() {
     let audit = AuditConfig { path: Some("/etc/toolpost/./audit.jsonl".into()), ..AuditConfig::default() };
     let host_id = Some("workshop".to_owned());
     assert_eq!(config.a2e, A2eConfig { host_id, require_negotiated: false, audit });
+    let a2a = A2aConfig {
+        url: Some("https://tools.example.org/a2a".to_owned()),
+        name: "Workshop".to_owned(),
+        description: "Runs the tools of the workshop.".to_owned(),
+        ..A2aConfig::default()
+    };
+    assert_eq!(config.a2a, a2a);
 }
 
 #[test]
@@ -304,6 +320,20 @@ fn each_a2e_key_reaches_its_own_setting() {
     );
     let audit = AuditConfig { path: Some("/a".into()), max_bytes: 2048, backup_count: 0 };
     assert_eq!(config.a2e, A2eConfig { host_id: Some("h".to_owned()), require_negotiated: true, audit });
+}
+
+#[test]
+fn each_a2a_key_reaches_its_own_setting() {
+    let config =
+        resolved("a2a: { enabled: false, events: always, url: 'http://h:1', name: n, description: d }");
+    let expected = A2aConfig {
+        enabled: false,
+        events: A2aEvents::Always,
+        url: Some("http://h:1".to_owned()),
+        name: "n".to_owned(),
+        description: "d".to_owned(),
+    };
+    assert_eq!(config.a2a, expected);
 }
 
 #[test]

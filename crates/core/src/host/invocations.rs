@@ -12,7 +12,6 @@ use crate::{
     record::{
         journal::{JournalError, JournalHead, RecordKind, SessionPage},
         rendering::RecordedWay,
-        story::CallStory,
     },
     session::Session,
 };
@@ -135,17 +134,6 @@ impl Host {
         principal: &Principal,
     ) -> Result<Option<InvocationView>, JournalError> {
         self.inner.invocation(id, Sight::ByRole(principal)).await
-    }
-
-    /// A call as its records tell it, where it is on record and this caller may see it. Agents see their own only.
-    pub async fn story(
-        &self,
-        id: InvocationId,
-        principal: &Principal,
-    ) -> Result<Option<CallStory>, JournalError> {
-        let rows = self.inner.journal.records_of(id).await?;
-        let story = CallStory::of(&rows);
-        Ok(story.filter(|story| Sight::ByRole(principal).shows(&story.principal)))
     }
 
     /// Up to `limit` records of a session with numbers over `after`: see [`of_session`](crate::Journal::of_session). Whoever has the

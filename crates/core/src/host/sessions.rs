@@ -172,6 +172,28 @@ impl Host {
         Ok(self.inner.keep(session.with_credential(credential)))
     }
 
+    /// Finds a session, or opens it: for faces that make the id out of what callers say, so that it may have been used
+    /// before. One that was closed, or that is another principal's, stays unknown.
+    pub async fn session_or_open(
+        &self,
+        id: SessionId,
+        principal: &Principal,
+        request: SurfaceRequest,
+    ) -> Result<Arc<Session>, SessionError> {
+        match self.session(&id, principal).await {
+            Err(SessionError::Unknown(id)) if self.inner.known(&id).is_none() => {
+                if self.inner.journal.find_session(&id).await?.is_some() {
+                    return Err(SessionError::Unknown(id));
+                }
+                let session = self.open_session_as(id, principal.clone(), request, None).await?;
+                // Somebody of the same name but another role may have opened it in the same moment.
+                let is_own = session.principal() == principal;
+                if is_own { Ok(session) } else { Err(SessionError::Unknown(session.id().clone())) }
+            }
+            found => found,
+        }
+    }
+
     /// Finds a session, in memory or on record, for a face whose caller proved by other means that it is its own;
     /// the face says whether that caller would still be let in.
     pub async fn resume_session(

@@ -16,7 +16,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use toolpost_a2a::{ToolEvent, producer::Begun};
-use toolpost_core::{CallStory, Host, JournalError, RecordKind, Session, StoredRecord};
+use toolpost_core::{CallOnRecord, Host, JournalError, RecordKind, Session, StoredRecord};
 use toolpost_model::InvocationId;
 
 use super::{
@@ -236,31 +236,31 @@ impl Pump {
         if !is_end && self.open.contains(&id) {
             return;
         }
-        let Some(story) = self.story(id, row).await else { return };
+        let Some(call) = self.call(id, row).await else { return };
         // Told with its end where it was not told before, so that no reader meets an end without a call.
         if self.open_call(id) {
             let (tool_call_id, nothing) = (id.to_string(), json!({}));
             let begun = Begun {
                 tool_call_id: &tool_call_id,
-                tool_name: &story.tool,
-                input: story.arguments.as_ref().unwrap_or(&nothing),
-                at: story.began,
+                tool_name: &call.tool,
+                input: call.arguments.as_ref().unwrap_or(&nothing),
+                at: call.began_at,
             };
             self.tell(&begun.event(), (!is_end).then_some(row.seq));
         }
-        if let Some(end) = story.end.filter(|_| is_end) {
+        if let Some(end) = call.end.filter(|_| is_end) {
             self.open.remove(&id);
-            let event = vocabulary::ended(id, &story.tool, story.arguments.as_ref(), &end.result);
+            let event = vocabulary::ended(id, &call.tool, call.arguments.as_ref(), end.answer.result());
             self.tell(&event, Some(row.seq));
         }
     }
 
     /// What is known of a call. Its first record says all that an end alone does not.
-    async fn story(&self, id: InvocationId, row: &StoredRecord) -> Option<CallStory> {
-        if let Some(story) = CallStory::of(std::slice::from_ref(row)) {
-            return Some(story);
+    async fn call(&self, id: InvocationId, row: &StoredRecord) -> Option<CallOnRecord> {
+        if let Some(call) = CallOnRecord::of(std::slice::from_ref(row)) {
+            return Some(call);
         }
-        self.host.story(id, self.session.principal()).await.ok().flatten()
+        self.host.recorded_call(id, self.session.principal()).await.ok().flatten()
     }
 
     /// Whether the call was not told before.

@@ -14,6 +14,7 @@ use std::{
 use axum::{
     Router,
     body::Body,
+    http::header::AUTHORIZATION,
     response::{IntoResponse, Response},
     routing::future::RouteFuture,
 };
@@ -21,7 +22,7 @@ use hyper::{Request, body::Incoming, service::Service};
 use tower_service::Service as _;
 
 use super::{HEALTH, Shared, live};
-use crate::{a2e, auth::Door};
+use crate::{a2a, a2e, auth::Door};
 
 /// Where a request came in, for the record.
 #[derive(Clone, Copy)]
@@ -45,6 +46,11 @@ impl Gate {
         if a2e::ROUTES.contains(&path) {
             // These ask for a token in their own way, and want to know whose door it is.
             request.extensions_mut().insert(Arc::clone(&self.door));
+        } else if path == a2a::CARD && !request.headers().contains_key(AUTHORIZATION) {
+            // Anybody may read it, and those who are somebody read more.
+            if let Ok(principal) = self.door.principal(request.headers()) {
+                request.extensions_mut().insert(principal);
+            }
         } else if path != HEALTH && !live::is_page(path) {
             let principal = self.door.principal(request.headers())?;
             request.extensions_mut().insert(principal);

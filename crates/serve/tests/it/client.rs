@@ -262,6 +262,21 @@ impl Connection {
         }
     }
 
+    /// The data of the next frame without a name; `None` at the end of the stream.
+    pub(crate) async fn data(&mut self) -> Option<Value> {
+        loop {
+            let piece = self.chunk().await;
+            if piece.is_empty() {
+                return None;
+            }
+            let text = String::from_utf8(piece).expect("events are text");
+            assert!(text.ends_with("\n\n"), "{text:?}");
+            if let Some(data) = text.strip_prefix("data: ") {
+                return Some(serde_json::from_str(data).expect("the data is JSON"));
+            }
+        }
+    }
+
     /// Whether the server closed the connection without another word.
     pub(crate) async fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();

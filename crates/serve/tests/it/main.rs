@@ -5,6 +5,7 @@
 mod client;
 mod running;
 
+mod a2a;
 mod a2e;
 mod approvals;
 mod artifacts;

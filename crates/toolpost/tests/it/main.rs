@@ -7,6 +7,7 @@ mod http;
 mod served;
 mod workshop;
 
+mod a2a;
 mod a2e;
 mod a2e_crash;
 mod abuse;

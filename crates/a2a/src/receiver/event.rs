@@ -1,0 +1,191 @@
+//! One event of a call, in whichever vocabulary it came: the seed's, the AI SDK's from 4 to 7, or Google ADK's.
+
+use std::borrow::Cow;
+
+use jiff::fmt::temporal::Pieces;
+use serde_json::{Number, value::RawValue};
+
+use super::object::{Member, Object, is_null, string};
+
+/// What an event says about its call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// Arguments will follow.
+    Start,
+    /// A piece of the arguments.
+    Delta,
+    /// The pieces are complete; the arguments as a whole follow.
+    InputEnd,
+    /// The call with its arguments.
+    Call,
+    /// It succeeded, unless the event itself says otherwise.
+    Result,
+    /// It failed.
+    Error,
+    /// Somebody did not let it run.
+    Denied,
+    /// Somebody is asked.
+    ApprovalRequest,
+    /// Somebody answered.
+    ApprovalResponse,
+}
+
+impl Said {
+    /// By the payload's `type`. Exact: `tool_call`, `tool-weather` and `Tool-Call` are other people's.
+    pub(super) fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "tool-call" | "tool-input-available" => Self::Call,
+            "tool-result" | "tool-output-available" => Self::Result,
+            "tool-error" | "tool-output-error" | "tool-input-error" => Self::Error,
+            "tool-input-start" | "tool-call-streaming-start" => Self::Start,
+            "tool-input-delta" | "tool-call-delta" => Self::Delta,
+            "tool-input-end" => Self::InputEnd,
+            "tool-output-denied" => Self::Denied,
+            "tool-approval-request" => Self::ApprovalRequest,
+            "tool-approval-response" => Self::ApprovalResponse,
+            _ => return None,
+        })
+    }
+}
+
+/// An event with its members by meaning.
+pub(super) struct Event<'o, 'a> {
+    pub(super) said: Said,
+    members: &'o Object<'a>,
+    /// AI SDK 5 and later put the call into approval events as an object of its own.
+    call: Option<Object<'a>>,
+    /// ADK says `name` for the tool and `response` for the output.
+    adk: bool,
+}
+
+impl<'o, 'a> Event<'o, 'a> {
+    pub(super) fn new(said: Said, members: &'o Object<'a>) -> Self {
+        let call = match said {
+            Said::ApprovalRequest | Said::ApprovalResponse => members.raw(Member::ToolCall),
+            Said::Start
+            | Said::Delta
+            | Said::InputEnd
+            | Said::Call
+            | Said::Result
+            | Said::Error
+            | Said::Denied => None,
+        };
+        let call = call.and_then(|raw| Object::read(raw.get()).ok());
+        Self { said, members, call, adk: false }
+    }
+
+    /// A part of Google's ADK, by what its metadata says it is.
+    pub(super) fn of_adk(adk_type: &str, members: &'o Object<'a>) -> Option<Self> {
+        let said = match adk_type {
+            "function_call" => Said::Call,
+            "function_response" => Said::Result,
+            _ => return None,
+        };
+        Some(Self { said, members, call: None, adk: true })
+    }
+
+    pub(super) fn id(&self) -> Option<Cow<'a, str>> {
+        let own = |object: &Object<'a>| match object.said(Member::ToolCallId) {
+            Some(raw) => string(raw).filter(|id| !id.is_empty()),
+            None => object.text(Member::Id),
+        };
+        own(self.members).or_else(|| self.call.as_ref().and_then(own))
+    }
+
+    pub(super) fn name(&self) -> Option<Cow<'a, str>> {
+        if self.adk {
+            return self.members.text(Member::Name);
+        }
+        let inner = || self.call.as_ref().and_then(|call| call.text(Member::ToolName));
+        self.members.text(Member::ToolName).or_else(inner)
+    }
+
+    /// The arguments as a whole. `null` is one of them.
+    pub(super) fn input(&self) -> Option<&'a RawValue> {
+        let own = |object: &Object<'a>| object.raw(Member::Input).or_else(|| object.raw(Member::Args));
+        own(self.members).or_else(|| self.call.as_ref().and_then(own))
+    }
+
+    /// A piece of the arguments, a JSON string.
+    pub(super) fn piece(&self) -> Option<&'a RawValue> {
+        let named = [Member::InputTextDelta, Member::ArgsTextDelta, Member::Delta];
+        let named =
+            named.into_iter().find_map(|member| self.members.raw(member).filter(|raw| is_string(raw)));
+        named.or_else(|| self.input().filter(|raw| is_string(raw)))
+    }
+
+    /// Arguments that are text and stay text.
+    pub(super) fn is_plain_text(&self) -> bool {
+        self.members.text(Member::InputEncoding).is_some_and(|encoding| encoding == "text")
+    }
+
+    pub(super) fn output(&self) -> Option<&'a RawValue> {
+        if self.adk {
+            return self.members.raw(Member::Response);
+        }
+        self.members.raw(Member::Output).or_else(|| self.members.raw(Member::Result))
+    }
+
+    /// Where a failure is told, the best first.
+    pub(super) fn errors(&self) -> [Option<&'a RawValue>; 2] {
+        [self.members.raw(Member::Error), self.members.raw(Member::ErrorText)]
+    }
+
+    /// Whether a result is a failure after all.
+    pub(super) fn is_failed_result(&self) -> bool {
+        self.members.is_true(Member::IsError)
+            || self.output().is_none() && self.errors().into_iter().flatten().any(|raw| !is_null(raw))
+    }
+
+    pub(super) fn is_preliminary(&self) -> bool {
+        self.members.is_true(Member::Preliminary)
+    }
+
+    pub(super) fn approval_id(&self) -> Option<Cow<'a, str>> {
+        self.members.text(Member::ApprovalId)
+    }
+
+    /// Why somebody said no, where somebody did.
+    pub(super) fn refusal(&self) -> Option<Cow<'a, str>> {
+        let refused = match self.said {
+            Said::ApprovalResponse => {
+                self.members.raw(Member::Approved).is_some_and(|raw| raw.get() == "false")
+            }
+            Said::Denied => true,
+            Said::Start
+            | Said::Delta
+            | Said::InputEnd
+            | Said::Call
+            | Said::Result
+            | Said::Error
+            | Said::ApprovalRequest => false,
+        };
+        self.members.text(Member::Reason).filter(|_| refused)
+    }
+
+    /// Finite and not negative; whole numbers as integers, since some peers write every number as a float.
+    pub(super) fn duration(&self) -> Option<Number> {
+        /// Up to here every whole float is one integer.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        let text = self.members.raw(Member::DurationMs)?.get();
+        if let Ok(integer) = text.parse::<u64>() {
+            return Some(integer.into());
+        }
+        let float = serde_json::from_str::<f64>(text).ok().filter(|float| *float >= 0.0)?;
+        if float.fract() == 0.0 && float <= EXACT {
+            return Some((float as u64).into());
+        }
+        Number::from_f64(float)
+    }
+
+    /// A date, perhaps with a time and an offset, as ISO 8601 writes them.
+    pub(super) fn started_at(&self) -> Option<Cow<'a, str>> {
+        const LONGEST: usize = 64;
+        let text = self.members.text(Member::StartedAt)?;
+        (text.len() <= LONGEST && Pieces::parse(text.as_bytes()).is_ok()).then_some(text)
+    }
+}
+
+fn is_string(raw: &RawValue) -> bool {
+    raw.get().starts_with('"')
+}

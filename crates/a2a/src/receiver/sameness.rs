@@ -1,0 +1,117 @@
+//! Whether two calls say the same: by a fingerprint of name and arguments that does not depend on the order of members,
+//! on space, or on whether a peer writes `2` or `2.0`. Needed only where an id comes again after its call has ended, and
+//! to remember calls that were taken out.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Two equal ones mean that a call is a repetition.
+pub(super) fn fingerprint(name: Option<&str>, arguments: &str) -> u64 {
+    mixed(name.map_or(0, |name| mixed(1, name)), value(arguments))
+}
+
+fn mixed(seed: u64, what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    seed.hash(&mut hasher);
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+const TEXT: u64 = 2;
+const WORD: u64 = 3;
+const FLOAT: u64 = 4;
+const LIST: u64 = 5;
+const OBJECT: u64 = 6;
+
+enum Open {
+    List { so_far: u64 },
+    Object { sum: u64, key: Option<u64> },
+}
+
+/// Walks a well-formed text with a stack of its own, since nesting is the peer's choice.
+fn value(text: &str) -> u64 {
+    let mut stack = Vec::new();
+    let mut rest = text;
+    let mut whole = 0;
+    while let Some(first) = rest.bytes().next() {
+        let hash = match first {
+            b'{' => {
+                stack.push(Open::Object { sum: 0, key: None });
+                rest = &rest[1..];
+                continue;
+            }
+            b'[' => {
+                stack.push(Open::List { so_far: 0 });
+                rest = &rest[1..];
+                continue;
+            }
+            b'}' | b']' => {
+                rest = &rest[1..];
+                match stack.pop() {
+                    Some(Open::List { so_far }) => mixed(LIST, so_far),
+                    Some(Open::Object { sum, .. }) => mixed(OBJECT, sum),
+                    None => 0,
+                }
+            }
+            b'"' => {
+                let (token, after) = rest.split_at(end_of_string(rest));
+                rest = after;
+                string(token)
+            }
+            b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' => {
+                rest = &rest[1..];
+                continue;
+            }
+            _ => {
+                let end = rest.find([',', '}', ']', ' ', '\t', '\n', '\r']).unwrap_or(rest.len());
+                let (token, after) = rest.split_at(end);
+                rest = after;
+                word(token)
+            }
+        };
+        match stack.last_mut() {
+            None => whole = hash,
+            Some(Open::List { so_far }) => *so_far = mixed(*so_far, hash),
+            Some(Open::Object { sum, key }) => match key.take() {
+                None => *key = Some(hash),
+                Some(key) => *sum = sum.wrapping_add(mixed(key, hash)),
+            },
+        }
+    }
+    whole
+}
+
+/// Where a string that begins here ends.
+fn end_of_string(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+fn string(token: &str) -> u64 {
+    if token.contains('\\')
+        && let Ok(decoded) = serde_json::from_str::<String>(token)
+    {
+        return mixed(TEXT, decoded.as_str());
+    }
+    mixed(TEXT, token.trim_matches('"'))
+}
+
+fn word(token: &str) -> u64 {
+    /// Up to here every whole float is one integer.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if let Ok(integer) = token.parse::<i128>() {
+        return mixed(WORD, integer);
+    }
+    match token.parse::<f64>() {
+        Ok(float) if float.fract() == 0.0 && float.abs() <= EXACT => mixed(WORD, float as i128),
+        Ok(float) if float.is_finite() => mixed(FLOAT, float.to_bits()),
+        Ok(_) | Err(_) => mixed(FLOAT, token),
+    }
+}

@@ -1,0 +1,286 @@
+//! The calls that are held, and which of them an event is about.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use super::{
+    Bounds, CallKey, Change, Step, Tally,
+    call::{Call, Room},
+    event::{Event, Said},
+    failure,
+    sameness::fingerprint,
+    scope::{Scope, Slot, Streams},
+    taken::{Recalled, Taken},
+};
+use crate::ToolCallPart;
+
+/// Everything that a receiver holds.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    bounds: Bounds,
+    pub(super) tally: Tally,
+    /// In order of first appearance.
+    calls: BTreeMap<u64, Call>,
+    next: u64,
+    streams: Streams,
+    /// Ended and not yet taken, in the order in which they ended.
+    ended: Vec<u64>,
+    /// Bytes that the calls hold.
+    bytes: usize,
+    taken: Taken,
+}
+
+/// The call that an event goes to.
+#[derive(Clone, Copy)]
+struct Target {
+    serial: u64,
+    /// There was none before this event.
+    is_new: bool,
+}
+
+impl Table {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self { bounds, ..Self::default() }
+    }
+
+    pub(super) fn calls(&self) -> impl Iterator<Item = (CallKey, &Call)> {
+        self.calls.iter().map(|(&serial, call)| (CallKey(serial), call))
+    }
+
+    pub(super) fn call(&self, key: CallKey) -> Option<&Call> {
+        self.calls.get(&key.0)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes an event in, and adds what it changed.
+    pub(super) fn apply(&mut self, scope: Scope<'_>, event: &Event<'_, '_>, changes: &mut Vec<Change>) {
+        self.tally.events += 1;
+        if let Some(serial) = self.asked_about(scope, event) {
+            return self.apply_to(Target { serial, is_new: false }, event, changes);
+        }
+        let Some(id) = event.id() else {
+            self.tally.without_id += 1;
+            return;
+        };
+        if let Some(target) = self.target(scope, &id, event) {
+            self.apply_to(target, event, changes);
+        }
+    }
+
+    /// The call that an answer is about: answers name the question only.
+    fn asked_about(&self, scope: Scope<'_>, event: &Event<'_, '_>) -> Option<u64> {
+        if event.said != Said::ApprovalResponse || event.id().is_some() {
+            return None;
+        }
+        self.streams.get(scope)?.approvals.get(event.approval_id()?.as_ref()).copied()
+    }
+
+    /// The call that an event goes to, begun if need be.
+    fn target(&mut self, scope: Scope<'_>, id: &str, event: &Event<'_, '_>) -> Option<Target> {
+        let held = self.streams.get(scope).and_then(|stream| stream.slots.get(id));
+        let Some(slot) = held else {
+            let begins = match event.said {
+                Said::InputEnd | Said::ApprovalResponse => false,
+                Said::Call => self.recall(scope, id, event) != Recalled::Same,
+                Said::Start
+                | Said::Delta
+                | Said::Result
+                | Said::Error
+                | Said::Denied
+                | Said::ApprovalRequest => !self.taken.knows(scope, id),
+            };
+            if !begins {
+                self.tally.late += 1;
+                return None;
+            }
+            return self.begin(scope, id);
+        };
+        let (serial, reused) = (slot.current, slot.others.is_some());
+        let current = self.calls.get(&serial)?;
+        let ended = current.has_ended();
+        if event.said != Said::Call || !(ended || reused) || !current.differs_from(event) {
+            return Some(Target { serial, is_new: false });
+        }
+        self.another(scope, id, event, ended)
+    }
+
+    /// The call under a reused id that an event tells: one that is known already, or a new one if the last has ended.
+    fn another(&mut self, scope: Scope<'_>, id: &str, event: &Event<'_, '_>, ended: bool) -> Option<Target> {
+        let slot = self.streams.get(scope)?.slots.get(id)?;
+        let (serial, left) = (slot.current, self.calls.get(&slot.current)?);
+        let left_print = left.fingerprint();
+        let print = event_fingerprint(event, left.name());
+        let known = slot.others.as_ref().and_then(|others| others.get(&print).copied());
+        let next = match known {
+            Some(serial) => Target { serial, is_new: false },
+            None if ended => self.begin(scope, id)?,
+            // Until it has ended, a call may be told anew.
+            None => return Some(Target { serial, is_new: false }),
+        };
+        let slot = self.streams.get_mut(scope)?.slots.get_mut(id)?;
+        let others = slot.others.get_or_insert_default();
+        others.remove(&print);
+        others.insert(left_print, serial);
+        slot.current = next.serial;
+        Some(next)
+    }
+
+    fn recall(&self, scope: Scope<'_>, id: &str, event: &Event<'_, '_>) -> Recalled {
+        if !self.taken.knows(scope, id) {
+            return Recalled::Nothing;
+        }
+        let print = event.name().map(|_| event_fingerprint(event, None));
+        self.taken.recall(scope, id, print)
+    }
+
+    fn begin(&mut self, scope: Scope<'_>, id: &str) -> Option<Target> {
+        let in_stream = self.streams.get(scope).map_or(0, |stream| stream.held);
+        let room = self.bounds.bytes.saturating_sub(self.bytes);
+        if in_stream >= self.bounds.calls_per_stream
+            || self.calls.len() >= self.bounds.calls
+            || id.len() > room
+        {
+            self.tally.beyond_bounds += 1;
+            return None;
+        }
+        let serial = self.next;
+        self.next += 1;
+        let (number, stream) = self.streams.entry(scope, serial);
+        stream.held += 1;
+        stream.open.insert(serial);
+        if let Some(slot) = stream.slots.get_mut(id) {
+            // Who begins a second call under an id puts the first one aside.
+            slot.current = serial;
+        } else {
+            stream.slots.insert(id.into(), Slot { current: serial, others: None });
+        }
+        let call = Call::new(number, id);
+        self.bytes += call.bytes();
+        self.calls.insert(serial, call);
+        Some(Target { serial, is_new: true })
+    }
+
+    fn apply_to(&mut self, target: Target, event: &Event<'_, '_>, changes: &mut Vec<Change>) {
+        let serial = target.serial;
+        let Some(call) = self.calls.get_mut(&serial) else { return };
+        let (was_open, before, asked) = (!call.has_ended(), call.bytes(), call.approval.clone());
+        let mut room =
+            Room { left: self.bounds.bytes.saturating_sub(self.bytes), pieces: self.bounds.joined_pieces };
+        let changed = call.apply(event, &mut room) || target.is_new;
+        self.bytes = (self.bytes + call.bytes()).saturating_sub(before);
+        let ended_now = was_open && call.has_ended();
+        if let Some(stream) = self.streams.by_number(call.stream) {
+            if ended_now {
+                stream.open.remove(&serial);
+                self.ended.push(serial);
+            }
+            if call.approval != asked {
+                if let Some(asked) = asked {
+                    stream.approvals.remove(&asked);
+                }
+                if let Some(asking) = &call.approval {
+                    stream.approvals.insert(asking.clone(), serial);
+                }
+            }
+        }
+        if changed {
+            changes.push(Change { call: CallKey(serial), step: step(call, event.said) });
+        }
+    }
+
+    /// A step begins: what is begun from now on belongs to it.
+    pub(super) fn start_step(&mut self, scope: Scope<'_>) {
+        let next = self.next;
+        if let Some(stream) = self.streams.get_mut(scope) {
+            stream.step = next;
+        }
+    }
+
+    /// The step that runs is taken back: its open calls will not be heard of again.
+    pub(super) fn reset_step(&mut self, scope: Scope<'_>, changes: &mut Vec<Change>) {
+        let next = self.next;
+        let Some(stream) = self.streams.get_mut(scope) else { return };
+        let open: Vec<u64> = stream.open.range(stream.step..).copied().collect();
+        stream.step = next;
+        for serial in open {
+            self.fail(serial, failure::SUPERSEDED, changes);
+        }
+    }
+
+    /// The only call of a stream that is open.
+    pub(super) fn lone_open(&self, scope: Scope<'_>) -> Option<(u64, &Call)> {
+        let open = &self.streams.get(scope)?.open;
+        let serial = *open.first().filter(|_| open.len() == 1)?;
+        Some((serial, self.calls.get(&serial)?))
+    }
+
+    /// Ends a call that no event of its own ends.
+    pub(super) fn fail(&mut self, serial: u64, message: &str, changes: &mut Vec<Change>) {
+        let Some(call) = self.calls.get_mut(&serial) else { return };
+        let before = call.bytes();
+        let room = self.bounds.bytes.saturating_sub(self.bytes);
+        if !call.fail(&message[..message.floor_char_boundary(room)]) {
+            return;
+        }
+        self.bytes = (self.bytes + call.bytes()).saturating_sub(before);
+        if let Some(stream) = self.streams.by_number(call.stream) {
+            stream.open.remove(&serial);
+        }
+        self.ended.push(serial);
+        changes.push(Change { call: CallKey(serial), step: Step::Ended });
+    }
+
+    /// Takes out what has ended, in order of first appearance.
+    pub(super) fn take_ended(&mut self) -> Vec<(CallKey, ToolCallPart)> {
+        let mut ended = std::mem::take(&mut self.ended);
+        ended.sort_unstable();
+        ended.into_iter().filter_map(|serial| Some((CallKey(serial), self.take(serial)?))).collect()
+    }
+
+    pub(super) fn into_parts(self) -> Vec<ToolCallPart> {
+        self.calls.into_values().map(Call::into_part).collect()
+    }
+
+    fn take(&mut self, serial: u64) -> Option<ToolCallPart> {
+        let call = self.calls.remove(&serial)?;
+        self.bytes = self.bytes.saturating_sub(call.bytes());
+        let stream = self.streams.by_number(call.stream)?;
+        let described = call.is_described();
+        self.taken.remember(stream.scope(), &call.id, call.fingerprint(), described, self.bounds.remembered);
+        if let Some(approval) = &call.approval {
+            stream.approvals.remove(approval);
+        }
+        if stream.slots.get_mut(&call.id).is_some_and(|slot| slot.lets_go(serial)) {
+            stream.slots.remove(&call.id);
+        }
+        stream.held -= 1;
+        if stream.held == 0 {
+            self.streams.forget(call.stream);
+        }
+        Some(call.into_part())
+    }
+}
+
+fn step(call: &Call, said: Said) -> Step {
+    if call.has_ended() {
+        Step::Ended
+    } else if said == Said::Result {
+        Step::Progressed
+    } else if call.is_told() {
+        Step::Called
+    } else {
+        Step::Started
+    }
+}
+
+/// What a whole call says, in the form of [`Call::fingerprint`]. An omitted name is the one that is known.
+fn event_fingerprint(event: &Event<'_, '_>, known: Option<&str>) -> u64 {
+    let name = event.name().or_else(|| known.map(Cow::Borrowed));
+    fingerprint(name.as_deref(), event.input().map_or("{}", |input| input.get()))
+}

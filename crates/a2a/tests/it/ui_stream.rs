@@ -1,0 +1,71 @@
+//! Chunks of the AI SDK's UI message stream.
+
+use serde_json::{Value, json};
+use toolpost_a2a::ui_stream::{UiChunk, UiStream};
+use toolpost_a2a::{ToolEvent, ToolEventError};
+
+fn call() -> ToolEvent {
+    ToolEvent::Call {
+        tool_call_id: "c1".to_owned(),
+        tool_name: "add".to_owned(),
+        input: json!({ "a": 2 }),
+        started_at: Some("2026-11-15T19:29:16.292Z".to_owned()),
+    }
+}
+
+fn result(input: Option<Value>) -> ToolEvent {
+    ToolEvent::Result {
+        tool_call_id: "c1".to_owned(),
+        tool_name: "add".to_owned(),
+        input,
+        output: json!(null),
+        duration_ms: Some(1),
+    }
+}
+
+fn error() -> ToolEvent {
+    ToolEvent::Error {
+        tool_call_id: "c1".to_owned(),
+        tool_name: "add".to_owned(),
+        input: None,
+        error: ToolEventError { message: "denied".to_owned() },
+        duration_ms: None,
+    }
+}
+
+fn check(events: &[ToolEvent], expected: &Value) {
+    let mut stream = UiStream::new();
+    let chunks: Vec<UiChunk> = events.iter().flat_map(|event| stream.chunks(event)).collect();
+    assert_eq!(&serde_json::to_value(chunks).unwrap(), expected);
+}
+
+#[test]
+fn a_call_and_its_end() {
+    let begins = json!({ "type": "tool-input-available", "toolCallId": "c1", "toolName": "add",
+        "input": { "a": 2 }, "dynamic": true });
+    let ends =
+        json!({ "type": "tool-output-available", "toolCallId": "c1", "output": null, "dynamic": true });
+    let fails =
+        json!({ "type": "tool-output-error", "toolCallId": "c1", "errorText": "denied", "dynamic": true });
+    check(&[call(), result(None)], &json!([begins, ends]));
+    check(&[call(), error()], &json!([begins, fails]));
+    check(&[result(Some(json!({ "a": 2 })))], &json!([begins, ends]));
+}
+
+#[test]
+fn an_end_alone_brings_its_call_with_it() {
+    let begins = json!({ "type": "tool-input-available", "toolCallId": "c1", "toolName": "add",
+        "input": {}, "dynamic": true });
+    let fails =
+        json!({ "type": "tool-output-error", "toolCallId": "c1", "errorText": "denied", "dynamic": true });
+    check(&[error()], &json!([begins, fails]));
+}
+
+#[test]
+fn the_edges_of_a_message() {
+    let edges = [UiStream::start("m1"), UiChunk::Finish];
+    assert_eq!(
+        serde_json::to_value(edges).unwrap(),
+        json!([{ "type": "start", "messageId": "m1" }, { "type": "finish" }])
+    );
+}

@@ -1,0 +1,175 @@
+//! What requests and answers of both bindings have in common: the headers, and the way a message is answered.
+
+use std::sync::Arc;
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::Value;
+use toolpost_a2a::{
+    CANONICAL_URI,
+    wire::{
+        Dialect, EXTENSIONS_0_3, EXTENSIONS_1_0, ErrorCode, Refusal, RequestId, SendAnswer, SendParams,
+        TaskParams, VERSION, activates,
+    },
+};
+use toolpost_model::Principal;
+
+use super::{
+    Face,
+    operations::{self, Caller, Sent},
+    stream::{self, From, Written},
+};
+use crate::http::{Problem, read_body};
+
+/// What an answer is, before it is put into an envelope.
+pub(super) enum Reply {
+    Value(Value),
+    Stream(Response),
+}
+
+/// An answer, and whether it makes use of the extension.
+pub(super) struct Answered {
+    pub(super) reply: Reply,
+    pub(super) tells_events: bool,
+}
+
+impl Answered {
+    pub(super) fn value(value: Value) -> Self {
+        Self { reply: Reply::Value(value), tells_events: false }
+    }
+
+    pub(super) fn telling(mut self, tells_events: bool) -> Self {
+        self.tells_events = tells_events;
+        self
+    }
+}
+
+pub(super) fn version(headers: &HeaderMap) -> Option<&str> {
+    headers.get(VERSION).and_then(|value| value.to_str().ok())
+}
+
+/// Whether a peer names the extension in a header of either spelling.
+pub(super) fn knows_events(headers: &HeaderMap) -> bool {
+    let named = [EXTENSIONS_1_0, EXTENSIONS_0_3].into_iter().flat_map(|name| headers.get_all(name));
+    activates(named.filter_map(|value| value.to_str().ok()))
+}
+
+/// A body of JSON, within the limit. Only JSON is taken: a form that a browser posts across sites is not.
+pub(super) async fn json_body(face: &Face, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    let media_type =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let name = media_type.split(';').next().unwrap_or_default().trim();
+    if !["application/json", "application/a2a+json"].iter().any(|known| name.eq_ignore_ascii_case(known)) {
+        return Err(Problem::unsupported_media_type());
+    }
+    read_body(body, face.body_limit).await
+}
+
+pub(super) fn parsed(body: &[u8]) -> Result<Value, Refusal> {
+    serde_json::from_slice(body).map_err(|error| {
+        Refusal::new(
+            ErrorCode::ParseError,
+            format!("the body is not JSON: line {}, column {}", error.line(), error.column()),
+        )
+    })
+}
+
+/// The extension's header in the caller's spelling, on answers that make use of it.
+pub(super) fn marked(mut response: Response, dialect: Dialect, tells_events: bool) -> Response {
+    if tells_events {
+        let name = HeaderName::from_static(dialect.extensions_header());
+        response.headers_mut().insert(name, HeaderValue::from_static(CANONICAL_URI));
+    }
+    response
+}
+
+pub(super) fn json_response(value: &Value, media_type: &'static str) -> Response {
+    ([(header::CONTENT_TYPE, media_type)], value.to_string()).into_response()
+}
+
+/// A refusal as it may be told: it may repeat what somebody sent.
+pub(super) fn tellable(face: &Face, mut refusal: Refusal) -> Refusal {
+    refusal.message = face.host.redacted(&refusal.message).into_owned();
+    refusal
+}
+
+pub(super) fn caller(principal: Principal, headers: &HeaderMap, dialect: Dialect) -> Caller {
+    Caller { principal, dialect, knows_events: knows_events(headers) }
+}
+
+/// A message whose answer is a task or a message.
+pub(super) async fn send(face: &Arc<Face>, caller: &Caller, params: &Value) -> Result<Answered, Refusal> {
+    let params = SendParams::read(params, caller.dialect)?;
+    let (blocking, history_length) = (params.blocking, params.history_length);
+    let (answer, tells_events) = match operations::send(face, caller, params).await? {
+        Sent::Message(message) => (SendAnswer::Message(message), caller.knows_events),
+        Sent::Task { task, remark, .. } => {
+            if blocking {
+                operations::settled(face, &task).await;
+            }
+            (SendAnswer::Task(operations::told(&task, remark, history_length)), task.tells_events)
+        }
+    };
+    Ok(Answered::value(answer.to_value(caller.dialect)).telling(tells_events))
+}
+
+/// A message whose answer is a stream.
+pub(super) async fn send_streaming(
+    face: &Arc<Face>,
+    caller: &Caller,
+    params: &Value,
+    envelope: Option<RequestId>,
+) -> Result<Answered, Refusal> {
+    let params = SendParams::read(params, caller.dialect)?;
+    let (history_length, written) = (params.history_length, Written { dialect: caller.dialect, envelope });
+    let (response, tells_events) = match operations::send(face, caller, params).await? {
+        Sent::Message(message) => (stream::of_message(message, &written), caller.knows_events),
+        Sent::Task { task, remark, is_new } => {
+            // A new task is told from its beginning, however far it got meanwhile.
+            let length = if is_new { 1 } else { task.length() };
+            let tells_events = task.tells_events;
+            (stream::of_task(face, From { task, length, remark, history_length }, written), tells_events)
+        }
+    };
+    Ok(Answered { reply: Reply::Stream(response), tells_events })
+}
+
+pub(super) async fn get(face: &Arc<Face>, caller: &Caller, params: &Value) -> Result<Answered, Refusal> {
+    let params = TaskParams::read(params)?;
+    let task = operations::find(face, caller, &params.id).await?;
+    let told = operations::told(&task, None, params.history_length);
+    Ok(Answered::value(told.to_value(caller.dialect)).telling(task.tells_events))
+}
+
+pub(super) async fn cancel(face: &Arc<Face>, caller: &Caller, params: &Value) -> Result<Answered, Refusal> {
+    let params = TaskParams::read(params)?;
+    let told = operations::cancel(face, caller, &params).await?;
+    Ok(Answered::value(told.to_value(caller.dialect)))
+}
+
+/// The rest of a task's stream. 1.0 has none of a task that ended; in 0.3 it is the task.
+pub(super) async fn subscribe(
+    face: &Arc<Face>,
+    caller: &Caller,
+    params: &Value,
+    envelope: Option<RequestId>,
+) -> Result<Answered, Refusal> {
+    let params = TaskParams::read(params)?;
+    let task = operations::find(face, caller, &params.id).await?;
+    let length = task.length();
+    let is_over = task.snapshot(length).status.state.is_terminal();
+    match caller.dialect {
+        Dialect::V1_0 if is_over => {
+            let why = "this task has ended; get it instead";
+            return Err(Refusal::new(ErrorCode::UnsupportedOperation, why).fact("taskId", task.id.as_str()));
+        }
+        Dialect::V0_3 | Dialect::V1_0 => {}
+    }
+    let tells_events = task.tells_events;
+    let from = From { task, length, remark: None, history_length: params.history_length };
+    let response = stream::of_task(face, from, Written { dialect: caller.dialect, envelope });
+    Ok(Answered { reply: Reply::Stream(response), tells_events })
+}

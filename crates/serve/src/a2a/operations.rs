@@ -1,0 +1,269 @@
+//! What peers ask for, whatever they ask it over.
+
+use std::{sync::Arc, time::Duration};
+
+use toolpost_a2a::wire::{
+    Dialect, ErrorCode, ListParams, Message, Part, Refusal, SendParams, Task as ToldTask, TaskPage,
+    TaskParams, TaskState,
+};
+use toolpost_core::{ApprovalError, SessionError};
+use toolpost_model::{InvocationId, Principal, Role, SurfaceRequest};
+
+use super::{
+    Face,
+    asked::{self, invalid},
+    follow,
+    task::{Standing, Task},
+    tasks::{self, Begin},
+    telling,
+};
+use crate::clock;
+
+/// How long an answer to a cancellation waits for the calls to stop. Longer than nearly all of them need.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
+/// The longest id of a context that a client chooses.
+const LONGEST_CONTEXT: usize = 128;
+
+/// Who asks, and how.
+pub(super) struct Caller {
+    pub(super) principal: Principal,
+    pub(super) dialect: Dialect,
+    /// It named the extension in a header.
+    pub(super) knows_events: bool,
+}
+
+/// What came of a message.
+pub(super) enum Sent {
+    Task {
+        task: Arc<Task>,
+        /// What is to be said of its state to this caller alone.
+        remark: Option<Message>,
+        /// Whether this message made the task.
+        is_new: bool,
+    },
+    Message(Message),
+}
+
+/// Takes a message.
+pub(super) async fn send(face: &Arc<Face>, caller: &Caller, params: SendParams) -> Result<Sent, Refusal> {
+    if params.wants_push {
+        return Err(no_push());
+    }
+    let message = params.message;
+    if message.task_id.is_some() {
+        return follow_up(face, caller, &message).await;
+    }
+    let asked = asked::calls(&message)?;
+    let context_id = context(&message)?;
+    if asked.calls.is_empty() {
+        let mut told = Message::agent(fresh_id(), vec![Part::text(telling::HOW_TO)]);
+        told.context_id = Some(context_id);
+        return Ok(Sent::Message(told));
+    }
+    let id = tasks::session_of(&caller.principal, &context_id);
+    let session = face.host.session_or_open(id, &caller.principal, SurfaceRequest::default()).await;
+    let session = session.map_err(|error| match error {
+        SessionError::Unknown(_) => invalid("this `contextId` is another's, or was closed"),
+        SessionError::Default | SessionError::Full(_) | SessionError::Journal(_) => {
+            Refusal::new(ErrorCode::Internal, error.to_string())
+        }
+    })?;
+    let tells_events = caller.knows_events
+        || asked.speaks_events
+        || message.activates_tool_events()
+        || face.always_tells_events();
+    let begin = Begin { session, message_id: message.message_id, calls: asked.calls, tells_events };
+    let task = begin.task(face).await?;
+    Ok(Sent::Task { task, remark: None, is_new: true })
+}
+
+fn fresh_id() -> String {
+    InvocationId::new().to_string()
+}
+
+/// The conversation a message belongs to; a new one where it names none.
+fn context(message: &Message) -> Result<String, Refusal> {
+    let Some(given) = &message.context_id else { return Ok(fresh_id()) };
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-');
+    if given.len() <= LONGEST_CONTEXT && given.bytes().all(legal) {
+        return Ok(given.clone());
+    }
+    Err(invalid(format!(
+        "`contextId` must be up to {LONGEST_CONTEXT} letters, digits, `.`, `_`, `:` and `-`"
+    )))
+}
+
+/// A message to a task: the answer to its question, from whoever may give one.
+async fn follow_up(face: &Arc<Face>, caller: &Caller, message: &Message) -> Result<Sent, Refusal> {
+    let task = find(face, caller, message.task_id.as_deref().unwrap_or_default()).await?;
+    if message.context_id.as_ref().is_some_and(|context| *context != task.context_id) {
+        return Err(invalid("`contextId` is not the one of this task"));
+    }
+    for place in 0..task.calls.len() {
+        follow::look_for_a_question(face, &task, place).await;
+    }
+    let state = task.task_state();
+    if state.is_terminal() {
+        let why = "this task has ended; send a message without `taskId` for a new one";
+        return Err(unsupported(why, &task));
+    }
+    let open: Vec<InvocationId> = task
+        .standing()
+        .into_iter()
+        .filter_map(|call| match call {
+            Standing::Asked(question) => Some(question),
+            Standing::Running | Standing::Over(_) => None,
+        })
+        .collect();
+    let Some(first) = open.first() else {
+        return Err(unsupported("this task is under way and asks for nothing", &task));
+    };
+    match caller.principal.role {
+        Role::Operator => {}
+        Role::Agent => {
+            let text = "An operator of the host must answer; this task goes on when one has.";
+            let remark = Message::agent(fresh_id(), vec![Part::text(text)]);
+            let remark = Some(remark.within(&task.id, &task.context_id));
+            return Ok(Sent::Task { task, remark, is_new: false });
+        }
+    }
+    let answer = asked::answer(message)?;
+    let question = match answer.question {
+        Some(question) if open.contains(&question) => question,
+        Some(_) => return Err(invalid("this task does not ask that question")),
+        None if open.iter().all(|question| question == first) => *first,
+        None => return Err(invalid("this task asks several questions; name one as `approvalId`")),
+    };
+    face.host.decide(question, answer.verdict, &caller.principal).await.map_err(|error| undecided(&error))?;
+    // Those who follow its calls would say so in a moment; this caller is told the state after its answer.
+    task.answered(question, clock::now());
+    Ok(Sent::Task { task, remark: None, is_new: false })
+}
+
+fn undecided(error: &ApprovalError) -> Refusal {
+    let code = match error {
+        ApprovalError::Unknown(_)
+        | ApprovalError::AlreadyDecided { .. }
+        | ApprovalError::Expired
+        | ApprovalError::Withdrawn
+        | ApprovalError::NotOperator
+        | ApprovalError::OwnCall(_) => ErrorCode::UnsupportedOperation,
+        ApprovalError::BadArguments(_)
+        | ApprovalError::NothingToRemember { .. }
+        | ApprovalError::Redacted => ErrorCode::InvalidParams,
+        ApprovalError::Journal(_) | ApprovalError::Rules(_) => ErrorCode::Internal,
+    };
+    Refusal::new(code, error.to_string())
+}
+
+fn unsupported(why: &str, task: &Task) -> Refusal {
+    Refusal::new(ErrorCode::UnsupportedOperation, why).fact("taskId", task.id.as_str())
+}
+
+pub(super) fn no_push() -> Refusal {
+    Refusal::new(
+        ErrorCode::PushNotificationNotSupported,
+        "this host calls nobody back; follow the task's stream",
+    )
+}
+
+/// A task of the caller's.
+pub(super) async fn find(face: &Arc<Face>, caller: &Caller, id: &str) -> Result<Arc<Task>, Refusal> {
+    let found = tasks::find(face, id, &caller.principal).await?;
+    found.ok_or_else(|| Refusal::new(ErrorCode::TaskNotFound, "there is no such task"))
+}
+
+/// Waits until a task has ended, asks for something, or the host goes.
+pub(super) async fn settled(face: &Face, task: &Task) {
+    let mut grown = task.grown();
+    loop {
+        grown.borrow_and_update();
+        match task.task_state() {
+            TaskState::Submitted | TaskState::Working => {}
+            TaskState::InputRequired
+            | TaskState::AuthRequired
+            | TaskState::Completed
+            | TaskState::Canceled
+            | TaskState::Failed
+            | TaskState::Rejected
+            | TaskState::Unknown => return,
+        }
+        tokio::select! {
+            () = face.closing.cancelled() => return,
+            changed = grown.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// A task as it is now.
+pub(super) fn told(task: &Task, remark: Option<Message>, history_length: Option<u64>) -> ToldTask {
+    let mut told = task.snapshot(task.length());
+    if remark.is_some() {
+        told.status.message = remark;
+    }
+    told.with_history(history_length)
+}
+
+/// Tells a task's calls to stop, and what came of it.
+pub(super) async fn cancel(
+    face: &Arc<Face>,
+    caller: &Caller,
+    params: &TaskParams,
+) -> Result<ToldTask, Refusal> {
+    let task = find(face, caller, &params.id).await?;
+    if task.is_over() {
+        let why = "this task has ended already";
+        return Err(Refusal::new(ErrorCode::TaskNotCancelable, why).fact("taskId", task.id.as_str()));
+    }
+    for (call, standing) in task.calls.iter().zip(task.standing()) {
+        match standing {
+            Standing::Running | Standing::Asked(_) => {
+                face.host.cancel(call.invocation_id, &caller.principal);
+            }
+            Standing::Over(_) => {}
+        }
+    }
+    let over = async {
+        let mut grown = task.grown();
+        while !task.is_over() && grown.changed().await.is_ok() {}
+    };
+    tokio::select! {
+        () = over => {}
+        () = tokio::time::sleep(CANCEL_PATIENCE) => {}
+        () = face.closing.cancelled() => {}
+    }
+    Ok(told(&task, None, params.history_length))
+}
+
+/// A page of the caller's own tasks.
+pub(super) async fn list(
+    face: &Arc<Face>,
+    caller: &Caller,
+    params: &ListParams,
+) -> Result<TaskPage, Refusal> {
+    let found = tasks::list(face, &caller.principal, params).await?;
+    let begin = match &params.page_token {
+        None => 0,
+        Some(last) => match found.iter().position(|task| task.id == *last) {
+            Some(place) => place + 1,
+            None => return Err(invalid("`pageToken` is not one of this list")),
+        },
+    };
+    let size = usize::try_from(params.page_size).unwrap_or(usize::MAX);
+    let page = &found[begin.min(found.len())..];
+    let more = page.len() > size;
+    let page = &page[..size.min(page.len())];
+    let tell = |task: &Arc<Task>| {
+        let mut told = told(task, None, Some(params.history_length.unwrap_or(0)));
+        if !params.include_artifacts {
+            told.artifacts.clear();
+        }
+        told
+    };
+    Ok(TaskPage {
+        tasks: page.iter().map(tell).collect(),
+        next_page_token: page.last().filter(|_| more).map(|task| task.id.clone()).unwrap_or_default(),
+        page_size: params.page_size,
+        total_size: u64::try_from(found.len()).unwrap_or(u64::MAX),
+    })
+}

@@ -1,0 +1,171 @@
+//! The REST routes of A2A 1.0 below `/a2a`. The same operations as JSON-RPC, without its envelope.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{
+    Extension,
+    body::Body,
+    extract::{Path, Query, State},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+use toolpost_a2a::wire::{Dialect, ErrorCode, ListParams, Refusal};
+use toolpost_model::Principal;
+
+use super::{
+    Face,
+    answering::{self, Answered, Reply, caller, json_response, marked, parsed, tellable, version},
+    card,
+    operations::{self, Caller, no_push},
+};
+use crate::http::Problem;
+
+type TheFace = State<Arc<Face>>;
+type Who = Extension<Principal>;
+type Words = Query<BTreeMap<String, String>>;
+
+/// The media type that 1.0.1 prefers, for those who say that they know it.
+fn media_type(headers: &HeaderMap) -> &'static str {
+    const OWN: &str = "application/a2a+json";
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if accept.contains(OWN) { OWN } else { "application/json" }
+}
+
+/// Who asks. Only 1.0 has these routes.
+fn asking(principal: Principal, headers: &HeaderMap) -> Result<Caller, Refusal> {
+    let dialect = version(headers).map_or(Ok(Dialect::V1_0), Dialect::of_version)?;
+    match dialect {
+        Dialect::V1_0 => Ok(caller(principal, headers, dialect)),
+        Dialect::V0_3 => Err(Refusal::new(
+            ErrorCode::VersionNotSupported,
+            "these routes are of A2A 1.0; send requests of 0.3 as JSON-RPC to `/a2a`",
+        )),
+    }
+}
+
+fn respond(face: &Face, headers: &HeaderMap, answered: Result<Answered, Refusal>) -> Response {
+    match answered {
+        Ok(Answered { reply, tells_events }) => {
+            let response = match reply {
+                Reply::Value(value) => json_response(&value, media_type(headers)),
+                Reply::Stream(response) => response,
+            };
+            marked(response, Dialect::V1_0, tells_events)
+        }
+        Err(refusal) => {
+            let refusal = tellable(face, refusal);
+            let status = StatusCode::from_u16(refusal.code.http_status());
+            let mut response = json_response(&refusal.to_rest(), media_type(headers));
+            *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            response
+        }
+    }
+}
+
+pub(super) async fn send(
+    State(face): TheFace,
+    Extension(principal): Who,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let body = answering::json_body(&face, &headers, body).await?;
+    let answered = async {
+        let caller = asking(principal, &headers)?;
+        answering::send(&face, &caller, &parsed(&body)?).await
+    };
+    Ok(respond(&face, &headers, answered.await))
+}
+
+pub(super) async fn stream(
+    State(face): TheFace,
+    Extension(principal): Who,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let body = answering::json_body(&face, &headers, body).await?;
+    let answered = async {
+        let caller = asking(principal, &headers)?;
+        answering::send_streaming(&face, &caller, &parsed(&body)?, None).await
+    };
+    Ok(respond(&face, &headers, answered.await))
+}
+
+/// The words of a query string as the parameters of a method.
+fn params(words: BTreeMap<String, String>) -> Value {
+    Value::Object(words.into_iter().map(|(name, value)| (name, Value::String(value))).collect())
+}
+
+pub(super) async fn list(
+    State(face): TheFace,
+    Extension(principal): Who,
+    headers: HeaderMap,
+    Query(words): Words,
+) -> Response {
+    let answered = async {
+        let caller = asking(principal, &headers)?;
+        let page = operations::list(&face, &caller, &ListParams::read(&params(words))?).await?;
+        Ok(Answered::value(page.to_value()))
+    };
+    respond(&face, &headers, answered.await)
+}
+
+/// `GET /a2a/tasks/{id}` and `GET /a2a/tasks/{id}:subscribe`.
+pub(super) async fn get(
+    State(face): TheFace,
+    Extension(principal): Who,
+    Path(name): Path<String>,
+    Query(words): Words,
+    headers: HeaderMap,
+) -> Response {
+    let answered = async {
+        let caller = asking(principal, &headers)?;
+        let mut params = params(words);
+        match name.split_once(':') {
+            None => {
+                params["id"] = json!(name);
+                answering::get(&face, &caller, &params).await
+            }
+            Some((id, "subscribe")) => {
+                params["id"] = json!(id);
+                answering::subscribe(&face, &caller, &params, None).await
+            }
+            Some(_) => Err(no_such_thing()),
+        }
+    };
+    respond(&face, &headers, answered.await)
+}
+
+/// `POST /a2a/tasks/{id}:cancel` and `POST /a2a/tasks/{id}:subscribe`. What their bodies say is in the path already.
+pub(super) async fn act(
+    State(face): TheFace,
+    Extension(principal): Who,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let answered = async {
+        let caller = asking(principal, &headers)?;
+        match name.split_once(':') {
+            Some((id, "cancel")) => answering::cancel(&face, &caller, &json!({ "id": id })).await,
+            Some((id, "subscribe")) => answering::subscribe(&face, &caller, &json!({ "id": id }), None).await,
+            Some(_) | None => Err(no_such_thing()),
+        }
+    };
+    respond(&face, &headers, answered.await)
+}
+
+fn no_such_thing() -> Refusal {
+    Refusal::new(ErrorCode::MethodNotFound, "a task can be got, canceled and subscribed to")
+}
+
+pub(super) async fn push(State(face): TheFace, headers: HeaderMap) -> Response {
+    respond(&face, &headers, Err(no_push()))
+}
+
+pub(super) async fn card(State(face): TheFace, Extension(principal): Who, headers: HeaderMap) -> Response {
+    let answered = async {
+        let caller = asking(principal, &headers)?;
+        Ok(Answered::value(card::extended(&face, &caller.principal, &headers).await))
+    };
+    respond(&face, &headers, answered.await).into_response()
+}

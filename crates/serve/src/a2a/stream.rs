@@ -1,0 +1,127 @@
+//! A task's log as server-sent events. Whoever reads goes through the log at their own speed; whoever leaves leaves the task
+//! as it is.
+
+use std::{convert::Infallible, sync::Arc};
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, header},
+    response::Response,
+};
+use bytes::Bytes;
+use futures_util::Stream;
+use serde_json::Value;
+use tokio::{
+    sync::watch,
+    time::{Interval, MissedTickBehavior, interval},
+};
+use tokio_util::sync::CancellationToken;
+use toolpost_a2a::wire::{Dialect, Message, RequestId, StreamItem, answer};
+
+use super::{Face, task::Task};
+use crate::http::{KEEP_ALIVE, STILL_HERE};
+
+/// How items are written.
+pub(super) struct Written {
+    pub(super) dialect: Dialect,
+    /// The request that each of them answers; none in REST.
+    pub(super) envelope: Option<RequestId>,
+}
+
+impl Written {
+    fn frame(&self, item: &StreamItem) -> Bytes {
+        let value: Value = item.to_value(self.dialect);
+        let value = match &self.envelope {
+            Some(id) => answer(id, value),
+            None => value,
+        };
+        // JSON never holds a raw line break, so one data line is enough.
+        Bytes::from(format!("data: {value}\n\n"))
+    }
+}
+
+/// Where a stream about a task begins.
+pub(super) struct From {
+    pub(super) task: Arc<Task>,
+    /// As much of the log as its first item tells.
+    pub(super) length: usize,
+    /// What is said of the state at that point to this reader alone.
+    pub(super) remark: Option<Message>,
+    pub(super) history_length: Option<u64>,
+}
+
+/// The task as it was at a point, then what follows, up to its end.
+pub(super) fn of_task(face: &Face, from: From, written: Written) -> Response {
+    let From { task, length, remark, history_length } = from;
+    let mut first = task.snapshot(length).with_history(history_length);
+    let is_last = first.status.state.is_terminal();
+    if remark.is_some() {
+        first.status.message = remark;
+    }
+    let first = written.frame(&StreamItem::Task(first));
+    let mut alive = interval(KEEP_ALIVE);
+    alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    alive.reset();
+    let (grown, closing) = (task.grown(), face.closing.clone());
+    let reading = Reading { task, written, next: length, first: Some(first), is_last, grown, alive, closing };
+    respond(reading.frames())
+}
+
+/// The whole answer is one message.
+pub(super) fn of_message(message: Message, written: &Written) -> Response {
+    let frame = written.frame(&StreamItem::Message(message));
+    respond(futures_util::stream::iter([Ok(frame)]))
+}
+
+fn respond(frames: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
+    let mut response = Response::new(Body::from_stream(frames));
+    let headers = response.headers_mut();
+    // Without a charset some clients read the text as Latin-1.
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+struct Reading {
+    task: Arc<Task>,
+    written: Written,
+    /// The place in the log that comes next.
+    next: usize,
+    first: Option<Bytes>,
+    is_last: bool,
+    grown: watch::Receiver<usize>,
+    alive: Interval,
+    closing: CancellationToken,
+}
+
+impl Reading {
+    fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        futures_util::stream::unfold(self, |mut reading| async move {
+            let frame = reading.frame().await?;
+            Some((Ok(frame), reading))
+        })
+    }
+
+    async fn frame(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        loop {
+            if self.is_last {
+                return None;
+            }
+            self.grown.borrow_and_update();
+            if let Some((item, is_last)) = self.task.item(self.next) {
+                self.next += 1;
+                self.is_last = is_last;
+                return Some(self.written.frame(&item));
+            }
+            tokio::select! {
+                biased;
+                changed = self.grown.changed() => changed.ok()?,
+                () = self.closing.cancelled() => return None,
+                _ = self.alive.tick() => return Some(STILL_HERE),
+            }
+        }
+    }
+}

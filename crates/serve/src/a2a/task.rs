@@ -1,0 +1,333 @@
+//! One task: its calls, and a log of what can be told of them. Readers go through the log at their own speed, so a slow one
+//! costs nobody anything and one that comes later misses nothing.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use toolpost_a2a::{
+    ToolEvent,
+    wire::{self, Artifact, ArtifactUpdate, Message, Part, StatusUpdate, StreamItem, TaskState, TaskStatus},
+};
+use toolpost_model::{Content, InvocationId, Outcome, PermissionRequest, Principal, ToolResult};
+
+use super::telling;
+
+/// What a task takes without the arguments and results of its calls, about.
+const ROOM: usize = 2 << 10;
+
+/// A call of a task, as the record has it.
+pub(super) struct CallOfTask {
+    pub(super) invocation_id: InvocationId,
+    pub(super) tool_call_id: String,
+    pub(super) tool: String,
+    /// Without its secrets.
+    pub(super) input: Value,
+    pub(super) began_at: Timestamp,
+}
+
+/// What a task is made of.
+pub(super) struct Making {
+    pub(super) id: String,
+    pub(super) context_id: String,
+    pub(super) owner: Principal,
+    pub(super) message_id: String,
+    pub(super) calls: Vec<CallOfTask>,
+    pub(super) tells_events: bool,
+}
+
+pub(super) struct Task {
+    pub(super) id: String,
+    pub(super) context_id: String,
+    pub(super) owner: Principal,
+    pub(super) calls: Vec<CallOfTask>,
+    /// Whether its readers know tool events.
+    pub(super) tells_events: bool,
+    /// The message that asked for it.
+    user: Message,
+    state: Mutex<State>,
+    /// The length of the log.
+    grown: watch::Sender<usize>,
+}
+
+struct State {
+    log: Vec<Entry>,
+    /// Where each call stands.
+    calls: Vec<Standing>,
+    /// The room it takes, about.
+    bytes: usize,
+}
+
+/// Where a call of a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Running,
+    /// A person is being asked.
+    Asked(InvocationId),
+    /// `None`: nobody knows how it ended.
+    Over(Option<Outcome>),
+}
+
+#[derive(Clone)]
+enum Entry {
+    Status { state: TaskState, message: Option<Arc<Message>>, at: Timestamp },
+    Artifact(Arc<Artifact>),
+}
+
+impl Entry {
+    /// Whether it says something of the state itself, and not of a call.
+    fn comment(&self) -> Option<&Arc<Message>> {
+        match self {
+            Self::Status { message: Some(message), .. } if message.extensions.is_empty() => Some(message),
+            Self::Status { .. } | Self::Artifact(_) => None,
+        }
+    }
+}
+
+impl Task {
+    /// A task that was submitted and whose calls have begun.
+    pub(super) fn new(making: Making) -> Arc<Self> {
+        let Making { id, context_id, owner, message_id, calls, tells_events } = making;
+        let began_at = calls.iter().map(|call| call.began_at).min().unwrap_or_default();
+        let user = telling::remade(&message_id, &calls, &id, &context_id);
+        let standing = vec![Standing::Running; calls.len()];
+        let submitted = Entry::Status { state: TaskState::Submitted, message: None, at: began_at };
+        let state = Mutex::new(State { log: vec![submitted], calls: standing, bytes: ROOM });
+        let grown = watch::Sender::new(1);
+        let task = Self { id, context_id, owner, calls, tells_events, user, state, grown };
+        for call in &task.calls {
+            let told = task.tells_events.then(|| telling::begun(call));
+            task.change(|task, state| {
+                let message = match &told {
+                    Some(event) => task.event(state, event),
+                    None => task.comment(state, format!("`{}` was called", call.tool), None),
+                };
+                state.log.push(Entry::Status {
+                    state: TaskState::Working,
+                    message: Some(message),
+                    at: call.began_at,
+                });
+            });
+        }
+        Arc::new(task)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&Self, &mut State)) {
+        let mut state = self.state();
+        change(self, &mut state);
+        let length = state.log.len();
+        drop(state);
+        self.grown.send_if_modified(|known| std::mem::replace(known, length) != length);
+    }
+
+    /// The next message's id: the same for the same place in the log.
+    fn message_id(&self, state: &State) -> String {
+        format!("{}-{}", self.id, state.log.len())
+    }
+
+    fn event(&self, state: &State, event: &ToolEvent) -> Arc<Message> {
+        let message = telling::event_message(self.message_id(state), event);
+        Arc::new(message.within(&self.id, &self.context_id))
+    }
+
+    fn comment(&self, state: &State, text: String, metadata: Option<Map<String, Value>>) -> Arc<Message> {
+        let message = Message::agent(self.message_id(state), vec![Part::text(text)]);
+        let mut message = message.within(&self.id, &self.context_id);
+        message.metadata = metadata;
+        Arc::new(message)
+    }
+
+    /// A person is being asked about a call.
+    pub(super) fn asked(&self, place: usize, question: &PermissionRequest) {
+        self.change(|task, state| {
+            if state.calls[place] != Standing::Running {
+                return;
+            }
+            state.calls[place] = Standing::Asked(question.ask_id);
+            let (text, metadata) = telling::question(&task.calls[place], question);
+            let message = Some(task.comment(state, text, Some(metadata)));
+            state.log.push(Entry::Status { state: TaskState::InputRequired, message, at: question.asked_at });
+        });
+    }
+
+    /// A question is off the table: every call that waited for it goes on.
+    pub(super) fn answered(&self, question: InvocationId, at: Timestamp) {
+        self.change(|_, state| {
+            let was_open = open_state(state);
+            for standing in state.calls.iter_mut().filter(|call| **call == Standing::Asked(question)) {
+                *standing = Standing::Running;
+            }
+            if open_state(state) != was_open {
+                state.log.push(Entry::Status { state: TaskState::Working, message: None, at });
+            }
+        });
+    }
+
+    /// A call ended.
+    pub(super) fn ended(&self, place: usize, result: &ToolResult, at: Timestamp) {
+        let call = &self.calls[place];
+        let artifact = result.outcome.is_success().then(|| Arc::new(telling::artifact(call, result)));
+        let event = telling::ended(call, result);
+        let structured = result.structured_content.as_ref().map_or(0, |value| value.to_string().len());
+        let content: usize = result.content.iter().map(Content::size).sum();
+        // Once in the event and once in the artifact.
+        let bytes = ROOM + 2 * (structured + content);
+        self.over(place, &event, artifact, (Some(result.outcome), bytes), at);
+    }
+
+    /// A call does not run, and its end is not on record.
+    pub(super) fn lost(&self, place: usize, at: Timestamp) {
+        self.over(place, &telling::lost(&self.calls[place]), None, (None, ROOM), at);
+    }
+
+    fn over(
+        &self,
+        place: usize,
+        event: &ToolEvent,
+        artifact: Option<Arc<Artifact>>,
+        (outcome, bytes): (Option<Outcome>, usize),
+        at: Timestamp,
+    ) {
+        self.change(|task, state| {
+            if let Standing::Over(_) = state.calls[place] {
+                return;
+            }
+            state.calls[place] = Standing::Over(outcome);
+            state.bytes += bytes;
+            if task.tells_events {
+                let message = Some(task.event(state, event));
+                state.log.push(Entry::Status { state: open_state(state), message, at });
+            }
+            state.log.extend(artifact.map(Entry::Artifact));
+            let Some(end) = end_state(&state.calls) else { return };
+            let why = match event {
+                ToolEvent::Error { error, .. } => Some(error.message.clone()),
+                ToolEvent::Result { .. } | ToolEvent::Call { .. } => None,
+            };
+            let why = match end {
+                TaskState::Completed => None,
+                _ => Some(why.unwrap_or_else(|| "a call of this task did not succeed".to_owned())),
+            };
+            let message = why.map(|why| task.comment(state, why, None));
+            state.log.push(Entry::Status { state: end, message, at });
+        });
+    }
+
+    /// Where the log ends now, and what to wait with for more.
+    pub(super) fn grown(&self) -> watch::Receiver<usize> {
+        self.grown.subscribe()
+    }
+
+    /// The room it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.state().bytes
+    }
+
+    pub(super) fn length(&self) -> usize {
+        self.state().log.len()
+    }
+
+    pub(super) fn standing(&self) -> Vec<Standing> {
+        self.state().calls.clone()
+    }
+
+    /// How far it is.
+    pub(super) fn task_state(&self) -> TaskState {
+        last_status(&self.state().log).0
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.task_state().is_terminal()
+    }
+
+    /// Since when it is as it is.
+    pub(super) fn changed_at(&self) -> Timestamp {
+        last_status(&self.state().log).2
+    }
+
+    /// The task as it was when the log had that length.
+    pub(super) fn snapshot(&self, length: usize) -> wire::Task {
+        let state = self.state();
+        let log = &state.log[..length.min(state.log.len())];
+        let (current, comment, at) = last_status(log);
+        let mut history = vec![self.user.clone()];
+        let mut artifacts = Vec::new();
+        for entry in log {
+            match entry {
+                Entry::Status { message: Some(message), .. } => {
+                    let is_current = comment.is_some_and(|comment| Arc::ptr_eq(comment, message));
+                    if !is_current {
+                        history.push((**message).clone());
+                    }
+                }
+                Entry::Status { message: None, .. } => {}
+                Entry::Artifact(artifact) => artifacts.push((**artifact).clone()),
+            }
+        }
+        let message = comment.map(|message| (**message).clone());
+        let status = TaskStatus { state: current, message, timestamp: Some(told(at)) };
+        let (id, context_id) = (self.id.clone(), self.context_id.clone());
+        wire::Task { id, context_id, status, artifacts, history, metadata: None }
+    }
+
+    /// What is told at a place of the log, and whether that is the last of it.
+    pub(super) fn item(&self, place: usize) -> Option<(StreamItem, bool)> {
+        let entry = self.state().log.get(place)?.clone();
+        let (task_id, context_id) = (self.id.clone(), self.context_id.clone());
+        Some(match entry {
+            Entry::Status { state, message, at } => {
+                let message = message.map(|message| (*message).clone());
+                let status = TaskStatus { state, message, timestamp: Some(told(at)) };
+                let last = state.is_terminal();
+                (StreamItem::Status(StatusUpdate { task_id, context_id, status, last, metadata: None }), last)
+            }
+            Entry::Artifact(artifact) => {
+                let artifact = (*artifact).clone();
+                let (append, last_chunk, metadata) = (false, true, None);
+                let update = ArtifactUpdate { task_id, context_id, artifact, append, last_chunk, metadata };
+                (StreamItem::Artifact(update), false)
+            }
+        })
+    }
+}
+
+fn told(at: Timestamp) -> String {
+    format!("{at:.3}")
+}
+
+/// The last state in a log, what is said of it, and since when. A log begins with one.
+fn last_status(log: &[Entry]) -> (TaskState, Option<&Arc<Message>>, Timestamp) {
+    let last = log.iter().rev().find_map(|entry| match entry {
+        Entry::Status { state, at, .. } => Some((*state, entry.comment(), *at)),
+        Entry::Artifact(_) => None,
+    });
+    last.unwrap_or((TaskState::Submitted, None, Timestamp::UNIX_EPOCH))
+}
+
+/// The state of a task that has not ended.
+fn open_state(state: &State) -> TaskState {
+    let asks = state.calls.iter().any(|call| matches!(call, Standing::Asked(_)));
+    if asks { TaskState::InputRequired } else { TaskState::Working }
+}
+
+/// The state of a task whose calls have all ended.
+fn end_state(calls: &[Standing]) -> Option<TaskState> {
+    let outcome = |call: &Standing| match call {
+        Standing::Over(outcome) => Some(*outcome),
+        Standing::Running | Standing::Asked(_) => None,
+    };
+    let ends: Vec<Option<Outcome>> = calls.iter().map(outcome).collect::<Option<_>>()?;
+    let succeeded = |end: &Option<Outcome>| end.is_some_and(Outcome::is_success);
+    Some(if ends.iter().all(succeeded) {
+        TaskState::Completed
+    } else if ends.contains(&Some(Outcome::Canceled)) {
+        TaskState::Canceled
+    } else {
+        TaskState::Failed
+    })
+}

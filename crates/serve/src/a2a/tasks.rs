@@ -1,0 +1,125 @@
+//! The tasks in memory, and the way there: calls that begin, and records of calls that were.
+
+mod beginning;
+mod restoring;
+mod shelf;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jiff::Timestamp;
+use toolpost_a2a::wire::{ListParams, Refusal};
+use toolpost_core::{CallOnRecord, Query};
+use toolpost_model::{InvocationId, Principal, Role, SessionId};
+
+use super::{Face, asked::invalid, follow, journal_trouble, task::Task};
+
+pub(super) use beginning::Begin;
+pub(super) use shelf::Tasks;
+
+/// How calls that came over A2A are marked on record.
+pub(super) const FACE: &str = "a2a";
+/// How many of a caller's newest calls a list looks through.
+const LOOKED_THROUGH: usize = 1_000;
+/// The calls that carry one task's mark; those that its calls made carry it too.
+const MARKED: usize = 1_000;
+
+/// The session in which everything of one conversation happens.
+pub(super) fn session_of(principal: &Principal, context_id: &str) -> SessionId {
+    SessionId::new(format!("{}{context_id}", sessions_of(principal)))
+}
+
+fn sessions_of(principal: &Principal) -> String {
+    format!("{FACE}:{}:", principal.name)
+}
+
+/// The conversation that a session is.
+pub(super) fn context_of(session: &SessionId, principal: &Principal) -> Option<String> {
+    session.as_str().strip_prefix(&sessions_of(principal)).map(str::to_owned)
+}
+
+/// Whether somebody may know of a task.
+fn may_see(owner: &Principal, viewer: &Principal) -> bool {
+    owner == viewer || viewer.role == Role::Operator
+}
+
+/// A task by its id, from memory or from the record. `None` also where it is another's.
+pub(super) async fn find(
+    face: &Arc<Face>,
+    id: &str,
+    viewer: &Principal,
+) -> Result<Option<Arc<Task>>, Refusal> {
+    if let Some(task) = face.tasks.get(id) {
+        return Ok(Some(task).filter(|task| may_see(&task.owner, viewer)));
+    }
+    // Ids are made here; what is not one need not be looked for.
+    if id.parse::<InvocationId>().is_err() {
+        return Ok(None);
+    }
+    let query = Query { correlation: Some(id.to_owned()), ..Query::newest(MARKED) };
+    let calls = calls_of(face, query, |_| true, viewer).await?;
+    let Some(task) = calls.into_iter().find(|(of, _)| of == id).and_then(|(_, calls)| restoring::task(calls))
+    else {
+        return Ok(None);
+    };
+    let (task, is_new) = face.tasks.keep(task);
+    if is_new {
+        follow::all(face, &task);
+    }
+    Ok(Some(task))
+}
+
+/// The caller's own tasks that a list asks for, newest first.
+pub(super) async fn list(
+    face: &Arc<Face>,
+    viewer: &Principal,
+    wanted: &ListParams,
+) -> Result<Vec<Arc<Task>>, Refusal> {
+    let mut query = Query { principal: Some(viewer.name.to_string()), ..Query::newest(LOOKED_THROUGH) };
+    query.session = wanted.context_id.as_ref().map(|context| session_of(viewer, context));
+    let since = match &wanted.status_timestamp_after {
+        None => None,
+        Some(text) => {
+            let bad = |_| invalid("`statusTimestampAfter` is not a time such as `2026-01-02T03:04:05Z`");
+            Some(text.parse::<Timestamp>().map_err(bad)?)
+        }
+    };
+    let prefix = sessions_of(viewer);
+    let calls = calls_of(face, query, |session| session.as_str().starts_with(&prefix), viewer).await?;
+    let mut found = Vec::new();
+    for (id, calls) in calls {
+        let task = match face.tasks.get(&id) {
+            Some(task) => Some(task),
+            None => restoring::task(calls),
+        };
+        found.extend(task.filter(|task| {
+            task.owner == *viewer
+                && wanted.status.is_none_or(|state| task.task_state() == state)
+                && since.is_none_or(|since| task.changed_at() >= since)
+        }));
+    }
+    found.sort_by(|one, other| other.changed_at().cmp(&one.changed_at()).then(other.id.cmp(&one.id)));
+    Ok(found)
+}
+
+/// The calls of tasks that a query finds, each with its task's id.
+async fn calls_of(
+    face: &Face,
+    query: Query,
+    in_session: impl Fn(&SessionId) -> bool,
+    viewer: &Principal,
+) -> Result<BTreeMap<String, Vec<CallOnRecord>>, Refusal> {
+    let found = face.host.find_calls(query).await.map_err(|error| journal_trouble(&error))?;
+    let mut calls: BTreeMap<String, Vec<CallOnRecord>> = BTreeMap::new();
+    for found in found.into_iter().filter(|found| in_session(&found.session_id)) {
+        let read = face.host.recorded_call(found.invocation_id, viewer).await;
+        let Some(call) = read.map_err(|error| journal_trouble(&error))? else { continue };
+        // Other faces let their callers choose the mark; and what a call's own calls came to is that call's business.
+        if call.face != FACE || call.parent.is_some() {
+            continue;
+        }
+        if let Some(task) = call.correlation_id.clone() {
+            calls.entry(task).or_default().push(call);
+        }
+    }
+    Ok(calls)
+}

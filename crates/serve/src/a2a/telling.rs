@@ -1,0 +1,124 @@
+//! How a task's calls are told: events, questions and results, as messages and artifacts.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use toolpost_a2a::{
+    CANONICAL_URI, ToolEvent, ToolEventError,
+    producer::{Begun, Ended},
+    wire::{Artifact, Content as PartContent, Message, Part, Role},
+};
+use toolpost_model::{Content, PermissionRequest, ToolResult};
+
+use super::task::CallOfTask;
+
+/// What a text-only message is answered with: it asks for nothing that a host of tools could do.
+pub(super) const HOW_TO: &str = "This agent runs tools. Send a message with a data part such as \
+    {\"type\":\"tool-call\",\"toolCallId\":\"1\",\"toolName\":\"NAME\",\"input\":{}}.\n\
+    The agent card lists the tools as skills.";
+
+/// What is said where the end of a call is not on record.
+const LOST: &str = "nobody knows how the call ended; it may or may not have taken effect";
+
+/// The user's message as it can be told back: the calls as the record has them, and nothing else of it.
+pub(super) fn remade(message_id: &str, calls: &[CallOfTask], task: &str, context: &str) -> Message {
+    let part = |call: &CallOfTask| {
+        Part::data(json!({
+            "type": "tool-call",
+            "toolCallId": call.tool_call_id,
+            "toolName": call.tool,
+            "input": call.input,
+        }))
+    };
+    Message {
+        role: Role::User,
+        ..Message::agent(message_id, calls.iter().map(part).collect()).within(task, context)
+    }
+}
+
+pub(super) fn begun(call: &CallOfTask) -> ToolEvent {
+    let (tool_call_id, tool_name) = (call.tool_call_id.as_str(), call.tool.as_str());
+    Begun { tool_call_id, tool_name, input: &call.input, at: call.began_at }.event()
+}
+
+pub(super) fn ended(call: &CallOfTask, result: &ToolResult) -> ToolEvent {
+    let duration = Duration::from_micros(result.timings.total_us);
+    let (tool_call_id, tool_name) = (call.tool_call_id.as_str(), call.tool.as_str());
+    Ended { tool_call_id, tool_name, input: Some(&call.input), result, duration }.event()
+}
+
+/// A call whose end is not on record and that does not run.
+pub(super) fn lost(call: &CallOfTask) -> ToolEvent {
+    ToolEvent::Error {
+        tool_call_id: call.tool_call_id.clone(),
+        tool_name: call.tool.clone(),
+        input: None,
+        error: ToolEventError { message: LOST.to_owned() },
+        duration_ms: None,
+    }
+}
+
+/// The result of a call that succeeded: what programs get as data, texts as text, the rest as files.
+pub(super) fn artifact(call: &CallOfTask, result: &ToolResult) -> Artifact {
+    let mut parts = Vec::new();
+    parts.extend(result.structured_content.clone().map(Part::data));
+    for piece in &result.content {
+        let (data, media_type) = match piece {
+            Content::Text { text } => {
+                parts.push(Part::text(text));
+                continue;
+            }
+            Content::Image { data, media_type } | Content::Binary { data, media_type, .. } => {
+                (data, media_type)
+            }
+        };
+        let content = PartContent::Raw(data.clone());
+        parts.push(Part { content, media_type: Some(media_type.clone()), ..Part::text("") });
+    }
+    for kept in &result.artifacts {
+        let told = json!({
+            "artifact": kept.id, "name": kept.name, "mediaType": kept.media_type, "size": kept.size,
+            "path": format!("/artifacts/{}", kept.id),
+        });
+        parts.push(Part::data(told));
+    }
+    if parts.is_empty() {
+        parts.push(Part::text(result.model_text()));
+    }
+    let mut artifact = Artifact::new(&call.tool_call_id, parts);
+    artifact.name = Some(call.tool.clone());
+    artifact.description = result.summary.clone();
+    artifact.metadata = Some(object(json!({
+        "toolCallId": call.tool_call_id,
+        "invocationId": call.invocation_id,
+    })));
+    artifact
+}
+
+/// What a person is asked, for whoever watches the task.
+pub(super) fn question(call: &CallOfTask, asked: &PermissionRequest) -> (String, Map<String, Value>) {
+    let text = format!(
+        "`{}` waits for an operator's answer: {} ({}). No answer until {:.0} is a no.",
+        call.tool, asked.summary, asked.decision.reason.text, asked.expires_at,
+    );
+    let metadata = object(json!({
+        "approvalId": asked.ask_id,
+        "toolCallId": call.tool_call_id,
+        "expiresAt": format!("{:.3}", asked.expires_at),
+    }));
+    (text, metadata)
+}
+
+/// A message that holds an event.
+pub(super) fn event_message(id: String, event: &ToolEvent) -> Message {
+    let mut message = Message::agent(id, vec![Part::event(event)]);
+    message.extensions.push(CANONICAL_URI.to_owned());
+    message
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
