@@ -7,6 +7,7 @@ mod events;
 pub(crate) mod formats;
 mod gate;
 mod invocations;
+mod live;
 pub(crate) mod openapi;
 mod problem;
 mod rules;
@@ -57,7 +58,7 @@ pub(crate) struct About {
 
 /// How long a request's body may take to arrive.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// The one route that needs no token.
+/// Needs no token, like the files of the page in `live`.
 pub(crate) const HEALTH: &str = "/health";
 /// The header that names a session opened with `POST /sessions`.
 const SESSION_HEADER: &str = "toolpost-session";
@@ -84,6 +85,9 @@ fn router(shared: Shared) -> Router {
         .route("/sessions/{id}", get(sessions::show).delete(sessions::close))
         .route("/sessions/{id}/events", get(events::follow))
         .route("/events", get(events::follow_all))
+        .route("/live", get(live::enter))
+        .route("/live/", get(live::page))
+        .route("/live/{file}", get(live::asset))
         .route("/openapi.json", get(openapi::serve))
         .fallback(|| async { Problem::not_found("no_such_route", "there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })

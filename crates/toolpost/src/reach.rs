@@ -173,6 +173,20 @@ impl Reached {
         Ok((result, json))
     }
 
+    /// Has what follows happen in a session that somebody opened on the running host.
+    pub(crate) fn enter(&mut self, session: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Running(client) => {
+                client.session = Some(session.to_owned());
+                Ok(())
+            }
+            Self::Own { .. } => {
+                let message = "no host runs here, so there is no session to call in\nhint: start one with `toolpost serve`, or leave `--session` out";
+                Err(UsageError(message.into()).into())
+            }
+        }
+    }
+
     /// What would happen to a call.
     pub(crate) async fn explain(&mut self, tool: &str, arguments: &str) -> anyhow::Result<Value> {
         match self {

@@ -262,21 +262,21 @@ impl Pump {
         if !is_end && self.open.contains(&id) {
             return;
         }
-        let Some(story) = self.story(id, row).await else { return };
+        let Some(call) = self.call(id, row).await else { return };
         // Told with its end where it was not told before, so that no reader meets an end without a call.
         if self.open_call(id) {
             let (tool_call_id, nothing) = (id.to_string(), json!({}));
             let begun = Begun {
                 tool_call_id: &tool_call_id,
-                tool_name: &story.tool,
-                input: story.arguments.as_ref().unwrap_or(&nothing),
-                at: story.began_at,
+                tool_name: &call.tool,
+                input: call.arguments.as_ref().unwrap_or(&nothing),
+                at: call.began_at,
             };
             self.tell(&begun.event(), (!is_end).then_some(row.seq));
         }
-        if let Some(end) = story.end.filter(|_| is_end) {
+        if let Some(end) = call.end.filter(|_| is_end) {
             self.open.remove(&id);
-            let event = vocabulary::ended(id, &story.tool, story.arguments.as_ref(), end.answer.result());
+            let event = vocabulary::ended(id, &call.tool, call.arguments.as_ref(), end.answer.result());
             self.tell(&event, Some(row.seq));
         }
     }
@@ -292,9 +292,9 @@ impl Pump {
     }
 
     /// What is known of a call. Its first record says all that an end alone does not.
-    async fn story(&self, id: InvocationId, row: &StoredRecord) -> Option<CallOnRecord> {
-        if let Some(story) = CallOnRecord::of(std::slice::from_ref(row)) {
-            return Some(story);
+    async fn call(&self, id: InvocationId, row: &StoredRecord) -> Option<CallOnRecord> {
+        if let Some(call) = CallOnRecord::of(std::slice::from_ref(row)) {
+            return Some(call);
         }
         self.host.recorded_call(id, self.whose.principal()).await.ok().flatten()
     }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use toolpost_a2a::ui_stream;
 use toolpost_model::{Principal, SessionId};
 
-use super::{Named, Problem, Shared, operators_only};
+use super::{Named, Problem, SESSION_HEADER, Shared, operators_only};
 use crate::feed::{From, Pump, Vocabulary, Whose};
 
 /// Where a reader that comes back was.
@@ -80,6 +80,10 @@ async fn stream(
         (None, Beginning::Now) => From::Now,
         (None, Beginning::Start) => From::Start,
     };
+    let own_id = match &whose {
+        Whose::Session(session) => HeaderValue::from_str(session.id().as_str()).ok(),
+        Whose::Everybody(_) => None,
+    };
     let wanted = (options.vocabulary, from);
     let pump = Pump::open(shared.host, &shared.feed, whose, wanted, shared.closing).await?;
     let mut response = Response::new(Body::from_stream(pump.frames()));
@@ -88,6 +92,10 @@ async fn stream(
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // Proxies that gather answers would hold the stream back.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    // What `default` stands for, so that others can be told where to call.
+    if let Some(id) = own_id {
+        headers.insert(SESSION_HEADER, id);
+    }
     if options.vocabulary == Vocabulary::AiSdk {
         let (name, value) = ui_stream::HEADER;
         headers.insert(name, HeaderValue::from_static(value));

@@ -120,11 +120,13 @@ fn approval_responses(found: &Value) -> Value {
 }
 
 fn paths() -> Value {
-    let mut paths = callers_paths();
-    if let (Some(paths), Value::Object(operators)) = (paths.as_object_mut(), operators_paths()) {
-        paths.extend(operators);
+    let mut paths = serde_json::Map::new();
+    for part in [callers_paths(), session_paths(), operators_paths()] {
+        if let Value::Object(part) = part {
+            paths.extend(part);
+        }
     }
-    paths
+    Value::Object(paths)
 }
 
 /// What only operators may do.
@@ -240,7 +242,13 @@ fn callers_paths() -> Value {
                 "416": answer("There is no byte in that range.", "Problem"),
                 "503": answer("Kept results cannot be read.", "Problem")
             }))
-        } },
+        } }
+    })
+}
+
+fn session_paths() -> Value {
+    let any = any_object("Described in the guide.");
+    json!({
         "/sessions": { "post": {
             "summary": "Open a session",
             "requestBody": { "required": false, "content": { "application/json": { "schema": { "$ref": "#/components/schemas/SurfaceRequest" } } } },

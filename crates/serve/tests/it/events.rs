@@ -361,7 +361,7 @@ async fn the_ai_sdk_gets_a_message_that_is_complete_when_the_session_closes() {
     hanging.receive().await;
     let mut told = chunks(&rest(&mut stream).await);
     let canceled = told[6]["errorText"].take();
-    assert!(canceled.as_str().is_some_and(|text| text.contains("session was closed")), "{canceled}");
+    assert!(canceled.as_str().is_some_and(|text| text.contains("its session was closed")), "{canceled}");
     let input = |tool: &str| json!({ "type": "tool-input-available", "toolName": tool, "input": {}, "dynamic": true });
     let expected = [
         json!({ "type": "start" }),

@@ -7,7 +7,10 @@ use std::{path::PathBuf, process::Command};
 fn run(environment: &str, file: &str) {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let python = here.join("../../target").join(environment).join("bin/python");
-    assert!(python.exists(), "there is no `target/{environment}` with the A2A client\nhint: cargo xtask peers");
+    assert!(
+        python.exists(),
+        "there is no `target/{environment}` with the A2A client\nhint: cargo xtask peers"
+    );
     let output = Command::new(python)
         .args(["-m", "unittest", "discover", "-p", file, "-s"])
         .arg(here.join("tests/a2a"))

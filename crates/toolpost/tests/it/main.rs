@@ -7,8 +7,8 @@ mod http;
 mod served;
 mod workshop;
 
-mod a2a_normalize;
 mod a2a;
+mod a2a_normalize;
 mod a2e;
 mod a2e_crash;
 mod abuse;
