@@ -5,6 +5,7 @@ mod bridging;
 mod carriers;
 mod draining;
 mod lines;
+mod own;
 mod properties;
 mod rulings;
 mod vocabulary;
