@@ -120,13 +120,45 @@ fn approval_responses(found: &Value) -> Value {
 }
 
 fn paths() -> Value {
-    let mut paths = serde_json::Map::new();
-    for part in [callers_paths(), session_paths(), operators_paths()] {
-        if let Value::Object(part) = part {
-            paths.extend(part);
+    let mut paths = callers_paths();
+    for more in [operators_paths(), stream_paths()] {
+        if let (Some(paths), Value::Object(more)) = (paths.as_object_mut(), more) {
+            paths.extend(more);
         }
     }
-    Value::Object(paths)
+    paths
+}
+
+/// Calls as they happen.
+fn stream_paths() -> Value {
+    let of_all = [
+        query("vocabulary", "string", "tool-events or ai-sdk."),
+        query("from", "string", "now or start."),
+        query(
+            "after",
+            "integer",
+            "The id of the last event that was read, where `Last-Event-ID` cannot be sent.",
+        ),
+        header("Last-Event-ID", "The id of the last event that was read: the stream goes on behind it."),
+    ];
+    let of_one: Vec<Value> = [parameter("Id")].into_iter().chain(of_all.iter().cloned()).collect();
+    let told = event_stream("Events `tool-event`, or the chunks of a UI message stream.");
+    json!({
+        "/sessions/{id}/events": { "get": {
+            "summary": "A session's calls as they happen. `default` is the caller's own session",
+            "parameters": of_one,
+            "responses": with_problems(json!({
+                "200": told,
+                "404": answer("No such session.", "Problem"),
+                "429": answer("Too many streams.", "Problem")
+            }))
+        } },
+        "/events": { "get": {
+            "summary": "The calls of all sessions as they happen. For operators",
+            "parameters": of_all,
+            "responses": with_problems(json!({ "200": told, "429": answer("Too many streams.", "Problem") }))
+        } }
+    })
 }
 
 /// What only operators may do.
@@ -137,16 +169,6 @@ fn operators_paths() -> Value {
         "schema": { "type": "string", "description": "Events `asked` for what waits and what comes, `decided` and `withdrawn` for what became of it." }
     });
     json!({
-        "/events": { "get": {
-            "summary": "The calls of all sessions as they happen, like those of one session. For operators",
-            "parameters": [
-                query("vocabulary", "string", "tool-events or ai-sdk."),
-                query("from", "string", "now or start."),
-                query("after", "integer", "The id of the last event that was read."),
-                header("Last-Event-ID", "The id of the last event that was read: the stream goes on behind it.")
-            ],
-            "responses": with_problems(json!({ "200": event_stream("Events `tool-event`, or the chunks of a UI message stream.") }))
-        } },
         "/approvals": { "get": {
             "summary": "What waits for a person's answer. For operators",
             "responses": with_problems(json!({ "200": questions }))
@@ -242,13 +264,7 @@ fn callers_paths() -> Value {
                 "416": answer("There is no byte in that range.", "Problem"),
                 "503": answer("Kept results cannot be read.", "Problem")
             }))
-        } }
-    })
-}
-
-fn session_paths() -> Value {
-    let any = any_object("Described in the guide.");
-    json!({
+        } },
         "/sessions": { "post": {
             "summary": "Open a session",
             "requestBody": { "required": false, "content": { "application/json": { "schema": { "$ref": "#/components/schemas/SurfaceRequest" } } } },
@@ -257,22 +273,7 @@ fn session_paths() -> Value {
         "/sessions/{id}": {
             "get": { "summary": "One session", "parameters": [parameter("Id")], "responses": with_problems(json!({ "200": any, "404": answer("No such session.", "Problem") })) },
             "delete": { "summary": "Close a session and end its calls", "parameters": [parameter("Id")], "responses": with_problems(json!({ "204": { "description": "Closed." } })) }
-        },
-        "/sessions/{id}/events": { "get": {
-            "summary": "A session's calls as they happen. `default` is the caller's own session",
-            "parameters": [
-                parameter("Id"),
-                query("vocabulary", "string", "tool-events or ai-sdk."),
-                query("from", "string", "now or start."),
-                query("after", "integer", "The id of the last event that was read, where `Last-Event-ID` cannot be sent."),
-                header("Last-Event-ID", "The id of the last event that was read: the stream goes on behind it.")
-            ],
-            "responses": with_problems(json!({
-                "200": event_stream("Events `tool-event`, or the chunks of a UI message stream."),
-                "404": answer("No such session.", "Problem"),
-                "429": answer("Too many streams.", "Problem")
-            }))
-        } }
+        }
     })
 }
 
