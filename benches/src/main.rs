@@ -16,6 +16,7 @@ mod in_process;
 mod journal;
 mod machine;
 mod native;
+mod normalise;
 mod over_http;
 mod python_module;
 mod redaction;
@@ -33,10 +34,7 @@ mod wasm;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|python-module|replay|artifact|a2e …]
-usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e|wasm …]
-usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e|grpc …]
-usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|replay|artifact|a2e|wasm|grpc …]
+usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|python-module|wasm|grpc|replay|artifact|a2e|normalise …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench artifact=MEGABYTES (with a result of another size)
@@ -74,6 +72,7 @@ fn main() -> anyhow::Result<()> {
         "artifact",
         "wasm",
         "grpc",
+        "normalise",
     ];
     let chosen: Vec<&str> =
         if words.is_empty() { all.to_vec() } else { words.iter().map(String::as_str).collect() };
@@ -102,6 +101,7 @@ fn main() -> anyhow::Result<()> {
             "replay" => runtime.block_on(replay::run())?,
             "a2e" => runtime.block_on(a2e::run())?,
             "wasm" => runtime.block_on(wasm::run())?,
+            "normalise" => runtime.block_on(normalise::run())?,
             "grpc" => runtime.block_on(grpc::run())?,
             "artifact" => runtime.block_on(artifact::run(artifact::WHOLE))?,
             other if other.starts_with("artifact=") => {

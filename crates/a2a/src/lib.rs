@@ -9,6 +9,8 @@
 //! - [`wire`] reads and writes A2A: messages, tasks, cards, requests, refusals.
 #![warn(missing_docs)]
 
+mod bridge;
+mod data_part;
 mod event;
 mod extension;
 mod part;
@@ -18,6 +20,8 @@ pub mod ui_stream;
 mod v4;
 pub mod wire;
 
+pub use bridge::Bridge;
+pub use data_part::{DataPart, Repeat};
 pub use event::{ToolEvent, ToolEventError};
 pub use extension::{CANONICAL_URI, DEPRECATED_URI, is_tool_events};
 pub use part::{Json, PartError, ToolCallPart, UNKNOWN_TOOL};

@@ -33,6 +33,19 @@ use scope::Scope;
 use table::Table;
 
 /// Merges events by response stream and call.
+///
+/// ```
+/// use toolpost_a2a::{Receiver, Step};
+///
+/// let mut receiver = Receiver::default();
+/// receiver.receive(r#"{"type":"tool-call","toolCallId":"c1","toolName":"add","input":{"a":2,"b":3}}"#)?;
+/// let changes = receiver.receive(r#"{"kind":"data","data":{"type":"tool-result","toolCallId":"c1","output":5}}"#)?;
+/// assert_eq!(changes[0].step, Step::Ended);
+/// let (_, part) = receiver.take_ended().remove(0);
+/// assert_eq!((part.name.as_str(), part.args.as_str()), ("add", r#"{"a":2,"b":3}"#));
+/// assert_eq!(receiver.held(), 0);
+/// # Ok::<(), toolpost_a2a::Unreadable>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Receiver {
     options: ReceiverOptions,
@@ -119,14 +132,28 @@ pub struct Tally {
     pub without_id: u64,
     /// Ignored, since their call is not open or was taken already.
     pub late: u64,
-    /// Events of calls for which there was no room.
+    /// Events of calls for which there was no room, and texts that hold more objects than are looked at.
     pub beyond_bounds: u64,
 }
 
-/// A text that is no JSON.
+/// A text that cannot be an event.
 #[derive(Debug, thiserror::Error)]
-#[error("this is no JSON: {0}")]
-pub struct Unreadable(#[from] serde_json::Error);
+pub enum Unreadable {
+    /// It is no JSON.
+    #[error("this is no JSON: {}", of_one_line(.0))]
+    Json(#[from] serde_json::Error),
+    /// A line of AI SDK 4 without what every line begins with.
+    #[error("a line of AI SDK 4 begins with a code and a colon")]
+    NoCode,
+    /// A line of AI SDK 4 with a code that it does not have.
+    #[error("`{0}` is no code of AI SDK 4")]
+    UnknownCode(String),
+}
+
+/// Most texts are one line, and those who read many have another number for it.
+fn of_one_line(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", " at column ")
+}
 
 impl Receiver {
     /// One with options of the caller's.
@@ -143,6 +170,7 @@ impl Receiver {
     pub fn receive(&mut self, json: &str) -> Result<Vec<Change>, Unreadable> {
         let object = Object::read(json)?;
         let mut changes = Vec::new();
+        self.table.tally.beyond_bounds += u64::from(object.is_cut);
         Walk { table: &mut self.table, options: &self.options, changes: &mut changes }.text(&object);
         Ok(changes)
     }
@@ -206,9 +234,19 @@ impl Receiver {
         self.table.call(call).is_some_and(call::Call::is_told)
     }
 
+    /// Whether anything is known of the arguments, or that there are none.
+    pub(crate) fn is_described(&self, call: CallKey) -> bool {
+        self.table.call(call).is_some_and(call::Call::is_described)
+    }
+
     /// Takes the calls out that have ended, in order of first appearance.
     pub fn take_ended(&mut self) -> Vec<(CallKey, ToolCallPart)> {
         self.table.take_ended()
+    }
+
+    /// Takes one call out; `None` where it is not held or has not ended.
+    pub fn take(&mut self, call: CallKey) -> Option<ToolCallPart> {
+        self.table.take_one(call)
     }
 
     /// Everything that is held, at the end.

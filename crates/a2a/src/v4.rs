@@ -1,6 +1,8 @@
 //! The line protocol of AI SDK 4: a code, a colon and a JSON value. Not part of A2A; bridges decode it at the edge.
 
-use serde::de::{Error as _, IgnoredAny};
+use serde::de::IgnoredAny;
+
+use crate::Unreadable;
 
 /// A line, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +35,8 @@ impl<'a> V4Line<'a> {
     ///
     /// # Errors
     /// Where it has no known code or, after the code of another kind of line, no JSON.
-    pub fn read(line: &'a str) -> Result<Self, serde_json::Error> {
-        let Some((code, json)) = line.split_once(':') else {
-            return Err(serde_json::Error::custom("a line of AI SDK 4 begins with a code and a colon"));
-        };
+    pub fn read(line: &'a str) -> Result<Self, Unreadable> {
+        let (code, json) = line.split_once(':').ok_or(Unreadable::NoCode)?;
         let code = match code {
             "9" => V4Code::Call,
             "a" => V4Code::Result,
@@ -44,10 +44,7 @@ impl<'a> V4Line<'a> {
             "c" => V4Code::Delta,
             "3" => V4Code::Error,
             "0" | "2" | "8" | "d" | "e" | "f" | "g" | "h" | "i" | "j" | "k" => V4Code::Other,
-            other => {
-                let shown: String = other.chars().take(16).collect();
-                return Err(serde_json::Error::custom(format!("`{shown}` is no code of AI SDK 4's lines")));
-            }
+            other => return Err(Unreadable::UnknownCode(other.chars().take(16).collect())),
         };
         if code == V4Code::Other {
             serde_json::from_str::<IgnoredAny>(json)?;

@@ -15,6 +15,7 @@ mod lax;
 mod link;
 mod message;
 pub mod projection;
+pub mod sse;
 mod tool_api;
 
 pub use client::{

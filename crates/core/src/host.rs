@@ -22,6 +22,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use futures_util::future::join_all;
 use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -35,7 +36,7 @@ pub use calls::Earlier;
 pub(crate) use invocations::Sight;
 pub use invocations::{InvocationView, StatusWord};
 pub(crate) use policy::{InForce, PolicyHolder};
-pub use recorded::{CallOnRecord, EndOnRecord, FoundCall};
+pub use recorded::FoundCall;
 pub use sessions::SessionError;
 
 use crate::{
@@ -178,6 +179,8 @@ const PROBLEMS: usize = 256;
 const PROBLEM_CHARS: usize = 2_000;
 /// How long canceled calls may take to end at a shutdown.
 const LAST_WORD: Duration = Duration::from_secs(10);
+/// How long sources may take to close, all together.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// More kinds of surface than this are rebuilt instead of kept.
 const KEPT_SURFACES: usize = 256;
@@ -459,8 +462,8 @@ impl Host {
     }
 
     /// Takes no more calls, lets the running ones finish for `grace`, cancels the rest and waits for their ends
-    /// to be on record. Calls that a person is being asked about do not hold it up: their questions stay open on
-    /// record for the next host.
+    /// to be on record, then closes the sources. Calls that a person is being asked about do not hold it up: their
+    /// questions stay open on record for the next host.
     pub async fn shutdown(&self, grace: Duration) {
         let state = &self.inner.state;
         state.closing.cancel();
@@ -484,5 +487,9 @@ impl Host {
             .map(|(_, session)| session)
             .collect();
         sessions.iter().for_each(|session| self.inner.let_go(session));
+        let closed = join_all(self.inner.sources.iter().map(|source| source.close()));
+        if tokio::time::timeout(FAREWELL, closed).await.is_err() {
+            tracing::warn!("some sources took too long to close");
+        }
     }
 }

@@ -55,11 +55,11 @@ pub use flow::{
         PolicySpec, RuleProblem, RuleVoice,
     },
     scheduling::{Outlook, OwnLimit, SchedulerLimits, Slots, WaitReason},
-    witness::{Witness, WitnessedCall, WitnessedEnd},
+    witness::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart},
 };
 pub use host::{
-    ApprovalError, CallOnRecord, Decided, Earlier, EndOnRecord, FoundCall, Health, Host, HostBuilder,
-    HostError, InvocationView, Limits, SessionError, StatusWord,
+    ApprovalError, Decided, Earlier, FoundCall, Health, Host, HostBuilder, HostError, InvocationView, Limits,
+    SessionError, StatusWord,
 };
 pub use record::{
     blobs::{Blob, BlobError, BlobStore, BlobWriter, KeptBlob, MemoryBlobs},
@@ -68,7 +68,7 @@ pub use record::{
     facets::{FacetReader, Facets, NamedContent, ToldFacets},
     journal::{
         GENESIS, Journal, JournalError, JournalHead, MemoryJournal, Record, RecordKind, RequestKey,
-        StoredRecord, Strength, chain,
+        SessionPage, StoredRecord, Strength, chain,
     },
     query::{Query, ToolPattern},
     redaction::{Finding, KnownSecrets, Redactor, StreamRedactor, Window},
@@ -79,5 +79,6 @@ pub use record::{
     retention::{
         Cut, Due, Hold, Needed, PruneReport, Pruned, PrunedBody, Retention, plan_prune, prune, pruned_record,
     },
+    story::{CallOnRecord, EndOnRecord},
 };
 pub use session::{Session, Stay};

@@ -11,3 +11,4 @@ pub(crate) mod redaction;
 pub(crate) mod rendering;
 pub(crate) mod replay;
 pub(crate) mod retention;
+pub(crate) mod story;

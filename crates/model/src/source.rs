@@ -48,6 +48,12 @@ pub trait Source: Send + Sync + 'static {
     fn connect(&self, feed: SourceFeed) {
         let _ = feed;
     }
+
+    /// Says goodbye to whatever is behind it. Called when the host shuts down, after the last call; the host waits for it,
+    /// but not for long.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// The session a source is opened for.

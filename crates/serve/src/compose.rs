@@ -18,7 +18,7 @@ use toolpost_config::{ApprovalsConfig, HostConfig, JournalRetention, SourceConfi
 use toolpost_core::{
     Approvals, Cassette, Hook, Host, HostBuilder, HostError, KnownSecrets, Limits, OperatorSettings, Places,
     Policy, PolicySpec, ReplayOptions, Retention, RuleProblem, SchedulerLimits, SourceSettings, SourceTrust,
-    ToolSettings,
+    ToolSettings, Witness,
 };
 use toolpost_model::{Source, ToolId};
 use toolpost_sources::RustModules;
@@ -151,6 +151,13 @@ impl HostParts {
     /// Adds a hook. It is asked before those of the configuration.
     pub fn hook(&mut self, hook: impl Hook) {
         self.sources.push(Box::new(|builder| builder.hook(hook)));
+    }
+}
+
+impl HostParts {
+    /// Adds somebody who hears of every call.
+    pub(crate) fn witness(&mut self, witness: Arc<impl Witness>) {
+        self.sources.push(Box::new(|builder| builder.witness(witness)));
     }
 }
 

@@ -3,9 +3,11 @@
 mod approvals;
 mod artifacts;
 mod calls;
+mod events;
 pub(crate) mod formats;
 mod gate;
 mod invocations;
+mod live;
 pub(crate) mod openapi;
 mod problem;
 mod rules;
@@ -29,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use toolpost_core::{Host, Session};
 use toolpost_model::{Principal, Role, SessionId};
 
-use crate::{a2a, a2e, reload::Loaded};
+use crate::{a2a, a2e, feed, reload::Loaded};
 
 pub(crate) use gate::Gate;
 pub(crate) use problem::Problem;
@@ -42,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) body_limit: usize,
     pub(crate) about: Arc<About>,
     pub(crate) a2e: Arc<a2e::Face>,
+    pub(crate) feed: Arc<feed::Hub>,
     pub(crate) a2a: Arc<a2a::Face>,
     /// Streams that would go on for ever end with this.
     pub(crate) closing: CancellationToken,
@@ -55,7 +58,7 @@ pub(crate) struct About {
 
 /// How long a request's body may take to arrive.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// The one route that needs no token.
+/// Needs no token, like the files of the page in `live`.
 pub(crate) const HEALTH: &str = "/health";
 /// The header that names a session opened with `POST /sessions`.
 const SESSION_HEADER: &str = "toolpost-session";
@@ -80,6 +83,11 @@ fn router(shared: Shared) -> Router {
         .route("/rules/{id}", delete(rules::forget))
         .route("/sessions", post(sessions::open))
         .route("/sessions/{id}", get(sessions::show).delete(sessions::close))
+        .route("/sessions/{id}/events", get(events::follow))
+        .route("/events", get(events::follow_all))
+        .route("/live", get(live::enter))
+        .route("/live/", get(live::page))
+        .route("/live/{file}", get(live::asset))
         .route("/openapi.json", get(openapi::serve))
         .fallback(|| async { Problem::not_found("no_such_route", "there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })

@@ -9,6 +9,7 @@ pub mod a2e;
 mod auth;
 mod clock;
 mod compose;
+mod feed;
 mod http;
 mod listen;
 mod reload;

@@ -25,6 +25,7 @@ use crate::{
     a2e::{self, Capability, ToolsEntry},
     auth::{Access, Door, KnownToken},
     compose::{Asked, HostParts, ModulesHandover, NativeHandover, StartError, host_on, open_data_dir},
+    feed,
     http::{About, Gate, Shared},
     listen::{self, Listener},
     reload::Loaded,
@@ -34,6 +35,7 @@ use crate::{
 pub struct Server {
     host: Host,
     a2e: Arc<a2e::Face>,
+    feed: Arc<feed::Hub>,
     a2a: Arc<a2a::Face>,
     address: Option<SocketAddr>,
     tokens: Vec<TokenConfig>,
@@ -185,6 +187,8 @@ impl ServerBuilder {
         let audit = audit_writer(&config.a2e.audit)?;
         let mut parts = std::mem::take(&mut self.parts);
         parts.asked = Asked::Operators;
+        let feed = Arc::new(feed::Hub::default());
+        parts.witness(Arc::clone(&feed));
         let host = host_on(config, data_dir.as_deref(), parts).await?;
         let settings = a2e::Settings {
             host_id: config.a2e.host_id.clone(),
@@ -206,6 +210,7 @@ impl ServerBuilder {
         Ok(Server {
             host,
             a2e,
+            feed,
             a2a,
             address: None,
             socket: None,
@@ -277,6 +282,7 @@ impl Server {
             body_limit: self.body_limit,
             about: Arc::clone(&self.about),
             a2e: Arc::clone(&self.a2e),
+            feed: Arc::clone(&self.feed),
             a2a: Arc::clone(&self.a2a),
             closing: self.closing.clone(),
         };

@@ -19,7 +19,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use toolpost_core::{Cut, Journal, JournalError, JournalHead, Pruned, Query, Record, StoredRecord, Strength};
+use toolpost_core::{
+    Cut, Journal, JournalError, JournalHead, Pruned, Query, Record, SessionPage, StoredRecord, Strength,
+};
 use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
 
 pub use row::ReadError;
@@ -172,6 +174,16 @@ impl Journal for SqliteJournal {
 
     fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         self.scans.run(move |connection| query::page(connection, after, limit))
+    }
+
+    fn of_session<'a>(
+        &'a self,
+        session: &'a SessionId,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<SessionPage, JournalError>> {
+        let session = session.clone();
+        self.scans.run(move |connection| query::session_page(connection, &session, after, limit))
     }
 
     fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {

@@ -6,10 +6,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolpost_model::{Mode, SandboxProfile};
 
 use crate::commands::{
-    approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs, capture::CaptureArgs,
+    a2a::A2aArgs, approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs, capture::CaptureArgs,
     completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs,
     modules::ModulesArgs, new::NewArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs,
-    trust::TrustArgs, validate::ValidateArgs,
+    trust::TrustArgs, validate::ValidateArgs, watch::WatchArgs,
 };
 
 /// Holds the tools of AI agents: one binary between agents and everything they can call.
@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Call(CallArgs),
     /// Tell what would happen to a call, or what happened to one, and why
     Explain(ExplainArgs),
+    /// Watch calls live, as cards on the terminal
+    Watch(WatchArgs),
     /// List and answer the questions that wait for a person
     Approvals(ApprovalsArgs),
     /// Read and check the record of every call
@@ -40,6 +42,8 @@ pub(crate) enum Command {
     Capture(CaptureArgs),
     /// List, fetch, update and remove the modules of mount plans
     Modules(ModulesArgs),
+    /// Read tool events of other agents
+    A2a(A2aArgs),
     /// Trust the workspace's `toolpost.yaml` as it is now
     Trust(TrustArgs),
     /// Check that everything is in place

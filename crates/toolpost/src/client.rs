@@ -83,6 +83,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// A connection to a running host.
 pub(crate) struct Client {
     sender: http1::SendRequest<Full<Bytes>>,
+    /// The session that requests are made in, where it is not the command line's own.
+    pub(crate) session: Option<String>,
 }
 
 impl Client {
@@ -91,7 +93,7 @@ impl Client {
         let Ok(stream) = UnixStream::connect(socket).await else { return Ok(None) };
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        let mut client = Self { sender };
+        let mut client = Self { sender, session: None };
         let asked = tokio::time::timeout(PATIENCE, client.json(Method::GET, "/host", String::new())).await;
         let (_, facts) = asked.context("a host holds the data directory but does not answer")??;
         let facts =
@@ -111,8 +113,12 @@ impl Client {
             .uri(path)
             .header("host", "localhost")
             .header("accept", accept)
-            .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(body)))?;
+            .header("content-type", "application/json");
+        let request = match &self.session {
+            Some(id) => request.header("toolpost-session", id),
+            None => request,
+        };
+        let request = request.body(Full::new(Bytes::from(body)))?;
         self.sender.ready().await.context("the running host does not answer")?;
         self.sender.send_request(request).await.context("the running host does not answer")
     }

@@ -1,5 +1,6 @@
 //! One command a file.
 
+pub(crate) mod a2a;
 pub(crate) mod approvals;
 pub(crate) mod artifacts;
 pub(crate) mod call;
@@ -15,4 +16,5 @@ pub(crate) mod serve;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod validate;
+pub(crate) mod watch;
 pub(crate) mod welcome;

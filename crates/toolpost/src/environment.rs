@@ -7,6 +7,7 @@ mod children;
 mod configuration;
 mod credentials;
 mod editor;
+mod growing;
 mod module_files;
 mod saving;
 mod scaffold;
@@ -30,6 +31,7 @@ pub(crate) use children::child_variables;
 pub(crate) use configuration::{check_user_file, home, policy_file, user_file};
 pub(crate) use credentials::credentials;
 pub(crate) use editor::edit;
+pub(crate) use growing::GrowingFile;
 pub(crate) use module_files::{is_crate_without_manifest, module_path, pyproject_of};
 pub(crate) use saving::{Readers, Saving};
 pub(crate) use scaffold::{write_new_file, write_new_folder};
@@ -80,7 +82,7 @@ pub(crate) fn cache_dir(given: Option<&Path>) -> Option<PathBuf> {
     Some(cache)
 }
 
-/// The value of a variable that a mount plan names.
+/// The value of a variable, such as a mount plan names.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -140,6 +142,16 @@ pub(crate) fn read_arguments(from: &str) -> anyhow::Result<String> {
         file.take(MAX_INPUT).read_to_string(&mut text).with_context(|| format!("`{from}` cannot be read"))?;
     }
     Ok(text)
+}
+
+/// A file, or standard input where there is none or it is `-`.
+pub(crate) fn open_input(path: Option<&Path>) -> anyhow::Result<Box<dyn Read>> {
+    let Some(path) = path.filter(|path| *path != Path::new("-")) else {
+        return Ok(Box::new(std::io::stdin().lock()));
+    };
+    let file = std::fs::File::open(path).with_context(|| format!("`{}` cannot be opened", path.display()))?;
+    anyhow::ensure!(!file.metadata()?.is_dir(), "`{}` is a folder", path.display());
+    Ok(Box::new(file))
 }
 
 /// Now, for telling how long something still lasts.

@@ -19,8 +19,8 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use commands::{
-    approvals, artifacts, call, capture, completions, doctor, explain, journal, modules, new, reference,
-    serve, tools, trust, validate, welcome,
+    a2a, approvals, artifacts, call, capture, completions, doctor, explain, journal, modules, new, reference,
+    serve, tools, trust, validate, watch, welcome,
 };
 
 fn main() -> ExitCode {
@@ -48,6 +48,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
     match command {
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Reference(arguments) => reference::run(&arguments),
+        Command::A2a(arguments) => a2a::run(&arguments),
         Command::Journal(arguments) => journal::run(&arguments),
         Command::Artifacts(arguments) => artifacts::run(&arguments),
         Command::New(arguments) => new::run(&arguments),
@@ -56,6 +57,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
         Command::Capture(arguments) => runtime()?.block_on(capture::run(arguments)),
         Command::Tools(arguments) => runtime()?.block_on(tools::run(arguments)),
         Command::Call(arguments) => runtime()?.block_on(call::run(arguments)),
+        Command::Watch(arguments) => runtime()?.block_on(watch::run(&arguments)),
         Command::Approvals(arguments) => runtime()?.block_on(approvals::run(arguments)),
         Command::Explain(arguments) => runtime()?.block_on(explain::run(arguments)),
         Command::Validate(arguments) => runtime()?.block_on(validate::run(arguments)),

@@ -173,6 +173,20 @@ impl Reached {
         Ok((result, json))
     }
 
+    /// Has what follows happen in a session that somebody opened on the running host.
+    pub(crate) fn enter(&mut self, session: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Running(client) => {
+                client.session = Some(session.to_owned());
+                Ok(())
+            }
+            Self::Own { .. } => {
+                let message = "no host runs here, so there is no session to call in\nhint: start one with `toolpost serve`, or leave `--session` out";
+                Err(UsageError(message.into()).into())
+            }
+        }
+    }
+
     /// What would happen to a call.
     pub(crate) async fn explain(&mut self, tool: &str, arguments: &str) -> anyhow::Result<Value> {
         match self {
@@ -264,7 +278,7 @@ fn taken((status, body): (hyper::StatusCode, Value)) -> anyhow::Result<Value> {
 }
 
 /// Percent-encodes everything that is not plainly safe in a path segment or a query.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for byte in text.bytes() {
         match byte {

@@ -29,6 +29,24 @@ pub(crate) fn print_line(line: std::fmt::Arguments<'_>) {
     write_all(anstream::stdout().lock(), format_args!("{line}\n"));
 }
 
+/// Whether cards can be drawn on stdout: a terminal that can move its cursor.
+pub(crate) fn draws() -> bool {
+    let is_dumb = environment::variable("TERM").is_none_or(|kind| kind.is_empty() || kind == "dumb");
+    std::io::stdout().is_terminal() && !is_dumb
+}
+
+/// Whether colours show on stdout.
+pub(crate) fn has_colours() -> bool {
+    !matches!(anstream::AutoStream::choice(&std::io::stdout()), anstream::ColorChoice::Never)
+}
+
+/// Columns and lines of the terminal behind stdout.
+pub(crate) fn size() -> (usize, usize) {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    let known = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
+    known.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()))
+}
+
 /// Text on stdout as it is.
 pub(crate) fn print_text(text: std::fmt::Arguments<'_>) {
     write_all(std::io::stdout().lock(), text);

@@ -126,5 +126,5 @@ async fn look(prepared: &Prepared, id: &ModuleId) -> Result<Specs, Fail> {
     let mut live = Live::start(prepared, &watch, place).await.map_err(fail)?;
     live.check(prepared).map_err(fail)?;
     let json = live.specs(prepared, &watch).await.map_err(fail)?;
-    Specs::read(id, &json).map_err(|message| (LoadReason::ValidationFailed, message))
+    Specs::read(id, &json).map_err(|error| (LoadReason::ValidationFailed, error.to_string()))
 }

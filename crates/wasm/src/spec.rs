@@ -1,14 +1,47 @@
 //! What a component says of its tools. It is a stranger: sizes are bounded, and what is odd is left out and told.
 
-use jsonschema::PatternOptions;
+use jsonschema::{PatternOptions, ValidationError};
 use serde_json::{Map, Value};
 use toolpost_amplifier::{MAX_TOOLS, ModuleId, ToolSpec};
-use toolpost_model::{Declaration, InputContract, SourceProblem};
+use toolpost_model::{Declaration, InputContract, SourceProblem, ToolIdError};
 
 use crate::settings::InstanceUse;
 
 /// How much of somebody else's words is repeated in a message.
 const SHOWN: usize = 200;
+
+/// Why nothing can be made of what a component says of its tools.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SpecsError {
+    #[error("its spec is not JSON: {0}")]
+    NoJson(#[from] serde_json::Error),
+    #[error("it has no tools")]
+    NoTools,
+    /// None is left; this is the first that went.
+    #[error(transparent)]
+    AllLeftOut(LeftOut),
+}
+
+/// A tool that is not offered, by its place among all, from 1.
+#[derive(Debug, thiserror::Error)]
+#[error("tool {place} of it is left out: {fault}")]
+pub(crate) struct LeftOut {
+    place: usize,
+    fault: SpecError,
+}
+
+/// What is wrong with the spec of one tool.
+#[derive(Debug, thiserror::Error)]
+enum SpecError {
+    #[error("its spec is not a JSON object")]
+    NoObject,
+    #[error("it has no name")]
+    NoName,
+    #[error("another one before it is called `{0}`")]
+    NameTaken(String),
+    #[error("{}", cut(&.0.to_string()))]
+    NotOffered(#[from] ToolIdError),
+}
 
 /// The tools of a component.
 pub(crate) struct Specs {
@@ -21,10 +54,8 @@ pub(crate) struct Specs {
 
 impl Specs {
     /// Reads what `get-spec` or `get-specs` answered.
-    pub(crate) fn read(module: &ModuleId, json: &[u8]) -> Result<Self, String> {
-        let value: Value =
-            serde_json::from_slice(json).map_err(|error| format!("its spec is not JSON: {error}"))?;
-        let list = match value {
+    pub(crate) fn read(module: &ModuleId, json: &[u8]) -> Result<Self, SpecsError> {
+        let list = match serde_json::from_slice::<Value>(json)? {
             Value::Array(list) => list,
             one => vec![one],
         };
@@ -34,14 +65,17 @@ impl Specs {
             let message = format!("only the first {MAX_TOOLS} of its {} tools are taken", list.len());
             specs.problem("too_many_tools", message);
         }
-        for (place, spec) in list.into_iter().take(MAX_TOOLS).enumerate() {
+        let mut first = None;
+        for (place, spec) in (1..).zip(list.into_iter().take(MAX_TOOLS)) {
             if let Err(fault) = specs.add(spec) {
-                specs.problem("invalid_spec", format!("tool {} of it is left out: {fault}", place + 1));
+                let left_out = LeftOut { place, fault };
+                specs.problem("invalid_spec", left_out.to_string());
+                first.get_or_insert(left_out);
             }
         }
-        match (specs.tools.is_empty(), specs.problems.first()) {
-            (true, Some(problem)) => Err(problem.message.clone()),
-            (true, None) => Err("it has no tools".to_owned()),
+        match (specs.tools.is_empty(), first) {
+            (true, Some(left_out)) => Err(SpecsError::AllLeftOut(left_out)),
+            (true, None) => Err(SpecsError::NoTools),
             (false, _) => Ok(specs),
         }
     }
@@ -52,11 +86,11 @@ impl Specs {
         self.problems.push(SourceProblem { part, origin: None, code, message });
     }
 
-    fn add(&mut self, spec: Value) -> Result<(), String> {
-        let Value::Object(mut fields) = spec else { return Err("its spec is not a JSON object".to_owned()) };
+    fn add(&mut self, spec: Value) -> Result<(), SpecError> {
+        let Value::Object(mut fields) = spec else { return Err(SpecError::NoObject) };
         let name = match fields.remove("name") {
             Some(Value::String(name)) if !name.is_empty() => name,
-            _ => return Err("it has no name".to_owned()),
+            _ => return Err(SpecError::NoName),
         };
         let (parameters, misfit) = match fields.remove("parameters") {
             None | Some(Value::Null) => (Map::new(), false),
@@ -67,17 +101,18 @@ impl Specs {
         if let Some(Value::String(description)) = fields.remove("description") {
             spec = spec.describe(description);
         }
-        let declared = spec.declare(&self.module).map_err(|error| cut(&error.to_string()))?;
+        let declared = spec.declare(&self.module)?;
         let (mut declaration, mut notes) = (declared.declaration, declared.notes);
         let shown = declaration.tool_id.name().to_owned();
         if self.tools.iter().any(|known| known.tool_id == declaration.tool_id) {
-            return Err(format!("another one before it is called `{shown}`"));
+            return Err(SpecError::NameTaken(shown));
         }
         if misfit {
             notes.push(format!("the schema of `{shown}` is not an object; any object is taken instead"));
         }
         if let Err(fault) = compiles(&declaration.input.schema) {
             declaration.input = InputContract::default();
+            let fault = cut(&fault.to_string());
             notes.push(format!("the schema of `{shown}` is not valid, any object is taken instead: {fault}"));
         }
         notes.into_iter().for_each(|note| self.problem("invalid_spec", note));
@@ -90,10 +125,10 @@ impl Specs {
 }
 
 /// Whether the host will be able to use a schema: without looking anywhere else, and with patterns that end.
-fn compiles(schema: &Value) -> Result<(), String> {
+fn compiles(schema: &Value) -> Result<(), Box<ValidationError<'static>>> {
     let patterns = PatternOptions::fancy_regex().backtrack_limit(50_000).size_limit(1 << 20);
     let options = jsonschema::draft202012::options().offline().with_pattern_options(patterns);
-    options.build(schema).map(|_| ()).map_err(|error| cut(&error.to_string()))
+    options.build(schema).map(|_| ()).map_err(Box::new)
 }
 
 fn cut(text: &str) -> String {
@@ -110,7 +145,7 @@ mod tests {
     /// What is made of specs: the tools' ids, then the problems' messages; or why nothing is.
     fn check(specs: &serde_json::Value, expected: Result<(&[&str], &[&str]), &str>) {
         let read = Specs::read(&ModuleId::new("my.module"), specs.to_string().as_bytes());
-        let read = read.map(|specs| {
+        let read = read.map_err(|error| error.to_string()).map(|specs| {
             let ids: Vec<String> = specs.tools.iter().map(|tool| tool.tool_id.to_string()).collect();
             (ids, specs.problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>())
         });

@@ -135,7 +135,12 @@ impl Call {
 
     /// Name and arguments, in a form that tells repetitions from other calls.
     pub(super) fn fingerprint(&self) -> u64 {
-        fingerprint(self.name(), self.shown_arguments().as_str())
+        match &self.arguments {
+            Arguments::Snapshot(json) | Arguments::Whole(json) => fingerprint(self.name(), json.as_str()),
+            Arguments::Unsaid | Arguments::Growing(_) => {
+                fingerprint(self.name(), self.shown_arguments().as_str())
+            }
+        }
     }
 
     /// Whether an event that tells the whole call tells another one than this, which has ended.

@@ -19,7 +19,9 @@ pub(super) struct Walk<'t> {
 impl Walk<'_> {
     /// A whole text.
     pub(super) fn text(&mut self, object: &Object<'_>) {
-        self.answer(object);
+        if object.child(Child::Item).is_none() {
+            return self.answer(object);
+        }
         for item in object.children(Child::Item) {
             self.answer(item);
         }
@@ -31,6 +33,7 @@ impl Walk<'_> {
         match object.raw(Member::Result) {
             Some(result) if object.has(Member::Jsonrpc) || !is_payload => {
                 let Ok(inner) = Object::read(result.get()) else { return };
+                self.table.tally.beyond_bounds += u64::from(inner.is_cut);
                 let request = object.said(Member::Id).map(|id| Scope::Request(id.get()));
                 self.body(&inner, request.unwrap_or(Scope::Bare));
             }
@@ -45,6 +48,7 @@ impl Walk<'_> {
         if self.payload(object, around) {
             return;
         }
+        object.children(Child::Item).for_each(|item| self.body(item, around));
         for child in [Child::Task, Child::Tasks] {
             object.children(child).for_each(|task| self.task(task, around));
         }

@@ -12,7 +12,7 @@ use crate::is_tool_events;
 const DEPTH: u8 = 12;
 /// How many objects of one text are kept: many times a task with every call that a stream may have, and still little
 /// memory when a peer sends nothing but braces.
-const OBJECTS: u32 = 100_000;
+const OBJECTS: u32 = 65_536;
 
 /// Members whose value is kept as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +161,8 @@ impl Key {
 pub(super) struct Object<'a> {
     members: [Option<&'a RawValue>; MEMBERS],
     children: Vec<(Child, Object<'a>)>,
+    /// There were more objects than are kept.
+    pub(super) is_cut: bool,
 }
 
 impl<'a> Object<'a> {
@@ -173,7 +175,12 @@ impl<'a> Object<'a> {
             Entered { place: Place::Whole, child: Child::Item, into, depth: DEPTH, budget: &mut budget };
         entered.deserialize(&mut reader)?;
         reader.end()?;
+        whole.is_cut = budget == 0;
         Ok(whole)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.children.is_empty() && self.members.iter().all(Option::is_none)
     }
 
     /// The member as it is written, `null` included.
@@ -282,6 +289,8 @@ impl<'a> Visitor<'a> for Entered<'_, 'a> {
         match self.place {
             Place::Whole => *self.into = object,
             Place::Value if !self.child.may_be_single() => {}
+            // Nothing that is looked for is in it, so the next one may be kept instead.
+            Place::Value | Place::Element if object.is_empty() => *self.budget += 1,
             Place::Value | Place::Element => self.into.children.push((self.child, object)),
         }
         Ok(())

@@ -6,16 +6,24 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Two equal ones mean that a call is a repetition.
 pub(super) fn fingerprint(name: Option<&str>, arguments: &str) -> u64 {
-    mixed(name.map_or(0, |name| mixed(1, name)), value(arguments))
+    mixed(name.map_or(0, |name| hashed(NAME, name)), value(arguments))
 }
 
-fn mixed(seed: u64, what: impl Hash) -> u64 {
+/// What a token says.
+fn hashed(kind: u64, what: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    seed.hash(&mut hasher);
+    kind.hash(&mut hasher);
     what.hash(&mut hasher);
     hasher.finish()
 }
 
+/// Two fingerprints as one, the order of which matters.
+fn mixed(one: u64, other: u64) -> u64 {
+    let mixed = (one.rotate_left(23) ^ other).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
+}
+
+const NAME: u64 = 1;
 const TEXT: u64 = 2;
 const WORD: u64 = 3;
 const FLOAT: u64 = 4;
@@ -98,20 +106,20 @@ fn string(token: &str) -> u64 {
     if token.contains('\\')
         && let Ok(decoded) = serde_json::from_str::<String>(token)
     {
-        return mixed(TEXT, decoded.as_str());
+        return hashed(TEXT, decoded.as_str());
     }
-    mixed(TEXT, token.trim_matches('"'))
+    hashed(TEXT, token.trim_matches('"'))
 }
 
 fn word(token: &str) -> u64 {
     /// Up to here every whole float is one integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if let Ok(integer) = token.parse::<i128>() {
-        return mixed(WORD, integer);
+        return hashed(WORD, integer);
     }
     match token.parse::<f64>() {
-        Ok(float) if float.fract() == 0.0 && float.abs() <= EXACT => mixed(WORD, float as i128),
-        Ok(float) if float.is_finite() => mixed(FLOAT, float.to_bits()),
-        Ok(_) | Err(_) => mixed(FLOAT, token),
+        Ok(float) if float.fract() == 0.0 && float.abs() <= EXACT => hashed(WORD, float as i128),
+        Ok(float) if float.is_finite() => hashed(FLOAT, float.to_bits()),
+        Ok(_) | Err(_) => hashed(FLOAT, token),
     }
 }

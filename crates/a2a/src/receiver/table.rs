@@ -1,6 +1,9 @@
 //! The calls that are held, and which of them an event is about.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::{
     Bounds, CallKey, Change, Step, Tally,
@@ -22,8 +25,8 @@ pub(super) struct Table {
     calls: BTreeMap<u64, Call>,
     next: u64,
     streams: Streams,
-    /// Ended and not yet taken, in the order in which they ended.
-    ended: Vec<u64>,
+    /// Ended and not yet taken.
+    ended: BTreeSet<u64>,
     /// Bytes that the calls hold.
     bytes: usize,
     taken: Taken,
@@ -178,7 +181,7 @@ impl Table {
         if let Some(stream) = self.streams.by_number(call.stream) {
             if ended_now {
                 stream.open.remove(&serial);
-                self.ended.push(serial);
+                self.ended.insert(serial);
             }
             if call.approval != asked {
                 if let Some(asked) = asked {
@@ -232,19 +235,23 @@ impl Table {
         if let Some(stream) = self.streams.by_number(call.stream) {
             stream.open.remove(&serial);
         }
-        self.ended.push(serial);
+        self.ended.insert(serial);
         changes.push(Change { call: CallKey(serial), step: Step::Ended });
     }
 
     /// Takes out what has ended, in order of first appearance.
     pub(super) fn take_ended(&mut self) -> Vec<(CallKey, ToolCallPart)> {
-        let mut ended = std::mem::take(&mut self.ended);
-        ended.sort_unstable();
+        let ended = std::mem::take(&mut self.ended);
         ended.into_iter().filter_map(|serial| Some((CallKey(serial), self.take(serial)?))).collect()
     }
 
     pub(super) fn into_parts(self) -> Vec<ToolCallPart> {
         self.calls.into_values().map(Call::into_part).collect()
+    }
+
+    /// Takes one call out, if it has ended.
+    pub(super) fn take_one(&mut self, key: CallKey) -> Option<ToolCallPart> {
+        self.ended.remove(&key.0).then(|| self.take(key.0)).flatten()
     }
 
     fn take(&mut self, serial: u64) -> Option<ToolCallPart> {

@@ -8,7 +8,6 @@
 
 mod post;
 mod session;
-mod sse;
 mod stream;
 mod tls;
 

@@ -40,7 +40,7 @@ pub struct AmplifierSection {
     pub post_on_failure: Option<Located<bool>>,
     /// How long one Python module may take to be imported and mounted. Without it: a minute.
     pub mount_timeout: Option<Located<ConfigDuration>>,
-    /// The most that one result of a Python module may have; the rest of a larger one is dropped. Without it: 8 MiB.
+    /// The most that one result of a Python module may have; of a larger one a part is shown and the whole kept. Without it: 8 MiB.
     pub max_result: Option<Located<ByteSize>>,
     /// What WebAssembly components may reach, by module id. Nothing where nothing is said.
     pub wasm: BTreeMap<String, Located<WasmEntry>>,

@@ -98,6 +98,16 @@ fn modules_by_default() -> AmplifierConfig {
     }
 }
 
+fn agent_by_default() -> A2aConfig {
+    A2aConfig {
+        enabled: true,
+        events: A2aEvents::Auto,
+        url: None,
+        name: "Toolpost".to_owned(),
+        description: "Runs the tools of this host: send a message with a `tool-call` data part.".to_owned(),
+    }
+}
+
 #[test]
 fn defaults_are_the_documented_ones() {
     let seconds = Duration::from_secs;
@@ -168,14 +178,7 @@ fn defaults_are_the_documented_ones() {
             require_negotiated: false,
             audit: AuditConfig { path: None, max_bytes: 10_485_760, backup_count: 5 },
         },
-        a2a: A2aConfig {
-            enabled: true,
-            events: A2aEvents::Auto,
-            url: None,
-            name: "Toolpost".to_owned(),
-            description: "Runs the tools of this host: send a message with a `tool-call` data part."
-                .to_owned(),
-        },
+        a2a: agent_by_default(),
         cache_dir: None,
         modules: Vec::new(),
         missing_bundles: Vec::new(),

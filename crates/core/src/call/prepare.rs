@@ -187,6 +187,11 @@ pub(super) async fn observe(host: &Inner, call: &mut Call, way: Way) -> Step {
     if early && let Err(ending) = accept(host, call).await {
         return Step::End(ending);
     }
+    if way != Way::Dry
+        && let Some(observable) = &call.inputs.observable
+    {
+        call.live.tell_begun(observable.arguments().value());
+    }
     Step::Next(Stage::PreHooks)
 }
 

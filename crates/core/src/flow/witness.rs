@@ -4,6 +4,7 @@
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
 use jiff::Timestamp;
+use serde_json::Value;
 use toolpost_model::{Effects, Event, EventBody, InvocationId, Principal, RequestId, SessionId, ToolResult};
 
 use super::invocation::{CallRequest, CancelReason, LiveCall};
@@ -11,6 +12,12 @@ use super::invocation::{CallRequest, CancelReason, LiveCall};
 /// Hears of every call. Called from the calls' own tasks, so it never waits: what it has to do with what it hears it does
 /// elsewhere. Everything it hears has passed redaction.
 pub trait Witness: Send + Sync + 'static {
+    /// A call's arguments were read and checked: it is about to be decided. Told at most once in a host's life, and not
+    /// at all of a call that ended before that.
+    fn begun(&self, call: &WitnessedCall, start: &WitnessedStart<'_>) {
+        let _ = (call, start);
+    }
+
     /// Something happened on a call's way. Stages are not told.
     fn hear(&self, call: &WitnessedCall, event: &Event) {
         let _ = (call, event);
@@ -49,6 +56,14 @@ pub struct WitnessedCall {
     pub batch_id: Option<String>,
     /// The call that made it.
     pub parent: Option<InvocationId>,
+}
+
+/// How a call began.
+pub struct WitnessedStart<'a> {
+    /// When.
+    pub at: Timestamp,
+    /// Its arguments, as others may see them.
+    pub arguments: &'a Value,
 }
 
 /// How a call ended.
@@ -128,12 +143,27 @@ impl LiveCall {
         self
     }
 
+    /// Tells the witnesses that it began.
+    pub(crate) fn tell_begun(&self, arguments: &Value) {
+        if let Some(watch) = &self.watch {
+            let at = crate::port::now();
+            let start = WitnessedStart { at: at.checked_sub(self.began.elapsed()).unwrap_or(at), arguments };
+            watch.witnesses.each(|witness| witness.begun(&watch.call, &start));
+        }
+    }
+
     /// Tells the witnesses how it ended.
     pub(crate) fn tell_end(&self, result: &ToolResult, effects: Option<&Effects>) {
         if let Some(watch) = &self.watch {
             let end = WitnessedEnd { at: crate::port::now(), result, effects };
             watch.witnesses.each(|witness| witness.ended(&watch.call, &end));
         }
+    }
+}
+
+impl fmt::Debug for WitnessedStart<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WitnessedStart").field("at", &self.at).finish_non_exhaustive()
     }
 }
 

@@ -10,9 +10,10 @@ use super::{Host, Inner, lock};
 use crate::{
     flow::invocation::{CancelReason, LiveCall},
     record::{
-        journal::{JournalError, RecordKind},
+        journal::{JournalError, JournalHead, RecordKind, SessionPage},
         rendering::RecordedWay,
     },
+    session::Session,
 };
 
 /// Where a call stands.
@@ -133,6 +134,29 @@ impl Host {
         principal: &Principal,
     ) -> Result<Option<InvocationView>, JournalError> {
         self.inner.invocation(id, Sight::ByRole(principal)).await
+    }
+
+    /// Up to `limit` records of a session with numbers over `after`: see [`of_session`](crate::Journal::of_session). Whoever has the
+    /// session may read them.
+    pub async fn session_records(
+        &self,
+        session: &Session,
+        after: u64,
+        limit: usize,
+    ) -> Result<SessionPage, JournalError> {
+        self.inner.journal.of_session(session.id(), after, limit).await
+    }
+
+    /// The same of all sessions. For operators: who asks is for the caller to check.
+    pub async fn records(&self, after: u64, limit: usize) -> Result<SessionPage, JournalError> {
+        let rows = self.inner.journal.read(after, limit).await?;
+        let up_to = rows.last().map_or(after, |row| row.seq);
+        Ok(SessionPage { rows, up_to })
+    }
+
+    /// Where the record ends and where it begins.
+    pub async fn journal_head(&self) -> Result<JournalHead, JournalError> {
+        self.inner.journal.head().await
     }
 
     /// Waits for the end of a call, but not longer than `most`, and tells where it stands then. Agents see their own

@@ -42,6 +42,17 @@ pub(super) fn is_default(id: &SessionId) -> bool {
     id.as_str().starts_with(DEFAULT)
 }
 
+/// Whose such a session is.
+fn default_owner(id: &SessionId) -> Option<Principal> {
+    let (role, name) = id.as_str().strip_prefix(DEFAULT)?.split_once(':')?;
+    let role = [Role::Agent, Role::Operator].into_iter().find(|known| known.as_str() == role)?;
+    match role {
+        _ if name.is_empty() => None,
+        Role::Agent => Some(Principal::agent(name)),
+        Role::Operator => Some(Principal::operator(name)),
+    }
+}
+
 impl Inner {
     /// Ends what is kept for a session: by its sources, and by whoever hears of every call.
     pub(super) fn let_go(&self, session: &Session) {
@@ -105,7 +116,16 @@ impl Inner {
     }
 
     async fn find(&self, id: &SessionId, principal: &Principal) -> Result<Arc<Session>, SessionError> {
-        self.find_for(id, |owner, _| owner == principal || principal.role == Role::Operator).await
+        let may_have = |owner: &Principal| owner == principal || principal.role == Role::Operator;
+        // No record tells of it, since nobody opened it: it is there as long as its owner.
+        if let Some(owner) = default_owner(id).filter(may_have)
+            && self.known(id).is_none()
+        {
+            self.make_room(&owner)?;
+            let (request, sources) = (SurfaceRequest::default(), self.sources.len());
+            return Ok(self.keep(Session::new(id.clone(), owner, request, sources, Origin::Earlier)));
+        }
+        self.find_for(id, |owner, _| may_have(owner)).await
     }
 
     async fn find_for(

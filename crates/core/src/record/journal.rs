@@ -145,6 +145,28 @@ pub struct JournalHead {
     pub bytes: u64,
 }
 
+/// A piece of what the journal has of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionPage {
+    /// The session's records, oldest first.
+    pub rows: Vec<StoredRecord>,
+    /// The number of the last record that was looked at, and from where to go on. The number asked with where there is
+    /// nothing behind it.
+    pub up_to: u64,
+}
+
+impl SessionPage {
+    /// `end` is how far the journal was looked through for up to `limit` rows: a full page ends with its last row.
+    pub fn of(rows: Vec<StoredRecord>, end: u64, limit: usize) -> Self {
+        let is_full = rows.len() >= limit;
+        let up_to = rows.last().filter(|_| is_full).map_or(end, |row| row.seq);
+        Self { rows, up_to }
+    }
+}
+
+/// How many records are looked at for one page of a session, where nothing better can be done.
+const SESSION_SPAN: usize = 256;
+
 /// Why the journal cannot do its work.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum JournalError {
@@ -193,6 +215,23 @@ pub trait Journal: Send + Sync + 'static {
 
     /// Up to `limit` records with numbers over `after`, oldest first.
     fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>>;
+
+    /// Up to `limit` records of a session with numbers over `after`, oldest first. Looks at a bounded part of the journal
+    /// and says how far that went, so that a session with few records among millions stops nobody else.
+    fn of_session<'a>(
+        &'a self,
+        session: &'a SessionId,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<SessionPage, JournalError>> {
+        Box::pin(async move {
+            let seen = self.read(after, SESSION_SPAN).await?;
+            let is_of_session = |row: &StoredRecord| row.record.session_id.as_ref() == Some(session);
+            let end = seen.last().map_or(after, |row| row.seq);
+            let rows: Vec<_> = seen.into_iter().filter(is_of_session).take(limit).collect();
+            Ok(SessionPage::of(rows, end, limit))
+        })
+    }
 
     /// Calls, newest first; each by one record: its end, or its first one where it has not ended.
     fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>>;

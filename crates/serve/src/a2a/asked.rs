@@ -159,13 +159,13 @@ mod tests {
 
     use super::{answer, calls};
 
-    fn message(parts: Value) -> Message {
+    fn message(parts: &Value) -> Message {
         Message::read(&json!({ "messageId": "m", "role": "user", "parts": parts })).unwrap()
     }
 
     #[test]
     fn calls_are_read_in_every_spelling_and_get_ids_of_their_own() {
-        let asked = calls(&message(json!([
+        let asked = calls(&message(&json!([
             { "text": "please" },
             { "data": { "type": "tool-call", "toolCallId": "a", "toolName": "add", "input": { "n": 2.0 } } },
             { "kind": "data", "data": { "type": "tool-input-available", "id": "a", "toolName": "add", "args": [1] } },
@@ -198,15 +198,15 @@ mod tests {
             json!([{ "data": { "type": "tool-call", "toolCallId": "x".repeat(257), "toolName": "t" } }]),
             Value::Array(vec![json!({ "data": { "type": "tool-call", "toolName": "t" } }); 65]),
         ] {
-            assert!(calls(&message(parts.clone())).is_err(), "{parts}");
+            assert!(calls(&message(&parts)).is_err(), "{parts}");
         }
-        assert_eq!(calls(&message(json!([{ "text": "hello" }]))).unwrap().calls, []);
+        assert_eq!(calls(&message(&json!([{ "text": "hello" }]))).unwrap().calls, []);
     }
 
     #[test]
     fn answers_are_words_or_data() {
         let check = |part: Value, allowed: Option<bool>| {
-            let read = answer(&message(json!([part.clone()])));
+            let read = answer(&message(&json!([part])));
             let told = read.ok().map(|answer| matches!(answer.verdict, Verdict::Allow { .. }));
             assert_eq!(told, allowed, "{part}");
         };

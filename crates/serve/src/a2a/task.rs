@@ -1,7 +1,10 @@
 //! One task: its calls, and a log of what can be told of them. Readers go through the log at their own speed, so a slow one
 //! costs nobody anything and one that comes later misses nothing.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -55,8 +58,19 @@ struct State {
     log: Vec<Entry>,
     /// Where each call stands.
     calls: Vec<Standing>,
+    /// Why calls did not succeed, by their places.
+    failures: BTreeMap<usize, String>,
     /// The room it takes, about.
     bytes: usize,
+}
+
+impl State {
+    /// Notes how far the task is. Calls that end at the same time may be heard of in another order; time in the log only
+    /// goes forward.
+    fn push(&mut self, state: TaskState, message: Option<Arc<Message>>, at: Timestamp) {
+        let (_, _, before) = last_status(&self.log);
+        self.log.push(Entry::Status { state, message, at: at.max(before) });
+    }
 }
 
 /// Where a call of a task stands.
@@ -93,7 +107,12 @@ impl Task {
         let user = telling::remade(&message_id, &calls, &id, &context_id);
         let standing = vec![Standing::Running; calls.len()];
         let submitted = Entry::Status { state: TaskState::Submitted, message: None, at: began_at };
-        let state = Mutex::new(State { log: vec![submitted], calls: standing, bytes: ROOM });
+        let state = Mutex::new(State {
+            log: vec![submitted],
+            calls: standing,
+            failures: BTreeMap::new(),
+            bytes: ROOM,
+        });
         let grown = watch::Sender::new(1);
         let task = Self { id, context_id, owner, calls, tells_events, user, state, grown };
         for call in &task.calls {
@@ -103,11 +122,7 @@ impl Task {
                     Some(event) => task.event(state, event),
                     None => task.comment(state, format!("`{}` was called", call.tool), None),
                 };
-                state.log.push(Entry::Status {
-                    state: TaskState::Working,
-                    message: Some(message),
-                    at: call.began_at,
-                });
+                state.push(TaskState::Working, Some(message), call.began_at);
             });
         }
         Arc::new(task)
@@ -151,7 +166,7 @@ impl Task {
             state.calls[place] = Standing::Asked(question.ask_id);
             let (text, metadata) = telling::question(&task.calls[place], question);
             let message = Some(task.comment(state, text, Some(metadata)));
-            state.log.push(Entry::Status { state: TaskState::InputRequired, message, at: question.asked_at });
+            state.push(TaskState::InputRequired, message, question.asked_at);
         });
     }
 
@@ -163,7 +178,7 @@ impl Task {
                 *standing = Standing::Running;
             }
             if open_state(state) != was_open {
-                state.log.push(Entry::Status { state: TaskState::Working, message: None, at });
+                state.push(TaskState::Working, None, at);
             }
         });
     }
@@ -199,22 +214,22 @@ impl Task {
             }
             state.calls[place] = Standing::Over(outcome);
             state.bytes += bytes;
+            let still = open_state(state);
             if task.tells_events {
                 let message = Some(task.event(state, event));
-                state.log.push(Entry::Status { state: open_state(state), message, at });
+                state.push(still, message, at);
+            } else if still != last_status(&state.log).0 {
+                state.push(still, None, at);
             }
             state.log.extend(artifact.map(Entry::Artifact));
+            if let ToolEvent::Error { error, .. } = event {
+                state.failures.insert(place, error.message.clone());
+            }
             let Some(end) = end_state(&state.calls) else { return };
-            let why = match event {
-                ToolEvent::Error { error, .. } => Some(error.message.clone()),
-                ToolEvent::Result { .. } | ToolEvent::Call { .. } => None,
-            };
-            let why = match end {
-                TaskState::Completed => None,
-                _ => Some(why.unwrap_or_else(|| "a call of this task did not succeed".to_owned())),
-            };
+            // Of several the first in the message, so that it does not matter which call was faster.
+            let why = state.failures.first_key_value().map(|(_, why)| why.clone());
             let message = why.map(|why| task.comment(state, why, None));
-            state.log.push(Entry::Status { state: end, message, at });
+            state.push(end, message, at);
         });
     }
 
@@ -302,11 +317,16 @@ fn told(at: Timestamp) -> String {
 
 /// The last state in a log, what is said of it, and since when. A log begins with one.
 fn last_status(log: &[Entry]) -> (TaskState, Option<&Arc<Message>>, Timestamp) {
-    let last = log.iter().rev().find_map(|entry| match entry {
-        Entry::Status { state, at, .. } => Some((*state, entry.comment(), *at)),
+    let status = |entry: &Entry| match entry {
+        Entry::Status { state, at, .. } => Some((*state, *at)),
         Entry::Artifact(_) => None,
-    });
-    last.unwrap_or((TaskState::Submitted, None, Timestamp::UNIX_EPOCH))
+    };
+    let Some((state, at)) = log.iter().rev().find_map(status) else {
+        return (TaskState::Submitted, None, Timestamp::UNIX_EPOCH);
+    };
+    // What was said when it came to this counts until it changes, whatever was told of calls meanwhile.
+    let since = log.iter().rev().take_while(|entry| status(entry).is_none_or(|(then, _)| then == state));
+    (state, since.filter_map(Entry::comment).next(), at)
 }
 
 /// The state of a task that has not ended.

@@ -97,9 +97,10 @@ pub(super) fn artifact(call: &CallOfTask, result: &ToolResult) -> Artifact {
 
 /// What a person is asked, for whoever watches the task.
 pub(super) fn question(call: &CallOfTask, asked: &PermissionRequest) -> (String, Map<String, Value>) {
+    // The reason is for callers too; the rest of the question, such as whole paths, is for operators.
     let text = format!(
-        "`{}` waits for an operator's answer: {} ({}). No answer until {:.0} is a no.",
-        call.tool, asked.summary, asked.decision.reason.text, asked.expires_at,
+        "`{}` waits for an operator's answer: {}. No answer until {:.0} is a no.",
+        call.tool, asked.decision.reason.text, asked.expires_at,
     );
     let metadata = object(json!({
         "approvalId": asked.ask_id,

@@ -254,6 +254,7 @@ impl<'a> Loading<'a> {
         }
         let usual = PythonSettings::default();
         let largest_result = amplifier.max_result.and_then(|bytes| usize::try_from(bytes).ok());
+        let result_bytes = largest_result.unwrap_or(usual.result_bytes);
         let settings = PythonSettings {
             isolation: match amplifier.isolation {
                 ModuleIsolation::Shared => Isolation::Shared,
@@ -270,7 +271,9 @@ impl<'a> Loading<'a> {
             post_on_failure: amplifier.post_on_failure,
             unloaded: self.failures.clone(),
             mount_limit: amplifier.mount_timeout.unwrap_or(usual.mount_limit),
-            result_bytes: largest_result.unwrap_or(usual.result_bytes),
+            result_bytes,
+            kept_bytes: usual.kept_bytes.max(result_bytes),
+            later_paths: environment.later_paths,
             ..usual
         };
         let Process { launcher, workspace, children } = &self.process;

@@ -21,7 +21,7 @@ use axum::{
 use hyper::{Request, body::Incoming, service::Service};
 use tower_service::Service as _;
 
-use super::{HEALTH, Shared};
+use super::{HEALTH, Shared, live};
 use crate::{a2a, a2e, auth::Door};
 
 /// Where a request came in, for the record.
@@ -51,7 +51,7 @@ impl Gate {
             if let Ok(principal) = self.door.principal(request.headers()) {
                 request.extensions_mut().insert(principal);
             }
-        } else if path != HEALTH {
+        } else if path != HEALTH && !live::is_page(path) {
             let principal = self.door.principal(request.headers())?;
             request.extensions_mut().insert(principal);
             request.extensions_mut().insert(Face(self.door.face()));

@@ -94,6 +94,10 @@ fn any_object(description: &str) -> Value {
     json!({ "description": description, "content": { "application/json": { "schema": { "type": "object" } } } })
 }
 
+fn event_stream(description: &str) -> Value {
+    json!({ "description": description, "content": { "text/event-stream": { "schema": { "type": "string" } } } })
+}
+
 fn bytes(description: &str) -> Value {
     json!({ "description": description, "content": { "*/*": { "schema": { "type": "string", "format": "binary" } } } })
 }
@@ -117,10 +121,44 @@ fn approval_responses(found: &Value) -> Value {
 
 fn paths() -> Value {
     let mut paths = callers_paths();
-    if let (Some(paths), Value::Object(operators)) = (paths.as_object_mut(), operators_paths()) {
-        paths.extend(operators);
+    for more in [operators_paths(), stream_paths()] {
+        if let (Some(paths), Value::Object(more)) = (paths.as_object_mut(), more) {
+            paths.extend(more);
+        }
     }
     paths
+}
+
+/// Calls as they happen.
+fn stream_paths() -> Value {
+    let of_all = [
+        query("vocabulary", "string", "tool-events or ai-sdk."),
+        query("from", "string", "now or start."),
+        query(
+            "after",
+            "integer",
+            "The id of the last event that was read, where `Last-Event-ID` cannot be sent.",
+        ),
+        header("Last-Event-ID", "The id of the last event that was read: the stream goes on behind it."),
+    ];
+    let of_one: Vec<Value> = [parameter("Id")].into_iter().chain(of_all.iter().cloned()).collect();
+    let told = event_stream("Events `tool-event`, or the chunks of a UI message stream.");
+    json!({
+        "/sessions/{id}/events": { "get": {
+            "summary": "A session's calls as they happen. `default` is the caller's own session",
+            "parameters": of_one,
+            "responses": with_problems(json!({
+                "200": told,
+                "404": answer("No such session.", "Problem"),
+                "429": answer("Too many streams.", "Problem")
+            }))
+        } },
+        "/events": { "get": {
+            "summary": "The calls of all sessions as they happen. For operators",
+            "parameters": of_all,
+            "responses": with_problems(json!({ "200": told, "429": answer("Too many streams.", "Problem") }))
+        } }
+    })
 }
 
 /// What only operators may do.

@@ -14,6 +14,7 @@ use toolpost_core::{ApprovalError, JournalError, RuleStoreError, SessionError};
 use toolpost_model::ArtifactError;
 
 use super::Shared;
+use crate::feed::OpenError;
 
 /// A refusal of a request.
 #[derive(Debug)]
@@ -143,6 +144,18 @@ impl From<SessionError> for Problem {
             SessionError::Default => Self::bad_request("default_session", message),
             SessionError::Full(_) => Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message),
             SessionError::Journal(error) => error.into(),
+        }
+    }
+}
+
+impl From<OpenError> for Problem {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Crowded(crowded) => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", crowded.to_string())
+                    .hint("close one that nobody reads")
+            }
+            OpenError::Journal(error) => error.into(),
         }
     }
 }

@@ -232,6 +232,12 @@ impl Connection {
         Response { head, body }
     }
 
+    /// The next piece of a stream as it came; `None` at its end.
+    pub(crate) async fn piece(&mut self) -> Option<String> {
+        let piece = self.chunk().await;
+        (!piece.is_empty()).then(|| String::from_utf8(piece).expect("events are text"))
+    }
+
     /// The frames of a stream up to its end. Each frame is one chunk, as the server flushes it.
     pub(crate) async fn frames(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();

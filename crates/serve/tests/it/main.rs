@@ -13,6 +13,7 @@ mod background;
 mod bodies;
 mod connections;
 mod door;
+mod events;
 mod honesty;
 mod invocations;
 mod leaving;

@@ -122,8 +122,8 @@ impl GrpcHandle {
         }
     }
 
-    /// Tells the service that it is no longer needed, and ends a program that this host started. A call after that
-    /// begins anew.
+    /// As [`Source::close`], for whoever wants no more of the service while its host goes on. A call after that begins
+    /// anew.
     pub async fn close(&self) {
         self.service.close().await;
     }
@@ -177,9 +177,14 @@ impl Source for GrpcModule {
     fn connect(&self, feed: SourceFeed) {
         self.service.listen(feed);
     }
+
+    /// Tells the service that it is no longer needed, and ends a program that this host started.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.service.close())
+    }
 }
 
-/// A host that ends without [`GrpcHandle::close`] still says goodbye, where there is anything left to say it with.
+/// A host that ends without being shut down still says goodbye, where there is anything left to say it with.
 impl Drop for GrpcModule {
     fn drop(&mut self) {
         if !self.service.is_mounted() {

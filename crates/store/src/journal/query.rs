@@ -2,7 +2,7 @@
 //! reader share them, so that both see the same.
 
 use rusqlite::{Connection, Params, Row, params};
-use toolpost_core::{GENESIS, JournalHead, RecordKind, StoredRecord};
+use toolpost_core::{GENESIS, JournalHead, RecordKind, SessionPage, StoredRecord};
 use toolpost_model::{InvocationId, RequestId, SessionId};
 
 use super::row::{ReadError, columns, columns_of, decode};
@@ -20,6 +20,7 @@ const OF_SESSION: &str =
     select!("WHERE session = ?1 AND kind IN ('session_opened', 'session_closed') ORDER BY seq DESC LIMIT 1");
 const LAST_START: &str = "SELECT seq FROM record WHERE kind = 'host_started' ORDER BY seq DESC LIMIT 1";
 const PAGE: &str = select!("WHERE seq > ?1 ORDER BY seq LIMIT ?2");
+const SESSION_PAGE: &str = select!("WHERE seq > ?1 AND seq <= ?2 AND session = ?3 ORDER BY seq LIMIT ?4");
 const BETWEEN: &str = select!("WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3");
 const BETWEEN_WITH_FACETS: &str = concat!(
     "SELECT ",
@@ -74,6 +75,25 @@ pub(crate) fn page(
 ) -> Result<Vec<StoredRecord>, ReadError> {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     all(connection, PAGE, [after, to_limit(limit)])
+}
+
+/// How many records are looked at for one page of a session: some milliseconds of the one thread that looks.
+const SESSION_SPAN: u64 = 20_000;
+
+/// Up to `limit` records of a session with numbers over `after`, oldest first, among the next so many of all.
+pub(crate) fn session_page(
+    connection: &Connection,
+    session: &SessionId,
+    after: u64,
+    limit: usize,
+) -> Result<SessionPage, ReadError> {
+    let (first, last) = (first_seq(connection)?, last_seq(connection)?);
+    // What was removed need not be walked over.
+    let from = after.max(first.saturating_sub(1));
+    let end = from.saturating_add(SESSION_SPAN).min(last).max(after);
+    let number = |seq| i64::try_from(seq).unwrap_or(i64::MAX);
+    let bounds = params![number(from), number(end), session.as_str(), to_limit(limit)];
+    Ok(SessionPage::of(all(connection, SESSION_PAGE, bounds)?, end, limit))
 }
 
 /// The newest `count` records, oldest first.

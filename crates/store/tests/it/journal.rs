@@ -205,6 +205,7 @@ fn lookups_use_their_indexes() {
     );
     check("kind = 'host_started' ORDER BY seq DESC LIMIT 1", "record_of_start");
     check("seq > 7 ORDER BY seq LIMIT 3", "INTEGER PRIMARY KEY");
+    check("seq > 7 AND seq <= 9 AND session = 's' ORDER BY seq LIMIT 3", "INTEGER PRIMARY KEY");
     check(
         "kind IN ('catalog', 'surface', 'pruned') AND kind = 'catalog' AND seq < 7 ORDER BY seq DESC LIMIT 1",
         "record_of_context",

@@ -41,6 +41,9 @@ pub(crate) struct CallArgs {
     /// A file that holds the token for `--connect`; without it, TOOLPOST_TOKEN is looked at
     #[arg(long, value_name = "FILE", requires = "connect")]
     token_file: Option<PathBuf>,
+    /// Call in a session of the running host, as its owner: the session's page and its agent see the call
+    #[arg(long, value_name = "ID", conflicts_with = "connect")]
+    session: Option<String>,
     /// Do not ask on this terminal where the call needs approval; it is then denied
     #[arg(long)]
     no_prompt: bool,
@@ -73,6 +76,9 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
     }
     let purpose = if call.no_prompt { Purpose::CallUnasked } else { Purpose::Call };
     let mut host = reach::reach(&call.place, &call.policy, purpose).await?;
+    if let Some(session) = &call.session {
+        host.enter(session)?;
+    }
     let outcome = tokio::select! {
         outcome = run_on(&mut host, &call, input) => outcome,
         // The record is to say that the call was stopped, not that its host vanished.

@@ -13,7 +13,8 @@ use toolpost_model::{Content, ErrorClass, Principal, ToolError, ToolResult};
 use toolpost_sources::{GrpcModule, GrpcSettings, ServiceHealth};
 use toolpost_testkit::TestHost;
 
-use self::peer::{Peer, generated, run_python};
+use self::peer::{Peer, Running, generated, run_python};
+use crate::workshop::PATIENCE;
 
 fn planned(config: &Value) -> PlannedModule {
     let (id, place) = (ModuleId::new("tool-worker"), "plan.yaml: tools[0]".to_owned());
@@ -130,4 +131,29 @@ async fn a_service_written_with_grpcio_may_die_and_come_back() {
     assert_eq!(back.structured_content, Some(json!({ "config": {}, "mounts": 1 })), "{back:?}");
     handle.close().await;
     peer.until("cleaned");
+}
+
+/// The service of the guide as it stands there, but for its port: another one may be taken here.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_service_of_the_guide_works() {
+    let guide = std::fs::read_to_string(peer::root().join("docs/grpc.md")).unwrap();
+    let (_, code) = guide.split_once("```python\n").unwrap();
+    let (code, _) = code.split_once("```").unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    assert!(code.contains("127.0.0.1:50051"), "{code}");
+    let folder = generated();
+    let script = folder.path().join("service.py");
+    std::fs::write(&script, code.replace("127.0.0.1:50051", &free)).unwrap();
+    let _service = Running::start(&script);
+    let module = GrpcModule::service(&planned(&json!({})), &free, GrpcSettings::default()).unwrap();
+    let host = TestHost::build(|builder| builder.source(module)).await;
+    let mut changes = host.host.changes();
+    let listed = async {
+        while host.host.catalog().entries().is_empty() {
+            changes.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(PATIENCE, listed).await.expect("its tool appears once it serves");
+    let result = host.call("shout", json!({ "text": "hello" })).await;
+    assert_eq!(result.model_text(), "HELLO", "{result:?}");
 }

@@ -8,6 +8,7 @@ mod served;
 mod workshop;
 
 mod a2a;
+mod a2a_normalize;
 mod a2e;
 mod a2e_crash;
 mod abuse;
@@ -39,3 +40,4 @@ mod shell;
 mod terminal;
 mod trust;
 mod validate;
+mod watch;

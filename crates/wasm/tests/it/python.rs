@@ -30,7 +30,8 @@ async fn component() -> &'static (WasmModules, PathBuf) {
         let kept = root.join("target/wasm-fixtures");
         fs::create_dir_all(&kept).unwrap();
         let modules = WasmModules::new(Some(&kept.join("compiled"))).unwrap();
-        let path = built(&root, &kept);
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/python");
+        let path = built(&root, &sources, "look_around", "toolset-module");
         // Compiled here and now, so that tests which run side by side do not all do it.
         let first = modules.load(&planned(&path, &Map::new()), &path, None, WasmSettings::default()).await;
         first.unwrap_or_else(|error| panic!("{error}"));
@@ -39,8 +40,9 @@ async fn component() -> &'static (WasmModules, PathBuf) {
     .await
 }
 
-/// The fixture as a component. It is built when its source, or the world it is for, is not what it was.
-fn built(root: &Path, kept: &Path) -> PathBuf {
+/// A Python module of a folder as a component. It is built when its source, or the world it is for, is not what it was.
+fn built(root: &Path, sources: &Path, name: &str, world: &str) -> PathBuf {
+    let kept = root.join("target/wasm-fixtures");
     let builder = root.join("target/peers/bin/componentize-py");
     assert!(
         builder.exists(),
@@ -48,23 +50,42 @@ fn built(root: &Path, kept: &Path) -> PathBuf {
          hint: run `cargo xtask peers`"
     );
     let of_crate = |path: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    let (wit, sources) = (of_crate("wit"), of_crate("tests/fixtures/python"));
     let mut digest = Sha256::new();
-    for file in ["wit/toolpost-modules.wit", "tests/fixtures/python/look_around.py"] {
-        digest.update(fs::read(of_crate(file)).unwrap());
+    for file in [of_crate("wit/toolpost-modules.wit"), sources.join(format!("{name}.py"))] {
+        digest.update(fs::read(file).unwrap());
     }
     let digest: String = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let path = kept.join(format!("look_around-{digest}.wasm"));
+    let path = kept.join(format!("{name}-{digest}.wasm"));
     if path.exists() {
         return path;
     }
-    let unfinished = kept.join(format!("unfinished-{}.wasm", std::process::id()));
+    let unfinished = kept.join(format!("unfinished-{name}-{}.wasm", std::process::id()));
     let mut command = Command::new(builder);
-    command.arg("-d").arg(wit).args(["-w", "toolset-module", "componentize", "look_around", "-p"]);
+    command.arg("-d").arg(of_crate("wit")).args(["-w", world, "componentize", name, "-p"]);
     let output = command.arg(sources).arg("-o").arg(&unfinished).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     fs::rename(unfinished, &path).unwrap();
     path
+}
+
+/// The component of the guide, as it stands there.
+#[tokio::test]
+async fn the_component_of_the_guide_works() {
+    let (modules, _) = component().await;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let guide = fs::read_to_string(root.join("docs/wasm.md")).unwrap();
+    let (_, code) = guide.split_once("```python\n").unwrap();
+    let (code, _) = code.split_once("```").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("words.py"), code).unwrap();
+    let path = built(&root, folder.path(), "words", "amplifier:modules/tool-module");
+    let module = modules.load(&planned(&path, &Map::new()), &path, None, WasmSettings::default()).await;
+    let module = module.unwrap_or_else(|error| panic!("{error}"));
+    let host = TestHost::build(|builder| builder.source(module)).await;
+    let counted = host.call("count_words", json!({ "text": "one two three" })).await;
+    assert_eq!(counted.structured_content, Some(json!({ "words": 3 })), "{:?}", counted.error);
+    let refused = host.call("count_words", json!({ "text": "" })).await;
+    assert_eq!(refused.error.unwrap().message, "there is no text");
 }
 
 async fn host(config: Value, settings: WasmSettings) -> TestHost {

@@ -8,13 +8,13 @@ use reqwest::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{
-    HttpWire, LONGEST_PAUSE, Session, pause,
+use super::{HttpWire, LONGEST_PAUSE, Session, pause};
+use crate::{
+    client::{
+        notice::Notice,
+        router::{self, Router},
+    },
     sse::{Parser, Sse},
-};
-use crate::client::{
-    notice::Notice,
-    router::{self, Router},
 };
 
 /// A host answers the request for a stream at once, whatever there is to say.

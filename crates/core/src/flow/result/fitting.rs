@@ -149,8 +149,8 @@ struct Fitter<'a> {
     live: &'a LiveCall,
     room: Room,
     fitted: Fitted,
-    /// What the tool itself left out, and has kept nowhere.
-    left_out: Option<Truncation>,
+    /// What the tool itself left out. It may have kept the whole.
+    cut: Option<Truncation>,
 }
 
 /// A part that is not shown whole.
@@ -174,13 +174,12 @@ struct Extent {
 
 impl<'a> Fitter<'a> {
     fn new(live: &'a LiveCall, room: Room, output: &ToolOutput) -> Self {
-        let left_out = output.truncated.clone().filter(|cut| cut.artifact.is_none());
-        Self { live, room, fitted: Fitted::default(), left_out }
+        Self { live, room, fitted: Fitted::default(), cut: output.truncated.clone() }
     }
 
     /// Of what the tool cut, the host cannot keep the whole.
     fn what_is_kept(&self) -> &'static str {
-        if self.left_out.is_some() { "what came of it" } else { "the whole" }
+        if self.cut.is_some() { "what came of it" } else { "the whole" }
     }
 
     fn text(&mut self, output: &mut ToolOutput) {
@@ -351,19 +350,21 @@ impl<'a> Fitter<'a> {
                 self.room.limit
             ),
         };
-        let (total, hint) = match &self.left_out {
+        let (total, hint) = match &self.cut {
             None => (Some(extent.total as u64), hint),
             Some(cut) => {
                 let total = cut.total.filter(|_| cut.unit == extent.unit);
                 (total, [Some(hint), cut.hint.clone()].into_iter().flatten().collect::<Vec<_>>().join("; "))
             }
         };
+        // Whoever asks for the rest wants the whole, where the tool has kept it.
+        let whole = self.cut.as_ref().and_then(|cut| cut.artifact);
         output.truncated = Some(Truncation {
             shown: extent.shown as u64,
             total,
             unit: extent.unit.to_owned(),
             hint: Some(hint),
-            artifact,
+            artifact: whole.or(artifact),
         });
     }
 

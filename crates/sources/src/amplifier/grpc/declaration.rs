@@ -10,6 +10,17 @@ use crate::amplifier::declared::{declare as declare_tool, problem};
 /// The longest schema that is read at all. What is longer than modules may have is told where all are declared.
 const LONGEST_TEXT: usize = 1 << 20;
 
+/// Why a schema cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum BrokenSchema {
+    #[error("it has {0} bytes")]
+    TooLong(usize),
+    #[error("it is not JSON: {0}")]
+    NoJson(#[from] serde_json::Error),
+    #[error("it is not an object")]
+    NoObject,
+}
+
 /// The declaration, with what had to be mended about it. `Err`: there is no way to offer the tool.
 pub(super) fn declare(
     module: &ModuleId,
@@ -31,18 +42,16 @@ pub(super) fn declare(
 }
 
 /// The schema of the input: none at all, like an empty one, takes any object.
-fn parameters(text: &str) -> Result<Map<String, Value>, String> {
+fn parameters(text: &str) -> Result<Map<String, Value>, BrokenSchema> {
     if text.len() > LONGEST_TEXT {
-        return Err(format!("it has {} bytes", text.len()));
+        return Err(BrokenSchema::TooLong(text.len()));
     }
     if text.trim().is_empty() {
         return Ok(Map::new());
     }
-    match serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))? {
+    match serde_json::from_str(text)? {
         Value::Object(keywords) => Ok(keywords),
         Value::Null => Ok(Map::new()),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err("it is not an object".to_owned())
-        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(BrokenSchema::NoObject),
     }
 }

@@ -5,13 +5,14 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolpost_amplifier::{ToolResult, into_outcome};
 use toolpost_model::{
-    CallContext, Content, ErrorClass, ToolCall, ToolFailure, ToolId, ToolOutput, Truncation,
+    ArtifactError, ArtifactRef, CallContext, Content, ErrorClass, LogLevel, ToolCall, ToolFailure, ToolId,
+    ToolOutput, Truncation,
 };
 
 use super::{
     listing::{Listing, Place},
     process::{Bridge, NoAnswer, Pending, read},
-    protocol::{CallResult, Cut, Order},
+    protocol::{CallResult, Cut, Order, Piece},
     seat::Seat,
     set::ModuleSet,
 };
@@ -19,6 +20,9 @@ use super::{
 /// How long a call that was told to stop may take before its whole process is ended. The host drops a tool two seconds
 /// after its deadline, and by then nothing of it may be left.
 const GRACE: Duration = Duration::from_millis(1200);
+
+/// How much is shown of a result whose whole is kept, in bytes.
+const PREVIEW: usize = 4 << 10;
 
 /// Runs a call.
 pub(super) async fn run(
@@ -45,11 +49,16 @@ pub(super) async fn run(
         tool_call_id: &invocation,
     };
     let pending = mounted.bridge.call(order, &context);
+    let id = pending.id;
     let mut running =
         Running { bridge: Arc::clone(&mounted.bridge), pending: Some(pending), what: tool.to_string() };
     let answer = running.until_answered(&context).await;
     let applied = mounted.bridge.applied.clone();
-    match answer.and_then(|line| outcome(&line)) {
+    let outcome = match answer {
+        Ok(line) => outcome(&line, id, &mounted.bridge, &context).await,
+        Err(failure) => Err(failure),
+    };
+    match outcome {
         Ok(output) => {
             mounted.bridge.works();
             Ok(output.confined(applied))
@@ -115,7 +124,11 @@ impl Drop for Running {
     fn drop(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(stop(Arc::clone(&self.bridge), pending, self.what.clone()));
+            let (bridge, call, what) = (Arc::clone(&self.bridge), pending.id, self.what.clone());
+            runtime.spawn(async move {
+                let _ = stop(Arc::clone(&bridge), pending, what).await;
+                bridge.tell(Order::Release { call });
+            });
         }
     }
 }
@@ -131,44 +144,129 @@ async fn stop(bridge: Arc<Bridge>, mut pending: Pending, what: String) -> Result
     Err(ToolFailure::of(ErrorClass::Canceled, message).code("module_process_ended"))
 }
 
-fn outcome(line: &[u8]) -> Result<ToolOutput, ToolFailure> {
+async fn outcome(
+    line: &[u8],
+    call: u64,
+    bridge: &Bridge,
+    context: &CallContext,
+) -> Result<ToolOutput, ToolFailure> {
     let CallResult { result, cut } = read(line).map_err(NoAnswer::into_failure)?;
+    let waits = cut.as_ref().is_some_and(|cut| cut.waiting > 0);
+    let waiting = waits.then(|| Waiting { bridge, call });
     let result = ToolResult::parse(result.get()).map_err(|error| {
         ToolFailure::new(format!("the result of the tool does not fit the contract: {error}"))
             .code("bad_result")
     })?;
     let outcome = into_outcome(result);
     let Some(cut) = cut else { return outcome };
-    let truncation = truncation(cut);
-    let note = Content::text(format!("[{}]", truncation.hint.as_deref().unwrap_or_default()));
+    let kept = match waiting {
+        Some(waiting) => waiting.keep(&cut, context).await,
+        None => None,
+    };
     match outcome {
         Ok(mut output) => {
             // Where nothing of the text came, what stands for it would say that there was none.
             output.content.retain(|_| cut.shown > 0);
-            output.content.push(note);
+            let truncation = shorten(&mut output.content, &cut, kept.as_ref());
             Ok(ToolOutput { truncated: Some(truncation), ..output })
         }
         Err(mut failure) => {
-            failure.content.push(note);
+            let truncation = shorten(&mut failure.content, &cut, kept.as_ref());
             Err(ToolFailure { truncated: Some(Box::new(truncation)), ..failure })
         }
     }
 }
 
-fn truncation(cut: Cut) -> Truncation {
-    let Cut { shown, total, content } = cut;
+/// A result that was too large to be sent, waiting in the bridge. It is let go of when this is dropped.
+struct Waiting<'a> {
+    bridge: &'a Bridge,
+    call: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.bridge.tell(Order::Release { call: self.call });
+    }
+}
+
+impl Waiting<'_> {
+    /// Fetches the whole, piece by piece and no faster than it is written.
+    async fn keep(&self, cut: &Cut, context: &CallContext) -> Option<ArtifactRef> {
+        match self.fetch(cut, context).await {
+            Ok(kept) => Some(kept),
+            Err(why) => {
+                context.log(LogLevel::Warn, format!("the whole of the result is not kept: {why}"));
+                None
+            }
+        }
+    }
+
+    async fn fetch(&self, cut: &Cut, context: &CallContext) -> Result<ArtifactRef, NotKept> {
+        let mut sink = context.create_artifact("result", cut.media_type.as_str()).await?;
+        let mut at = 0;
+        loop {
+            let Piece { text } = self.bridge.ask(Order::Piece { call: self.call, at }).await?;
+            if text.is_empty() {
+                return Ok(sink.finish().await?);
+            }
+            sink.write(text.as_bytes()).await?;
+            at += text.chars().count();
+        }
+    }
+}
+
+/// Why the whole of a result is not kept.
+#[derive(Debug, thiserror::Error)]
+enum NotKept {
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    #[error("{}", .0.message)]
+    Bridge(ToolFailure),
+}
+
+impl From<NoAnswer> for NotKept {
+    fn from(no: NoAnswer) -> Self {
+        Self::Bridge(no.into_failure())
+    }
+}
+
+/// Leaves what is to be shown of a result that was cut, with a note of where the rest is.
+fn shorten(content: &mut Vec<Content>, cut: &Cut, kept: Option<&ArtifactRef>) -> Truncation {
+    let mut shown = cut.shown;
+    if kept.is_some() {
+        shown = 0;
+        for piece in content.iter_mut() {
+            if let Content::Text { text } = piece {
+                let room = PREVIEW.saturating_sub(usize::try_from(shown).unwrap_or(usize::MAX));
+                text.truncate(text.floor_char_boundary(room));
+                shown += text.len() as u64;
+            }
+        }
+    }
+    let truncation = truncation(&Cut { shown, ..cut.clone() }, kept);
+    content.push(Content::text(format!("[{}]", truncation.hint.as_deref().unwrap_or_default())));
+    truncation
+}
+
+fn truncation(cut: &Cut, kept: Option<&ArtifactRef>) -> Truncation {
+    let Cut { shown, total, content, waiting, .. } = *cut;
     let came = match content {
         0 => format!("the first {} of {} came", bytes(shown), bytes(total)),
         pieces => {
             format!("of {} came {} of text and none of its {pieces} other pieces", bytes(total), bytes(shown))
         }
     };
+    let rest = match kept {
+        Some(kept) if waiting == total => format!("the whole is kept as `{}`", kept.id),
+        Some(kept) => format!("the first {} are kept as `{}`, the rest is lost", bytes(waiting), kept.id),
+        None => "the rest was dropped by the limit `amplifier.max_result`".to_owned(),
+    };
     Truncation {
         shown,
         total: Some(total),
         unit: "bytes".to_owned(),
-        hint: Some(format!("{came}; the rest was dropped by the limit `amplifier.max_result`")),
-        artifact: None,
+        hint: Some(format!("{came}; {rest}")),
+        artifact: kept.map(|kept| kept.id),
     }
 }
 

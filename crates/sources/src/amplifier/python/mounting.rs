@@ -1,6 +1,9 @@
 //! Mounting the modules for a session, and doing without those that keep the others from it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::{Map, Value};
 use toolpost_model::{InvocationId, ToolFailure};
@@ -32,11 +35,20 @@ enum Turn {
     Later,
 }
 
+/// How modules are mounted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A slow one does not hold up those after it.
+    Overlapping,
+    /// One is at work at a time, so that it is known who ends the process.
+    Apart,
+}
+
 /// Why a mount did not come about.
 struct NotMounted {
     failure: ToolFailure,
-    /// The module over which the process ended.
-    over: Option<usize>,
+    /// The modules that were being mounted when the process ended.
+    at_work: BTreeSet<usize>,
 }
 
 impl ModuleSet {
@@ -68,13 +80,23 @@ impl ModuleSet {
         session: &str,
         remembered: &Map<String, Value>,
     ) -> Result<Mounted, ToolFailure> {
+        let mut way = Way::Overlapping;
         loop {
             let bridge = self.bridge().await?;
-            match self.try_mount(bridge, session, remembered).await {
+            let NotMounted { failure, at_work } = match self.try_mount(bridge, way, session, remembered).await
+            {
                 Ok(mounted) => return Ok(mounted),
-                Err(NotMounted { failure, over: None }) => return Err(failure),
+                Err(not_mounted) => not_mounted,
+            };
+            match (way, at_work.len(), at_work.first()) {
+                (_, _, None) => return Err(failure),
+                // It may have been any of them.
+                (Way::Overlapping, 2.., _) => way = Way::Apart,
                 // Each module has few tries, so this ends.
-                Err(NotMounted { failure, over: Some(place) }) => self.blame(turn, place, &failure),
+                (Way::Overlapping | Way::Apart, _, Some(place)) => {
+                    self.blame(turn, *place, &failure);
+                    way = Way::Overlapping;
+                }
             }
         }
     }
@@ -92,6 +114,7 @@ impl ModuleSet {
     async fn try_mount(
         &self,
         bridge: Arc<Bridge>,
+        way: Way,
         session: &str,
         remembered: &Map<String, Value>,
     ) -> Result<Mounted, NotMounted> {
@@ -102,24 +125,26 @@ impl ModuleSet {
         let limit = self.blueprint.settings.mount_limit;
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let without = lock(&self.given_up).reasons.clone();
-        let order = Order::Mount { mount, session, limit_ms, capabilities: &capabilities, without: &without };
+        let (capabilities, without) = (&capabilities, &without);
+        let apart = way == Way::Apart;
+        let order = Order::Mount { mount, session, limit_ms, capabilities, without, apart };
         let modules = u32::try_from(self.blueprint.modules.len()).unwrap_or(u32::MAX);
         // Each module has its time, and the bridge watches it; this is for a bridge that cannot.
         let whole = limit.saturating_mul(modules.saturating_mul(2)).saturating_add(limit);
         let asked = tokio::time::timeout(whole, bridge.ask::<Listed>(order)).await;
-        let over = bridge.mounted(mount);
+        let at_work = bridge.mounted(mount);
         let listed = match asked {
             Ok(Ok(listed)) => listed,
             Ok(Err(no)) => {
-                let over = over.filter(|_| matches!(no, NoAnswer::Gone(_)));
+                let at_work = if matches!(no, NoAnswer::Gone(_)) { at_work } else { BTreeSet::new() };
                 let failure = no.into_failure().code("not_mounted").untouched();
-                return Err(NotMounted { failure, over });
+                return Err(NotMounted { failure, at_work });
             }
             Err(_) => {
                 bridge.kill("mounting the modules took too long".to_owned()).await;
                 let message = "the modules could not be mounted in time (`amplifier.mount_timeout`)";
                 let failure = ToolFailure::new(message).code("mount_timeout").untouched();
-                return Err(NotMounted { failure, over });
+                return Err(NotMounted { failure, at_work });
             }
         };
         let listing = Arc::new(Listing::of(&self.blueprint.modules, listed.modules));

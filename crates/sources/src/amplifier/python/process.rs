@@ -4,7 +4,7 @@ mod ears;
 mod start;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -70,8 +70,8 @@ impl Life {
 pub(super) struct Desk {
     numbers: AtomicU64,
     waiting: Mutex<HashMap<u64, Waiter>>,
-    /// The place of the module that a mount has come to.
-    mounting: Mutex<HashMap<u64, usize>>,
+    /// The places of the modules that are being mounted, by mount.
+    mounting: Mutex<HashMap<u64, BTreeSet<usize>>>,
 }
 
 struct Waiter {
@@ -164,9 +164,9 @@ impl Bridge {
         Life { gone: self.gone.clone(), proven: Arc::clone(&self.proven) }
     }
 
-    /// A mount is over; gives back the place of the module it had come to.
-    pub(super) fn mounted(&self, mount: u64) -> Option<usize> {
-        self.desk.come_to().remove(&mount)
+    /// A mount is over; gives back the places of the modules that were being mounted.
+    pub(super) fn mounted(&self, mount: u64) -> BTreeSet<usize> {
+        self.desk.at_work().remove(&mount).unwrap_or_default()
     }
 
     /// How it ended, if it did.
@@ -208,7 +208,7 @@ impl Desk {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn come_to(&self) -> std::sync::MutexGuard<'_, HashMap<u64, usize>> {
+    fn at_work(&self) -> std::sync::MutexGuard<'_, HashMap<u64, BTreeSet<usize>>> {
         self.mounting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

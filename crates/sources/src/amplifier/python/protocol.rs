@@ -7,10 +7,12 @@
 //!
 //! | host to bridge | answered with | |
 //! |---|---|---|
-//! | `mount {id, mount, session, limit_ms, capabilities, without}` | `mounted {id, modules}` | mounts every module on a coordinator of its own, but for those whose place in the plan is in `without`, with the reason |
+//! | `mount {id, mount, session, limit_ms, capabilities, without, apart}` | `mounted {id, modules}` | mounts every module on one coordinator, but for those whose place in the plan is in `without`, with the reason; a slow one and those after it overlap, unless they are mounted `apart` |
 //! | `adopt {mount, session}` | | the mount now belongs to this session |
 //! | `list {id, mount}` | `listed {id, modules}` | the tools as they are now |
 //! | `call {id, mount, module, tool, arguments, tool_call_id}` | `result {id, result, cut}` | |
+//! | `piece {id, call, at}` | `piece {id, text}` | some of a result that was too large to be sent, from this character on; an empty text is its end |
+//! | `release {call}` | | nobody wants more of that result |
 //! | `emit {id, mount, event, data, standings, limit_ms}` | `emitted {id, result, asked}` | asks the handlers of the modules that have a standing; `asked` names the modules that have handlers for the event now |
 //! | `tell {mount, event, data}` | | asks all handlers, and nobody waits for them |
 //! | `cancel {id}` | the answer of the request it names | stops a call or an `emit`, and what it started |
@@ -26,11 +28,12 @@
 //! | `event {call, event, data}` | what a module emitted |
 //! | `note {call, level, message, status}` | what a module showed or logged |
 //! | `capability {mount, name, value}` | what a module registered, where it is data |
-//! | `mounting {mount, place}` | a mount has come to the module at this place of the plan: it is to blame if the process dies |
+//! | `mounting {mount, place}` | the module at this place of the plan is being mounted: it may be to blame if the process dies |
+//! | `settled {mount, place}` | that one is done, or is not waited for any more |
 //! | `stuck {module}` | a module blocks its event loop in a hook |
 //! | `tools {mount}` | the tools of a mount are not what they were |
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
@@ -45,6 +48,10 @@ pub(super) struct Boot<'a> {
     pub(super) modules: Vec<ModuleOrder<'a>>,
     /// The most that one result may have, in bytes of JSON.
     pub(super) result_bytes: usize,
+    /// The most of a larger result that is kept until it is fetched, in bytes.
+    pub(super) kept_bytes: usize,
+    /// Folders for the end of `sys.path`.
+    pub(super) later_paths: &'a [PathBuf],
     /// The most that one call may print, in bytes.
     pub(super) output_bytes: usize,
     /// Orphans are adopted by this process's parent, which has no other children.
@@ -71,6 +78,8 @@ pub(super) enum Order<'a> {
         limit_ms: u64,
         capabilities: &'a Map<String, Value>,
         without: &'a BTreeMap<usize, String>,
+        /// None begins before the one before it is done or has used up its time.
+        apart: bool,
     },
     Adopt {
         mount: u64,
@@ -85,6 +94,13 @@ pub(super) enum Order<'a> {
         tool: &'a str,
         arguments: &'a Value,
         tool_call_id: &'a str,
+    },
+    Piece {
+        call: u64,
+        at: usize,
+    },
+    Release {
+        call: u64,
     },
     Emit {
         mount: u64,
@@ -180,6 +196,10 @@ pub(super) enum Word {
         mount: u64,
         place: usize,
     },
+    Settled {
+        mount: u64,
+        place: usize,
+    },
     Stuck {
         module: String,
     },
@@ -229,12 +249,22 @@ pub(super) struct CallResult {
 }
 
 /// A result that was too large to be sent whole: how many bytes of it are there.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(super) struct Cut {
     pub(super) shown: u64,
     pub(super) total: u64,
     /// How many pieces beside the text were left out: they cannot be shown in part.
     pub(super) content: u64,
+    /// How much of the whole waits to be fetched.
+    pub(super) waiting: u64,
+    /// What the whole is.
+    pub(super) media_type: String,
+}
+
+/// `piece`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Piece {
+    pub(super) text: String,
 }
 
 /// `emitted`.

@@ -89,8 +89,13 @@ pub struct PythonSettings {
     pub mount_limit: Duration,
     /// How long one handler of an event may take. `None`: five seconds.
     pub hook_limit: Option<Duration>,
-    /// The most that one result may have, in bytes of JSON. What is over it is cut, and the result says so.
+    /// The most that one result may have, in bytes of JSON. Of a larger one a part is shown, and the whole is kept as an
+    /// artifact.
     pub result_bytes: usize,
+    /// The most that is kept of such a result, in bytes. What is over it is lost, and the result says so.
+    pub kept_bytes: usize,
+    /// Folders for the end of `sys.path`: packages that lie beside the interpreter's own environment.
+    pub later_paths: Vec<PathBuf>,
 }
 
 impl Default for PythonSettings {
@@ -110,6 +115,8 @@ impl Default for PythonSettings {
             mount_limit: Duration::from_secs(60),
             hook_limit: None,
             result_bytes: 8 << 20,
+            kept_bytes: 64 << 20,
+            later_paths: Vec::new(),
         }
     }
 }

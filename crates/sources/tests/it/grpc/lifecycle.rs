@@ -44,7 +44,6 @@ async fn the_configuration_is_mounted_once_and_cleaned_up_after() {
     let config = json!({ "place": "here", "depth": 3, "ways": ["a", { "b": null }], "off": false });
     let endpoint = service.address.to_string();
     let module = GrpcModule::service(&planned(&config), &endpoint, GrpcSettings::default()).unwrap();
-    let handle = module.handle();
     let host = TestHost::build(|builder| builder.source(module)).await;
     for _ in 0..3 {
         assert!(!host.call("echo", json!({})).await.is_error);
@@ -56,11 +55,30 @@ async fn the_configuration_is_mounted_once_and_cleaned_up_after() {
     let expected: HashMap<String, String> =
         expected.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
     assert_eq!((request.module_id.as_str(), request.config), ("tool-x", expected));
-    handle.close().await;
+    host.host.shutdown(PATIENCE).await;
     assert_eq!(service.heard("Cleanup").len(), 1);
     assert_eq!(service.heard("Cleanup")[0].path, "/amplifier.module.ModuleLifecycle/Cleanup");
     drop(host);
     assert_eq!(service.heard("Cleanup").len(), 1, "once is enough");
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_say_goodbye_is_not_waited_for() {
+    let mut service = Service::start(Arc::new(|heard: Heard| {
+        Box::pin(async move {
+            match heard.method() {
+                "GetSpec" => message(&Spec::echo()),
+                "Mount" => message(&MountResponse { success: true, error: String::new() }),
+                "Cleanup" => std::future::pending().await,
+                _ => done(),
+            }
+        })
+    }))
+    .await;
+    let host = host_of(&service).await;
+    assert!(!host.call("echo", json!({})).await.is_error);
+    timeout(PATIENCE, host.host.shutdown(PATIENCE)).await.expect("it ends all the same");
+    service.until_asked("Cleanup").await;
 }
 
 #[tokio::test]

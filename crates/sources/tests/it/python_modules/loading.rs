@@ -57,6 +57,41 @@ async fn a_module_that_hangs_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_slow_module_does_not_hold_up_the_next_and_the_plan_decides_all_the_same() {
+    let names = ["tool-waits", "tool-follows"];
+    for core in BOTH {
+        let wanted =
+            Wanted::new(core, &names).set(|wanted| wanted.settings.mount_limit = Duration::from_secs(10));
+        let stage = wanted.start().await;
+        assert_eq!(stage.modules.failures(), []);
+        let listed = stage.modules.source().list().await.unwrap();
+        let listed: Vec<String> = listed.iter().map(|tool| tool.tool_id.to_string()).collect();
+        let expected = ["tool-waits.waits", "tool-waits.wanted_by_both", "tool-follows.follows"];
+        assert_eq!(listed[..3], expected);
+        assert_eq!(stage.call("wanted_by_both", json!({})).await.model_text(), "of tool-waits");
+        let problems: Vec<String> =
+            stage.modules.source().problems().iter().map(ToString::to_string).collect();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let told = "is not whole: its tool `wanted_by_both` is already mounted by `tool-waits`";
+        assert!(problems[0].starts_with("`tool-follows`") && problems[0].ends_with(told), "{problems:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_at_work_the_one_that_ends_the_process_is_found() {
+    let wanted = Wanted::new(Core::StandIn, &["tool-waits", "tool-crashes", "tool-follows"])
+        .set(|wanted| wanted.settings.mount_limit = Duration::from_secs(3));
+    let stage = wanted.start().await;
+    let failures = stage.modules.failures();
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert_eq!(failures[0].module.as_str(), "tool-crashes");
+    assert!(failures[0].message.contains("exit code 7"), "{failures:?}");
+    for tool in ["waits", "follows"] {
+        assert_eq!(stage.call(tool, json!({})).await.outcome, Outcome::Succeeded);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_module_that_hung_once_is_not_tried_again() {
     let wanted = Wanted::new(Core::StandIn, &["tool-hangs", "tool-desk"])
         .set(|wanted| wanted.settings.mount_limit = Duration::from_secs(3));
@@ -124,6 +159,22 @@ async fn a_package_directory_is_as_good_as_its_root() {
         let counted = stage.call("count_mounts", json!({})).await;
         assert_eq!(counted.outcome, Outcome::Succeeded, "{:?}", stage.modules.failures());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_is_installed_beside_the_environment_is_found() {
+    let installed = BridgedModule {
+        package: PythonPackage::Installed { name: None },
+        planned: PlannedModule { source: None, ..module("tool-desk").planned },
+    };
+    let wanted = Wanted::new(Core::StandIn, &["tool-slow"]).set(|wanted| {
+        wanted.modules.push(installed);
+        wanted.settings.later_paths = vec![folder_of("tool-desk")];
+        wanted.settings.readable = vec![folder_of("tool-desk")];
+    });
+    let stage = wanted.start().await;
+    let counted = stage.call("count_mounts", json!({})).await;
+    assert_eq!(counted.outcome, Outcome::Succeeded, "{:?}", stage.modules.failures());
 }
 
 #[tokio::test(flavor = "multi_thread")]

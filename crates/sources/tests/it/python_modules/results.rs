@@ -40,18 +40,50 @@ async fn every_return_becomes_a_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_over_the_limit_is_cut_and_says_so() {
-    let wanted = Wanted::new(Core::StandIn, &["tool-rough"]).set(|wanted| {
+async fn a_result_over_the_limit_is_shown_in_part_and_kept_whole() {
+    for inline in [1 << 20, 1000] {
+        let wanted = Wanted::new(Core::StandIn, &["tool-rough"]).set(|wanted| {
+            wanted.settings.result_bytes = 64 << 10;
+            wanted.limits.inline_chars = inline;
+        });
+        let stage = wanted.start().await;
+        let cut = stage.call("huge", json!({ "size": 5_000_000 })).await;
+        let told = cut.truncated.as_ref().unwrap();
+        let kept = told.artifact.unwrap();
+        assert_eq!(told.hint.as_ref().unwrap().matches("the whole is kept as").count(), 1, "{told:?}");
+        assert!(cut.model_text().contains(&format!("the whole is kept as `{kept}`")));
+        let stored = stage.test.host.artifact(kept, stage.test.session.principal()).await.unwrap();
+        assert_eq!(stored.about().size, 5_000_000);
+        assert_eq!(stage.call("nothing", json!({})).await.model_text(), "Success");
+    }
+    let stage = Stage::new(Core::StandIn, &["tool-rough"]).await;
+    assert!(stage.call("huge", json!({ "size": 1_000 })).await.truncated.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_is_all_there_is_of_it() {
+    let wanted = Wanted::new(Core::StandIn, &["tool-large"]).set(|wanted| {
         wanted.settings.result_bytes = 64 << 10;
-        wanted.limits.inline_chars = 1 << 20;
+        wanted.settings.kept_bytes = 300_000;
     });
     let stage = wanted.start().await;
-    let whole = stage.call("huge", json!({ "size": 60_000 })).await;
-    assert!(whole.truncated.is_none());
+    for (what, begins) in [("text", "xxx"), ("failed", "xxx"), ("image", r#"{"success":true,"output":null"#)]
+    {
+        let result = stage.call("large", json!({ "what": what })).await;
+        let kept = result.truncated.as_ref().and_then(|cut| cut.artifact).unwrap();
+        let stored = stage.test.host.artifact(kept, stage.test.session.principal()).await.unwrap();
+        let bytes = stored.read(0, 1 << 20).await.unwrap();
+        assert!(bytes.starts_with(begins.as_bytes()), "{what}");
+        assert!((200_000..201_000).contains(&bytes.len()), "{what}: {}", bytes.len());
+    }
+    let wanted = Wanted::new(Core::StandIn, &["tool-rough"]).set(|wanted| {
+        wanted.settings.result_bytes = 64 << 10;
+        wanted.settings.kept_bytes = 100_000;
+    });
+    let stage = wanted.start().await;
     let cut = stage.call("huge", json!({ "size": 5_000_000 })).await;
-    let told = cut.truncated.unwrap();
-    assert_eq!((told.shown, told.total), (32 << 10, Some(5_000_000)));
-    assert_eq!(stage.call("nothing", json!({})).await.model_text(), "Success");
+    let hint = cut.truncated.and_then(|cut| cut.hint).unwrap();
+    assert!(hint.contains("the first 97 KiB are kept as") && hint.ends_with("the rest is lost"), "{hint}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,6 +91,7 @@ async fn what_was_dropped_is_never_said_to_be_kept() {
     for inline in [1 << 20, 1000] {
         let wanted = Wanted::new(Core::StandIn, &["tool-large"]).set(|wanted| {
             wanted.settings.result_bytes = 64 << 10;
+            wanted.settings.kept_bytes = 0;
             wanted.limits.inline_chars = inline;
         });
         let stage = wanted.start().await;

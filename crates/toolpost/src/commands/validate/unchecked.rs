@@ -75,4 +75,8 @@ impl Source for Unchecked {
     fn connect(&self, feed: SourceFeed) {
         self.inner.connect(feed);
     }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.inner.close()
+    }
 }

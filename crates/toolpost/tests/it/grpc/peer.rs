@@ -102,3 +102,19 @@ impl Drop for Peer {
         let _ = self.child.wait();
     }
 }
+
+/// A script that runs until it is dropped.
+pub(crate) struct Running(Child);
+
+impl Running {
+    pub(crate) fn start(script: &Path) -> Self {
+        Self(Command::new(python()).arg(script).stdin(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

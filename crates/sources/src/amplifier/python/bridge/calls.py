@@ -82,7 +82,7 @@ class Call:
             value = tool.execute(self.order["arguments"])
             if inspect.isawaitable(value):
                 value = await value
-            return result_of(value, self.bridge.core, self.id, self.bridge.result_bytes)
+            return result_of(value, self.bridge, self.id)
         except asyncio.CancelledError:
             if self.stopped:
                 return self._failure("canceled", "the call was told to stop")

@@ -146,7 +146,13 @@ class Tools(dict):
         self.writers = {}
 
     def note(self, name, tool):
+        self.writers.pop(name, None)
         self.writers[name] = (tool, current.unit())
+
+    def as_written(self):
+        """All that is in it, what was written last at the end: a name that another module wrote before does not count."""
+        order = {name: place for place, name in enumerate(list(self.writers))}
+        return sorted(self.items(), key=lambda item: order.get(item[0], len(order)))
 
     def writer(self, name, tool):
         """The unit that mounted a tool, where that is known."""

@@ -34,7 +34,7 @@ def subject_of(unit):
     module = unit.module
     if module is None and any(problem["reason"] == "invalid_entry_point" for problem in unit.problems):
         # It was imported; only what should be called is missing.
-        files = set(loading._loaded.values())
+        files = {file for file, _ in loading._places.values()}
         module = next((each for each in sys.modules.values() if getattr(each, "__file__", None) in files), None)
     return types.SimpleNamespace(
         module=module,

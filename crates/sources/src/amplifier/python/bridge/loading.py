@@ -9,8 +9,9 @@ import sys
 import threading
 
 GROUP = "amplifier.modules"
-_loaded = {}
-_lock = threading.RLock()
+# Where packages are, by the names they are imported under.
+_places = {}
+_lock = threading.Lock()
 
 
 class LoadError(Exception):
@@ -23,11 +24,10 @@ class LoadError(Exception):
 
 def load(order):
     """The imported module and the function that mounts it. Imported once, however many sessions mount it."""
-    with _lock:
-        if order["package"] == "folder":
-            module, attribute = _from_folder(order["id"], order["root"])
-        else:
-            module, attribute = _installed(order["id"], order.get("name"))
+    if order["package"] == "folder":
+        module, attribute = _from_folder(order["id"], order["root"])
+    else:
+        module, attribute = _installed(order["id"], order.get("name"))
     mount = getattr(module, attribute, None)
     if mount is None:
         raise LoadError("invalid_entry_point", f"`{module.__name__}` has no `{attribute}`")
@@ -106,29 +106,34 @@ def _import_package(folder, name):
     return _import_at(name, package + ".py", None)
 
 
+class Finder:
+    """Finds the packages of folders, before all others. Python's own import then sees to it that two modules that import
+    the same one, or each other, at the same time wait for each other, and for nobody else."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        file, package = _places.get(name, (None, None))
+        if file is None:
+            return None
+        search = [package] if package else None
+        return importlib.util.spec_from_file_location(name, file, submodule_search_locations=search)
+
+
 def _import_at(name, file, package):
     name = re.sub(r"\W", "_", name)
-    known = _loaded.get(name)
-    if known is not None and known != file:
-        raise LoadError("validation_failed", f"a package `{name}` is already loaded from `{known}`")
-    if known is None:
+    with _lock:
+        known = _places.get(name, (None, None))[0]
+        if known is not None and known != file:
+            raise LoadError("validation_failed", f"a package `{name}` is already loaded from `{known}`")
         present = sys.modules.get(name)
         if present is not None and getattr(present, "__file__", None) != file:
             raise LoadError("validation_failed", f"`{name}` is the name of a package that is already in use")
         if not os.path.isfile(file):
             raise LoadError("invalid_package_layout", f"`{file}` does not exist")
-        spec = importlib.util.spec_from_file_location(
-            name, file, submodule_search_locations=[package] if package else None
-        )
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            sys.modules.pop(name, None)
-            raise
-        _loaded[name] = file
-    return sys.modules[name]
+        if Finder not in sys.meta_path:
+            sys.meta_path.insert(0, Finder)
+        _places[name] = (file, package)
+    return importlib.import_module(name)
 
 
 def _imported(name, place):

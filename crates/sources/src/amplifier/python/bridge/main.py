@@ -21,6 +21,8 @@ LONGEST_NOTE = 4000
 LONGEST_END = 15
 LONGEST_EVENT = 32 << 10
 LARGEST_ASK = 4 << 20
+# How much of a large result is handed over at once, in characters.
+PIECE = 64 << 10
 
 
 class Bridge:
@@ -29,7 +31,10 @@ class Bridge:
         self.modules = boot["modules"]
         self.plan = plan_of(boot["modules"])
         self.result_bytes = boot["result_bytes"]
+        self.kept_bytes = boot["kept_bytes"]
         self.output_bytes = boot["output_bytes"]
+        # Results that were too large to be sent, by call, until the host has fetched them or wants them no more.
+        self.kept = {}
         self.mounts = {}
         self.calls = {}
         self.asked = {}
@@ -85,7 +90,7 @@ class Bridge:
         limit = message["limit_ms"] / 1000
 
         def task():
-            modules = mount.begin(message["capabilities"], limit, message["without"])
+            modules = mount.begin(message["capabilities"], limit, message["without"], message["apart"])
             return {"type": "mounted", "id": message["id"], "modules": modules}
 
         self.in_background(message, task)
@@ -118,6 +123,20 @@ class Bridge:
                     os.chdir(self.folder)
                 except OSError as error:
                     self.note("warning", f"the working directory cannot be restored: {shown(error)}")
+
+    def keep(self, call, whole):
+        """Keeps a result, as much of it as may be kept; how many bytes that is."""
+        whole = whole[: self.kept_bytes]
+        if whole:
+            self.kept[call] = whole.decode("utf-8", "ignore")
+        return len(whole)
+
+    def on_piece(self, message):
+        whole, at = self.kept[message["call"]], message["at"]
+        self.channel.send(type="piece", id=message["id"], text=whole[at : at + PIECE])
+
+    def on_release(self, message):
+        self.kept.pop(message["call"], None)
 
     def on_cancel(self, message):
         if message["id"] in self.calls:
@@ -258,6 +277,8 @@ def run(descriptor, rest, boot, sources):
     if sys.version_info < (3, 10):
         channel.send(type="refused", message=f"Python {sys.version.split()[0]} is too old: 3.10 is the oldest that does")
         os._exit(3)
+    # Last, so that nothing there stands in for what the environment has.
+    sys.path.extend(path for path in boot["later_paths"] if path not in sys.path)
     bridge = Bridge(channel, boot)
     output.install(bridge)
     # Else a module could stop the reading of the host's messages. Children have the usual answer to the signal.

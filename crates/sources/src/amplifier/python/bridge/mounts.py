@@ -4,11 +4,14 @@ import asyncio
 import concurrent.futures
 import inspect
 import threading
+import time
 
 from . import children, coordinator as coordinators
 from .plain import shown
 from .units import Unit
 
+# How long the next module waits for the one before it, in seconds.
+HEAD_START = 1
 
 class Mount:
     def __init__(self, bridge, number, session):
@@ -20,44 +23,71 @@ class Mount:
         self.gathering = threading.Lock()
         self.calls = {}
         self.tells_capabilities = False
+        # Until then, of two modules that mount one name the earlier of the plan has it, whichever was faster.
+        self.settled = False
         # Set when its modules may not start processes any more.
         self.over = False
         self.coordinator = coordinators.make(bridge.core.coordinator, self, bridge.plan)
 
-    def begin(self, capabilities, limit, without):
-        """Mounts one module after the other, in the plan's order. One that hangs is passed over after its time; those
-        in `without`, by their place in the plan, are not tried again, for the reason given there."""
+    def begin(self, capabilities, limit, without, apart):
+        """Mounts the modules in the plan's order. The next one begins when the one before is mounted, or has had its head
+        start: modules may build on those before them, and one that hangs delays nobody for long. Where they are mounted
+        `apart`, each has all of its time first, so that it is known who ends the process. Those in `without`, by their
+        place in the plan, are not tried again, for the reason given there."""
         for name, value in capabilities.items():
             self.coordinator.register_capability(name, value)
         self.coordinator.register_capability("toolpost.call_tool", coordinators.call_tool_of(self.bridge))
         self.tells_capabilities = True
+        head_start = limit if apart else min(limit, HEAD_START)
         for place, order in enumerate(self.bridge.modules):
-            unit = Unit(self, order)
             key = order["id"]
             while key in self.units:
                 key += "+"
-            self.units[key] = unit
-            if str(place) in without:
-                unit.problem("unknown", without[str(place)], fatal=True)
-                continue
-            self._says_mounting(place)
-            unit.begin()
-            self._within(unit, unit.mount_module, limit, "mounting it")
-        for place, unit in enumerate(self.units.values()):
+            self.units[key] = Unit(self, place, order)
+        steps = []
+        for unit in self.units.values():
+            if str(unit.place) in without:
+                unit.problem("unknown", without[str(unit.place)], fatal=True)
+            else:
+                steps.append((unit, unit.mount_module))
+        self._all_of(steps, limit, head_start, "mounting it")
+        self.settled = True
+        for unit, _ in steps:
+            unit.must_bring_something()
+        steps = []
+        for unit in self.units.values():
             ready = getattr(unit.module, "on_session_ready", None)
-            if callable(ready) and not any(each["fatal"] for each in unit.problems):
-                self._says_mounting(place)
-                self._within(unit, lambda unit=unit, ready=ready: self._ready(unit, ready), limit, "`on_session_ready`")
+            if callable(ready) and not unit.is_missing():
+                steps.append((unit, lambda unit=unit, ready=ready: self._ready(unit, ready)))
+        self._all_of(steps, limit, head_start, "`on_session_ready`")
         return self.described(limit)
 
-    def _says_mounting(self, place):
-        """If the process dies now, the host knows of whom."""
-        self.bridge.channel.send(type="mounting", mount=self.number, place=place)
+    def _all_of(self, steps, limit, head_start, what):
+        """What each module has to do, each within its time."""
+        begun, at_work = [], []
+        for unit, work in steps:
+            self._says("mounting", unit)
+            unit.begin()
+            future = unit.submit(work)
+            step = (unit, future, time.monotonic() + limit)
+            begun.append(step)
+            at_work.append(step)
+            concurrent.futures.wait([future], head_start)
+            for step in [step for step in at_work if step[1].done() or time.monotonic() >= step[2]]:
+                at_work.remove(step)
+                self._says("settled", step[0])
+        for unit, future, until in begun:
+            self._result(unit, future, until, limit, what)
+        for unit, _, _ in at_work:
+            self._says("settled", unit)
 
-    def _within(self, unit, work, limit, what):
-        future = unit.submit(work)
+    def _says(self, word, unit):
+        """If the process dies now, the host knows who was at work."""
+        self.bridge.channel.send(type=word, mount=self.number, place=unit.place)
+
+    def _result(self, unit, future, until, limit, what):
         try:
-            return future.result(limit)
+            return future.result(max(0, until - time.monotonic()))
         except concurrent.futures.TimeoutError:
             future.cancel()
             unit.problem("unknown", f"{what} took longer than {limit:g} seconds (`amplifier.mount_timeout`)", fatal=True)
@@ -80,11 +110,13 @@ class Mount:
 
     def described(self, limit):
         """Each module as it is, asked where it lives."""
+        until = time.monotonic() + limit
+        asked = {unit: unit.submit(unit.describe) for unit in self.units.values() if not unit.is_missing()}
         listed = []
         for unit in self.units.values():
             found = None
-            if not any(each["fatal"] for each in unit.problems):
-                found = self._within(unit, unit.describe, limit, "describing its tools")
+            if unit in asked:
+                found = self._result(unit, asked[unit], until, limit, "describing its tools")
             listed.append(found or {"module": unit.id, "tools": [], "events": [], "problems": unit.problems})
         return listed
 

@@ -7,8 +7,9 @@ YES, NO = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "
 SHAPE = ("success", "output", "error", "content")
 
 
-def result_of(value, core, call, most):
-    """The answer to a call, as a line."""
+def result_of(value, bridge, call):
+    """The answer to a call, as a line. Of one that is too large a part is shown, and the whole waits to be fetched."""
+    most = bridge.result_bytes
     success, output, error, content = taken_apart(value)
     result = {"success": success, "output": plain(output), "error": plain(error)}
     if content:
@@ -17,16 +18,20 @@ def result_of(value, core, call, most):
     if len(line) <= most:
         return line
     # A part that can be read is worth more than none; what is missing is said.
-    said = model_text(value, core, result).encode("utf-8", "ignore")
+    said = model_text(value, bridge.core, result).encode("utf-8", "ignore")
+    whole, media_type = said, "text/plain; charset=utf-8" if isinstance(output, str) else "application/json"
+    if content:
+        whole, media_type = encoded(result), "application/json"
     if content and output is None:
         said = b""
-    kept = said[: max(0, most // 2)]
+    waiting = bridge.keep(call, whole)
+    shown_part = said[: max(0, most // 2)]
     blocks = len(result["content"]) if isinstance(result.get("content"), list) else int(bool(content))
-    result = {"success": success, "output": kept.decode("utf-8", "ignore"), "error": None}
+    result = {"success": success, "output": shown_part.decode("utf-8", "ignore"), "error": None}
     if success is not True:
         result["error"] = _small(error)
     # What is not text cannot be shown in part.
-    cut = {"shown": len(kept), "total": len(line) if content else len(said), "content": blocks}
+    cut = {"shown": len(shown_part), "total": len(whole), "content": blocks, "waiting": waiting, "media_type": media_type}
     return encoded({"type": "result", "id": call, "result": result, "cut": cut})
 
 

@@ -18,8 +18,10 @@ MOST_PROBLEMS, LONGEST_PROBLEM = 300, 4000
 
 
 class Unit:
-    def __init__(self, mount, order):
+    def __init__(self, mount, place, order):
         self.mount = mount
+        # In the plan.
+        self.place = place
         self.order = order
         self.id = order["id"]
         self.loop = None
@@ -30,7 +32,9 @@ class Unit:
         self._begun = threading.Event()
 
     def begin(self):
-        """Starts the thread; afterwards there is a loop."""
+        """Starts the thread, where it is not running; afterwards there is a loop."""
+        if self.loop is not None:
+            return
         name = f"{self.id}@{self.mount.number}"
         threading.Thread(target=self._run, name=name, daemon=True).start()
         self._begun.wait()
@@ -109,12 +113,20 @@ class Unit:
             return
         self.gather()
         await self._take_returned(returned)
-        if not self.tools and self.order["kind"] == "tool" and not coordinator.hooks.events_of(self):
-            if not self.problems:
-                self.problem("validation_failed", "it mounted no tool and returned none")
-            # What became of its tools is told already, and is why nothing is left.
-            for problem in self.problems:
-                problem["fatal"] = True
+
+    def is_missing(self):
+        return any(problem["fatal"] for problem in self.problems)
+
+    def must_bring_something(self):
+        """A tool module without tools is not there. One that hears events has its use all the same."""
+        hears = self.mount.coordinator.hooks.events_of(self)
+        if self.is_missing() or self.tools or hears or self.order["kind"] != "tool":
+            return
+        if not self.problems:
+            self.problem("validation_failed", "it mounted no tool and returned none")
+        # What became of its tools is told already, and is why nothing is left.
+        for problem in self.problems:
+            problem["fatal"] = True
 
     def _hint(self, error):
         missing = getattr(error, "name", None)
@@ -142,7 +154,7 @@ class Unit:
         """Gives each new tool to the module whose code mounted it, and to this one where that is not known."""
         point = self.mount.coordinator.mount_points["tools"]
         with self.mount.gathering:
-            for name, tool in list(point.items()):
+            for name, tool in point.as_written():
                 owner = self.mount.owner_of(name)
                 if owner is None or owner.tools[name] is not tool:
                     (point.writer(name, tool) or self)._take(point, name, tool, owner)
@@ -151,11 +163,14 @@ class Unit:
                     del unit.tools[name]
 
     def _take(self, point, name, tool, owner):
-        """A name that another module has stays with that one."""
+        """A name that another module has stays with that one, unless that one only was faster."""
         if owner is not None and owner is not self:
-            point[name] = owner.tools[name]
-            self.problem("validation_failed", f"its tool `{name}` is already mounted by `{owner.id}`")
-            return
+            if self.mount.settled or self.is_missing() or owner.place < self.place:
+                point[name] = owner.tools[name]
+                self._is_late_for(name, owner)
+                return
+            del owner.tools[name]
+            owner._is_late_for(name, self)
         problem = None
         if not isinstance(name, str) or not callable(attribute(tool, "execute")):
             problem = f"what it mounted as `{shown(name)[:200]}` is no tool: no `execute`"
@@ -168,6 +183,9 @@ class Unit:
         else:
             del point[name]
             self.problem("validation_failed", problem)
+
+    def _is_late_for(self, name, owner):
+        self.problem("validation_failed", f"its tool `{name}` is already mounted by `{owner.id}`")
 
     async def describe(self):
         """The module as it is now. Descriptions and schemas may be computed, so they are read each time."""

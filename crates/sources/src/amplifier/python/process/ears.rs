@@ -240,7 +240,10 @@ impl Ears {
                 let _ = self.told.send(Told::Capability { mount, name, value });
             }
             Word::Mounting { mount, place } => {
-                self.desk.come_to().insert(mount, place);
+                self.desk.at_work().entry(mount).or_default().insert(place);
+            }
+            Word::Settled { mount, place } => {
+                self.desk.at_work().entry(mount).or_default().remove(&place);
             }
             Word::Stuck { module } => {
                 let _ = self.told.send(Told::Stuck { module });

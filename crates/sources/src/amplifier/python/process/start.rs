@@ -133,6 +133,8 @@ impl Blueprint {
             core: self.settings.core,
             modules: orders.collect(),
             result_bytes: self.settings.result_bytes,
+            kept_bytes: self.settings.kept_bytes,
+            later_paths: &self.settings.later_paths,
             output_bytes: OUTPUT_BYTES,
             parent_adopts: true,
         };

@@ -1,5 +1,8 @@
 //! Server-sent events, read as they come: any cut between pieces, any of the three line ends, several data
 //! lines an event. Nothing is read twice and nothing grows without bound.
+//!
+//! The client reads a host's messages with it. It opens nothing and knows no message, so it reads any other stream
+//! of events as well.
 
 /// How much of an event that is too long is kept.
 const HEAD: usize = 4 << 10;
@@ -12,7 +15,7 @@ const KEPT: usize = 1 << 20;
 
 /// What a stream says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sse<'a> {
+pub enum Sse<'a> {
     /// The data lines of one event, joined.
     Event(&'a [u8]),
     /// The beginning of an event that is too long.
@@ -22,7 +25,8 @@ pub(super) enum Sse<'a> {
 }
 
 /// Reads one stream. A new stream needs [`Parser::restart`].
-pub(super) struct Parser {
+#[derive(Debug)]
+pub struct Parser {
     limit: usize,
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
@@ -38,7 +42,8 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    pub(super) fn new(limit: usize) -> Self {
+    /// A reader of events with at most so many bytes of data. Of longer ones only the beginning is told.
+    pub fn new(limit: usize) -> Self {
         Self {
             limit,
             line: Vec::new(),
@@ -51,17 +56,18 @@ impl Parser {
     }
 
     /// The name of the last event that came whole, for asking for what comes after it.
-    pub(super) fn last_id(&self) -> Option<&str> {
+    pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
     /// A new stream begins. Half an event of the old one is worth nothing; the host sends it again.
-    pub(super) fn restart(&mut self) {
+    pub fn restart(&mut self) {
         let last_id = self.last_id.take();
         *self = Self { last_id, ..Self::new(self.limit) };
     }
 
-    pub(super) fn feed(&mut self, mut piece: &[u8], each: &mut impl FnMut(Sse<'_>)) {
+    /// Takes the next bytes of the stream; `each` hears what has come whole with them.
+    pub fn feed(&mut self, mut piece: &[u8], each: &mut impl FnMut(Sse<'_>)) {
         if std::mem::take(&mut self.after_return) {
             piece = match piece {
                 [] => return self.after_return = true,

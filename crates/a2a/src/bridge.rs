@@ -1,0 +1,84 @@
+//! Sends on, in the canonical vocabulary, what arrives in any: for bridges from other protocols, which see one response
+//! stream and should hold no more of it than the calls that are open.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    data_part::{DataPart, Repeat},
+    receiver::{CallKey, Change, Receiver, ReceiverOptions, Step, Unreadable},
+};
+
+/// A receiver that hands every call on as `tool-call` and then one end.
+#[derive(Debug, Default)]
+pub struct Bridge {
+    receiver: Receiver,
+    /// Ends that were sent before anybody told the call itself, which may still come.
+    early: BTreeSet<CallKey>,
+}
+
+impl Bridge {
+    /// One with options of the caller's.
+    pub fn new(options: ReceiverOptions) -> Self {
+        Self { receiver: Receiver::new(options), early: BTreeSet::new() }
+    }
+
+    /// Takes one JSON text in and gives each part that follows from it to `send`.
+    ///
+    /// # Errors
+    /// Where the text is no JSON.
+    pub fn receive(&mut self, json: &str, send: impl FnMut(DataPart<'_>)) -> Result<(), Unreadable> {
+        let changes = self.receiver.receive(json)?;
+        self.send(&changes, send);
+        Ok(())
+    }
+
+    /// Takes a line of AI SDK 4 in.
+    ///
+    /// # Errors
+    /// Where the line is not of that protocol.
+    pub fn receive_v4(&mut self, line: &str, send: impl FnMut(DataPart<'_>)) -> Result<(), Unreadable> {
+        let changes = self.receiver.receive_v4(line)?;
+        self.send(&changes, send);
+        Ok(())
+    }
+
+    /// Tells of the calls that were only announced when the stream ended.
+    pub fn finish(&self, mut send: impl FnMut(DataPart<'_>)) {
+        for (call, part) in self.receiver.parts() {
+            if self.receiver.is_open(call) && !self.receiver.is_told(call) {
+                send(part.to_call());
+            }
+        }
+    }
+
+    /// The receiver inside, for its figures.
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    fn send(&mut self, changes: &[Change], mut send: impl FnMut(DataPart<'_>)) {
+        for &Change { call, step } in changes {
+            // Gone where an earlier change of the same text was its end.
+            let Some(part) = self.receiver.part(call) else { continue };
+            let described = self.receiver.is_described(call);
+            match step {
+                // The vocabulary has no word for pieces and for results so far.
+                Step::Started | Step::Progressed => continue,
+                Step::Called => {
+                    send(part.to_call());
+                    continue;
+                }
+                Step::Ended if described && self.early.remove(&call) => send(part.to_call()),
+                Step::Ended => {
+                    let repeat = if described { Repeat::Arguments } else { Repeat::Nothing };
+                    part.to_end(repeat).into_iter().for_each(&mut send);
+                }
+            }
+            if described {
+                self.receiver.take(call);
+            } else {
+                self.early.insert(call);
+            }
+        }
+    }
+}

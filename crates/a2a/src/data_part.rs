@@ -1,0 +1,89 @@
+//! Calls as a bridge sends them on: what was received in any vocabulary, in the canonical one.
+
+use serde::Serialize;
+use serde_json::Number;
+
+use crate::part::{Json, PartError, ToolCallPart, UNKNOWN_TOOL};
+
+/// A data part of A2A with one canonical event in it. Written without the `kind` of a dialect it would be refused by
+/// older peers; the newer ones accept it with it.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "kind", rename = "data")]
+pub struct DataPart<'a> {
+    data: Payload<'a>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Payload<'a> {
+    r#type: Type,
+    tool_call_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a PartError>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<&'a Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<&'a str>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+enum Type {
+    #[serde(rename = "tool-call")]
+    Call,
+    #[serde(rename = "tool-result")]
+    Result,
+    #[serde(rename = "tool-error")]
+    Error,
+}
+
+/// Whether an end repeats what the call said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// The arguments are told once more, for those who missed the call.
+    Arguments,
+    /// Nobody has told the arguments, and the end does not make them up.
+    Nothing,
+}
+
+impl ToolCallPart {
+    /// The call, as `tool-call`.
+    pub fn to_call(&self) -> DataPart<'_> {
+        let data = Payload {
+            r#type: Type::Call,
+            tool_call_id: &self.id,
+            tool_name: Some(&self.name),
+            input: Some(&self.args),
+            output: None,
+            error: None,
+            duration_ms: None,
+            started_at: self.started_at.as_deref(),
+        };
+        DataPart { data }
+    }
+
+    /// Its end, as `tool-result` or `tool-error`; `None` while it is in flight.
+    pub fn to_end(&self, repeat: Repeat) -> Option<DataPart<'_>> {
+        let (r#type, output, error) = match (&self.error, &self.result) {
+            (Some(error), _) => (Type::Error, None, Some(error)),
+            (None, Some(output)) => (Type::Result, Some(output), None),
+            (None, None) => return None,
+        };
+        let data = Payload {
+            r#type,
+            tool_call_id: &self.id,
+            tool_name: Some(self.name.as_str()).filter(|name| *name != UNKNOWN_TOOL),
+            input: Some(&self.args).filter(|_| repeat == Repeat::Arguments),
+            output,
+            error,
+            duration_ms: self.duration_ms.as_ref(),
+            started_at: self.started_at.as_deref(),
+        };
+        Some(DataPart { data })
+    }
+}

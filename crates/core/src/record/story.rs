@@ -1,0 +1,127 @@
+//! What the records of a call tell whoever shows it: which tool, with what, whose, since when, and how it ended. For
+//! faces, which are to know nothing of how a record is written.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use toolpost_model::{InvocationId, Principal, RequestId, SessionId};
+
+use super::{
+    journal::{RecordKind, StoredRecord},
+    rendering::RecordedWay,
+};
+use crate::call::Answer;
+
+/// A call as its records tell it. Everything in it has passed redaction.
+#[derive(Clone, Debug)]
+pub struct CallOnRecord {
+    /// The call.
+    pub invocation_id: InvocationId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// The tool, as its caller named it.
+    pub tool: String,
+    /// The arguments it goes on with, as others may see them; `None` where they were not read.
+    pub arguments: Option<Value>,
+    /// Who called.
+    pub principal: Principal,
+    /// Where it came in.
+    pub face: String,
+    /// The caller's own id for it.
+    pub request_id: Option<RequestId>,
+    /// The caller's own mark.
+    pub correlation_id: Option<String>,
+    /// The call that made it.
+    pub parent: Option<InvocationId>,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// The last question that was asked about it, answered or not, where it has not ended.
+    pub question: Option<InvocationId>,
+    /// How it ended, where it did.
+    pub end: Option<EndOnRecord>,
+}
+
+/// The end of a call, as the record has it.
+#[derive(Clone, Debug)]
+pub struct EndOnRecord {
+    /// When.
+    pub at: Timestamp,
+    /// Its answer, the same bytes as its caller got.
+    pub answer: Arc<Answer>,
+}
+
+impl CallOnRecord {
+    /// Reads the records of one call, oldest first. `None` where they do not begin with its first one, or where that
+    /// cannot be read.
+    pub fn of(rows: &[StoredRecord]) -> Option<Self> {
+        let mut rows = rows.iter().filter(|row| tells_of_its_way(row.record.kind));
+        let first = rows.next()?;
+        let way: RecordedWay = serde_json::from_str(&first.record.body).ok()?;
+        let end = EndOnRecord::of(first.record.at, &way);
+        let call = way.call.as_ref()?;
+        let since_began = match &end {
+            Some(end) => end.answer.result().timings.total_us,
+            None => way.transitions.last().map_or(0, |passed| passed.at_us),
+        };
+        let mut story = Self {
+            invocation_id: first.record.invocation_id?,
+            session_id: first.record.session_id.clone()?,
+            tool: call.tool.clone(),
+            arguments: call.arguments.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok()),
+            principal: call.principal(),
+            face: call.face.clone(),
+            request_id: first.record.request.as_ref().map(|key| key.id.clone()),
+            correlation_id: call.correlation_id.clone(),
+            parent: call.parent,
+            began_at: before(first.record.at, since_began),
+            question: None,
+            end,
+        };
+        story.question = way.ask.as_ref().filter(|_| story.end.is_none()).map(|ask| ask.ask_id);
+        for row in rows {
+            let Ok(way) = serde_json::from_str::<RecordedWay>(&row.record.body) else { continue };
+            story.go_on(row.record.at, &way);
+        }
+        Some(story)
+    }
+
+    fn go_on(&mut self, at: Timestamp, way: &RecordedWay) {
+        // A hook or a person may have changed them.
+        if let Some(changed) = way.arguments.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+            self.arguments = Some(changed);
+        }
+        if let Some(ask) = &way.ask {
+            self.question = Some(ask.ask_id);
+        }
+        if let Some(end) = EndOnRecord::of(at, way) {
+            self.end = Some(end);
+            self.question = None;
+        }
+    }
+}
+
+impl EndOnRecord {
+    fn of(at: Timestamp, way: &RecordedWay) -> Option<Self> {
+        let answer = Answer::recorded(way.result.as_ref()?)?;
+        Some(Self { at, answer })
+    }
+}
+
+fn before(at: Timestamp, micros: u64) -> Timestamp {
+    at.checked_sub(Duration::from_micros(micros)).unwrap_or(at)
+}
+
+/// Whether such a record stands on a call's way: an answer to its question may stand behind its end.
+fn tells_of_its_way(kind: RecordKind) -> bool {
+    match kind {
+        RecordKind::Accepted | RecordKind::Asked | RecordKind::Started | RecordKind::Ended => true,
+        RecordKind::HostStarted
+        | RecordKind::SessionOpened
+        | RecordKind::SessionClosed
+        | RecordKind::Decided
+        | RecordKind::Catalog
+        | RecordKind::Surface
+        | RecordKind::Pruned => false,
+    }
+}

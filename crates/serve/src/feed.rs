@@ -1,0 +1,15 @@
+//! Calls as they happen: those of a session for front ends, `GET /sessions/{id}/events`, and those of all sessions for
+//! operators, `GET /events`.
+//!
+//! The journal is what is told; a stream is a place in it. So nothing is queued for a reader that does not read, a reader
+//! that comes back goes on from the number it has, and a restart of the host changes nothing. The one thing that comes
+//! from elsewhere is that a call began, because many calls are on record only at their end: the [`Hub`] hands it on from
+//! the call itself.
+
+mod hub;
+mod pump;
+mod vocabulary;
+
+pub(crate) use hub::{Crowded, Hub};
+pub(crate) use pump::{From, OpenError, Pump, Whose};
+pub(crate) use vocabulary::Vocabulary;

@@ -1,0 +1,121 @@
+//! `GET /sessions/{id}/events`: a session's calls as they happen, for whoever shows them to people; `GET /events`: the
+//! calls of all sessions, for operators.
+
+use axum::{
+    Extension,
+    body::Body,
+    extract::{Query, State, rejection::QueryRejection},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
+    response::Response,
+};
+use serde::Deserialize;
+use toolpost_a2a::ui_stream;
+use toolpost_model::{Principal, SessionId};
+
+use super::{Named, Problem, SESSION_HEADER, Shared, operators_only};
+use crate::feed::{From, Pump, Vocabulary, Whose};
+
+/// Where a reader that comes back was.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// How the caller's own session is named, which has no id of its own.
+const OWN: &str = "default";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Options {
+    #[serde(default)]
+    vocabulary: Vocabulary,
+    #[serde(default)]
+    from: Beginning,
+    /// For readers that cannot send headers.
+    after: Option<u64>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Beginning {
+    #[default]
+    Now,
+    Start,
+}
+
+pub(super) async fn follow(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    Named(id): Named,
+    options: Result<Query<Options>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let session = if id == OWN {
+        shared.host.default_session(&principal)
+    } else {
+        shared.host.session(&SessionId::new(id), &principal).await?
+    };
+    stream(shared, Whose::Session(session), options, &headers).await
+}
+
+pub(super) async fn follow_all(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    options: Result<Query<Options>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    operators_only(&principal)?;
+    stream(shared, Whose::Everybody(principal), options, &headers).await
+}
+
+async fn stream(
+    shared: Shared,
+    whose: Whose,
+    options: Result<Query<Options>, QueryRejection>,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let Query(options) = options.map_err(|bad| {
+        Problem::bad_request("bad_query", bad.body_text()).hint(
+            "`vocabulary` is `tool-events` or `ai-sdk`, `from` is `now` or `start`, `after` is an event's id",
+        )
+    })?;
+    let from = match (last_event_id(headers)?.or(options.after), options.from) {
+        (Some(seq), _) => From::After(seq),
+        (None, Beginning::Now) => From::Now,
+        (None, Beginning::Start) => From::Start,
+    };
+    let own_id = match &whose {
+        Whose::Session(session) => HeaderValue::from_str(session.id().as_str()).ok(),
+        Whose::Everybody(_) => None,
+    };
+    let wanted = (options.vocabulary, from);
+    let pump = Pump::open(shared.host, &shared.feed, whose, wanted, shared.closing).await?;
+    let mut response = Response::new(Body::from_stream(pump.frames()));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Proxies that gather answers would hold the stream back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    // What `default` stands for, so that others can be told where to call.
+    if let Some(id) = own_id {
+        headers.insert(SESSION_HEADER, id);
+    }
+    if options.vocabulary == Vocabulary::AiSdk {
+        let (name, value) = ui_stream::HEADER;
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    Ok(response)
+}
+
+/// The id of the last event that the reader has. Browsers send an empty one where they have none.
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(given) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let text = given.to_str().unwrap_or("?").trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_number).map(Some).ok_or_else(|| {
+        Problem::bad_request(
+            "bad_event_id",
+            format!("`{}` is not the id of an event of such a stream", text.escape_debug()),
+        )
+        .hint("leave `Last-Event-ID` out to begin anew")
+    })
+}

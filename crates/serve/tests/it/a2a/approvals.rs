@@ -1,0 +1,152 @@
+//! A call that asks: the task waits, and an operator's word lets it go on.
+
+use serde_json::{Value, json};
+use toolpost_model::{EffectClass, Mode, Role};
+use toolpost_testkit::MockTool;
+
+use super::{
+    super::{
+        client::Request,
+        running::{Place, Running},
+    },
+    Dialect, items, refused, result, rpc,
+};
+
+const OLGA: &str = "olga-has-a-token";
+
+fn place() -> Place {
+    let mut place = Place::without_native_tools().with_token("olga", Role::Operator, OLGA);
+    place.config.mode = Mode::Default;
+    place
+}
+
+fn push() -> MockTool {
+    MockTool::named("demo.push").class(EffectClass::Execute).output("pushed")
+}
+
+async fn serve(place: &Place, tool: &MockTool) -> Running {
+    let tool = tool.clone();
+    place.start_with(|builder| builder.tool(tool)).await
+}
+
+/// A task that waits for an answer.
+async fn waiting(server: &Running, dialect: Dialect, id: &str) -> Value {
+    let call = dialect.call("c", "push", json!({ "branch": "main" }));
+    let params = json!({ "message": dialect.message(id, &[call]) });
+    let task = dialect.task(&result(server, rpc(dialect.method("send"), &params)).await);
+    assert_eq!(task["status"]["state"], dialect.state("input-required"), "{task}");
+    task
+}
+
+fn answer(dialect: Dialect, task: &Value, part: Value) -> Request {
+    let mut message = dialect.message("answer", &[part]);
+    message["taskId"] = task["id"].clone();
+    rpc(dialect.method("send"), &json!({ "message": message }))
+}
+
+#[tokio::test]
+async fn an_operator_answers_in_the_task() {
+    for dialect in Dialect::BOTH {
+        let (place, tool) = (place(), push());
+        let server = serve(&place, &tool).await;
+        let task = waiting(&server, dialect, "m1").await;
+        let asked = &task["status"]["message"];
+        assert!(asked["parts"][0]["text"].as_str().unwrap().contains("`push`"), "{asked}");
+        let question = asked["metadata"]["approvalId"].clone();
+        assert_eq!(asked["metadata"]["toolCallId"], "c");
+        assert!(asked["metadata"]["expiresAt"].is_string());
+
+        let yes = dialect
+            .data(json!({ "type": "tool-approval-response", "approved": true, "approvalId": question }));
+        let still = dialect.task(&result(&server, answer(dialect, &task, yes.clone())).await);
+        assert_eq!(still["status"]["state"], dialect.state("input-required"));
+        assert!(
+            still["status"]["message"]["parts"][0]["text"].as_str().unwrap().contains("operator"),
+            "{still}"
+        );
+        assert_eq!(tool.call_count(), 0, "an agent's yes is none");
+
+        let unclear = answer(dialect, &task, json!({ "text": "perhaps" })).bearer(OLGA);
+        assert_eq!(refused(&server, unclear).await, -32602);
+        let done = dialect.task(&result(&server, answer(dialect, &task, yes).bearer(OLGA)).await);
+        assert_eq!(done["status"]["state"], dialect.state("completed"), "{done}");
+        assert_eq!(tool.call_count(), 1);
+        let late = answer(dialect, &task, json!({ "text": "yes" })).bearer(OLGA);
+        assert_eq!(refused(&server, late).await, -32004);
+    }
+}
+
+#[tokio::test]
+async fn a_no_fails_the_task_and_says_so() {
+    let (place, tool) = (place(), push());
+    let server = serve(&place, &tool).await;
+    let dialect = Dialect::Newer;
+    let task = waiting(&server, dialect, "m1").await;
+    let no =
+        json!({ "data": { "type": "tool-approval-response", "approved": false, "reason": "not today" } });
+    let done = dialect.task(&result(&server, answer(dialect, &task, no).bearer(OLGA)).await);
+    assert_eq!((&done["status"]["state"], tool.call_count()), (&json!("TASK_STATE_FAILED"), 0));
+    let why = done["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+    assert!(why.contains("not today"), "{why}");
+}
+
+#[tokio::test]
+async fn a_stream_stays_open_while_somebody_else_answers() {
+    let (place, tool) = (place(), push());
+    let server = serve(&place, &tool).await;
+    let dialect = Dialect::Older;
+    let call = dialect.call("c", "push", json!({}));
+    let params = json!({ "message": dialect.message("m1", &[call]) });
+    let mut stream = server.begin(rpc("message/stream", &params)).await;
+    stream.head().await;
+    let question = loop {
+        let item = stream.data().await.unwrap()["result"].clone();
+        if item["status"]["state"] == "input-required" {
+            assert_eq!(item["final"], false);
+            break item["status"]["message"]["metadata"]["approvalId"].as_str().unwrap().to_owned();
+        }
+    };
+    let verdict = json!({ "decision": "allow" }).to_string();
+    let told = server.send(Request::post(format!("/approvals/{question}"), verdict).bearer(OLGA)).await;
+    assert_eq!(told.status(), 200);
+    let rest = items(&mut stream).await;
+    let states: Vec<_> = rest.iter().filter_map(|item| item["status"]["state"].as_str()).collect();
+    assert_eq!(states, ["working", "working", "completed"], "{rest:?}");
+}
+
+#[tokio::test]
+async fn a_task_that_waits_can_be_cancelled_and_one_that_works_asks_nothing() {
+    let (place, tool) = (place(), push());
+    let server = serve(&place, &tool).await;
+    let dialect = Dialect::Newer;
+    let task = waiting(&server, dialect, "m1").await;
+    let stopped = result(&server, rpc("CancelTask", &json!({ "id": task["id"] }))).await;
+    assert_eq!((&stopped["status"]["state"], tool.call_count()), (&json!("TASK_STATE_CANCELED"), 0));
+    let open = server.send(Request::get("/approvals").bearer(OLGA)).await.json();
+    assert_eq!(open["approvals"], json!([]), "nobody is asked any more");
+}
+
+#[tokio::test]
+async fn a_question_outlives_its_host() {
+    let (place, tool) = (place(), push());
+    let server = serve(&place, &tool).await;
+    let dialect = Dialect::Newer;
+    let task = waiting(&server, dialect, "m1").await;
+    server.shut_down().await;
+    let server = serve(&place, &tool).await;
+    let mut again = json!(null);
+    for _ in 0..10_000 {
+        again = result(&server, rpc("GetTask", &json!({ "id": task["id"] }))).await;
+        if again["status"]["state"] == "TASK_STATE_INPUT_REQUIRED" {
+            break;
+        }
+    }
+    assert_eq!(again["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{again}");
+    assert_eq!(
+        again["status"]["message"]["metadata"]["approvalId"],
+        task["status"]["message"]["metadata"]["approvalId"]
+    );
+    let done = dialect
+        .task(&result(&server, answer(dialect, &task, json!({ "text": "approve" })).bearer(OLGA)).await);
+    assert_eq!((&done["status"]["state"], tool.call_count()), (&json!("TASK_STATE_COMPLETED"), 1), "{done}");
+}

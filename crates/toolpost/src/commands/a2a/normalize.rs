@@ -1,0 +1,185 @@
+//! `toolpost a2a normalize`: recorded or piped tool events, merged or sent on in the canonical vocabulary.
+
+use std::{
+    io::{self, BufWriter, IsTerminal as _, StdoutLock, Write},
+    path::PathBuf,
+};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use toolpost_a2a::{Bridge, DataPart, Receiver, ReceiverOptions, Tally, Unreadable};
+
+use super::lines::{LONGEST, Line, Lines};
+use crate::{
+    environment,
+    exit::Exit,
+    terminal::{self, printable},
+};
+
+#[derive(Args)]
+pub(super) struct NormalizeArgs {
+    /// JSON lines or server-sent events with payloads, parts, messages, tasks, items of streams or JSON-RPC answers of
+    /// A2A 0.3 or 1.0; standard input by default
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The lines are a data stream of AI SDK 4: `9:{…}`, `a:{…}`
+    #[arg(long)]
+    v4: bool,
+    /// What to print
+    #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = Form::Calls)]
+    form: Form,
+    /// Leave events out that stand in the metadata of text parts, as older agents send them
+    #[arg(long)]
+    no_sidecars: bool,
+}
+
+/// What is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// One JSON array of the merged calls, when everything was read
+    Calls,
+    /// Canonical data parts of A2A, one a line, as soon as each is known
+    Parts,
+}
+
+pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Exit> {
+    let lines = Lines::new(environment::open_input(arguments.file.as_deref())?);
+    let options = ReceiverOptions { sidecars: !arguments.no_sidecars, ..ReceiverOptions::default() };
+    let mut out = Out::new();
+    let written = match arguments.form {
+        Form::Calls => merge(lines, options, arguments.v4, &mut out),
+        Form::Parts => send_on(lines, options, arguments.v4, &mut out),
+    };
+    match written {
+        // A reader that has gone has seen enough.
+        Err(error) if has_gone(&error) => Ok(Exit::Done),
+        Err(error) => Err(error),
+        Ok(tally) => {
+            tell(tally);
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn merge(
+    lines: Lines<impl io::Read>,
+    options: ReceiverOptions,
+    v4: bool,
+    out: &mut Out,
+) -> anyhow::Result<Tally> {
+    let mut receiver = Receiver::new(options);
+    lines.each(|number, line, _| {
+        if let Some(text) = readable(number, &line) {
+            let received = if v4 { receiver.receive_v4(text) } else { receiver.receive(text) };
+            pass_over(number, received.map(drop));
+        }
+        anyhow::Ok(())
+    })?;
+    let tally = receiver.tally();
+    let mut before = "[";
+    for part in receiver.into_parts() {
+        out.write(before)?;
+        out.write("\n")?;
+        out.write_json(&part)?;
+        before = ",";
+    }
+    out.write(if before == "[" { "[]\n" } else { "\n]\n" })?;
+    out.flush()?;
+    Ok(tally)
+}
+
+fn send_on(
+    lines: Lines<impl io::Read>,
+    options: ReceiverOptions,
+    v4: bool,
+    out: &mut Out,
+) -> anyhow::Result<Tally> {
+    let mut bridge = Bridge::new(options);
+    lines.each(|number, line, more| {
+        let mut sent = Ok(());
+        if let Some(text) = readable(number, &line) {
+            let send = |part: DataPart<'_>| out.write_line(&part, &mut sent);
+            let received = if v4 { bridge.receive_v4(text, send) } else { bridge.receive(text, send) };
+            pass_over(number, received);
+        }
+        sent?;
+        // A part goes out before anybody waits for the next line, and not line by line while a file is read.
+        if more { Ok(()) } else { out.flush() }
+    })?;
+    let mut sent = Ok(());
+    bridge.finish(|part| out.write_line(&part, &mut sent));
+    sent?;
+    out.flush()?;
+    Ok(bridge.receiver().tally())
+}
+
+/// The text of a line that says something. One that cannot be read is told and passed over.
+fn readable<'a>(number: u64, line: &Line<'a>) -> Option<&'a str> {
+    match line {
+        Line::Text(text) => return Some(text),
+        Line::Blank => {}
+        Line::TooLong => complain(number, format_args!("it is longer than {} MiB", LONGEST >> 20)),
+        Line::NoText => complain(number, "this is no UTF-8"),
+    }
+    None
+}
+
+fn pass_over(number: u64, received: Result<(), Unreadable>) {
+    if let Err(error) = received {
+        complain(number, error);
+    }
+}
+
+fn complain(number: u64, why: impl std::fmt::Display) {
+    terminal::warn(format_args!("line {number} is left out: {}", printable(&why.to_string())));
+}
+
+/// Says what the parts do not show.
+fn tell(tally: Tally) {
+    let told = |count: u64, what: &str| {
+        if count > 0 {
+            let events = if count == 1 { "event" } else { "events" };
+            terminal::warn(format_args!("{count} {events} left out: {what}"));
+        }
+    };
+    told(tally.without_id, "without the id of a call");
+    told(tally.beyond_bounds, "of calls beyond what is kept");
+}
+
+fn has_gone(error: &anyhow::Error) -> bool {
+    let failed = error.downcast_ref::<io::Error>();
+    failed.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Standard output: as it is for programs, made harmless on a terminal.
+struct Out {
+    to: BufWriter<StdoutLock<'static>>,
+    shown: bool,
+}
+
+impl Out {
+    fn new() -> Self {
+        let stdout = io::stdout();
+        Self { shown: stdout.is_terminal(), to: BufWriter::with_capacity(64 << 10, stdout.lock()) }
+    }
+
+    fn write(&mut self, text: &str) -> anyhow::Result<()> {
+        Ok(self.to.write_all(text.as_bytes())?)
+    }
+
+    fn write_json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
+        let text = serde_json::to_string(value)?;
+        if self.shown { self.write(&printable(&text)) } else { self.write(&text) }
+    }
+
+    /// A line, unless an earlier one could not be written.
+    fn write_line(&mut self, value: &impl Serialize, written: &mut anyhow::Result<()>) {
+        if written.is_ok() {
+            *written = self.write_json(value).and_then(|()| self.write("\n"));
+        }
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        Ok(self.to.flush()?)
+    }
+}

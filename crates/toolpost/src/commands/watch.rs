@@ -1,0 +1,146 @@
+//! `toolpost watch`: calls as they happen, from a running host, a URL, a file or standard input.
+
+mod board;
+mod card;
+mod connection;
+mod heard;
+mod lines;
+mod preview;
+mod row;
+mod screen;
+mod stream;
+mod target;
+mod view;
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+    time::{MissedTickBehavior, interval},
+};
+use toolpost_a2a::{Change, Receiver, Unreadable};
+
+use self::{
+    heard::{Heard, ROOM},
+    stream::Again,
+    target::Target,
+    view::View,
+};
+use crate::{cli::PlaceArgs, exit::Exit};
+
+/// How often cards are drawn, and the wheel turns.
+const FRAME: Duration = Duration::from_millis(100);
+
+#[derive(Args)]
+pub(crate) struct WatchArgs {
+    /// A URL, a file of JSON lines, or `-` for standard input; without it, the host that runs on the workspace
+    #[arg(value_name = "URL|FILE")]
+    source: Option<String>,
+    /// The session to watch; by default every session of the running host, and the caller's own at a URL
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// A file that holds the token for a URL; by default it is in TOOLPOST_TOKEN
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Where to begin; by default a file from its start, and a host with what happens now
+    #[arg(long, value_name = "WHERE", value_enum)]
+    from: Option<Beginning>,
+    /// Go on with what is added to the file
+    #[arg(short, long)]
+    follow: bool,
+    /// End when the stream ends or breaks, instead of opening it again
+    #[arg(long)]
+    once: bool,
+    /// Read the lines of AI SDK 4's data stream, such as `9:{…}`, instead of JSON
+    #[arg(long)]
+    v4: bool,
+    /// Print a call as one line of JSON whenever it changes
+    #[arg(long)]
+    json: bool,
+    /// No colours; the same as setting NO_COLOR
+    #[arg(long)]
+    no_color: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Where to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Beginning {
+    /// With everything there is
+    Start,
+    /// With what comes from now on
+    Now,
+}
+
+impl Beginning {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Now => "now",
+        }
+    }
+}
+
+pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
+    if arguments.no_color {
+        anstream::ColorChoice::Never.write_global();
+    }
+    let target = Target::of(arguments).await?;
+    let view = View::choose(arguments.json, target.name());
+    let (to, heard) = mpsc::channel(ROOM);
+    match target {
+        Target::Stdin => lines::read_stdin(to),
+        Target::File(file) => lines::read_file(file, to),
+        Target::Stream(address) => {
+            let again = if arguments.once { Again::No } else { Again::Yes };
+            tokio::spawn(stream::read(address, again, to));
+        }
+    }
+    let read: Read = if arguments.v4 { Receiver::receive_v4 } else { Receiver::receive };
+    watch(view, heard, read).await
+}
+
+/// How a text is taken in.
+type Read = fn(&mut Receiver, &str) -> Result<Vec<Change>, Unreadable>;
+
+/// Shows what is heard until there is nothing more or somebody says that it is enough.
+async fn watch(mut view: View, mut heard: mpsc::Receiver<Heard>, read: Read) -> anyhow::Result<Exit> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("signals")?;
+    let mut hang_up = signal(SignalKind::hangup()).context("signals")?;
+    let mut frames = interval(FRAME);
+    frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut receiver = Receiver::default();
+    let end = loop {
+        tokio::select! {
+            biased;
+            _ = interrupt.recv() => break Ok(()),
+            _ = terminate.recv() => break Ok(()),
+            _ = hang_up.recv() => break Ok(()),
+            _ = frames.tick() => view.tick(&receiver),
+            told = heard.recv() => match told {
+                Some(Heard::Json(text, line)) => match read(&mut receiver, &text) {
+                    Ok(changes) => view.show(&changes, &mut receiver),
+                    Err(error) => view.note(&left_out(&error, line)),
+                },
+                Some(Heard::Note(note)) => view.note(&note),
+                Some(Heard::Link(link)) => view.link(&link),
+                Some(Heard::End(end)) => break end,
+                None => break Ok(()),
+            },
+        }
+    };
+    view.end(&receiver);
+    end.map(|()| Exit::Done)
+}
+
+fn left_out(error: &Unreadable, line: Option<u64>) -> String {
+    match line {
+        Some(line) => format!("line {line} is left out: {error}"),
+        None => format!("an event is left out: {error}"),
+    }
+}

@@ -1,0 +1,164 @@
+//! The cards on a terminal: open ones below, as many as fit, and the ended ones on their way up.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anstyle::Style;
+use tokio::time::Instant;
+use toolpost_a2a::{CallKey, Receiver, ToolCallPart};
+
+use super::{
+    card::{self, Body, Standing},
+    heard::Link,
+    row::Row,
+    screen::{Screen, Size},
+};
+use crate::{
+    environment,
+    terminal::{DIM, GREEN, YELLOW},
+};
+
+/// Lines that may wait for the next frame.
+const WAITING: usize = 2_000;
+/// A call that says it began longer ago than this was begun by somebody with another clock.
+const BELIEVED: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+pub(super) struct Board {
+    screen: Screen,
+    /// What is watched, for the last line.
+    watched: String,
+    open: BTreeMap<CallKey, Open>,
+    /// Lines for good that are not drawn yet.
+    settled: Vec<Row>,
+    link: Link,
+    ended: u64,
+    failed: u64,
+    turn: usize,
+}
+
+/// An open call.
+struct Open {
+    /// When it was first heard of here.
+    seen: Instant,
+    /// As it was drawn last; made anew when it has changed.
+    shown: Option<(ToolCallPart, Body, Instant)>,
+}
+
+impl Board {
+    pub(super) fn new(watched: String) -> Self {
+        Self {
+            screen: Screen::new(),
+            watched,
+            open: BTreeMap::new(),
+            settled: Vec::new(),
+            link: Link::Up,
+            ended: 0,
+            failed: 0,
+            turn: 0,
+        }
+    }
+
+    pub(super) fn changed(&mut self, key: CallKey, now: Instant) {
+        let open = self.open.entry(key).or_insert(Open { seen: now, shown: None });
+        open.shown = None;
+    }
+
+    pub(super) fn ended(&mut self, key: CallKey, part: ToolCallPart) {
+        self.open.remove(&key);
+        self.ended += 1;
+        self.failed += u64::from(part.error.is_some());
+        self.settled.extend(card::card(&part, &Body::of(&part), Standing::Ended));
+        if self.settled.len() > WAITING {
+            // A long recording is drawn in pieces, and not held as a whole.
+            self.screen.draw(&std::mem::take(&mut self.settled), &[], Screen::size());
+        }
+    }
+
+    pub(super) fn note(&mut self, note: &str) {
+        self.settled.push(Row::new().own(YELLOW, "! ").foreign(Style::new(), note, 1_000));
+    }
+
+    pub(super) fn link(&mut self, link: Link) {
+        match &link {
+            Link::Up => {}
+            Link::Lost { why } => self.note(&format!("the connection is lost: {why}")),
+            Link::Back => self.settled.push(Row::new().own(GREEN, "! ").own(DIM, "connected again")),
+        }
+        self.link = link;
+    }
+
+    pub(super) fn draw(&mut self, receiver: &Receiver) {
+        self.turn = self.turn.wrapping_add(1);
+        let size = Screen::size();
+        let mut open = self.open_rows(receiver, size);
+        open.push(self.last_line());
+        self.screen.draw(&std::mem::take(&mut self.settled), &open, size);
+    }
+
+    /// Draws a last time. What is open stays as it was seen.
+    pub(super) fn end(mut self, receiver: &Receiver) {
+        for key in std::mem::take(&mut self.open).into_keys() {
+            if let Some(part) = receiver.part(key) {
+                self.settled.extend(card::card(&part, &Body::of(&part), Standing::LeftOpen));
+            }
+        }
+        self.screen.draw(&self.settled, &[], Screen::size());
+    }
+
+    /// The open calls: as cards, else a line each, else the first of them.
+    fn open_rows(&mut self, receiver: &Receiver, size: Size) -> Vec<Row> {
+        // The last line, and the one that the cursor stands in.
+        let room = size.lines.saturating_sub(2);
+        let all = self.open.len();
+        let mut known = Vec::new();
+        // No more than could have a line are looked at.
+        for (key, open) in self.open.iter_mut().take(room) {
+            if open.shown.is_none() {
+                let made = receiver.part(*key).map(|part| (Body::of(&part), part));
+                open.shown = made.map(|(body, part)| {
+                    let began = began(&part, open.seen);
+                    (part, body, began)
+                });
+            }
+            if let Some((part, body, began)) = &open.shown {
+                let standing = Standing::Running { elapsed: Some(began.elapsed()), turn: self.turn };
+                known.push((part, body, standing));
+            }
+        }
+        let beyond = all - known.len();
+        let cards: Vec<Row> =
+            known.iter().flat_map(|(part, body, standing)| card::card(part, body, *standing)).collect();
+        if beyond == 0 && cards.len() <= room {
+            return cards;
+        }
+        let fit = if beyond == 0 { known.len() } else { known.len().min(room.saturating_sub(1)) };
+        let more = all - fit;
+        let mut rows: Vec<Row> = known
+            .iter()
+            .take(fit)
+            .map(|(part, body, standing)| card::compact(part, body, *standing))
+            .collect();
+        if more > 0 {
+            rows.push(Row::new().own(DIM, format!("… {more} more are running")));
+        }
+        rows
+    }
+
+    fn last_line(&self) -> Row {
+        let row = match self.link {
+            Link::Up | Link::Back => Row::new().own(DIM, "watching "),
+            Link::Lost { .. } => Row::new().own(YELLOW, "trying to reach "),
+        };
+        let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
+        let counts =
+            format!(" · {} running, {} ended{failed} · Ctrl-C ends this", self.open.len(), self.ended);
+        row.foreign(DIM, &self.watched, 200).own(DIM, counts)
+    }
+}
+
+/// When a call began: as it says, where that can be, else when it was first heard of.
+fn began(part: &ToolCallPart, seen: Instant) -> Instant {
+    let said = part.started_at.as_deref().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    let ago = said.and_then(|at| Duration::try_from(environment::now().duration_since(at)).ok());
+    let began = ago.filter(|ago| *ago < BELIEVED).and_then(|ago| Instant::now().checked_sub(ago));
+    began.unwrap_or(seen).min(seen)
+}

@@ -1,0 +1,188 @@
+//! One connection to a stream: over TCP, TLS or the socket of a running host.
+
+use std::{error::Error, sync::Arc, time::Duration};
+
+use anyhow::Context;
+use reqwest::{
+    Client, ClientBuilder, Response, StatusCode,
+    header::{ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE},
+    redirect,
+};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::stream::Address;
+
+/// A host that is there lets somebody in so soon,
+const CONNECT: Duration = Duration::from_secs(5);
+/// and answers the request for a stream so soon, whatever there is to say.
+const HEADERS: Duration = Duration::from_secs(30);
+/// How much of a refusal is read.
+const REFUSAL: usize = 64 << 10;
+
+/// What a stream is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Server-sent events.
+    Events,
+    /// A JSON text a line.
+    Lines,
+    /// One JSON text.
+    Whole,
+}
+
+/// Why there is no stream.
+pub(super) enum Failed {
+    /// Nobody answered, or not properly: another time it may be different.
+    Unreachable(anyhow::Error),
+    /// The host is busy or about to stop.
+    Busy(anyhow::Error),
+    /// It said no, and will again.
+    Refused {
+        /// With this status.
+        status: StatusCode,
+        /// And these words.
+        error: anyhow::Error,
+    },
+}
+
+impl Failed {
+    pub(super) fn into_error(self) -> anyhow::Error {
+        match self {
+            Self::Unreachable(error) | Self::Busy(error) | Self::Refused { error, .. } => error,
+        }
+    }
+}
+
+/// The way to a host, for as many connections as are needed.
+pub(super) struct Connector {
+    http: Client,
+}
+
+impl Connector {
+    pub(super) fn new(address: &Address) -> anyhow::Result<Self> {
+        let encrypted = address.url.scheme() == "https";
+        let mut builder = ClientBuilder::new()
+            .tls_backend_preconfigured(tls(encrypted)?)
+            .tcp_nodelay(true)
+            .tcp_keepalive(CONNECT * 6)
+            .connect_timeout(CONNECT)
+            // A token is not carried to wherever a host points.
+            .redirect(redirect::Policy::none())
+            .referer(false);
+        if let Some(socket) = &address.socket {
+            builder = builder.unix_socket(socket.path.as_path());
+        }
+        Ok(Self { http: builder.build().context("the HTTP client")? })
+    }
+
+    /// Opens the stream behind what was heard last.
+    pub(super) async fn open(
+        &self,
+        address: &Address,
+        last_id: Option<&str>,
+    ) -> Result<(Response, Shape), Failed> {
+        let mut request = self
+            .http
+            .get(address.url.clone())
+            .header(ACCEPT, "text/event-stream, application/x-ndjson, application/json;q=0.5")
+            .header(ACCEPT_ENCODING, "identity")
+            .header(CACHE_CONTROL, "no-cache");
+        if let Some(token) = &address.token {
+            request = request.bearer_auth(token);
+        }
+        if let Some(id) = last_id {
+            request = request.header("last-event-id", id);
+        }
+        let name = address.quoted();
+        let response = match timeout(HEADERS, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(Failed::Unreachable(unreachable(&name, error))),
+            Err(_) => {
+                return Err(Failed::Unreachable(anyhow::anyhow!("{name} does not answer")));
+            }
+        };
+        let status = response.status();
+        if status.is_success() {
+            let shape = shape(&response);
+            return Ok((response, shape));
+        }
+        let error = refusal(&name, address, response).await;
+        Err(match status {
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Failed::Busy(error),
+            _ if status.is_server_error() => Failed::Busy(error),
+            _ => Failed::Refused { status, error },
+        })
+    }
+}
+
+/// Said here and not through a global of the process: rustls with ring.
+fn tls(encrypted: bool) -> anyhow::Result<ClientConfig> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?;
+    Ok(if encrypted {
+        builder.with_platform_verifier()?.with_no_client_auth()
+    } else {
+        // The system's certificates are not read for nothing.
+        builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+    })
+}
+
+fn shape(response: &Response) -> Shape {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match essence.as_str() {
+        "text/event-stream" => Shape::Events,
+        "application/json" | "application/a2a+json" => Shape::Whole,
+        _ => Shape::Lines,
+    }
+}
+
+/// The innermost reason says most: `connection refused`, and not that a request was not sent.
+pub(super) fn reason(error: &reqwest::Error) -> String {
+    let mut inner: &dyn Error = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}
+
+fn unreachable(name: &str, error: reqwest::Error) -> anyhow::Error {
+    let error = error.without_url();
+    let hint = "hint: `toolpost serve` says where it listens";
+    if error.is_connect() {
+        anyhow::anyhow!("nobody answers at {name}: {}\n{hint}", reason(&error))
+    } else {
+        anyhow::anyhow!("{name} does not answer: {}", reason(&error))
+    }
+}
+
+/// What a host said instead of a stream, and what to do about it.
+async fn refusal(name: &str, address: &Address, mut response: Response) -> anyhow::Error {
+    let status = response.status();
+    let mut text = Vec::new();
+    while text.len() < REFUSAL
+        && let Ok(Ok(Some(piece))) = timeout(CONNECT, response.chunk()).await
+    {
+        text.extend_from_slice(&piece);
+    }
+    let body: Value = serde_json::from_slice(&text).unwrap_or_default();
+    let error = &body["error"];
+    let said = error["message"].as_str().map(str::to_owned);
+    let said = said.unwrap_or_else(|| format!("it answers {status}"));
+    let hint = match status {
+        StatusCode::UNAUTHORIZED if address.token.is_none() => {
+            Some("name a file that holds the token with `--token-file FILE`, or set TOOLPOST_TOKEN")
+        }
+        StatusCode::UNAUTHORIZED => Some("the token is another one; `toolpost serve` says where it is kept"),
+        StatusCode::FORBIDDEN => error["hint"].as_str(),
+        StatusCode::NOT_FOUND | StatusCode::GONE => {
+            Some("`toolpost journal tail --json` tells the sessions of calls by their `session_id`")
+        }
+        _ => error["hint"].as_str(),
+    };
+    let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    anyhow::anyhow!("{name} cannot be watched: {said}{hint}")
+}

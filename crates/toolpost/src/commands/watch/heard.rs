@@ -1,0 +1,35 @@
+//! What those who read an input tell those who show it.
+
+use tokio::sync::mpsc;
+
+/// Messages that may wait to be shown. An input that comes faster waits.
+pub(super) const ROOM: usize = 64;
+
+/// Something an input tells.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// A JSON text, and the line it stands in where it comes from a file.
+    Json(String, Option<u64>),
+    /// Something for the person who watches.
+    Note(String),
+    /// How the connection stands now.
+    Link(Link),
+    /// There is nothing more. An error is why.
+    End(anyhow::Result<()>),
+}
+
+/// How a connection stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    /// It stands.
+    Up,
+    /// It broke, and is tried again.
+    Lost {
+        /// Why.
+        why: String,
+    },
+    /// It stands again.
+    Back,
+}
+
+pub(super) type Telling = mpsc::Sender<Heard>;

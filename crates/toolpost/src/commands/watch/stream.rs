@@ -1,0 +1,243 @@
+//! A stream of events behind HTTP, opened again where it broke off.
+
+use std::{path::PathBuf, time::Duration};
+
+use reqwest::{Response, StatusCode, Url};
+use tokio::time::{Instant, sleep, timeout};
+use toolpost_a2e::sse::{Parser, Sse};
+
+use super::{
+    connection::{Connector, Failed, Shape, reason},
+    heard::{Heard, Link, Telling},
+    lines::{LONGEST, payload},
+};
+
+/// A host that says every few seconds that it is alive, and then does not, is not.
+const SILENCE: Duration = Duration::from_secs(45);
+/// A stream that lived so long was a good one, and its successor need not wait.
+const GOOD: Duration = Duration::from_secs(2);
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Where a stream is.
+pub(super) struct Address {
+    pub(super) url: Url,
+    pub(super) token: Option<String>,
+    /// The socket that leads there, where it is not the network.
+    pub(super) socket: Option<Socket>,
+}
+
+/// The socket of the host that runs on a workspace.
+pub(super) struct Socket {
+    pub(super) path: PathBuf,
+    /// The session that is watched, where it is one.
+    pub(super) session: Option<String>,
+}
+
+impl Address {
+    /// What to call it.
+    pub(super) fn name(&self) -> String {
+        match &self.socket {
+            Some(Socket { session: None, .. }) => "the running host".to_owned(),
+            Some(Socket { session: Some(session), .. }) => format!("session `{session}` of the running host"),
+            // What is in a query may be a secret.
+            None => format!("{}{}", self.url.origin().ascii_serialization(), self.url.path()),
+        }
+    }
+
+    /// The same in a sentence.
+    pub(super) fn quoted(&self) -> String {
+        match &self.socket {
+            Some(_) => self.name(),
+            None => format!("`{}`", self.name()),
+        }
+    }
+
+    /// Whether it is a stream of a host's calls, which goes on for as long as there is a host. Others end with
+    /// their task.
+    fn goes_on(&self) -> bool {
+        self.socket.is_some() || self.url.path().ends_with("/events")
+    }
+}
+
+/// What becomes of a stream that ended or broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// It is opened again.
+    Yes,
+    /// That was it.
+    No,
+}
+
+/// Reads a stream until it ends for good, and tells what it says.
+pub(super) async fn read(address: Address, again: Again, to: Telling) {
+    let end = Reading { parser: Parser::new(LONGEST), to: &to, address: &address, line: Vec::new() };
+    let end = end.run(again).await;
+    let _ = to.send(Heard::End(end)).await;
+}
+
+struct Reading<'a> {
+    parser: Parser,
+    to: &'a Telling,
+    address: &'a Address,
+    /// The beginning of a line, of a stream of lines.
+    line: Vec<u8>,
+}
+
+/// How a stream ended.
+enum Ended {
+    /// It came to its end.
+    Cleanly,
+    Broken(String),
+    /// Nobody listens here any more.
+    Unheard,
+}
+
+impl Reading<'_> {
+    async fn run(mut self, again: Again) -> anyhow::Result<()> {
+        let connector = Connector::new(self.address)?;
+        let (mut response, mut shape) =
+            connector.open(self.address, None).await.map_err(Failed::into_error)?;
+        let _ = self.to.send(Heard::Link(Link::Up)).await;
+        let mut tries = 0;
+        loop {
+            let since = Instant::now();
+            let why = match self.follow(response, shape).await {
+                Ended::Unheard => return Ok(()),
+                Ended::Cleanly if again == Again::No || !self.address.goes_on() => return Ok(()),
+                Ended::Cleanly => "the host ended it".to_owned(),
+                Ended::Broken(why) if again == Again::No => {
+                    anyhow::bail!("{} broke off: {why}", self.address.quoted())
+                }
+                Ended::Broken(why) => why,
+            };
+            if since.elapsed() >= GOOD {
+                tries = 0;
+            }
+            if self.to.send(Heard::Link(Link::Lost { why })).await.is_err() {
+                return Ok(());
+            }
+            match self.open_again(&connector, &mut tries).await? {
+                Some(opened) => (response, shape) = opened,
+                None => return Ok(()),
+            }
+            let _ = self.to.send(Heard::Link(Link::Back)).await;
+        }
+    }
+
+    /// Tries until there is a stream again. `None`: there will be none, because its session has ended.
+    async fn open_again(
+        &mut self,
+        connector: &Connector,
+        tries: &mut u32,
+    ) -> anyhow::Result<Option<(Response, Shape)>> {
+        loop {
+            sleep(pause(*tries)).await;
+            *tries += 1;
+            match connector.open(self.address, self.parser.last_id()).await {
+                Ok(opened) => return Ok(Some(opened)),
+                Err(Failed::Unreachable(_) | Failed::Busy(_)) if !self.to.is_closed() => {}
+                Err(Failed::Refused { status: StatusCode::NOT_FOUND | StatusCode::GONE, .. }) => {
+                    let _ = self.to.send(Heard::Note("the session has ended".to_owned())).await;
+                    return Ok(None);
+                }
+                Err(failed) => return Err(failed.into_error()),
+            }
+        }
+    }
+
+    /// Reads one connection to its end.
+    async fn follow(&mut self, mut response: Response, shape: Shape) -> Ended {
+        self.parser.restart();
+        self.line.clear();
+        let mut keeps_alive = false;
+        loop {
+            let piece = match timeout(SILENCE, response.chunk()).await {
+                Ok(piece) => piece,
+                Err(_) if keeps_alive => return Ended::Broken("it fell silent".to_owned()),
+                Err(_) => continue,
+            };
+            let piece = match piece {
+                Ok(Some(piece)) => piece,
+                Ok(None) => {
+                    let rest = std::mem::take(&mut self.line);
+                    return if self.tell(texts(&rest)).await { Ended::Cleanly } else { Ended::Unheard };
+                }
+                Err(error) => return Ended::Broken(reason(&error)),
+            };
+            let mut heard = Vec::new();
+            match shape {
+                Shape::Events => self.parser.feed(&piece, &mut |sse| match sse {
+                    Sse::Event(data) => heard.extend(texts(data)),
+                    Sse::TooLong(_) => heard.push(too_long()),
+                    Sse::Comment => keeps_alive = true,
+                }),
+                Shape::Lines => heard = self.lines(&piece),
+                Shape::Whole if self.line.len() + piece.len() > LONGEST => {
+                    return Ended::Broken("it is too long".to_owned());
+                }
+                Shape::Whole => self.line.extend_from_slice(&piece),
+            }
+            if !self.tell(heard).await {
+                return Ended::Unheard;
+            }
+        }
+    }
+
+    /// The lines that have come whole with a piece.
+    fn lines(&mut self, piece: &[u8]) -> Vec<Heard> {
+        let mut heard = Vec::new();
+        let mut rest = piece;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(&rest[..end]);
+            heard.extend(texts(&self.line));
+            self.line.clear();
+            rest = &rest[end + 1..];
+        }
+        self.line.extend_from_slice(rest);
+        if self.line.len() > LONGEST {
+            self.line = Vec::new();
+            heard.push(too_long());
+        }
+        heard
+    }
+
+    /// Says whether anybody listens.
+    async fn tell(&self, heard: impl IntoIterator<Item = Heard>) -> bool {
+        for heard in heard {
+            if self.to.send(heard).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+fn too_long() -> Heard {
+    Heard::Note("an event is left out: it is too long".to_owned())
+}
+
+/// What a piece of data says, where it is text and says anything.
+fn texts(data: &[u8]) -> Option<Heard> {
+    match std::str::from_utf8(data) {
+        Ok(text) => payload(text).map(|text| Heard::Json(text.to_owned(), None)),
+        Err(_) => Some(Heard::Note("an event is left out: it is not text".to_owned())),
+    }
+}
+
+/// The pause before a try: a quarter of a second, doubled from try to try.
+fn pause(tries: u32) -> Duration {
+    LONGEST_PAUSE.min(Duration::from_millis(250 << tries.min(10)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pause;
+
+    #[test]
+    fn pauses_grow_to_a_bound() {
+        let pauses: Vec<_> = (0..7).map(|tries| pause(tries).as_millis()).collect();
+        assert_eq!(pauses, [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]);
+        assert_eq!(pause(u32::MAX).as_millis(), 5_000);
+    }
+}

@@ -1,0 +1,154 @@
+//! What is watched: a running host, a URL, a file or standard input, from what was typed.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use reqwest::Url;
+use toolpost_store::DataDir;
+
+use super::{
+    Beginning, WatchArgs,
+    lines::FileInput,
+    stream::{Address, Socket},
+};
+use crate::{environment, exit::UsageError, reach, settings};
+
+/// Something to watch.
+pub(super) enum Target {
+    /// Standard input.
+    Stdin,
+    /// A file of JSON lines.
+    File(FileInput),
+    /// A stream behind HTTP.
+    Stream(Address),
+}
+
+impl Target {
+    /// Finds it.
+    pub(super) async fn of(arguments: &WatchArgs) -> anyhow::Result<Self> {
+        let is_url = |text: &str| text.starts_with("http://") || text.starts_with("https://");
+        match arguments.source.as_deref() {
+            None => {
+                refuse("--follow", arguments.follow, "a file")?;
+                refuse("--token-file", arguments.token_file.is_some(), "a URL")?;
+                running(arguments).await.map(Self::Stream)
+            }
+            Some(url) if is_url(url) => {
+                refuse("--follow", arguments.follow, "a file")?;
+                let url = session_url(url, arguments.session.as_deref(), arguments.from)?;
+                let token = environment::given_token(arguments.token_file.as_deref())?;
+                Ok(Self::Stream(Address { url, token, socket: None }))
+            }
+            Some(file) => {
+                refuse("--session", arguments.session.is_some(), "a host")?;
+                refuse("--token-file", arguments.token_file.is_some(), "a URL")?;
+                if file == "-" {
+                    refuse("--follow", arguments.follow, "a file")?;
+                    return Ok(Self::Stdin);
+                }
+                let from = arguments.from.unwrap_or(Beginning::Start);
+                Ok(Self::File(FileInput { path: PathBuf::from(file), from, follow: arguments.follow }))
+            }
+        }
+    }
+
+    /// What to call it.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Stdin => "standard input".to_owned(),
+            Self::File(file) => file.path.display().to_string(),
+            Self::Stream(address) => address.name(),
+        }
+    }
+}
+
+fn refuse(flag: &str, given: bool, is_for: &str) -> anyhow::Result<()> {
+    if given {
+        return Err(UsageError(format!("`{flag}` is for {is_for}")).into());
+    }
+    Ok(())
+}
+
+/// The host that runs on the workspace, through its socket.
+async fn running(arguments: &WatchArgs) -> anyhow::Result<Address> {
+    let place = settings::locate(&arguments.place)?;
+    if reach::running(&place.data_dir).await?.is_none() {
+        anyhow::bail!(
+            "no host runs on `{}`\n\
+             hint: start it with `toolpost serve`, or name a URL or a file; what happened is in `toolpost journal tail`",
+            place.workspace.display()
+        );
+    }
+    let socket = DataDir::at(&place.data_dir)?.socket_path();
+    let path = match &arguments.session {
+        Some(session) => session_path(session),
+        None => EVERYTHING.to_owned(),
+    };
+    let mut url = Url::parse("http://localhost").context("the address of the host")?;
+    url.set_path(&path);
+    begin_at(&mut url, arguments.from);
+    let socket = Socket { path: socket, session: arguments.session.clone() };
+    Ok(Address { url, token: None, socket: Some(socket) })
+}
+
+/// Where a host tells what happens in all its sessions.
+const EVERYTHING: &str = "/events";
+
+fn session_path(session: &str) -> String {
+    format!("/sessions/{}/events", reach::escape(session))
+}
+
+/// The stream that a URL means: itself, or where it only names a host, the one of a session of it.
+fn session_url(text: &str, session: Option<&str>, from: Option<Beginning>) -> anyhow::Result<Url> {
+    let mut url = Url::parse(text).map_err(|error| UsageError(format!("`{text}` is no URL: {error}")))?;
+    let is_host = url.path() == "/" && url.query().is_none();
+    match session {
+        None if is_host => url.set_path(&session_path("default")),
+        None => {}
+        Some(session) if is_host => url.set_path(&session_path(session)),
+        Some(_) => {
+            let message = format!("`{text}` already says what to watch, so `--session` would not count");
+            return Err(UsageError(message).into());
+        }
+    }
+    begin_at(&mut url, from);
+    Ok(url)
+}
+
+fn begin_at(url: &mut Url, from: Option<Beginning>) {
+    if let Some(from) = from {
+        url.query_pairs_mut().append_pair("from", from.as_str());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_url_means() {
+        let host = "http://127.0.0.1:8765";
+        for (text, session, from, expected) in [
+            (host, None, None, "http://127.0.0.1:8765/sessions/default/events"),
+            (
+                "http://127.0.0.1:8765/",
+                Some("a:b/c"),
+                None,
+                "http://127.0.0.1:8765/sessions/a%3Ab%2Fc/events",
+            ),
+            (host, Some("s"), Some(Beginning::Start), "http://127.0.0.1:8765/sessions/s/events?from=start"),
+            ("https://example.org/tasks/7:subscribe", None, None, "https://example.org/tasks/7:subscribe"),
+            (
+                "http://localhost:1/sessions/s/events?vocabulary=ai-sdk",
+                None,
+                Some(Beginning::Now),
+                "http://localhost:1/sessions/s/events?vocabulary=ai-sdk&from=now",
+            ),
+        ] {
+            assert_eq!(session_url(text, session, from).unwrap().as_str(), expected);
+        }
+        for (text, session) in [("http://", None), ("http://h/sessions/s/events", Some("t"))] {
+            assert!(session_url(text, session, None).is_err(), "{text}");
+        }
+    }
+}

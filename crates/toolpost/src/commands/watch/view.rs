@@ -1,0 +1,150 @@
+//! How calls are shown: as cards on a terminal, as a line for each change elsewhere, or as JSON.
+
+use std::collections::BTreeSet;
+
+use tokio::time::Instant;
+use toolpost_a2a::{CallKey, Change, Receiver, Step, ToolCallPart};
+
+use super::{
+    board::Board,
+    card::{self, Standing},
+    heard::Link,
+};
+use crate::terminal::{self, DIM, YELLOW, clean, printable, styled};
+
+/// Columns of a line that goes to a file or another program.
+const LINE: usize = 400;
+
+/// What to show calls as.
+pub(super) enum View {
+    /// Cards, drawn in place.
+    Cards(Box<Board>),
+    /// A line whenever a call begins or ends.
+    Lines {
+        /// Calls that were told to have begun.
+        begun: BTreeSet<CallKey>,
+    },
+    /// The part whenever it changes.
+    Json,
+}
+
+impl View {
+    pub(super) fn choose(json: bool, watched: String) -> Self {
+        if json {
+            Self::Json
+        } else if terminal::draws() {
+            Self::Cards(Box::new(Board::new(watched)))
+        } else {
+            Self::Lines { begun: BTreeSet::new() }
+        }
+    }
+
+    /// Calls changed. Those that ended are taken out of the receiver.
+    pub(super) fn show(&mut self, changes: &[Change], receiver: &mut Receiver) {
+        for change in changes {
+            match change.step {
+                // One text may tell a call from its beginning to its end, and then the end is all there is to tell.
+                Step::Started | Step::Called | Step::Progressed if receiver.is_open(change.call) => {
+                    self.changed(change.call, receiver);
+                }
+                Step::Started | Step::Called | Step::Progressed | Step::Ended => {}
+            }
+        }
+        for (key, part) in receiver.take_ended() {
+            self.ended(key, part);
+        }
+    }
+
+    fn changed(&mut self, key: CallKey, receiver: &Receiver) {
+        match self {
+            Self::Cards(board) => board.changed(key, Instant::now()),
+            Self::Lines { begun } => {
+                if let Some(part) = receiver.part(key)
+                    && begun.insert(key)
+                {
+                    print_news(&part, Standing::Running { elapsed: None, turn: 0 });
+                }
+            }
+            Self::Json => {
+                if let Some(part) = receiver.part(key) {
+                    print_json(&part);
+                }
+            }
+        }
+    }
+
+    fn ended(&mut self, key: CallKey, part: ToolCallPart) {
+        match self {
+            Self::Cards(board) => board.ended(key, part),
+            Self::Lines { begun } => {
+                begun.remove(&key);
+                print_news(&part, Standing::Ended);
+            }
+            Self::Json => print_json(&part),
+        }
+    }
+
+    /// Says something to whoever watches.
+    pub(super) fn note(&mut self, note: &str) {
+        match self {
+            Self::Cards(board) => board.note(note),
+            Self::Lines { .. } | Self::Json => terminal::warn(printable(note)),
+        }
+    }
+
+    /// The connection changed.
+    pub(super) fn link(&mut self, link: &Link) {
+        let said = match link {
+            Link::Up => None,
+            Link::Lost { why } => Some(format!("the connection is lost ({why}); trying again")),
+            Link::Back => Some("connected again".to_owned()),
+        };
+        match self {
+            Self::Cards(board) => board.link(link.clone()),
+            Self::Lines { .. } | Self::Json => {
+                if let Some(said) = said {
+                    anstream::eprintln!("{}", styled(DIM, printable(&clean(&said))));
+                }
+            }
+        }
+    }
+
+    /// Draws what is due, where anything is drawn.
+    pub(super) fn tick(&mut self, receiver: &Receiver) {
+        match self {
+            Self::Cards(board) => board.draw(receiver),
+            Self::Lines { .. } | Self::Json => {}
+        }
+    }
+
+    /// There is nothing more to come.
+    pub(super) fn end(self, receiver: &Receiver) {
+        match self {
+            Self::Cards(board) => board.end(receiver),
+            Self::Lines { begun } => {
+                for key in &begun {
+                    if let Some(part) = receiver.part(*key) {
+                        print_news(&part, Standing::LeftOpen);
+                    }
+                }
+            }
+            Self::Json => {}
+        }
+        let left_out = receiver.tally().beyond_bounds;
+        if left_out > 0 {
+            anstream::eprintln!(
+                "{} {left_out} events are not shown: too many calls were open",
+                styled(YELLOW, "warning:")
+            );
+        }
+    }
+}
+
+fn print_news(part: &ToolCallPart, standing: Standing) {
+    terminal::print_text(format_args!("{}\n", card::news(part, standing).plain(LINE)));
+}
+
+fn print_json(part: &ToolCallPart) {
+    let text = serde_json::to_string(part).unwrap_or_default();
+    terminal::print_text(format_args!("{text}\n"));
+}
