@@ -57,7 +57,7 @@ pub(crate) struct About {
 
 /// How long a request's body may take to arrive.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// The one route that needs no token.
+/// Needs no token. Of the others only A2A's card and the routes of A2E, which ask for one in their own way, do without.
 pub(crate) const HEALTH: &str = "/health";
 /// The header that names a session opened with `POST /sessions`.
 const SESSION_HEADER: &str = "toolpost-session";
