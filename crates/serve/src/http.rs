@@ -58,7 +58,8 @@ pub(crate) struct About {
 
 /// How long a request's body may take to arrive.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// Needs no token, like the files of the page in `live`.
+/// Needs no token. Of the others only A2A's card, the files of the page in `live` and the routes of A2E, which ask for one
+/// in their own way, do without.
 pub(crate) const HEALTH: &str = "/health";
 /// The header that names a session opened with `POST /sessions`.
 const SESSION_HEADER: &str = "toolpost-session";
