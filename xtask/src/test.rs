@@ -27,6 +27,13 @@ pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
         "`python3` is missing: the end-to-end tests run Python clients and tools\n\
          hint: apt-get install python3 (the Debian package `python3`)"
     );
+    for program in ["chromium", "chromedriver"] {
+        ensure!(
+            answers(Command::new(program).arg("--version")),
+            "`{program}` is missing: a test looks at the page of live calls in a real browser\n\
+             hint: apt-get install chromium chromium-driver (the Debian packages of those names)"
+        );
+    }
     peers::run(root)?;
     if answers(&mut cargo(root, &["nextest", "--version"])) {
         with_nextest(root, args)

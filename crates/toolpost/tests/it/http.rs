@@ -58,6 +58,15 @@ impl Http {
         self.send("POST", path, "", body)
     }
 
+    pub(crate) fn delete(&mut self, path: &str) -> io::Result<Answer> {
+        self.send("DELETE", path, "", "")
+    }
+
+    /// A POST in a session.
+    pub(crate) fn post_in(&mut self, session: &str, path: &str, body: &str) -> io::Result<Answer> {
+        self.send("POST", path, &format!("Toolpost-Session: {session}\r\n"), body)
+    }
+
     /// A POST that can be repeated.
     pub(crate) fn post_with_key(&mut self, path: &str, key: &str, body: &str) -> io::Result<Answer> {
         self.send("POST", path, &format!("Idempotency-Key: {key}\r\n"), body)
@@ -100,12 +109,13 @@ impl Http {
             if !line.ends_with("\r\n") {
                 return Err(cut());
             }
-            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+            let Some((name, value)) = line.trim_end().split_once(':') else { break };
             if name.eq_ignore_ascii_case("content-length") {
-                length = value.parse().ok();
+                length = value.trim().parse().ok();
             }
         }
-        let mut body = vec![0; length.ok_or_else(cut)?];
+        // What has no content has no length.
+        let mut body = vec![0; if status == 204 { 0 } else { length.ok_or_else(cut)? }];
         self.wire.read_exact(&mut body)?;
         Ok(Answer { status, body: String::from_utf8(body).expect("answers are text") })
     }

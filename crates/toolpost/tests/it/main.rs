@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop")]
 #![expect(clippy::disallowed_methods, reason = "tests start processes and prepare files")]
 
+mod browser;
 mod home;
 mod http;
 mod served;
@@ -12,6 +13,7 @@ mod a2a_normalize;
 mod a2e;
 mod a2e_crash;
 mod abuse;
+mod ai_sdk;
 mod amplifier;
 mod approvals;
 mod artifacts;
@@ -31,6 +33,7 @@ mod journal_search;
 mod modules;
 mod new;
 mod origins;
+mod page;
 mod pages;
 mod reloading;
 mod run_code;
