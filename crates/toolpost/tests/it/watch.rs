@@ -1,5 +1,7 @@
 //! `toolpost watch` on files, on standard input and on a host that runs, ends and comes back.
 
+mod elsewhere;
+
 use std::{
     io::{BufRead, BufReader, Read, Write},
     process::{Child, Command, Stdio},
