@@ -59,15 +59,15 @@ impl Dialect {
         }
     }
 
-    fn data(self, data: Value) -> Value {
+    fn data(self, data: &Value) -> Value {
         match self {
             Self::Older => json!({ "kind": "data", "data": data }),
             Self::Newer => json!({ "data": data }),
         }
     }
 
-    fn call(self, id: &str, tool: &str, input: Value) -> Value {
-        self.data(json!({ "type": "tool-call", "toolCallId": id, "toolName": tool, "input": input }))
+    fn call(self, id: &str, tool: &str, input: &Value) -> Value {
+        self.data(&json!({ "type": "tool-call", "toolCallId": id, "toolName": tool, "input": input }))
     }
 
     /// The task in an answer to a send.

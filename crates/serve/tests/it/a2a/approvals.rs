@@ -31,7 +31,7 @@ async fn serve(place: &Place, tool: &MockTool) -> Running {
 
 /// A task that waits for an answer.
 async fn waiting(server: &Running, dialect: Dialect, id: &str) -> Value {
-    let call = dialect.call("c", "push", json!({ "branch": "main" }));
+    let call = dialect.call("c", "push", &json!({ "branch": "main" }));
     let params = json!({ "message": dialect.message(id, &[call]) });
     let task = dialect.task(&result(server, rpc(dialect.method("send"), &params)).await);
     assert_eq!(task["status"]["state"], dialect.state("input-required"), "{task}");
@@ -57,7 +57,7 @@ async fn an_operator_answers_in_the_task() {
         assert!(asked["metadata"]["expiresAt"].is_string());
 
         let yes = dialect
-            .data(json!({ "type": "tool-approval-response", "approved": true, "approvalId": question }));
+            .data(&json!({ "type": "tool-approval-response", "approved": true, "approvalId": question }));
         let still = dialect.task(&result(&server, answer(dialect, &task, yes.clone())).await);
         assert_eq!(still["status"]["state"], dialect.state("input-required"));
         assert!(
@@ -95,7 +95,7 @@ async fn a_stream_stays_open_while_somebody_else_answers() {
     let (place, tool) = (place(), push());
     let server = serve(&place, &tool).await;
     let dialect = Dialect::Older;
-    let call = dialect.call("c", "push", json!({}));
+    let call = dialect.call("c", "push", &json!({}));
     let params = json!({ "message": dialect.message("m1", &[call]) });
     let mut stream = server.begin(rpc("message/stream", &params)).await;
     stream.head().await;

@@ -70,7 +70,7 @@ async fn messages_that_cannot_be_meant_run_nothing() {
     let tool = add();
     let server = serve(&tool).await;
     let dialect = Dialect::Newer;
-    let call = dialect.call("c", "add", json!({ "a": 1 }));
+    let call = dialect.call("c", "add", &json!({ "a": 1 }));
     let message = |change: &dyn Fn(&mut Value)| {
         let mut message = dialect.message("m", std::slice::from_ref(&call));
         change(&mut message);
@@ -100,7 +100,7 @@ async fn messages_that_cannot_be_meant_run_nothing() {
 async fn a_context_that_was_closed_stays_closed() {
     let tool = add();
     let server = serve(&tool).await;
-    let mut message = Dialect::Newer.message("m", &[Dialect::Newer.call("c", "add", json!({ "a": 1 }))]);
+    let mut message = Dialect::Newer.message("m", &[Dialect::Newer.call("c", "add", &json!({ "a": 1 }))]);
     message["contextId"] = json!("ctx");
     let send = rpc("SendMessage", &json!({ "message": message }));
     assert_eq!(server.send(send.clone()).await.json()["result"]["task"]["contextId"], "ctx");

@@ -38,9 +38,9 @@ async fn a_task_is_told_the_same_after_a_restart_and_a_repeat_runs_nothing() {
     for dialect in Dialect::BOTH {
         let server = serve(&place, &tools).await;
         let calls = [
-            dialect.call("c1", "add", json!({ "a": 1 })),
-            dialect.call("c2", "broken", json!({})),
-            dialect.call("c3", "missing", json!({})),
+            dialect.call("c1", "add", &json!({ "a": 1 })),
+            dialect.call("c2", "broken", &json!({})),
+            dialect.call("c3", "missing", &json!({})),
         ];
         let mut message = dialect.message("m1", &calls);
         message["contextId"] = json!(format!("ctx-{dialect:?}"));
@@ -72,7 +72,7 @@ fn a_call_that_was_cut_off_is_told_as_it_is() {
     let tools = [add().class(EffectClass::Write).gate(&Gate::new())];
     let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let killed = runtime();
-    let call = Dialect::Newer.call("c1", "add", json!({ "a": 1 }));
+    let call = Dialect::Newer.call("c1", "add", &json!({ "a": 1 }));
     let params = json!({
         "message": Dialect::Newer.message("m1", &[call]), "configuration": { "returnImmediately": true }
     });

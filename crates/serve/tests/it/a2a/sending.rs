@@ -18,7 +18,7 @@ async fn a_blocking_send_returns_the_task_with_events_and_the_result() {
     for dialect in Dialect::BOTH {
         let tool = add();
         let server = serve(&tool).await;
-        let call = dialect.call("c1", "add", json!({ "a": 2.0, "b": 3.0 }));
+        let call = dialect.call("c1", "add", &json!({ "a": 2.0, "b": 3.0 }));
         let told = server.send(send(dialect, "m1", &[call])).await;
         let header = match dialect {
             Dialect::Older => "x-a2a-extensions",
@@ -51,7 +51,7 @@ async fn a_blocking_send_returns_the_task_with_events_and_the_result() {
 async fn a_stream_begins_with_the_task_and_ends_with_its_end() {
     for dialect in Dialect::BOTH {
         let server = serve(&add()).await;
-        let call = dialect.call("c1", "add", json!({ "a": 2 }));
+        let call = dialect.call("c1", "add", &json!({ "a": 2 }));
         let params = json!({ "message": dialect.message("m1", &[call]) });
         let mut stream = server.begin(rpc(dialect.method("stream"), &params)).await;
         let head = stream.head().await;
@@ -86,7 +86,7 @@ async fn failures_are_told_and_fail_the_task() {
         ("m2", "missing", json!({ "password": "hunter22" }), "missing"),
         ("m3", "broken", json!("text"), "object"),
     ] {
-        let call = Dialect::Newer.call("c", tool, input);
+        let call = Dialect::Newer.call("c", tool, &input);
         let task = Dialect::Newer.task(&result(&server, send(Dialect::Newer, message, &[call])).await);
         assert_eq!(task["status"]["state"], "TASK_STATE_FAILED", "{task}");
         assert_eq!(events(&task["history"]), ["tool-call", "tool-call", "tool-error"]);
@@ -105,7 +105,7 @@ async fn several_calls_are_one_task() {
         .start_with(|builder| builder.tool(tool.clone()).tool(broken.clone()))
         .await;
     let dialect = Dialect::Newer;
-    let calls = [1, 2, 3].map(|n| dialect.call("same", "add", json!({ "a": n })));
+    let calls = [1, 2, 3].map(|n| dialect.call("same", "add", &json!({ "a": n })));
     let task = dialect.task(&result(&server, send(dialect, "m1", &calls)).await);
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
     let mut ids: Vec<&str> = task["artifacts"]
@@ -116,7 +116,7 @@ async fn several_calls_are_one_task() {
         .collect();
     ids.sort_unstable();
     assert_eq!((ids.as_slice(), tool.call_count()), (["same", "same-2", "same-3"].as_slice(), 3));
-    let calls = [dialect.call("1", "add", json!({ "a": 1 })), dialect.call("2", "broken", json!({}))];
+    let calls = [dialect.call("1", "add", &json!({ "a": 1 })), dialect.call("2", "broken", &json!({}))];
     let task = dialect.task(&result(&server, send(dialect, "m2", &calls)).await);
     assert_eq!(task["status"]["state"], "TASK_STATE_FAILED");
     assert_eq!(task["artifacts"].as_array().unwrap().len(), 1, "what succeeded is there all the same");
@@ -170,7 +170,7 @@ async fn secrets_are_not_told_back() {
         "type": "object", "properties": { "password": { "type": "string", "x-sensitive": true } }
     }));
     let server = serve(&tool).await;
-    let call = Dialect::Older.call("c", "login", json!({ "password": "hunter22" }));
+    let call = Dialect::Older.call("c", "login", &json!({ "password": "hunter22" }));
     let told = server.send(send(Dialect::Older, "m1", &[call])).await;
     assert_eq!(tool.inputs(), [json!({ "password": "hunter22" })]);
     assert_eq!(told.json()["result"]["status"]["state"], "completed");
@@ -186,7 +186,7 @@ async fn whoever_does_not_wait_gets_the_task_at_once() {
             Dialect::Older => json!({ "blocking": false }),
             Dialect::Newer => json!({ "returnImmediately": true }),
         };
-        let call = dialect.call("c1", "add", json!({ "a": 2 }));
+        let call = dialect.call("c1", "add", &json!({ "a": 2 }));
         let params = json!({ "message": dialect.message("m1", &[call]), "configuration": configuration });
         let task = dialect.task(&result(&server, rpc(dialect.method("send"), &params)).await);
         assert_eq!(task["status"]["state"], dialect.state("working"), "{task}");

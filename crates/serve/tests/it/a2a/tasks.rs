@@ -13,7 +13,7 @@ use super::{
 };
 
 fn sent(dialect: Dialect, id: &str, context: &str, n: u32) -> Value {
-    let mut message = dialect.message(id, &[dialect.call("c", "add", json!({ "a": n }))]);
+    let mut message = dialect.message(id, &[dialect.call("c", "add", &json!({ "a": n }))]);
     message["contextId"] = json!(context);
     json!({ "message": message })
 }
@@ -215,7 +215,7 @@ async fn the_same_over_rest() {
     drop(gate);
     let slow = MockTool::named("demo.slow").gate(&Gate::new());
     let server = serve(&slow).await;
-    let call = Dialect::Newer.call("c", "slow", json!({}));
+    let call = Dialect::Newer.call("c", "slow", &json!({}));
     let params = json!({
         "message": Dialect::Newer.message("m", &[call]), "configuration": { "returnImmediately": true }
     });
