@@ -1,9 +1,9 @@
 //! A Chromium without a window, told what to do through its own driver: WebDriver over HTTP on loopback.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Lines},
     net::SocketAddr,
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -20,13 +20,15 @@ pub(crate) struct Browser {
     driver: Child,
     address: SocketAddr,
     session: String,
+    /// Held open, or the driver would end at its next word.
+    _said: Lines<BufReader<ChildStdout>>,
     _profile: TempDir,
 }
 
 impl Browser {
     pub(crate) fn open() -> Self {
         let mut driver = Command::new("chromedriver")
-            .args(["--port=0", "--log-level=OFF"])
+            .arg("--port=0")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -34,6 +36,7 @@ impl Browser {
             .expect("chromedriver starts\nhint: apt-get install chromium chromium-driver");
         let mut said = BufReader::new(driver.stdout.take().unwrap()).lines();
         let port: u16 = said
+            .by_ref()
             .find_map(|line| {
                 let line = line.ok()?;
                 line.strip_prefix("ChromeDriver was started successfully on port ")?
@@ -44,7 +47,7 @@ impl Browser {
             .expect("chromedriver says where it listens");
         let profile = tempfile::tempdir().unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let mut browser = Self { driver, address, session: String::new(), _profile: profile };
+        let mut browser = Self { driver, address, session: String::new(), _said: said, _profile: profile };
         let folder = format!("--user-data-dir={}", browser._profile.path().display());
         let options = json!({ "args": [
             "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
