@@ -60,8 +60,9 @@ impl Browser {
     }
 
     fn send(&self, path: &str, body: &Value) -> Value {
-        let mut driver = Http::connect(self.address, "none").unwrap();
-        let answer = driver.post(path, &body.to_string()).unwrap();
+        // The driver takes a new connection only when the one before it is over.
+        let driver = Http::connect(self.address, "none").unwrap();
+        let answer = driver.once("POST", path, &body.to_string()).unwrap();
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         answer.json()["value"].clone()
     }
@@ -103,8 +104,8 @@ impl Browser {
 
     /// A picture of what a person would see, as PNG.
     pub(crate) fn picture(&self) -> Vec<u8> {
-        let mut driver = Http::connect(self.address, "none").unwrap();
-        let answer = driver.get(&format!("/session/{}/screenshot", self.session)).unwrap();
+        let driver = Http::connect(self.address, "none").unwrap();
+        let answer = driver.once("GET", &format!("/session/{}/screenshot", self.session), "").unwrap();
         assert_eq!(answer.status, 200, "{}", answer.body);
         STANDARD.decode(answer.json()["value"].as_str().unwrap()).expect("base64")
     }
@@ -113,8 +114,8 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         // The driver ends its browser when it is asked to, and not when it is killed.
-        if let Ok(mut driver) = Http::connect(self.address, "none") {
-            let _ = driver.delete(&format!("/session/{}", self.session));
+        if let Ok(driver) = Http::connect(self.address, "none") {
+            let _ = driver.once("DELETE", &format!("/session/{}", self.session), "");
         }
         let _ = self.driver.kill();
         let _ = self.driver.wait();
