@@ -22,6 +22,7 @@ pub async fn journal_suite<J: Journal>(make: impl AsyncFn() -> J) {
     a_session_finds_its_newest_session_record(&make().await).await;
     the_last_start_is_the_newest_one(&make().await).await;
     reading_pages_through_everything_once(&make().await).await;
+    a_session_is_read_page_by_page(&make().await).await;
     appends_not_awaited_at_once_keep_their_order(&make().await).await;
     concurrent_appends_each_get_a_number_of_their_own(make().await).await;
     finding::run(&make).await;
@@ -124,6 +125,32 @@ async fn what_is_read_equals_what_was_written<J: Journal>(journal: &J) {
     let before_our_time = microseconds(-1);
     let seq = put(journal, Record { at: before_our_time, ..sample_record(RecordKind::Ended) }).await;
     assert_eq!(journal.read(seq - 1, 1).await.expect("read")[0].record.at, before_our_time);
+}
+
+async fn a_session_is_read_page_by_page<J: Journal>(journal: &J) {
+    let session = SessionId::new("one");
+    let empty = journal.of_session(&session, 0, 9).await.expect("page");
+    assert_eq!((empty.rows, empty.up_to), (Vec::new(), 0));
+    let mut expected = Vec::new();
+    for place in 0..600_u64 {
+        let owner = if place % 3 == 0 { "one" } else { "other" };
+        let seq = put(journal, session_record(RecordKind::Ended, owner)).await;
+        expected.extend((owner == "one").then_some(seq));
+    }
+    let (mut after, mut found) = (0, Vec::new());
+    loop {
+        let page = journal.of_session(&session, after, 7).await.expect("page");
+        assert!(page.rows.len() <= 7 && page.up_to >= after, "{page:?}");
+        assert!(page.rows.iter().all(|row| row.seq > after && row.seq <= page.up_to), "{page:?}");
+        if page.up_to == after {
+            break;
+        }
+        found.extend(page.rows.iter().map(|row| row.seq));
+        after = page.up_to;
+    }
+    assert_eq!((found, after), (expected, 600), "every record of the session once, and then the end");
+    let beyond = journal.of_session(&session, u64::MAX, 7).await.expect("page");
+    assert_eq!((beyond.rows, beyond.up_to), (Vec::new(), u64::MAX));
 }
 
 async fn records_of_a_call_come_in_order<J: Journal>(journal: &J) {

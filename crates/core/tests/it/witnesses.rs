@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use toolpost_core::{CancelReason, KnownSecrets, Witness, WitnessedCall, WitnessedEnd};
+use toolpost_core::{CancelReason, KnownSecrets, Witness, WitnessedCall, WitnessedEnd, WitnessedStart};
 use toolpost_model::{
     CallContext, Declaration, Event, EventBody, LogLevel, NestedCall, Outcome, Principal, RequestId,
     SessionId, SurfaceRequest, Tool, ToolCall, ToolFailure, ToolOutput,
@@ -31,6 +31,10 @@ impl Witness for Scribe {
             other => format!("{other:?}"),
         };
         self.write(format!("{} {} {body}", call.tool, event.seq));
+    }
+
+    fn begun(&self, call: &WitnessedCall, start: &WitnessedStart<'_>) {
+        self.write(format!("{} begins with {}", call.tool, start.arguments));
     }
 
     fn canceled(&self, call: &WitnessedCall, reason: CancelReason, _: jiff::Timestamp) {
@@ -98,8 +102,10 @@ async fn every_call_is_heard_redacted_numbered_and_to_its_end() {
     request.request_id = Some(RequestId::new("r1"));
     host.host.call(request).await;
     let expected = [
+        "talk begins with {}",
         "talk 1 the word is [redacted:password]",
         "talk 2 half way",
+        "act begins with {}",
         "act - succeeded (child)",
         "talk r1 succeeded",
     ];
@@ -111,7 +117,7 @@ async fn every_call_is_heard_redacted_numbered_and_to_its_end() {
     host.host.call(request).await;
     let heard = recorder.all().await;
     let status = heard.iter().find(|event| matches!(event.body, EventBody::Status { .. })).unwrap();
-    assert_eq!(scribe.lines()[0], format!("talk {} the word is [redacted:password]", status.seq));
+    assert_eq!(scribe.lines()[1], format!("talk {} the word is [redacted:password]", status.seq));
     // What ends before it begins is told as well.
     host.call("nothing", json!({})).await;
     assert_eq!(scribe.lines(), ["nothing - failed"]);
@@ -128,7 +134,8 @@ async fn a_stop_is_told_once_and_a_closed_session_too() {
     host.host.cancel(handle.invocation_id(), &me);
     host.host.cancel(handle.invocation_id(), &me);
     assert_eq!(handle.answer().await.result().outcome, Outcome::Canceled);
-    assert_eq!(scribe.lines(), ["slow canceled: it was canceled on request", "slow - canceled"]);
+    let expected = ["slow begins with {}", "slow canceled: it was canceled on request", "slow - canceled"];
+    assert_eq!(scribe.lines(), expected);
     let session = host.host.open_session(me, SurfaceRequest::default()).await.unwrap();
     host.host.close_session(&session).await.unwrap();
     assert_eq!(scribe.lines(), [format!("closed {}", session.id())]);
@@ -140,7 +147,7 @@ async fn a_witness_that_panics_harms_nobody() {
     let host = host(vec![Arc::new(Clumsy), scribe.clone()]).await;
     let result = host.call("talk", json!({})).await;
     assert_eq!((result.outcome, result.model_text().as_str()), (Outcome::Succeeded, "told"));
-    assert_eq!(scribe.lines().len(), 4);
+    assert_eq!(scribe.lines().len(), 6);
 }
 
 #[tokio::test]

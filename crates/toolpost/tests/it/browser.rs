@@ -1,9 +1,9 @@
 //! A Chromium without a window, told what to do through its own driver: WebDriver over HTTP on loopback.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Lines},
     net::SocketAddr,
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -20,13 +20,15 @@ pub(crate) struct Browser {
     driver: Child,
     address: SocketAddr,
     session: String,
+    /// Held open, or the driver would end at its next word.
+    _said: Lines<BufReader<ChildStdout>>,
     _profile: TempDir,
 }
 
 impl Browser {
     pub(crate) fn open() -> Self {
         let mut driver = Command::new("chromedriver")
-            .args(["--port=0", "--log-level=OFF"])
+            .arg("--port=0")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -34,6 +36,7 @@ impl Browser {
             .expect("chromedriver starts\nhint: apt-get install chromium chromium-driver");
         let mut said = BufReader::new(driver.stdout.take().unwrap()).lines();
         let port: u16 = said
+            .by_ref()
             .find_map(|line| {
                 let line = line.ok()?;
                 line.strip_prefix("ChromeDriver was started successfully on port ")?
@@ -44,7 +47,7 @@ impl Browser {
             .expect("chromedriver says where it listens");
         let profile = tempfile::tempdir().unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let mut browser = Self { driver, address, session: String::new(), _profile: profile };
+        let mut browser = Self { driver, address, session: String::new(), _said: said, _profile: profile };
         let folder = format!("--user-data-dir={}", browser._profile.path().display());
         let options = json!({ "args": [
             "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
@@ -57,8 +60,9 @@ impl Browser {
     }
 
     fn send(&self, path: &str, body: &Value) -> Value {
-        let mut driver = Http::connect(self.address, "none").unwrap();
-        let answer = driver.post(path, &body.to_string()).unwrap();
+        // The driver takes a new connection only when the one before it is over.
+        let driver = Http::connect(self.address, "none").unwrap();
+        let answer = driver.once("POST", path, &body.to_string()).unwrap();
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         answer.json()["value"].clone()
     }
@@ -100,8 +104,8 @@ impl Browser {
 
     /// A picture of what a person would see, as PNG.
     pub(crate) fn picture(&self) -> Vec<u8> {
-        let mut driver = Http::connect(self.address, "none").unwrap();
-        let answer = driver.get(&format!("/session/{}/screenshot", self.session)).unwrap();
+        let driver = Http::connect(self.address, "none").unwrap();
+        let answer = driver.once("GET", &format!("/session/{}/screenshot", self.session), "").unwrap();
         assert_eq!(answer.status, 200, "{}", answer.body);
         STANDARD.decode(answer.json()["value"].as_str().unwrap()).expect("base64")
     }
@@ -110,8 +114,8 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         // The driver ends its browser when it is asked to, and not when it is killed.
-        if let Ok(mut driver) = Http::connect(self.address, "none") {
-            let _ = driver.delete(&format!("/session/{}", self.session));
+        if let Ok(driver) = Http::connect(self.address, "none") {
+            let _ = driver.once("DELETE", &format!("/session/{}", self.session), "");
         }
         let _ = self.driver.kill();
         let _ = self.driver.wait();

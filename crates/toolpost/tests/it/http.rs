@@ -62,6 +62,11 @@ impl Http {
         self.send("DELETE", path, "", "")
     }
 
+    /// The last request of a connection, and it says so.
+    pub(crate) fn once(mut self, method: &str, path: &str, body: &str) -> io::Result<Answer> {
+        self.send(method, path, "Connection: close\r\n", body)
+    }
+
     /// A POST in a session.
     pub(crate) fn post_in(&mut self, session: &str, path: &str, body: &str) -> io::Result<Answer> {
         self.send("POST", path, &format!("Toolpost-Session: {session}\r\n"), body)
