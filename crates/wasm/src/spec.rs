@@ -145,13 +145,18 @@ mod tests {
     /// What is made of specs: the tools' ids, then the problems' messages; or why nothing is.
     fn check(specs: &serde_json::Value, expected: Result<(&[&str], &[&str]), &str>) {
         let read = Specs::read(&ModuleId::new("my.module"), specs.to_string().as_bytes());
-        let read = read.map_err(|error| error.to_string()).map(|specs| {
-            let ids: Vec<String> = specs.tools.iter().map(|tool| tool.tool_id.to_string()).collect();
-            (ids, specs.problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>())
-        });
-        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        let expected = expected.map(|(ids, problems)| (owned(ids), owned(problems)));
-        assert_eq!(read, expected.map_err(str::to_owned), "{specs}");
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        match (read, expected) {
+            (Ok(read), Ok((ids, problems))) => {
+                let found: Vec<String> = read.tools.iter().map(|tool| tool.tool_id.to_string()).collect();
+                assert_eq!(found, texts(ids), "{specs}");
+                let found: Vec<String> = read.problems.into_iter().map(|problem| problem.message).collect();
+                assert_eq!(found, texts(problems), "{specs}");
+            }
+            (Err(error), Err(expected)) => assert_eq!(error.to_string(), expected, "{specs}"),
+            (Ok(_), Err(expected)) => panic!("expected `{expected}` of {specs}"),
+            (Err(error), Ok(_)) => panic!("{error} of {specs}"),
+        }
     }
 
     #[test]

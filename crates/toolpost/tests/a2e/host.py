@@ -17,7 +17,7 @@ from pathlib import Path
 from waiting import TooLate, until
 
 TOOLPOST, FIXTURE = "TOOLPOST_BIN", "TOOLPOST_A2E_FIXTURE"
-START_PATIENCE, STOP_PATIENCE = 15, 15
+START_PATIENCE, STOP_PATIENCE = 60, 30
 _LISTENING = re.compile(r"listening\s+http://(\S+):(\d+)")
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 

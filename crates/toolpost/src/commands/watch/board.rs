@@ -62,11 +62,11 @@ impl Board {
         open.shown = None;
     }
 
-    pub(super) fn ended(&mut self, key: CallKey, part: ToolCallPart) {
+    pub(super) fn ended(&mut self, key: CallKey, part: &ToolCallPart) {
         self.open.remove(&key);
         self.ended += 1;
         self.failed += u64::from(part.error.is_some());
-        self.settled.extend(card::card(&part, &Body::of(&part), Standing::Ended));
+        self.settled.extend(card::card(part, &Body::of(part), Standing::Ended));
         if self.settled.len() > WAITING {
             // A long recording is drawn in pieces, and not held as a whole.
             self.screen.draw(&std::mem::take(&mut self.settled), &[], Screen::size());

@@ -193,7 +193,7 @@ mod tests {
         let mut picture = Picture::default();
         let row = Row::new().own(Style::new().bold(), "0123456789");
         let size = Size { columns: 6, lines: 9 };
-        let plain = picture.frame(&[row.clone()], &[], size, false);
+        let plain = picture.frame(std::slice::from_ref(&row), &[], size, false);
         assert!(plain.contains("0123…") && !plain.contains("\x1b[1m"), "{plain:?}");
         assert!(picture.frame(&[row], &[], size, true).contains("\x1b[1m0123…\x1b[0m"));
     }

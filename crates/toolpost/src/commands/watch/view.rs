@@ -51,7 +51,7 @@ impl View {
             }
         }
         for (key, part) in receiver.take_ended() {
-            self.ended(key, part);
+            self.ended(key, &part);
         }
     }
 
@@ -73,14 +73,14 @@ impl View {
         }
     }
 
-    fn ended(&mut self, key: CallKey, part: ToolCallPart) {
+    fn ended(&mut self, key: CallKey, part: &ToolCallPart) {
         match self {
             Self::Cards(board) => board.ended(key, part),
             Self::Lines { begun } => {
                 begun.remove(&key);
-                print_news(&part, Standing::Ended);
+                print_news(part, Standing::Ended);
             }
-            Self::Json => print_json(&part),
+            Self::Json => print_json(part),
         }
     }
 
