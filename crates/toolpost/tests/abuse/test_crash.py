@@ -55,7 +55,8 @@ class Crash(AbuseCase):
             self.assertEqual(census.mounts_of(self.place.folder, None), [])
             self.host.start()
             # The dead cannot tidy up; the next one does, before its first command at the latest.
-            self.succeed("shell", {"command": "true"}, caller=HttpCaller(self.host))
+            # The kernel may still be clearing away the namespaces of the dead, and new ones wait for that.
+            self.succeed("shell", {"command": "true"}, timeout=90, caller=HttpCaller(self.host))
             until(lambda: not census.cgroups_of(killed), 20, f"groups of the killed one: {census.cgroups_of(killed)}")
             self.assertIn(self.clean(over_a2e.answer(60)).outcome, ENDED)
             agent.hang_up()
