@@ -12,6 +12,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Bridge {
     receiver: Receiver,
+    /// Open calls that were sent.
+    sent: BTreeSet<CallKey>,
     /// Ends that were sent before anybody told the call itself, which may still come.
     early: BTreeSet<CallKey>,
 }
@@ -19,7 +21,7 @@ pub struct Bridge {
 impl Bridge {
     /// One with options of the caller's.
     pub fn new(options: ReceiverOptions) -> Self {
-        Self { receiver: Receiver::new(options), early: BTreeSet::new() }
+        Self { receiver: Receiver::new(options), ..Self::default() }
     }
 
     /// Takes one JSON text in and gives each part that follows from it to `send`.
@@ -65,16 +67,27 @@ impl Bridge {
                 // The vocabulary has no word for pieces and for results so far.
                 Step::Started | Step::Progressed => continue,
                 Step::Called => {
+                    self.sent.insert(call);
                     send(part.to_call());
                     continue;
                 }
-                Step::Ended if described && self.early.remove(&call) => send(part.to_call()),
+                // Its end was sent, and of ends there is one: only the call itself may still follow.
+                Step::Ended if self.early.contains(&call) => {
+                    if described {
+                        send(part.to_call());
+                    }
+                }
                 Step::Ended => {
+                    // Its arguments came in pieces or only with the end.
+                    if !self.sent.remove(&call) && part.has_arguments() {
+                        send(part.to_call());
+                    }
                     let repeat = if described { Repeat::Arguments } else { Repeat::Nothing };
                     part.to_end(repeat).into_iter().for_each(&mut send);
                 }
             }
             if described {
+                self.early.remove(&call);
                 self.receiver.take(call);
             } else {
                 self.early.insert(call);

@@ -37,6 +37,11 @@ impl ToolCallPart {
     pub fn is_in_flight(&self) -> bool {
         self.result.is_none() && self.error.is_none()
     }
+
+    /// Whether any arguments are known, be they in pieces.
+    pub(crate) fn has_arguments(&self) -> bool {
+        self.args.as_str() != "{}"
+    }
 }
 
 /// Why a call failed.

@@ -56,6 +56,30 @@ fn a_failure_a_refusal_and_what_never_ended() {
 }
 
 #[test]
+fn of_several_ends_the_first_is_sent_on() {
+    let lines = r#"{"type":"tool-error","toolCallId":"z","toolName":"w","error":"no"}
+                   {"type":"tool-result","toolCallId":"z","output":5}"#;
+    let end =
+        json!({ "type": "tool-error", "toolCallId": "z", "toolName": "w", "error": { "message": "no" } });
+    assert_eq!(bridged(lines), [end]);
+}
+
+#[test]
+fn arguments_in_pieces_are_a_call_when_its_end_comes() {
+    let lines = r#"{"type":"tool-input-start","toolCallId":"d","toolName":"t"}
+                   {"type":"tool-input-delta","toolCallId":"d","inputTextDelta":"{\"x\":"}
+                   {"type":"tool-input-delta","toolCallId":"d","inputTextDelta":"1}"}
+                   {"type":"tool-output-error","toolCallId":"d","errorText":"no"}"#;
+    assert_eq!(
+        bridged(lines),
+        [
+            json!({ "type": "tool-call", "toolCallId": "d", "toolName": "t", "input": { "x": 1 } }),
+            json!({ "type": "tool-error", "toolCallId": "d", "toolName": "t", "input": { "x": 1 }, "error": { "message": "no" } }),
+        ]
+    );
+}
+
+#[test]
 fn a_call_after_its_result_is_sent_on() {
     let lines = r#"{"type":"tool-result","toolCallId":"a","output":1}
                    {"type":"tool-call","toolCallId":"a","toolName":"t","input":2}"#;
