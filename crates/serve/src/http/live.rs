@@ -4,43 +4,37 @@
 //! They are the files of `examples/live-calls`, which a front-end developer may copy.
 
 use axum::{
+    Router,
     http::{HeaderName, HeaderValue, header},
     response::{IntoResponse, Redirect, Response},
+    routing::get,
 };
 
-use super::{Named, Problem};
-
-/// What of the page can be had without a token.
-const PATHS: [&str; 4] = ["/live", "/live/", "/live/live.js", "/live/live.css"];
+const ENTRY: &str = "/live";
+const PAGE: &str = "/live/";
+const SCRIPT: &str = "/live/live.js";
+const STYLE: &str = "/live/live.css";
 
 /// Nothing from elsewhere, nothing inline, nobody's frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// The page's routes, beside the API's: a document for programs does not describe them.
+pub(super) fn routes() -> Router {
+    let html = include_str!("../../../../examples/live-calls/index.html");
+    let script = include_str!("../../../../examples/live-calls/live.js");
+    let style = include_str!("../../../../examples/live-calls/live.css");
+    Router::new()
+        // Its other files are beside it only behind the slash.
+        .route(ENTRY, get(|| async { Redirect::temporary("live/") }))
+        .route(PAGE, get(move || async { file("text/html; charset=utf-8", html) }))
+        .route(SCRIPT, get(move || async { file("text/javascript; charset=utf-8", script) }))
+        .route(STYLE, get(move || async { file("text/css; charset=utf-8", style) }))
+}
+
+/// Whether this can be had without a token.
 pub(super) fn is_page(path: &str) -> bool {
-    PATHS.contains(&path)
-}
-
-/// Its other files are beside it only behind the slash.
-pub(super) async fn enter() -> Redirect {
-    Redirect::temporary("live/")
-}
-
-pub(super) async fn page() -> Response {
-    file("text/html; charset=utf-8", include_str!("../../../../examples/live-calls/index.html"))
-}
-
-pub(super) async fn asset(Named(name): Named) -> Result<Response, Problem> {
-    match name.as_str() {
-        "live.js" => Ok(file(
-            "text/javascript; charset=utf-8",
-            include_str!("../../../../examples/live-calls/live.js"),
-        )),
-        "live.css" => {
-            Ok(file("text/css; charset=utf-8", include_str!("../../../../examples/live-calls/live.css")))
-        }
-        _ => Err(Problem::not_found("no_such_route", "there is nothing at this path")),
-    }
+    [ENTRY, PAGE, SCRIPT, STYLE].contains(&path)
 }
 
 fn file(media_type: &'static str, text: &'static str) -> Response {
