@@ -30,7 +30,7 @@ fn failure(outcome: &str, class: &str, message: &str, hint: Option<&str>) -> Too
 
 fn ended(result: &ToolResult) -> Value {
     let input = json!({ "a": 2 });
-    let duration = Duration::from_micros(12_999);
+    let duration = Some(Duration::from_micros(12_999));
     let ended = Ended { tool_call_id: "c1", tool_name: "add", input: Some(&input), result, duration };
     serde_json::to_value(ended.event()).unwrap()
 }
@@ -141,7 +141,7 @@ fn what_is_too_large_leaves_a_record() {
         tool_name: "add",
         input: Some(&input),
         result: &result(&json!({})),
-        duration: Duration::ZERO,
+        duration: Some(Duration::ZERO),
     };
     assert_eq!(serde_json::to_value(ended.event()).unwrap().get("input"), None);
 }
@@ -157,7 +157,7 @@ proptest! {
         failed.content = vec![toolpost_model::Content::text(text.clone())];
         let succeeded = result(&json!({ "content": [{ "type": "text", "text": text }] }));
         let end = |result| {
-            let duration = Duration::MAX;
+            let duration = Some(Duration::MAX);
             Ended { tool_call_id: "c1", tool_name: "add", input: Some(&input), result, duration }.event()
         };
         for event in [begun.event(), end(&failed), end(&succeeded)] {
