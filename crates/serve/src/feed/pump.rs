@@ -161,16 +161,16 @@ impl Pump {
         if place + 1 < head.first && from != From::Start {
             pump.untold.push_back(vocabulary::remark("some records before this were removed"));
         }
-        pump.join(open);
+        pump.join(&open);
         Ok(pump)
     }
 
     /// Tells the calls that are open already, then what they wait for.
-    fn join(&mut self, calls: Vec<(InvocationId, Open)>) {
+    fn join(&mut self, calls: &[(InvocationId, Open)]) {
         for begun in calls.iter().filter_map(|(_, open)| open.begun.as_deref()) {
             self.begin(begun);
         }
-        for (id, open) in &calls {
+        for (id, open) in calls {
             if let Some(question) = open.question.filter(|_| self.open.contains(id)) {
                 self.ask(*id, question, None);
             }

@@ -1,6 +1,8 @@
 //! What a stream says besides the calls and their ends: which calls run when it begins, which wait for a person, and why
 //! it ends.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use toolpost_model::{EffectClass, Mode, Role};
 use toolpost_testkit::{Gate, MockTool};
@@ -136,4 +138,57 @@ async fn a_session_that_is_closed_says_so_last() {
     let mut stream = follow(&server, Request::get(format!("/sessions/{session}/events"))).await;
     assert_eq!(server.send(Request::new("DELETE", format!("/sessions/{session}"))).await.status(), 204);
     assert_eq!(closing(&mut stream).await, "session_closed");
+}
+
+/// What a host that is killed in this moment leaves behind, for another one to begin with.
+fn killed(place: &Place) -> Place {
+    fn copy(from: &Path, to: &Path) {
+        std::fs::create_dir(to).unwrap();
+        std::fs::set_permissions(to, std::fs::metadata(from).unwrap().permissions()).unwrap();
+        for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+            let (kind, target) = (entry.file_type().unwrap(), to.join(entry.file_name()));
+            // The memory that its processes shared is gone with them.
+            let is_shared = entry.file_name().to_string_lossy().ends_with("-shm");
+            if kind.is_dir() {
+                copy(&entry.path(), &target);
+            } else if kind.is_file() && !is_shared {
+                std::fs::copy(entry.path(), target).unwrap();
+            }
+        }
+    }
+    let next = Place::without_native_tools();
+    copy(&place.data_dir(), &next.data_dir());
+    next
+}
+
+#[tokio::test]
+async fn a_reader_that_comes_back_after_a_kill_can_settle_every_call() {
+    let gate = Gate::new();
+    let place = Place::without_native_tools();
+    let writer = || MockTool::named("demo.write").class(EffectClass::Write).output("w");
+    let dying = place
+        .start_with(|builder| {
+            builder.tool(reader("demo.wait").gate(&gate).output("r")).tool(writer().gate(&gate))
+        })
+        .await;
+    let (mut stream, opening) = opened(&dying, Request::get("/sessions/default/events")).await;
+    let (mut calls, mut ids) = (Vec::new(), Vec::new());
+    for tool in ["write", "wait"] {
+        calls.push(dying.begin(Request::call(tool, &json!({}))).await);
+        gate.entered(1).await;
+        ids.push(payload(&next(&mut stream).await)["toolCallId"].clone());
+    }
+    let left = killed(&place);
+    let server = left.start_with(|builder| builder.tool(writer())).await;
+    let (mut again, open) = open_now(&server, &format!("?after={}", opening.id.unwrap())).await;
+    assert_eq!(open, json!([]), "neither runs here");
+    let (begun, ended) = (payload(&next(&mut again).await), payload(&next(&mut again).await));
+    assert_eq!((&begun["type"], &begun["toolCallId"]), (&json!("tool-call"), &ids[0]));
+    assert_eq!((&ended["type"], &ended["toolCallId"]), (&json!("tool-error"), &ids[0]));
+    assert!(ended["error"]["message"].as_str().unwrap().contains("may or may not"), "{ended}");
+    assert_eq!(ended.get("durationMs"), None, "nobody knows how long it ran");
+    // Of the other one nothing was on record, so nothing more is told.
+    let other = server.call("write", json!({ "other": 1 })).await.json();
+    assert_eq!(payload(&next(&mut again).await)["toolCallId"], other["invocation_id"]);
+    gate.let_through(2);
 }
