@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use toolpost_model::{Outcome, ToolResult};
+use toolpost_model::{ErrorClass, Outcome, ToolResult};
 
 use crate::{ToolEvent, ToolEventError};
 use bounded::{Bounded, SMALL};
@@ -52,8 +52,8 @@ pub struct Ended<'a> {
     pub input: Option<&'a Value>,
     /// How it ended.
     pub result: &'a ToolResult,
-    /// How long it took.
-    pub duration: Duration,
+    /// How long it took, where that is known: see [`took`].
+    pub duration: Option<Duration>,
 }
 
 impl Ended<'_> {
@@ -62,7 +62,7 @@ impl Ended<'_> {
         let tool_call_id = self.tool_call_id.to_owned();
         let tool_name = self.tool_name.to_owned();
         let input = self.input.filter(|input| Bounded::of(input).bytes <= SMALL).cloned();
-        let duration_ms = u64::try_from(self.duration.as_millis()).ok();
+        let duration_ms = self.duration.and_then(|took| u64::try_from(took.as_millis()).ok());
         if self.result.outcome.is_success() {
             let output = output::of(self.result);
             ToolEvent::Result { tool_call_id, tool_name, input, output, duration_ms }
@@ -71,6 +71,16 @@ impl Ended<'_> {
             ToolEvent::Error { tool_call_id, tool_name, input, error, duration_ms }
         }
     }
+}
+
+/// How long a call took. Not known of one whose host went away: its end was written by the next host, and only that
+/// writing was timed.
+pub fn took(result: &ToolResult) -> Option<Duration> {
+    let is_left_behind = result.error.as_ref().is_some_and(|error| {
+        error.class == ErrorClass::OutcomeUnknown
+            || (error.class == ErrorClass::Canceled && error.code == "restart")
+    });
+    (!is_left_behind).then(|| Duration::from_micros(result.timings.total_us))
 }
 
 /// What to say of an end that gives no reason itself.

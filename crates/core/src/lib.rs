@@ -79,6 +79,6 @@ pub use record::{
     retention::{
         Cut, Due, Hold, Needed, PruneReport, Pruned, PrunedBody, Retention, plan_prune, prune, pruned_record,
     },
-    story::{CallOnRecord, EndOnRecord},
+    story::{CallOnRecord, EndOnRecord, question_of},
 };
 pub use session::{Session, Stay};

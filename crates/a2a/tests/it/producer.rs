@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolpost_a2a::producer::{Begun, Ended, LARGEST_EVENT};
+use toolpost_a2a::producer::{Begun, Ended, LARGEST_EVENT, took};
 use toolpost_model::ToolResult;
 
 const CALL: &str = "01a1e178-8bea-76ab-b7f3-8ce1209dbf75";
@@ -30,7 +30,7 @@ fn failure(outcome: &str, class: &str, message: &str, hint: Option<&str>) -> Too
 
 fn ended(result: &ToolResult) -> Value {
     let input = json!({ "a": 2 });
-    let duration = Duration::from_micros(12_999);
+    let duration = Some(Duration::from_micros(12_999));
     let ended = Ended { tool_call_id: "c1", tool_name: "add", input: Some(&input), result, duration };
     serde_json::to_value(ended.event()).unwrap()
 }
@@ -44,6 +44,32 @@ fn a_call_says_when_it_began() {
         json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "add", "input": { "a": 2 },
             "startedAt": "2026-11-15T19:29:16.292Z" })
     );
+}
+
+#[test]
+fn nobody_knows_how_long_a_call_took_whose_host_went_away() {
+    let coded = |outcome: &str, class: &str, code: &str| {
+        let mut result = failure(outcome, class, "so", None);
+        if let Some(error) = &mut result.error {
+            error.code = code.to_owned().into();
+        }
+        result
+    };
+    assert_eq!(took(&coded("unknown", "outcome_unknown", "restart")), None);
+    assert_eq!(took(&coded("canceled", "canceled", "restart")), None);
+    let known = Some(Duration::from_micros(1));
+    assert_eq!(took(&coded("canceled", "canceled", "canceled")), known);
+    assert_eq!(took(&coded("failed", "execution_failed", "restart")), known, "a tool's own code");
+    assert_eq!(took(&result(&json!({}))), known);
+    let ended = Ended {
+        tool_call_id: "c1",
+        tool_name: "add",
+        input: None,
+        result: &coded("unknown", "outcome_unknown", "restart"),
+        duration: None,
+    };
+    let told = serde_json::to_value(ended.event()).unwrap();
+    assert_eq!(told.get("durationMs"), None, "{told}");
 }
 
 #[test]
@@ -141,7 +167,7 @@ fn what_is_too_large_leaves_a_record() {
         tool_name: "add",
         input: Some(&input),
         result: &result(&json!({})),
-        duration: Duration::ZERO,
+        duration: Some(Duration::ZERO),
     };
     assert_eq!(serde_json::to_value(ended.event()).unwrap().get("input"), None);
 }
@@ -157,7 +183,7 @@ proptest! {
         failed.content = vec![toolpost_model::Content::text(text.clone())];
         let succeeded = result(&json!({ "content": [{ "type": "text", "text": text }] }));
         let end = |result| {
-            let duration = Duration::MAX;
+            let duration = Some(Duration::MAX);
             Ended { tool_call_id: "c1", tool_name: "add", input: Some(&input), result, duration }.event()
         };
         for event in [begun.event(), end(&failed), end(&succeeded)] {

@@ -9,7 +9,7 @@ use toolpost_model::{InvocationId, Principal, RequestId, SessionId};
 
 use super::{
     journal::{RecordKind, StoredRecord},
-    rendering::RecordedWay,
+    rendering::{DecidedBody, RecordedWay},
 };
 use crate::call::Answer;
 
@@ -110,6 +110,25 @@ impl EndOnRecord {
 
 fn before(at: Timestamp, micros: u64) -> Timestamp {
     at.checked_sub(Duration::from_micros(micros)).unwrap_or(at)
+}
+
+/// The question that a record asks, or answers.
+pub fn question_of(row: &StoredRecord) -> Option<InvocationId> {
+    match row.record.kind {
+        RecordKind::Asked => {
+            serde_json::from_str::<RecordedWay>(&row.record.body).ok()?.ask.map(|ask| ask.ask_id)
+        }
+        RecordKind::Decided => Some(serde_json::from_str::<DecidedBody>(&row.record.body).ok()?.ask_id),
+        RecordKind::HostStarted
+        | RecordKind::SessionOpened
+        | RecordKind::SessionClosed
+        | RecordKind::Accepted
+        | RecordKind::Started
+        | RecordKind::Ended
+        | RecordKind::Catalog
+        | RecordKind::Surface
+        | RecordKind::Pruned => None,
+    }
 }
 
 /// Whether such a record stands on a call's way: an answer to its question may stand behind its end.

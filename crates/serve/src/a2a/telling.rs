@@ -1,11 +1,9 @@
 //! How a task's calls are told: events, questions and results, as messages and artifacts.
 
-use std::time::Duration;
-
 use serde_json::{Map, Value, json};
 use toolpost_a2a::{
     CANONICAL_URI, ToolEvent, ToolEventError,
-    producer::{Begun, Ended},
+    producer::{self, Begun, Ended},
     wire::{Artifact, Content as PartContent, Message, Part, Role},
 };
 use toolpost_model::{Content, PermissionRequest, ToolResult};
@@ -42,7 +40,7 @@ pub(super) fn begun(call: &CallOfTask) -> ToolEvent {
 }
 
 pub(super) fn ended(call: &CallOfTask, result: &ToolResult) -> ToolEvent {
-    let duration = Duration::from_micros(result.timings.total_us);
+    let duration = producer::took(result);
     let (tool_call_id, tool_name) = (call.tool_call_id.as_str(), call.tool.as_str());
     Ended { tool_call_id, tool_name, input: Some(&call.input), result, duration }.event()
 }

@@ -1,7 +1,7 @@
 //! Tells the streams of a session, and those of all sessions, that there is something to read.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::broadcast;
 use toolpost_a2a::{ToolEvent, producer::Begun};
 use toolpost_core::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart};
-use toolpost_model::{ErrorClass, InvocationId, SessionId};
+use toolpost_model::{ApprovalStatus, ErrorClass, Event, EventBody, InvocationId, SessionId};
 
 use super::vocabulary;
 
@@ -20,6 +20,8 @@ const OF_SESSION: usize = 128;
 const IN_ALL: usize = 1_024;
 /// How much news waits for a reader that is busy. What does not fit is found in the journal.
 const WAITING: usize = 64;
+/// Of so many open calls it is kept how they began. The others are told to newcomers with their next record.
+const BEGINNINGS: usize = 10_000;
 
 /// What a stream hears.
 #[derive(Clone)]
@@ -28,6 +30,8 @@ pub(super) enum News {
     Begun(Arc<(InvocationId, ToolEvent)>),
     /// A call ended, and its end could not be written: the journal will not tell it.
     Lost(Arc<(InvocationId, ToolEvent)>),
+    /// A person said yes to a question that this call asked: the call, and the question.
+    Answered(InvocationId, InvocationId),
     /// There is more in the journal.
     Recorded,
     /// The session was closed, or left memory; the journal tells which.
@@ -46,10 +50,29 @@ pub(crate) enum Crowded {
 /// Hears of every call, and tells those who watch its session.
 #[derive(Default)]
 pub(crate) struct Hub {
-    /// Without a session: all of them.
-    sessions: Mutex<HashMap<Option<SessionId>, Watched>>,
-    /// How many streams there are, so that calls nobody watches cost no lock.
+    state: Mutex<State>,
+    /// How many streams there are, so that no news is made where nobody listens.
     streams: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    /// Without a session: all of them.
+    watched: HashMap<Option<SessionId>, Watched>,
+    /// Every call that began and has not ended, oldest first. An id costs next to nothing beside the call itself.
+    open: BTreeMap<InvocationId, Open>,
+    /// Of how many of them it is kept how they began.
+    beginnings: usize,
+}
+
+/// A call that has not ended.
+#[derive(Clone)]
+pub(super) struct Open {
+    session: SessionId,
+    /// How it began.
+    pub(super) begun: Option<Arc<(InvocationId, ToolEvent)>>,
+    /// The question that it waits for.
+    pub(super) question: Option<InvocationId>,
 }
 
 struct Watched {
@@ -58,19 +81,24 @@ struct Watched {
 }
 
 impl Hub {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<Option<SessionId>, Watched>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to watch a session, or all of them.
-    pub(super) fn watch(self: &Arc<Self>, session: Option<&SessionId>) -> Result<Watching, Crowded> {
-        let mut sessions = self.sessions();
+    /// Begins to watch a session, or all of them, and tells which of its calls are open in that moment: of every other
+    /// one the beginning will be heard.
+    pub(super) fn watch(
+        self: &Arc<Self>,
+        session: Option<&SessionId>,
+    ) -> Result<(Watching, Vec<(InvocationId, Open)>), Crowded> {
+        let mut state = self.state();
         // Changed only under the lock.
         let in_all = self.streams.load(Ordering::SeqCst);
         if in_all >= IN_ALL {
             return Err(Crowded::Host);
         }
-        let watched = sessions
+        let watched = state
+            .watched
             .entry(session.cloned())
             .or_insert_with(|| Watched { news: broadcast::channel(WAITING).0, streams: 0 });
         if watched.streams >= OF_SESSION {
@@ -78,7 +106,18 @@ impl Hub {
         }
         watched.streams += 1;
         self.streams.store(in_all + 1, Ordering::SeqCst);
-        Ok(Watching { news: watched.news.subscribe(), hub: Arc::clone(self), session: session.cloned() })
+        let news = watched.news.subscribe();
+        let is_watched = |open: &Open| session.is_none_or(|session| open.session == *session);
+        let open = state.open.iter().filter(|(_, open)| is_watched(open));
+        let open = open.map(|(id, open)| (*id, open.clone())).collect();
+        Ok((Watching { news, hub: Arc::clone(self), session: session.cloned() }, open))
+    }
+
+    /// Changes what is known of an open call.
+    fn note(&self, id: InvocationId, change: impl FnOnce(&mut Open)) {
+        if let Some(open) = self.state().open.get_mut(&id) {
+            change(open);
+        }
     }
 
     /// Tells whoever watches a session, alone or among all. The news is made only where somebody does.
@@ -87,8 +126,8 @@ impl Hub {
             return;
         }
         let tellers = {
-            let sessions = self.sessions();
-            let teller = |who: &Option<SessionId>| sessions.get(who).map(|watched| watched.news.clone());
+            let state = self.state();
+            let teller = |who: &Option<SessionId>| state.watched.get(who).map(|watched| watched.news.clone());
             [teller(&Some(session.clone())), teller(&None)]
         };
         if tellers.iter().any(Option::is_some) {
@@ -103,18 +142,44 @@ impl Hub {
 
 impl Witness for Hub {
     fn begun(&self, call: &WitnessedCall, start: &WitnessedStart<'_>) {
-        self.tell(&call.session_id, || {
-            let begun = Begun {
-                tool_call_id: &call.invocation_id.to_string(),
-                tool_name: &call.tool,
-                input: start.arguments,
-                at: start.at,
-            };
-            News::Begun(Arc::new((call.invocation_id, begun.event())))
-        });
+        let begun = Begun {
+            tool_call_id: &call.invocation_id.to_string(),
+            tool_name: &call.tool,
+            input: start.arguments,
+            at: start.at,
+        };
+        let begun = Arc::new((call.invocation_id, begun.event()));
+        {
+            let mut state = self.state();
+            let kept = (state.beginnings < BEGINNINGS).then(|| Arc::clone(&begun));
+            state.beginnings += usize::from(kept.is_some());
+            let open = Open { session: call.session_id.clone(), begun: kept, question: None };
+            state.open.insert(call.invocation_id, open);
+        }
+        self.tell(&call.session_id, || News::Begun(begun));
+    }
+
+    fn hear(&self, call: &WitnessedCall, event: &Event) {
+        let EventBody::Approval(status) = &event.body else { return };
+        match *status {
+            // On record by now.
+            ApprovalStatus::Pending { ask_id, .. } => {
+                self.note(call.invocation_id, |open| open.question = Some(ask_id));
+                self.tell(&call.session_id, || News::Recorded);
+            }
+            ApprovalStatus::Granted { ask_id } => {
+                self.note(call.invocation_id, |open| open.question = None);
+                self.tell(&call.session_id, || News::Answered(call.invocation_id, ask_id));
+            }
+        }
     }
 
     fn ended(&self, call: &WitnessedCall, end: &WitnessedEnd<'_>) {
+        {
+            let mut state = self.state();
+            let ended = state.open.remove(&call.invocation_id);
+            state.beginnings -= usize::from(ended.is_some_and(|open| open.begun.is_some()));
+        }
         self.tell(&call.session_id, || match end.result.error_class() {
             Some(ErrorClass::JournalUnavailable) => {
                 let event = vocabulary::ended(call.invocation_id, &call.tool, None, end.result);
@@ -136,14 +201,22 @@ pub(super) struct Watching {
     session: Option<SessionId>,
 }
 
+impl Watching {
+    /// Those of some calls that have ended, and whose end is on record therefore.
+    pub(super) fn ended_of<'a>(&self, calls: impl Iterator<Item = &'a InvocationId>) -> Vec<InvocationId> {
+        let state = self.hub.state();
+        calls.filter(|id| !state.open.contains_key(id)).copied().collect()
+    }
+}
+
 impl Drop for Watching {
     fn drop(&mut self) {
-        let mut sessions = self.hub.sessions();
+        let mut state = self.hub.state();
         self.hub.streams.fetch_sub(1, Ordering::SeqCst);
-        if let Some(watched) = sessions.get_mut(&self.session) {
+        if let Some(watched) = state.watched.get_mut(&self.session) {
             watched.streams -= 1;
             if watched.streams == 0 {
-                sessions.remove(&self.session);
+                state.watched.remove(&self.session);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! One stream: reads the journal from its place on, and tells each call once and its end once.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     convert::Infallible,
     sync::Arc,
     time::Duration,
@@ -16,13 +16,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use toolpost_a2a::{ToolEvent, producer::Begun};
-use toolpost_core::{CallOnRecord, Host, JournalError, RecordKind, Session, StoredRecord};
+use toolpost_core::{CallOnRecord, Host, JournalError, RecordKind, Session, StoredRecord, question_of};
 use toolpost_model::{InvocationId, Principal, SessionId};
 
 use super::{
     Crowded, Hub, Vocabulary,
-    hub::{News, Watching},
-    vocabulary::{self, Words},
+    hub::{News, Open, Watching},
+    vocabulary::{self, Closing, Step, Words},
 };
 use crate::http::{KEEP_ALIVE, STILL_HERE};
 
@@ -83,10 +83,27 @@ pub(crate) struct Pump {
     is_due: bool,
     /// Calls that were told, and whose end was not.
     open: HashSet<InvocationId>,
+    /// Those of them that this host runs, as far as it told so itself.
+    live: HashSet<InvocationId>,
+    /// Those that wait for an answer, and to which question.
+    asked: HashMap<InvocationId, InvocationId>,
+    /// What was heard of and is on record by now, but perhaps not where this stream reads: it is looked for once the
+    /// stream has read up to this number.
+    late: Vec<(u64, Late)>,
+    answered: Vec<Late>,
     untold: VecDeque<Bytes>,
     alive: Interval,
     closing: CancellationToken,
     ending: Ending,
+}
+
+/// Something that was heard of before it was read.
+#[derive(Clone, Copy)]
+enum Late {
+    /// A call ended.
+    End(InvocationId),
+    /// A question of a call was answered.
+    Answer { call: InvocationId, question: InvocationId },
 }
 
 /// How near a stream is to its end.
@@ -111,9 +128,9 @@ impl Pump {
         (vocabulary, from): (Vocabulary, From),
         closing: CancellationToken,
     ) -> Result<Self, OpenError> {
-        // Before the journal is asked: what is recorded meanwhile is heard.
-        let watching = hub.watch(whose.session())?;
+        // Before anything is heard: a call that is open then has no end before this place, or it is looked for.
         let head = host.journal_head().await?;
+        let (watching, open) = hub.watch(whose.session())?;
         let place = match from {
             From::Now => head.seq,
             From::Start => 0,
@@ -130,16 +147,34 @@ impl Pump {
             place,
             is_due: true,
             open: HashSet::new(),
+            live: HashSet::new(),
+            asked: HashMap::new(),
+            late: Vec::new(),
+            answered: Vec::new(),
             untold: VecDeque::new(),
             alive,
             closing,
             ending: Ending::NotYet,
         };
-        pump.untold.push_back(pump.words.opening(place));
+        let ids: Vec<InvocationId> = open.iter().map(|(id, _)| *id).collect();
+        pump.untold.push_back(pump.words.opening(place, &ids));
         if place + 1 < head.first && from != From::Start {
             pump.untold.push_back(vocabulary::remark("some records before this were removed"));
         }
+        pump.join(open);
         Ok(pump)
+    }
+
+    /// Tells the calls that are open already, then what they wait for.
+    fn join(&mut self, calls: Vec<(InvocationId, Open)>) {
+        for begun in calls.iter().filter_map(|(_, open)| open.begun.as_deref()) {
+            self.begin(begun);
+        }
+        for (id, open) in &calls {
+            if let Some(question) = open.question.filter(|_| self.open.contains(id)) {
+                self.ask(*id, question, None);
+            }
+        }
     }
 
     /// What is sent. Nothing happens between two frames but when the reader asks for the next.
@@ -188,14 +223,16 @@ impl Pump {
     fn hear(&mut self, news: News) {
         match news {
             News::Begun(begun) => {
-                if self.open_call(begun.0) {
-                    self.tell(&begun.1, None);
-                }
+                self.begin(&begun);
             }
             News::Lost(lost) => {
-                if self.open.remove(&lost.0) {
+                if self.close_call(lost.0) {
                     self.tell(&lost.1, None);
                 }
+            }
+            News::Answered(call, question) => {
+                self.answered.push(Late::Answer { call, question });
+                self.is_due = true;
             }
             News::Recorded => self.is_due = true,
             News::LetGo => {
@@ -207,6 +244,9 @@ impl Pump {
 
     /// Reads what comes next in the journal and tells it.
     async fn look(&mut self) {
+        // Before the journal is read: whatever is heard from here on asks for another look.
+        self.is_due = false;
+        let ended = self.watching.ended_of(self.live.iter());
         let page = match &self.whose {
             Whose::Session(session) => self.host.session_records(session, self.place, PAGE).await,
             Whose::Everybody(_) => self.host.records(self.place, PAGE).await,
@@ -216,7 +256,6 @@ impl Pump {
             Err(JournalError::Closed) => return self.end(),
             Err(error) => {
                 tracing::warn!(%error, "a stream of a session cannot read the journal");
-                self.is_due = false;
                 return;
             }
         };
@@ -224,15 +263,16 @@ impl Pump {
         loop {
             match self.watching.news.try_recv() {
                 Ok(news) => self.hear(news),
-                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Lagged(_)) => self.is_due = true,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
         for row in &page.rows {
             self.read(row).await;
         }
-        self.is_due = page.up_to > self.place;
+        self.is_due |= page.up_to > self.place;
         self.place = page.up_to;
+        self.catch_up(ended).await;
         if let Ending::Waits { until, is_closed } = self.ending
             && !self.is_due
         {
@@ -246,22 +286,79 @@ impl Pump {
         }
     }
 
+    /// A call that was told as open may have its end before the place where the stream began, and the answer to a
+    /// question may be in another session's records. Both are told here once it is sure that they will not be read.
+    async fn catch_up(&mut self, ended: Vec<InvocationId>) {
+        for id in &ended {
+            self.live.remove(id);
+        }
+        let mut heard: Vec<Late> = ended.into_iter().map(Late::End).collect();
+        heard.append(&mut self.answered);
+        heard.retain(|late| self.is_untold(*late));
+        if !heard.is_empty() {
+            let up_to = self.host.journal_head().await.map_or(self.place, |head| head.seq);
+            self.late.extend(heard.into_iter().map(|late| (up_to, late)));
+        }
+        for (up_to, late) in std::mem::take(&mut self.late) {
+            if up_to > self.place {
+                self.is_due = true;
+                self.late.push((up_to, late));
+            } else if self.is_untold(late) {
+                self.tell_late(late).await;
+            }
+        }
+    }
+
+    fn is_untold(&self, late: Late) -> bool {
+        match late {
+            Late::End(call) => self.open.contains(&call),
+            Late::Answer { call, question } => self.asked.get(&call) == Some(&question),
+        }
+    }
+
+    async fn tell_late(&mut self, late: Late) {
+        match late {
+            Late::End(id) => {
+                let call = self.host.recorded_call(id, self.whose.principal()).await.ok().flatten();
+                // Without one it could not be written, or the next host goes on with the call.
+                let Some(call) = call else { return };
+                let Some(end) = &call.end else { return };
+                self.close_call(id);
+                let event = vocabulary::ended(id, &call.tool, call.arguments.as_ref(), end.answer.result());
+                self.tell(&event, None);
+            }
+            Late::Answer { call, question } => {
+                self.asked.remove(&call);
+                self.untold.extend(self.words.approval(call, question, Step::Decided, None));
+            }
+        }
+    }
+
     async fn read(&mut self, row: &StoredRecord) {
         let is_end = match row.record.kind {
             RecordKind::Accepted | RecordKind::Asked | RecordKind::Started => false,
             RecordKind::Ended => true,
+            RecordKind::Decided => return self.decided(row),
             RecordKind::SessionClosed => return self.wait_for_last_ends(true),
             RecordKind::HostStarted
             | RecordKind::SessionOpened
-            | RecordKind::Decided
             | RecordKind::Catalog
             | RecordKind::Surface
             | RecordKind::Pruned => return,
         };
         let Some(id) = row.record.invocation_id else { return };
-        if !is_end && self.open.contains(&id) {
-            return;
+        let question = question_of(row).filter(|_| self.words.tell_approvals());
+        if is_end || !self.open.contains(&id) {
+            // A reader goes on behind the last of what a record says.
+            let is_last = !is_end && question.is_none();
+            self.read_call(id, row, is_end, is_last).await;
         }
+        if let Some(question) = question.filter(|_| self.open.contains(&id)) {
+            self.ask(id, question, Some(row.seq));
+        }
+    }
+
+    async fn read_call(&mut self, id: InvocationId, row: &StoredRecord, is_end: bool, is_last: bool) {
         let Some(call) = self.call(id, row).await else { return };
         // Told with its end where it was not told before, so that no reader meets an end without a call.
         if self.open_call(id) {
@@ -272,13 +369,30 @@ impl Pump {
                 input: call.arguments.as_ref().unwrap_or(&nothing),
                 at: call.began_at,
             };
-            self.tell(&begun.event(), (!is_end).then_some(row.seq));
+            self.tell(&begun.event(), is_last.then_some(row.seq));
         }
         if let Some(end) = call.end.filter(|_| is_end) {
-            self.open.remove(&id);
+            self.close_call(id);
             let event = vocabulary::ended(id, &call.tool, call.arguments.as_ref(), end.answer.result());
             self.tell(&event, Some(row.seq));
         }
+    }
+
+    /// A person is asked about a call.
+    fn ask(&mut self, call: InvocationId, question: InvocationId, id: Option<u64>) {
+        self.asked.insert(call, question);
+        self.untold.extend(self.words.approval(call, question, Step::Asked, id));
+    }
+
+    /// A person answered. The record stands with the call that asked first; the answer is for all that wait for it.
+    fn decided(&mut self, row: &StoredRecord) {
+        let (Some(first), Some(question)) = (row.record.invocation_id, question_of(row)) else { return };
+        let others = self.asked.extract_if(|_, asked| *asked == question).map(|(call, _)| call);
+        let others: Vec<InvocationId> = others.filter(|call| *call != first).collect();
+        for call in others {
+            self.untold.extend(self.words.approval(call, question, Step::Decided, None));
+        }
+        self.untold.extend(self.words.approval(first, question, Step::Decided, Some(row.seq)));
     }
 
     /// The session was let go of. Where all are told, the others go on.
@@ -299,12 +413,29 @@ impl Pump {
         self.host.recorded_call(id, self.whose.principal()).await.ok().flatten()
     }
 
+    /// A call that this host runs.
+    fn begin(&mut self, (id, event): &(InvocationId, ToolEvent)) {
+        if self.open_call(*id) {
+            self.tell(event, None);
+        }
+        self.live.insert(*id);
+    }
+
     /// Whether the call was not told before.
     fn open_call(&mut self, id: InvocationId) -> bool {
         if self.open.len() >= OPEN {
             self.open.clear();
+            self.live.clear();
+            self.asked.clear();
         }
         self.open.insert(id)
+    }
+
+    /// Whether the call was told before, and its end was not.
+    fn close_call(&mut self, id: InvocationId) -> bool {
+        self.live.remove(&id);
+        self.asked.remove(&id);
+        self.open.remove(&id)
     }
 
     fn tell(&mut self, event: &ToolEvent, id: Option<u64>) {
@@ -312,10 +443,13 @@ impl Pump {
     }
 
     fn end(&mut self) {
-        if !matches!(self.ending, Ending::Over) {
-            self.ending = Ending::Over;
-            self.untold.extend(self.words.closing());
-        }
+        let why = match self.ending {
+            Ending::Over => return,
+            Ending::Waits { is_closed: true, .. } => Closing::SessionClosed,
+            Ending::Waits { is_closed: false, .. } | Ending::NotYet => Closing::Shutdown,
+        };
+        self.ending = Ending::Over;
+        self.untold.push_back(self.words.closing(why));
     }
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use toolpost_a2a::{
     ToolEvent,
-    producer::Ended,
+    producer::{Ended, took},
     ui_stream::{DONE, UiChunk, UiStream},
 };
 use toolpost_model::{InvocationId, ToolResult};
@@ -37,18 +37,42 @@ impl Words {
         }
     }
 
-    /// The first words. They give the reader an id to come back with, should the stream break before anything happens.
-    pub(super) fn opening(&self, place: u64) -> Bytes {
-        let mut frames = format!("retry: {RETRY_MS}\nid: {place}\n\n");
-        match self {
-            Self::ToolEvents => {}
+    /// The first words. They give the reader an id to come back with, should the stream break before anything happens,
+    /// and say which calls are open: a reader that holds another one open waits for an end that will not come.
+    pub(super) fn opening(&self, place: u64, open: &[InvocationId]) -> Bytes {
+        let ids = format!("retry: {RETRY_MS}\nid: {place}\n");
+        Bytes::from(match self {
+            Self::ToolEvents => {
+                format!("event: opening\n{ids}data: {}\n\n", json(&serde_json::json!({ "open": open })))
+            }
             Self::AiSdk(_) => {
                 // Of its own for every stream: a page that comes back makes another message.
                 let message = UiStream::start(format!("msg_{}", InvocationId::new()));
-                frames.push_str(&chunk(&message, None));
+                format!("{ids}\n{}", chunk(&message, None))
             }
+        })
+    }
+
+    /// Whether these words can say that a call waits for an answer.
+    pub(super) fn tell_approvals(&self) -> bool {
+        match self {
+            Self::ToolEvents => true,
+            // Version 5 has no chunk for it.
+            Self::AiSdk(_) => false,
         }
-        Bytes::from(frames)
+    }
+
+    /// A person is asked about a call, or has answered. No tool event: who knows only those does not see it.
+    pub(super) fn approval(
+        &self,
+        call: InvocationId,
+        question: InvocationId,
+        step: Step,
+        id: Option<u64>,
+    ) -> Option<Bytes> {
+        let told = Approval { tool_call_id: call, approval_id: question, state: step };
+        self.tell_approvals()
+            .then(|| Bytes::from(format!("event: approval\n{}data: {}\n\n", id_line(id), json(&told))))
     }
 
     /// What happened to a call; with the number of its record, where it is on record.
@@ -71,12 +95,40 @@ impl Words {
     }
 
     /// The last words.
-    pub(super) fn closing(&self) -> Option<Bytes> {
-        match self {
-            Self::ToolEvents => None,
-            Self::AiSdk(_) => Some(Bytes::from(format!("{}data: {DONE}\n\n", chunk(&UiChunk::Finish, None)))),
-        }
+    pub(super) fn closing(&self, why: Closing) -> Bytes {
+        Bytes::from(match self {
+            Self::ToolEvents => {
+                format!("event: closing\ndata: {}\n\n", json(&serde_json::json!({ "reason": why })))
+            }
+            Self::AiSdk(_) => format!("{}data: {DONE}\n\n", chunk(&UiChunk::Finish, None)),
+        })
     }
+}
+
+/// Why a stream ends.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Closing {
+    /// There is nothing more to come, ever.
+    SessionClosed,
+    /// The host goes; it, or the next one, can be asked again.
+    Shutdown,
+}
+
+/// How far a question is.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Step {
+    Asked,
+    Decided,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Approval {
+    tool_call_id: InvocationId,
+    approval_id: InvocationId,
+    state: Step,
 }
 
 /// Something for whoever reads the stream by eye.
@@ -91,7 +143,7 @@ pub(super) fn ended(
     arguments: Option<&serde_json::Value>,
     result: &ToolResult,
 ) -> ToolEvent {
-    let duration = std::time::Duration::from_micros(result.timings.total_us);
+    let duration = took(result);
     Ended { tool_call_id: &id.to_string(), tool_name: tool, input: arguments, result, duration }.event()
 }
 

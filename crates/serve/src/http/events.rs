@@ -10,6 +10,7 @@ use axum::{
 };
 use serde::Deserialize;
 use toolpost_a2a::ui_stream;
+use toolpost_core::SessionError;
 use toolpost_model::{Principal, SessionId};
 
 use super::{Named, Problem, SESSION_HEADER, Shared, operators_only};
@@ -49,7 +50,12 @@ pub(super) async fn follow(
     let session = if id == OWN {
         shared.host.default_session(&principal)
     } else {
-        shared.host.session(&SessionId::new(id), &principal).await?
+        // The id stands in the path, so there is no header to leave out.
+        shared.host.session(&SessionId::new(id), &principal).await.map_err(|error| match error {
+            SessionError::Unknown(_) => Problem::not_found("unknown_session", error.to_string())
+                .hint("open one with `POST /sessions`; `default` is the caller's own"),
+            SessionError::Default | SessionError::Full(_) | SessionError::Journal(_) => error.into(),
+        })?
     };
     stream(shared, Whose::Session(session), options, &headers).await
 }

@@ -1,5 +1,7 @@
 //! A session's calls as they happen: `GET /sessions/{id}/events`.
 
+mod joining;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -17,12 +19,29 @@ fn reader(name: &str) -> MockTool {
     MockTool::named(name).class(EffectClass::Read)
 }
 
+/// A stream behind its opening.
 async fn follow(server: &Running, request: Request) -> Connection {
+    opened(server, request).await.0
+}
+
+/// A stream, and its opening.
+async fn opened(server: &Running, request: Request) -> (Connection, Frame) {
     let mut stream = server.begin(request).await;
     let head = stream.head().await;
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
     assert_eq!(head.header("cache-control"), Some("no-store"));
-    stream
+    let opening = stream.frame().await.expect("a stream begins");
+    assert_eq!(opening.event, "opening");
+    assert!(opening.id.is_some() && payload(&opening)["open"].is_array(), "{opening:?}");
+    (stream, opening)
+}
+
+/// The last words of a stream.
+async fn closing(stream: &mut Connection) -> Value {
+    let frame = stream.frame().await.expect("a stream says that it ends");
+    assert_eq!((frame.event.as_str(), frame.id), ("closing", None));
+    assert_eq!(stream.frame().await, None, "nothing comes behind it");
+    payload(&frame)["reason"].clone()
 }
 
 async fn own(server: &Running, query: &str) -> Connection {
@@ -73,7 +92,7 @@ async fn a_call_is_told_when_it_begins_and_when_it_ends() {
     assert_eq!(answer["invocation_id"], payload(&begun)["toolCallId"]);
     assert_eq!(answer["invocation_id"], payload(&ended)["toolCallId"]);
     server.shut_down().await;
-    assert_eq!(stream.frame().await, None, "a host that goes ends its streams");
+    assert_eq!(closing(&mut stream).await, "shutdown", "a host that goes ends its streams");
 }
 
 #[tokio::test]
@@ -148,7 +167,7 @@ async fn an_end_is_never_told_without_its_call() {
     let mut call = server.begin(request).await;
     gate.entered(1).await;
     let begun = next(&mut first).await;
-    // On record by now, and behind the place where this one begins.
+    // On record by now, and before the place where this one begins.
     let mut late = own(&server, "").await;
     gate.let_through(1);
     call.receive().await;
@@ -258,7 +277,9 @@ async fn what_cannot_be_meant_is_refused() {
         let refused = server.send(request).await;
         assert_eq!((refused.status(), refused.code().as_str()), (400, code));
     }
-    assert_eq!(server.send(Request::get("/sessions/none/events")).await.status(), 404);
+    let unknown = server.send(Request::get("/sessions/none/events")).await;
+    assert_eq!((unknown.status(), unknown.code().as_str()), (404, "unknown_session"));
+    assert!(!unknown.json().to_string().contains("header"), "{}", unknown.json());
     own(&server, "").await;
     follow(&server, Request::get(path).header("Last-Event-ID", "")).await;
 }

@@ -1,0 +1,139 @@
+//! What a stream says besides the calls and their ends: which calls run when it begins, which wait for a person, and why
+//! it ends.
+
+use serde_json::{Value, json};
+use toolpost_model::{EffectClass, Mode, Role};
+use toolpost_testkit::{Gate, MockTool};
+
+use super::{
+    super::{
+        client::{Connection, Request},
+        running::{Place, Running},
+    },
+    chunks, closing, follow, next, opened, own, payload, reader, rest, told,
+};
+
+/// The ids of calls that a stream says are open.
+async fn open_now(server: &Running, query: &str) -> (Connection, Value) {
+    let (stream, opening) = opened(server, Request::get(format!("/sessions/default/events{query}"))).await;
+    (stream, payload(&opening)["open"].clone())
+}
+
+/// What is told of a question: whose it is, which, how far, and under which id.
+async fn approval(stream: &mut Connection) -> (Value, Option<u64>) {
+    let frame = stream.frame().await.expect("the stream goes on");
+    assert_eq!(frame.event, "approval");
+    (payload(&frame), frame.id)
+}
+
+#[tokio::test]
+async fn whoever_joins_is_told_the_calls_that_run() {
+    let gate = Gate::new();
+    let server = Place::without_native_tools()
+        .start_with(|builder| {
+            let writer = MockTool::named("demo.write").class(EffectClass::Write).gate(&gate).output("w");
+            builder.tool(reader("demo.wait").gate(&gate).output("r")).tool(writer)
+        })
+        .await;
+    let (_, none) = open_now(&server, "").await;
+    assert_eq!(none, json!([]));
+    let mut calls = Vec::new();
+    // One that is on record by then, and one that is not.
+    for tool in ["write", "wait"] {
+        calls.push(server.begin(Request::call(tool, &json!({ "path": tool }))).await);
+        gate.entered(1).await;
+    }
+    let mut streams = Vec::new();
+    for query in ["", "?from=start", "?after=1", "?after=1000000"] {
+        let (mut stream, open) = open_now(&server, query).await;
+        let begun = [next(&mut stream).await, next(&mut stream).await];
+        let told_ids = begun.each_ref().map(|frame| payload(frame)["toolCallId"].clone());
+        assert_eq!(open, json!(told_ids), "{query}");
+        for (frame, tool) in begun.iter().zip(["write", "wait"]) {
+            assert_eq!(frame.id, None, "who breaks off here must get it again");
+            let expected = json!({ "type": "tool-call", "toolName": tool, "input": { "path": tool } });
+            assert_eq!(told(frame), expected, "{query}");
+        }
+        streams.push(stream);
+    }
+    let path = "/sessions/default/events?vocabulary=ai-sdk";
+    let mut sdk = server.begin(Request::get(path)).await;
+    sdk.head().await;
+    gate.let_through(2);
+    for call in &mut calls {
+        call.receive().await;
+    }
+    for stream in &mut streams {
+        let mut ends = Vec::new();
+        for _ in 0..2 {
+            let end = payload(&next(stream).await);
+            assert_eq!(end["type"], "tool-result", "each call was told once");
+            ends.push(end["toolName"].as_str().unwrap().to_owned());
+        }
+        ends.sort();
+        assert_eq!(ends, ["wait", "write"]);
+    }
+    let (_, none) = open_now(&server, "").await;
+    assert_eq!(none, json!([]));
+    server.shut_down().await;
+    let kinds: Vec<Value> = chunks(&rest(&mut sdk).await).iter().map(|chunk| chunk["type"].clone()).collect();
+    let (input, output) = ("tool-input-available", "tool-output-available");
+    assert_eq!(
+        kinds,
+        [
+            json!("start"),
+            json!(input),
+            json!(input),
+            json!(output),
+            json!(output),
+            json!("finish"),
+            json!(null)
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_question_is_told_to_those_who_watch_and_those_who_join() {
+    let mut place = Place::without_native_tools().with_token("boss", Role::Operator, "token-of-the-operator");
+    place.config.mode = Mode::Default;
+    let tool = MockTool::named("demo.push").class(EffectClass::Execute).output("pushed");
+    let server = place.start_with(|builder| builder.tool(tool)).await;
+    let mut early = own(&server, "").await;
+    let mut call = server.begin(Request::call("push", &json!({}))).await;
+    let id = payload(&next(&mut early).await)["toolCallId"].clone();
+    let (asked, seq) = approval(&mut early).await;
+    assert_eq!((&asked["toolCallId"], &asked["state"]), (&id, &json!("asked")));
+    assert!(seq.is_some(), "it is on record");
+    let (mut late, open) = open_now(&server, "").await;
+    assert_eq!(open, json!([id]));
+    assert_eq!(payload(&next(&mut late).await)["type"], "tool-call");
+    assert_eq!(approval(&mut late).await, (asked.clone(), None));
+    let answer = Request::post(
+        format!("/approvals/{}", asked["approvalId"].as_str().unwrap()),
+        json!({ "decision": "allow" }).to_string(),
+    );
+    let answered = server.send(answer.bearer("token-of-the-operator")).await;
+    assert_eq!(answered.status(), 200, "{}", answered.json());
+    call.receive().await;
+    for stream in [&mut early, &mut late] {
+        let (decided, seq) = approval(stream).await;
+        assert_eq!((&decided["toolCallId"], &decided["approvalId"]), (&id, &asked["approvalId"]));
+        assert_eq!(decided["state"], "decided");
+        assert!(seq.is_some());
+        assert_eq!(payload(&next(stream).await)["type"], "tool-result");
+    }
+    let mut whole = own(&server, "?from=start").await;
+    assert_eq!(next(&mut whole).await.id, None, "who breaks off here must get the question too");
+    assert_eq!(approval(&mut whole).await, (asked, seq));
+    assert_eq!(approval(&mut whole).await.0["state"], "decided");
+    assert_eq!(payload(&next(&mut whole).await)["type"], "tool-result");
+}
+
+#[tokio::test]
+async fn a_session_that_is_closed_says_so_last() {
+    let server = Place::without_native_tools().start().await;
+    let session = server.open_session(Request::post("/sessions", "")).await;
+    let mut stream = follow(&server, Request::get(format!("/sessions/{session}/events"))).await;
+    assert_eq!(server.send(Request::new("DELETE", format!("/sessions/{session}"))).await.status(), 204);
+    assert_eq!(closing(&mut stream).await, "session_closed");
+}
