@@ -209,12 +209,13 @@ function opened(told, stream) {
   if (!Array.isArray(told.open)) return;
   const open = new Set(told.open);
   const left = running().filter((call) => !open.has(call.id));
+  left.forEach((call) => (call.isLeft = true));
   asked.clear();
   running().forEach(stand);
   clearTimeout(stream.timer);
   stream.timer = setTimeout(() => {
     for (const call of left) {
-      if (call.since !== null) settle(call, "no result: the host that ran it is gone");
+      if (call.since !== null && call.isLeft) settle(call, "no result: the host that ran it is gone");
     }
   }, ENDS_COME_WITHIN);
 }
@@ -242,6 +243,13 @@ function show(told) {
   }
   if (told.input !== undefined) {
     call.part("arguments").textContent = preview(told.input);
+  }
+  if (told.type === "tool-call") {
+    call.isLeft = false; // This host knows it: it runs here, or its end follows.
+    if (call.card.dataset.state === "lost") {
+      call.since = performance.now();
+      stand(call);
+    }
   }
   if (call.since !== null && told.startedAt) {
     call.since = Math.min(call.since, began(told.startedAt));

@@ -11,12 +11,8 @@ use super::super::home::{Home, Ran};
 
 /// A server that gives these answers, one a connection, and remembers what it was asked.
 fn serve(answers: Vec<String>) -> (String, std::thread::JoinHandle<Vec<String>>) {
-    serve_at("/tasks/7:subscribe", answers)
-}
-
-fn serve_at(path: &str, answers: Vec<String>) -> (String, std::thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}{path}", listener.local_addr().unwrap());
+    let url = format!("http://{}/tasks/7:subscribe", listener.local_addr().unwrap());
     let asked = std::thread::spawn(move || {
         let mut asked = Vec::new();
         for answer in answers {
