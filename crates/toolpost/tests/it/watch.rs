@@ -190,7 +190,7 @@ fn a_host_is_watched_by_its_address_also_over_a_restart() {
     assert!(begun.get("result").is_none() && begun.get("error").is_none(), "{begun}");
     let ended = watching.part();
     assert_eq!(ended["id"], begun["id"]);
-    assert_eq!(ended["result"]["size"], 9, "{ended}");
+    assert_eq!(ended["result"]["structured"]["size"], 9, "{ended}");
     assert!(ended["duration_ms"].is_u64(), "{ended}");
 
     served.kill();
