@@ -165,7 +165,7 @@ impl Client {
         let mut body = response.into_body();
         if !is_stream {
             let bytes = body.collect().await?.to_bytes();
-            bail!("the running host refused: {}", String::from_utf8_lossy(&bytes));
+            return Err(refused(&bytes));
         }
         let mut buffer = BytesMut::new();
         while let Some(frame) = body.frame().await {
@@ -181,6 +181,17 @@ impl Client {
             }
         }
         Err(HostLost.into())
+    }
+}
+
+/// What a host said instead of doing something.
+fn refused(bytes: &[u8]) -> anyhow::Error {
+    let body: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let error = &body["error"];
+    let hint = error["hint"].as_str().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    match error["message"].as_str() {
+        Some(message) => anyhow::anyhow!("{message}{hint}"),
+        None => anyhow::anyhow!("the running host refused: {}", String::from_utf8_lossy(bytes)),
     }
 }
 

@@ -52,10 +52,16 @@ pub(crate) fn print_text(text: std::fmt::Arguments<'_>) {
     write_all(std::io::stdout().lock(), text);
 }
 
-/// A reader that has gone has seen enough, so the command ends without a word.
+/// A reader that has gone has seen enough, so the command ends without a word. Anything else that keeps text from being
+/// written, such as a full disk, is a failure.
 fn write_all(mut to: impl Write, text: std::fmt::Arguments<'_>) {
-    if to.write_fmt(text).and_then(|()| to.flush()).is_err() {
-        std::process::exit(0);
+    match to.write_fmt(text).and_then(|()| to.flush()) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => {
+            anstream::eprintln!("{} the output cannot be written: {error}", styled(RED, "error:"));
+            std::process::exit(1);
+        }
     }
 }
 

@@ -196,6 +196,7 @@ async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) 
     );
     let address = server.address().map(|address| address.to_string()).unwrap_or_default();
     line("listening", format!("http://{address}"));
+    line("live page", format!("http://{address}/live"));
     line("workspace", settings.place.workspace.display().to_string());
     line("record", data.to_string());
     line(

@@ -3,8 +3,10 @@
 mod board;
 mod card;
 mod connection;
+mod frames;
 mod heard;
 mod lines;
+mod live;
 mod preview;
 mod row;
 mod screen;
@@ -19,12 +21,13 @@ use clap::{Args, ValueEnum};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::mpsc,
-    time::{MissedTickBehavior, interval},
+    time::{Instant, MissedTickBehavior, interval},
 };
 use toolpost_a2a::{Change, Receiver, Unreadable};
 
 use self::{
-    heard::{Heard, ROOM},
+    heard::{Heard, Link, ROOM},
+    live::{Doubt, Live},
     stream::Again,
     target::Target,
     view::View,
@@ -115,21 +118,45 @@ async fn watch(mut view: View, mut heard: mpsc::Receiver<Heard>, read: Read) -> 
     let mut frames = interval(FRAME);
     frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut receiver = Receiver::default();
+    let (mut live, mut doubt) = (Live::default(), Doubt::default());
     let end = loop {
         tokio::select! {
             biased;
             _ = interrupt.recv() => break Ok(()),
             _ = terminate.recv() => break Ok(()),
             _ = hang_up.recv() => break Ok(()),
-            _ = frames.tick() => view.tick(&receiver),
+            _ = frames.tick() => {
+                view.lost(&live.lost(Instant::now()), &receiver);
+                view.tick(&receiver);
+            }
             told = heard.recv() => match told {
                 Some(Heard::Json(text, line)) => match read(&mut receiver, &text) {
-                    Ok(changes) => view.show(&changes, &mut receiver),
-                    Err(error) => view.note(&left_out(&error, line)),
+                    Ok(changes) => {
+                        doubt.heard(&text, &receiver);
+                        view.show(&changes, &mut receiver);
+                    }
+                    Err(error) => match doubt.unreadable() {
+                        Ok(()) => view.note(&left_out(&error, line)),
+                        Err(error) => break Err(error),
+                    },
                 },
                 Some(Heard::Note(note)) => view.note(&note),
-                Some(Heard::Link(link)) => view.link(&link),
-                Some(Heard::End(end)) => break end,
+                Some(Heard::Unproven(name)) => doubt.begin(name, &receiver),
+                Some(Heard::Opening(opening)) => {
+                    live.opened(&opening, &receiver, Instant::now());
+                    view.waiting(live.waiting(), None, &receiver);
+                }
+                Some(Heard::Approval(approval)) => {
+                    let new = live.asked(&approval);
+                    view.waiting(live.waiting(), new, &receiver);
+                }
+                Some(Heard::Link(link)) => {
+                    if let Link::Lost { .. } = link {
+                        live.broken();
+                    }
+                    view.link(&link);
+                }
+                Some(Heard::End(end)) => break end.and_then(|()| doubt.end()),
                 None => break Ok(()),
             },
         }

@@ -1,5 +1,7 @@
 //! The page that shows live calls, in a real browser, while the command line calls tools.
 
+mod scripted;
+
 use std::{
     path::Path,
     process::Child,
@@ -18,6 +20,8 @@ const CARDS: &str = "return [...document.querySelectorAll('.card')].map(card => 
     const text = name => card.querySelector('.' + name).textContent;
     return [card.dataset.state, text('name'), text('arguments'), text('outcome')];
 });";
+/// How the newest card stands.
+const WORD: &str = "return document.querySelector('.card .word').textContent;";
 const STATE: &str = "return document.getElementById('state').dataset.state;";
 
 /// Asks the page until its answer is good.
@@ -74,15 +78,21 @@ fn a_card_appears_runs_and_finishes_and_survives_the_host() {
     browser.click("#go");
     see(&browser, STATE, |state| state == "live");
     let hint = browser.ask("return document.getElementById('try').textContent;");
-    assert_eq!(hint, "toolpost call echo text=hello --session default:agent:agent");
+    assert_eq!(hint, "toolpost call echo message=hello --session default:agent:agent");
     assert_eq!(browser.ask("return location.href.includes('token');"), false);
     let empty = keep(&browser, "live-calls-empty.png");
+    // Whoever copies the command sees its card.
+    let words: Vec<&str> = hint.as_str().unwrap().split(' ').skip(1).collect();
+    assert_eq!(home.run(&words).expect(0).stdout, "hello\n");
+    let cards = see(&browser, CARDS, |cards| cards[0][0] == "done");
+    assert_eq!((&cards[0][1], &cards[0][2]), (&json!("echo"), &json!("{\"message\":\"hello\"}")));
 
     // It waits for a person, so there is time to look.
     let writing = call(&home, &["write_file", "path=plan.txt", "content=one <b>bold</b> step"]);
     let cards = see(&browser, CARDS, |cards| cards[0][0] == "running");
     assert_eq!((&cards[0][1], &cards[0][3]), (&json!("write_file"), &json!("")));
     assert!(cards[0][2].as_str().unwrap().contains("one <b>bold</b> step"), "{cards}");
+    see(&browser, WORD, |word| word == "waiting for approval");
     let running = keep(&browser, "live-calls-running.png");
     home.run(&["approvals", "allow", &question(&home)]).expect(0);
     assert!(writing.wait_with_output().unwrap().status.success());
@@ -113,7 +123,7 @@ fn a_card_appears_runs_and_finishes_and_survives_the_host() {
     call(&home, &["list_directory"]).wait_with_output().unwrap();
     let cards = see(&browser, CARDS, |cards| cards[0][1] == "list_directory" && cards[0][0] == "done");
     let names: Vec<&Value> = cards.as_array().unwrap().iter().map(|card| &card[1]).collect();
-    assert_eq!(names, ["list_directory", "read_file", "read_file", "write_file"]);
+    assert_eq!(names, ["list_directory", "read_file", "read_file", "write_file", "echo"]);
     drop(browser);
     served.stop();
 }

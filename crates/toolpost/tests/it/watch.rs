@@ -68,8 +68,13 @@ impl Watching {
     }
 
     /// Says that it is enough; gives the exit code and what was said on stderr.
-    fn stop(mut self) -> (i32, String) {
+    fn stop(self) -> (i32, String) {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        self.wait()
+    }
+
+    /// The same when it ends by itself.
+    fn wait(mut self) -> (i32, String) {
         let code = self.child.wait().unwrap().code().expect("no signal ended it");
         (code, self.stderr.take().unwrap().join().unwrap())
     }
@@ -224,6 +229,52 @@ fn the_running_host_is_watched_through_its_socket() {
 }
 
 #[test]
+fn a_closed_session_is_no_fault() {
+    let home = Home::new();
+    let served = Served::start(&home, &[]);
+    let mut agent = served.connect(&home);
+    let opened = agent.post("/sessions", "{}").unwrap().json();
+    let session = opened["session_id"].as_str().unwrap_or_else(|| panic!("{opened}"));
+    let mut command = home.command(&["watch", "--session", session]);
+    let watching = Watching::start(&mut command);
+    // It listens as soon as it shows a call.
+    while watching.lines.try_recv().is_err() {
+        let call = agent.post_in(session, "/tools/echo/call", r#"{"message":"hi"}"#).unwrap();
+        assert_eq!(call.status, 200, "{}", call.body);
+    }
+    agent.delete(&format!("/sessions/{session}")).unwrap();
+    let (code, said) = watching.wait();
+    assert_eq!((code, said.as_str()), (0, "this session was closed\n"));
+    served.stop();
+}
+
+#[test]
+fn the_session_of_the_caller_has_a_short_name() {
+    let home = Home::new();
+    let served = Served::start(&home, &[]);
+    home.run(&["call", "echo", "message=hi"]).expect(0);
+    let mut own = home.command(&["watch", "--json", "--session", "default", "--from", "start"]);
+    let own = Watching::start(&mut own);
+    assert_eq!(own.end_of("echo")["args"]["message"], "hi");
+    assert_eq!(own.stop().0, 0);
+    // The host's words, and not its JSON.
+    let refused = home.run(&["call", "echo", "message=hi", "--session", "nobody"]);
+    assert!(refused.stderr.starts_with("error: no session `nobody` is open"), "{}", refused.stderr);
+    served.stop();
+}
+
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let home = Home::new();
+    home.write("events.jsonl", RECORDED);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ran = home.command(&["watch", "events.jsonl"]).stdout(full).output().unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.contains("the output cannot be written"), "{said}");
+}
+
+#[test]
 fn refusals_say_what_to_do() {
     let home = Home::new();
     home.check("watch_no_host", &["watch"]).expect(1);
@@ -242,6 +293,8 @@ fn refusals_say_what_to_do() {
     let everything = format!("{url}/events");
     let words = ["watch", &everything, "--token-file", token.to_str().unwrap()];
     home.check("watch_operators_only", &words).expect(1);
+    let nowhere = format!("{url}/nowhere");
+    home.check("watch_no_such_path", &["watch", &nowhere, "--token-file", token.to_str().unwrap()]).expect(1);
     served.stop();
     home.check("watch_refused", &["watch", &url]).expect(1);
 }

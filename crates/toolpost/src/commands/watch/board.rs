@@ -1,6 +1,9 @@
 //! The cards on a terminal: open ones below, as many as fit, and the ended ones on their way up.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use anstyle::Style;
 use tokio::time::Instant;
@@ -19,6 +22,8 @@ use crate::{
 
 /// Lines that may wait for the next frame.
 const WAITING: usize = 2_000;
+/// What is said of a session that has come to its end.
+pub(super) const CLOSED: &str = "this session was closed";
 /// A call that says it began longer ago than this was begun by somebody with another clock.
 const BELIEVED: Duration = Duration::from_secs(7 * 24 * 3_600);
 
@@ -29,6 +34,8 @@ pub(super) struct Board {
     open: BTreeMap<CallKey, Open>,
     /// Lines for good that are not drawn yet.
     settled: Vec<Row>,
+    /// Calls that wait for somebody's approval, by their ids.
+    waiting: BTreeSet<String>,
     link: Link,
     ended: u64,
     failed: u64,
@@ -50,6 +57,7 @@ impl Board {
             watched,
             open: BTreeMap::new(),
             settled: Vec::new(),
+            waiting: BTreeSet::new(),
             link: Link::Up,
             ended: 0,
             failed: 0,
@@ -73,6 +81,17 @@ impl Board {
         }
     }
 
+    /// A call is open and will have no end, as far as anybody knows.
+    pub(super) fn lost(&mut self, key: CallKey, part: &ToolCallPart) {
+        self.open.remove(&key);
+        self.settled.extend(card::card(part, &Body::of(part), Standing::Lost));
+    }
+
+    /// These calls wait for approval, and no others.
+    pub(super) fn waiting(&mut self, ids: BTreeSet<String>) {
+        self.waiting = ids;
+    }
+
     pub(super) fn note(&mut self, note: &str) {
         self.settled.push(Row::new().own(YELLOW, "! ").foreign(Style::new(), note, 1_000));
     }
@@ -81,6 +100,7 @@ impl Board {
         match &link {
             Link::Up => {}
             Link::Lost { why } => self.note(&format!("the connection is lost: {why}")),
+            Link::Closed => self.settled.push(Row::new().own(DIM, CLOSED)),
             Link::Back => self.settled.push(Row::new().own(GREEN, "! ").own(DIM, "connected again")),
         }
         self.link = link;
@@ -120,7 +140,12 @@ impl Board {
                 });
             }
             if let Some((part, body, began)) = &open.shown {
-                let standing = Standing::Running { elapsed: Some(began.elapsed()), turn: self.turn };
+                let (elapsed, turn) = (Some(began.elapsed()), self.turn);
+                let standing = if self.waiting.contains(&part.id) {
+                    Standing::Waiting { elapsed, turn }
+                } else {
+                    Standing::Running { elapsed, turn }
+                };
                 known.push((part, body, standing));
             }
         }
@@ -145,7 +170,7 @@ impl Board {
 
     fn last_line(&self) -> Row {
         let row = match self.link {
-            Link::Up | Link::Back => Row::new().own(DIM, "watching "),
+            Link::Up | Link::Back | Link::Closed => Row::new().own(DIM, "watching "),
             Link::Lost { .. } => Row::new().own(YELLOW, "trying to reach "),
         };
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };

@@ -24,10 +24,14 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 pub(super) enum Standing {
     /// It has not ended, and began so long ago as far as is known. The number turns the wheel.
     Running { elapsed: Option<Duration>, turn: usize },
+    /// The same, and it waits for somebody's approval.
+    Waiting { elapsed: Option<Duration>, turn: usize },
     /// It has ended.
     Ended,
     /// Whoever told of it stopped before it ended.
     LeftOpen,
+    /// The host that ran it is no more, and has left no end.
+    Lost,
 }
 
 /// What is shown of a call besides its first line. Made when the call changes; the first line is made anew each time.
@@ -65,7 +69,8 @@ const RED_TEXT: Style = anstyle::AnsiColor::Red.on_default();
 pub(super) fn head(part: &ToolCallPart, standing: Standing) -> Row {
     let (style, mark) = match (standing, &part.error) {
         (Standing::Running { turn, .. }, _) => (CYAN, SPINNER[turn % SPINNER.len()]),
-        (Standing::LeftOpen, _) => (YELLOW, "?"),
+        (Standing::Waiting { turn, .. }, _) => (YELLOW, SPINNER[turn % SPINNER.len()]),
+        (Standing::LeftOpen | Standing::Lost, _) => (YELLOW, "?"),
         (Standing::Ended, Some(_)) => (RED, "✗"),
         (Standing::Ended, None) => (GREEN, "✓"),
     };
@@ -89,7 +94,9 @@ pub(super) fn compact(part: &ToolCallPart, body: &Body, standing: Standing) -> R
 pub(super) fn news(part: &ToolCallPart, standing: Standing) -> Row {
     let word = match (standing, &part.error) {
         (Standing::Running { .. }, _) => "running",
+        (Standing::Waiting { .. }, _) => "waiting",
         (Standing::LeftOpen, _) => "open",
+        (Standing::Lost, _) => "lost",
         (Standing::Ended, Some(_)) => "failed",
         (Standing::Ended, None) => "done",
     };
@@ -97,6 +104,12 @@ pub(super) fn news(part: &ToolCallPart, standing: Standing) -> Row {
     let mut row = row.foreign(Style::new(), &part.name, NAME);
     if let (Standing::Ended, Some(took)) = (standing, took(part)) {
         row = row.own(Style::new(), format!("  in {}", span(took)));
+    }
+    match standing {
+        Standing::Waiting { .. } | Standing::Lost => {
+            row = row.own(Style::new(), format!("  ({})", standing_words(part, standing)));
+        }
+        Standing::Running { .. } | Standing::Ended | Standing::LeftOpen => {}
     }
     let arguments = part.args.to_value();
     if arguments.as_object().is_none_or(|members| !members.is_empty()) {
@@ -121,7 +134,12 @@ fn standing_words(part: &ToolCallPart, standing: Standing) -> String {
             let so_far = if part.result.is_some() { ", so far:" } else { "" };
             format!("running{elapsed}{so_far}")
         }
+        Standing::Waiting { elapsed, .. } => {
+            let elapsed = elapsed.map(|elapsed| format!(" {}", span(elapsed))).unwrap_or_default();
+            format!("waiting for approval{elapsed}")
+        }
         Standing::LeftOpen => "no end was seen".to_owned(),
+        Standing::Lost => "no result: the host that ran it is gone".to_owned(),
         Standing::Ended => match (&part.error, took(part)) {
             (Some(_), Some(took)) => format!("failed after {}", span(took)),
             (Some(_), None) => "failed".to_owned(),
@@ -219,6 +237,9 @@ mod tests {
             "✗ shell  failed\n  command = cargo test --workspace\n  → denied by `deny shell(*)`\n    hint: ask",
         );
         check(&part(&json!({})), Standing::LeftOpen, 60, "? shell  no end was seen");
+        check(&part(&json!({})), Standing::Lost, 60, "? shell  no result: the host that ran it is gone");
+        let waiting = Standing::Waiting { elapsed: Some(Duration::from_millis(4_240)), turn: 2 };
+        check(&part(&json!({})), waiting, 60, "⠹ shell  waiting for approval 4.2 s");
         let so_far = done(&json!({}), &json!("half"), 1);
         check(&so_far, RUNNING, 60, "⠹ shell  running 4.2 s, so far:\n  → half");
     }
@@ -251,6 +272,16 @@ mod tests {
             (done(&json!({}), &json!(null), 3), Standing::Ended, "done     7f3a9c01  shell  in 3 ms"),
             (failed(&json!({}), "no"), Standing::Ended, "failed   7f3a9c01  shell  → no"),
             (part(&json!({})), Standing::LeftOpen, "open     7f3a9c01  shell"),
+            (
+                part(&args),
+                Standing::Waiting { elapsed: None, turn: 0 },
+                "waiting  7f3a9c01  shell  (waiting for approval)  command = ls, timeout = 3",
+            ),
+            (
+                part(&json!({})),
+                Standing::Lost,
+                "lost     7f3a9c01  shell  (no result: the host that ran it is gone)",
+            ),
         ] {
             assert_eq!(news(&part, standing).plain(200), expected);
         }

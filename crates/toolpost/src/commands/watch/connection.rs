@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::stream::Address;
+use crate::terminal::spelled_out;
 
 /// A host that is there lets somebody in so soon,
 const CONNECT: Duration = Duration::from_secs(5);
@@ -106,8 +107,13 @@ impl Connector {
         };
         let status = response.status();
         if status.is_success() {
-            let shape = shape(&response);
-            return Ok((response, shape));
+            return match shape(&response) {
+                Ok(shape) => Ok((response, shape)),
+                Err(kind) => {
+                    let error = anyhow::anyhow!("{name} is no stream of tool events: it is {kind}");
+                    Err(Failed::Refused { status, error })
+                }
+            };
         }
         let error = refusal(&name, address, response).await;
         Err(match status {
@@ -130,13 +136,23 @@ fn tls(encrypted: bool) -> anyhow::Result<ClientConfig> {
     })
 }
 
-fn shape(response: &Response) -> Shape {
+/// By the type of the content; a type that cannot be a stream of events is given back.
+fn shape(response: &Response) -> Result<Shape, String> {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match essence.as_str() {
-        "text/event-stream" => Shape::Events,
-        "application/json" | "application/a2a+json" => Shape::Whole,
-        _ => Shape::Lines,
+        "text/event-stream" => Ok(Shape::Events),
+        "application/json" | "application/a2a+json" => Ok(Shape::Whole),
+        "" | "text/plain" => Ok(Shape::Lines),
+        page if page.ends_with("html") || page.ends_with("xml") => Err("a page".to_owned()),
+        other
+            if ["text/", "image/", "audio/", "video/", "font/"]
+                .iter()
+                .any(|kind| other.starts_with(kind)) =>
+        {
+            Err(format!("`{}`", spelled_out(other)))
+        }
+        _ => Ok(Shape::Lines),
     }
 }
 
@@ -178,7 +194,11 @@ async fn refusal(name: &str, address: &Address, mut response: Response) -> anyho
         }
         StatusCode::UNAUTHORIZED => Some("the token is another one; `toolpost serve` says where it is kept"),
         StatusCode::FORBIDDEN => error["hint"].as_str(),
-        StatusCode::NOT_FOUND | StatusCode::GONE => {
+        StatusCode::NOT_FOUND if error["code"] == "no_such_route" => {
+            Some("name the host alone, such as `http://127.0.0.1:8765`, or the path of a stream")
+        }
+        // Another server's word for something that is not there says nothing of sessions.
+        StatusCode::NOT_FOUND | StatusCode::GONE if error["code"].is_string() => {
             Some("`toolpost journal tail --json` tells the sessions of calls by their `session_id`")
         }
         _ => error["hint"].as_str(),

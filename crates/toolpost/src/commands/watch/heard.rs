@@ -2,6 +2,8 @@
 
 use tokio::sync::mpsc;
 
+use super::frames::{Approval, Opening};
+
 /// Messages that may wait to be shown. An input that comes faster waits.
 pub(super) const ROOM: usize = 64;
 
@@ -12,6 +14,12 @@ pub(super) enum Heard {
     Json(String, Option<u64>),
     /// Something for the person who watches.
     Note(String),
+    /// What comes now has a type that says nothing, so it has to show that it holds tool events. With what to call it.
+    Unproven(String),
+    /// A host says which calls are open there.
+    Opening(Opening),
+    /// A host says that somebody is asked about a call, or has answered.
+    Approval(Approval),
     /// How the connection stands now.
     Link(Link),
     /// There is nothing more. An error is why.
@@ -30,6 +38,8 @@ pub(super) enum Link {
     },
     /// It stands again.
     Back,
+    /// What was watched has come to its end.
+    Closed,
 }
 
 pub(super) type Telling = mpsc::Sender<Heard>;

@@ -8,6 +8,7 @@ use toolpost_a2e::sse::{Parser, Sse};
 
 use super::{
     connection::{Connector, Failed, Shape, reason},
+    frames::{Closing, Frame, Why},
     heard::{Heard, Link, Telling},
     lines::{LONGEST, payload},
 };
@@ -71,7 +72,8 @@ pub(super) enum Again {
 
 /// Reads a stream until it ends for good, and tells what it says.
 pub(super) async fn read(address: Address, again: Again, to: Telling) {
-    let end = Reading { parser: Parser::new(LONGEST), to: &to, address: &address, line: Vec::new() };
+    let end =
+        Reading { parser: Parser::new(LONGEST), to: &to, address: &address, line: Vec::new(), closing: None };
     let end = end.run(again).await;
     let _ = to.send(Heard::End(end)).await;
 }
@@ -82,12 +84,16 @@ struct Reading<'a> {
     address: &'a Address,
     /// The beginning of a line, of a stream of lines.
     line: Vec<u8>,
+    /// Why the stream is about to end, where its host said so.
+    closing: Option<Why>,
 }
 
 /// How a stream ended.
 enum Ended {
     /// It came to its end.
     Cleanly,
+    /// Its session is over.
+    Closed,
     Broken(String),
     /// Nobody listens here any more.
     Unheard,
@@ -104,8 +110,15 @@ impl Reading<'_> {
             let since = Instant::now();
             let why = match self.follow(response, shape).await {
                 Ended::Unheard => return Ok(()),
+                Ended::Closed => {
+                    let _ = self.to.send(Heard::Link(Link::Closed)).await;
+                    return Ok(());
+                }
                 Ended::Cleanly if again == Again::No || !self.address.goes_on() => return Ok(()),
-                Ended::Cleanly => "the host ended it".to_owned(),
+                Ended::Cleanly => match self.closing {
+                    Some(Why::Shutdown) => "the host stopped".to_owned(),
+                    Some(Why::SessionClosed) | None => "the host ended it".to_owned(),
+                },
                 Ended::Broken(why) if again == Again::No => {
                     anyhow::bail!("{} broke off: {why}", self.address.quoted())
                 }
@@ -138,7 +151,7 @@ impl Reading<'_> {
                 Ok(opened) => return Ok(Some(opened)),
                 Err(Failed::Unreachable(_) | Failed::Busy(_)) if !self.to.is_closed() => {}
                 Err(Failed::Refused { status: StatusCode::NOT_FOUND | StatusCode::GONE, .. }) => {
-                    let _ = self.to.send(Heard::Note("the session has ended".to_owned())).await;
+                    let _ = self.to.send(Heard::Link(Link::Closed)).await;
                     return Ok(None);
                 }
                 Err(failed) => return Err(failed.into_error()),
@@ -150,6 +163,11 @@ impl Reading<'_> {
     async fn follow(&mut self, mut response: Response, shape: Shape) -> Ended {
         self.parser.restart();
         self.line.clear();
+        self.closing = None;
+        if shape != Shape::Events && !self.tell([Heard::Unproven(self.address.quoted())]).await {
+            return Ended::Unheard;
+        }
+        let is_host = self.address.goes_on();
         let mut keeps_alive = false;
         loop {
             let piece = match timeout(SILENCE, response.chunk()).await {
@@ -166,9 +184,15 @@ impl Reading<'_> {
                 Err(error) => return Ended::Broken(reason(&error)),
             };
             let mut heard = Vec::new();
+            let mut closing = self.closing;
             match shape {
                 Shape::Events => self.parser.feed(&piece, &mut |sse| match sse {
-                    Sse::Event(data) => heard.extend(texts(data)),
+                    Sse::Event(data) => match host_frame(data).filter(|_| is_host) {
+                        Some(Frame::Opening(opening)) => heard.push(Heard::Opening(opening)),
+                        Some(Frame::Approval(approval)) => heard.push(Heard::Approval(approval)),
+                        Some(Frame::Closing(Closing { reason })) => closing = Some(reason),
+                        None => heard.extend(texts(data)),
+                    },
                     Sse::TooLong(_) => heard.push(too_long()),
                     Sse::Comment => keeps_alive = true,
                 }),
@@ -178,8 +202,12 @@ impl Reading<'_> {
                 }
                 Shape::Whole => self.line.extend_from_slice(&piece),
             }
+            self.closing = closing;
             if !self.tell(heard).await {
                 return Ended::Unheard;
+            }
+            if self.closing == Some(Why::SessionClosed) {
+                return Ended::Closed;
             }
         }
     }
@@ -211,6 +239,10 @@ impl Reading<'_> {
         }
         true
     }
+}
+
+fn host_frame(data: &[u8]) -> Option<Frame> {
+    std::str::from_utf8(data).ok().and_then(|text| Frame::read(text.trim()))
 }
 
 fn too_long() -> Heard {

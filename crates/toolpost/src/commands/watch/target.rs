@@ -26,7 +26,13 @@ pub(super) enum Target {
 impl Target {
     /// Finds it.
     pub(super) async fn of(arguments: &WatchArgs) -> anyhow::Result<Self> {
-        let is_url = |text: &str| text.starts_with("http://") || text.starts_with("https://");
+        let scheme = |text: &str| match text.split_once("://") {
+            Some((scheme, _)) if !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+                Some(scheme.to_ascii_lowercase())
+            }
+            Some(_) | None => None,
+        };
+        let is_url = |text: &str| matches!(scheme(text).as_deref(), Some("http" | "https"));
         match arguments.source.as_deref() {
             None => {
                 refuse("--follow", arguments.follow, "a file")?;
@@ -38,6 +44,11 @@ impl Target {
                 let url = session_url(url, arguments.session.as_deref(), arguments.from)?;
                 let token = environment::given_token(arguments.token_file.as_deref())?;
                 Ok(Self::Stream(Address { url, token, socket: None }))
+            }
+            Some(other) if scheme(other).is_some() => {
+                let message =
+                    format!("`{other}` cannot be watched: an address begins with http:// or https://");
+                Err(UsageError(message).into())
             }
             Some(file) => {
                 refuse("--session", arguments.session.is_some(), "a host")?;

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use toolpost_a2a::{CallKey, Change, Receiver, Step, ToolCallPart};
 
 use super::{
-    board::Board,
+    board::{Board, CLOSED},
     card::{self, Standing},
     heard::Link,
 };
@@ -84,6 +84,39 @@ impl View {
         }
     }
 
+    /// Open calls whose host is gone. They may have an end after all, which is shown then.
+    pub(super) fn lost(&mut self, keys: &[CallKey], receiver: &Receiver) {
+        for key in keys.iter().filter(|key| receiver.is_open(**key)) {
+            let Some(part) = receiver.part(*key) else { continue };
+            match self {
+                Self::Cards(board) => board.lost(*key, &part),
+                Self::Lines { begun } => {
+                    begun.remove(key);
+                    print_news(&part, Standing::Lost);
+                }
+                Self::Json => {
+                    let note = format!("call `{}` has no result: the host that ran it is gone", part.id);
+                    terminal::warn(printable(&note));
+                }
+            }
+        }
+    }
+
+    /// These calls wait for approval now; the one that is named began to.
+    pub(super) fn waiting(&mut self, ids: BTreeSet<String>, new: Option<&str>, receiver: &Receiver) {
+        match self {
+            Self::Cards(board) => board.waiting(ids),
+            Self::Lines { .. } => {
+                let is_new = |part: &ToolCallPart| new == Some(part.id.as_str());
+                if let Some((_, part)) = receiver.parts().find(|(_, part)| is_new(part)) {
+                    print_news(&part, Standing::Waiting { elapsed: None, turn: 0 });
+                }
+            }
+            // A part has no word for it.
+            Self::Json => {}
+        }
+    }
+
     /// Says something to whoever watches.
     pub(super) fn note(&mut self, note: &str) {
         match self {
@@ -98,6 +131,7 @@ impl View {
             Link::Up => None,
             Link::Lost { why } => Some(format!("the connection is lost ({why}); trying again")),
             Link::Back => Some("connected again".to_owned()),
+            Link::Closed => Some(CLOSED.to_owned()),
         };
         match self {
             Self::Cards(board) => board.link(link.clone()),

@@ -1,0 +1,187 @@
+//! What a host says of its open calls: which they are, so that others are known to be lost, and which of them wait for
+//! somebody's approval.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::time::Instant;
+use toolpost_a2a::{CallKey, Receiver};
+
+use super::frames::{Approval, Opening, Question};
+
+/// Ends that are on record come at once when a stream is opened; so long is waited for them.
+const ENDS_COME_WITHIN: Duration = Duration::from_secs(2);
+/// Calls with open questions that are remembered.
+const MOST_ASKED: usize = 1_000;
+
+#[derive(Default)]
+pub(super) struct Live {
+    /// Calls that are open here and not at the host, and when they are given up.
+    left: Option<(Instant, Vec<CallKey>)>,
+    /// The open questions of calls, by the call's id.
+    asked: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Live {
+    /// A stream begins, and its host has these calls open. What else is open here was another host's.
+    pub(super) fn opened(&mut self, opening: &Opening, receiver: &Receiver, now: Instant) {
+        let open: BTreeSet<&str> = opening.open.iter().map(String::as_str).collect();
+        let left: Vec<CallKey> = receiver
+            .parts()
+            .filter(|(key, part)| receiver.is_open(*key) && !open.contains(part.id.as_str()))
+            .map(|(key, _)| key)
+            .collect();
+        self.left = (!left.is_empty()).then(|| (now + ENDS_COME_WITHIN, left));
+        // The questions that are open are told again.
+        self.asked.clear();
+    }
+
+    /// The stream broke: the next one says anew what is open.
+    pub(super) fn broken(&mut self) {
+        self.left = None;
+    }
+
+    /// The calls that are given up now.
+    pub(super) fn lost(&mut self, now: Instant) -> Vec<CallKey> {
+        self.left.take_if(|(at, _)| now >= *at).map(|(_, left)| left).unwrap_or_default()
+    }
+
+    /// Takes in a question or an answer. Gives the call's id where the question is new.
+    pub(super) fn asked<'a>(&mut self, approval: &'a Approval) -> Option<&'a str> {
+        let Approval { tool_call_id: call, approval_id: question, state } = approval;
+        match state {
+            Question::Asked if self.asked.len() >= MOST_ASKED && !self.asked.contains_key(call) => None,
+            Question::Asked => {
+                let is_new = self.asked.entry(call.clone()).or_default().insert(question.clone());
+                is_new.then_some(call.as_str())
+            }
+            Question::Decided => {
+                if let Some(open) = self.asked.get_mut(call) {
+                    open.remove(question);
+                    if open.is_empty() {
+                        self.asked.remove(call);
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    /// The calls that wait for approval.
+    pub(super) fn waiting(&self) -> BTreeSet<String> {
+        self.asked.keys().cloned().collect()
+    }
+}
+
+/// Something whose type does not say that it is a stream of tool events.
+#[derive(Default)]
+pub(super) struct Doubt {
+    /// What to call it, as long as it has not shown what it is.
+    name: Option<String>,
+    /// Whether it has said anything.
+    has_spoken: bool,
+}
+
+impl Doubt {
+    /// An input of that name begins. One that told of calls before need not show it again.
+    pub(super) fn begin(&mut self, name: String, receiver: &Receiver) {
+        *self = Self { name: (receiver.tally().events == 0).then_some(name), has_spoken: false };
+    }
+
+    /// The receiver took in a text.
+    pub(super) fn heard(&mut self, text: &str, receiver: &Receiver) {
+        self.has_spoken = true;
+        if self.name.is_some() && (receiver.tally().events > 0 || is_of_an_agent(text)) {
+            self.name = None;
+        }
+    }
+
+    /// A text could not be read: an error where nothing before it was what it should be.
+    pub(super) fn unreadable(&mut self) -> anyhow::Result<()> {
+        self.has_spoken = true;
+        self.end()
+    }
+
+    /// Nothing more comes.
+    pub(super) fn end(&self) -> anyhow::Result<()> {
+        match &self.name {
+            Some(name) if self.has_spoken => {
+                anyhow::bail!("{name} is no stream of tool events: nothing in it is one")
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Whether a text is of an agent although it holds no tool event: a task without calls, an answer of JSON-RPC, or a line
+/// of AI SDK 4 that was read as one.
+fn is_of_an_agent(text: &str) -> bool {
+    const SIGNS: [&str; 7] =
+        ["jsonrpc", "kind", "contextId", "history", "parts", "statusUpdate", "artifactUpdate"];
+    let value: Value = serde_json::from_str(text).unwrap_or_default();
+    let is_line = text.as_bytes().get(1) == Some(&b':');
+    is_line || value.as_object().is_some_and(|members| SIGNS.iter().any(|sign| members.contains_key(*sign)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn question(id: &str, state: Question) -> Approval {
+        Approval { tool_call_id: "a".to_owned(), approval_id: id.to_owned(), state }
+    }
+
+    #[test]
+    fn a_call_waits_until_every_question_is_answered() {
+        let mut live = Live::default();
+        assert_eq!(live.asked(&question("1", Question::Asked)), Some("a"));
+        assert_eq!(live.asked(&question("1", Question::Asked)), None);
+        live.asked(&question("2", Question::Asked));
+        live.asked(&question("1", Question::Decided));
+        assert_eq!(live.waiting().len(), 1);
+        live.asked(&question("2", Question::Decided));
+        live.asked(&question("3", Question::Decided));
+        assert!(live.waiting().is_empty());
+    }
+
+    #[test]
+    fn calls_that_the_host_does_not_know_are_given_up_after_a_while() {
+        let mut receiver = Receiver::default();
+        let mut live = Live::default();
+        for id in ["a", "b"] {
+            let call = json!({ "type": "tool-call", "toolCallId": id, "toolName": "t", "input": {} });
+            receiver.receive_value(&call);
+        }
+        let opening = Opening { open: vec!["b".to_owned()] };
+        let now = Instant::now();
+        live.opened(&opening, &receiver, now);
+        assert!(live.lost(now).is_empty());
+        let lost = live.lost(now + ENDS_COME_WITHIN);
+        assert_eq!(lost.iter().map(|key| receiver.part(*key).unwrap().id).collect::<Vec<_>>(), ["a"]);
+        assert!(live.lost(now + ENDS_COME_WITHIN * 2).is_empty(), "once");
+        live.opened(&opening, &receiver, now);
+        live.broken();
+        assert!(live.lost(now + ENDS_COME_WITHIN).is_empty());
+    }
+
+    #[test]
+    fn what_an_agent_sends() {
+        assert!(is_of_an_agent(r#"{"kind":"task","id":"7"}"#));
+        assert!(is_of_an_agent(r#"0:"text""#));
+        assert!(!is_of_an_agent(r#"{"status":"ok"}"#));
+        assert!(!is_of_an_agent("[1]"));
+        let receiver = Receiver::default();
+        let mut doubt = Doubt::default();
+        doubt.begin("it".to_owned(), &receiver);
+        assert!(doubt.end().is_ok(), "nothing was said");
+        doubt.heard(r#"{"status":"ok"}"#, &receiver);
+        assert!(doubt.end().is_err());
+        doubt.heard(r#"{"kind":"task"}"#, &receiver);
+        assert!(doubt.end().is_ok() && doubt.unreadable().is_ok());
+    }
+}
