@@ -107,7 +107,7 @@ impl Witness for Hub {
             let begun = Begun {
                 tool_call_id: &call.invocation_id.to_string(),
                 tool_name: &call.tool,
-                input: start.arguments,
+                input: Some(start.arguments),
                 at: start.at,
             };
             News::Begun(Arc::new((call.invocation_id, begun.event())))
