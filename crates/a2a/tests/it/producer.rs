@@ -106,6 +106,11 @@ fn everything_else_is_an_error_that_a_person_understands() {
     let late =
         failure("timed_out", "timeout", "the call was stopped at its deadline of 5 ms", Some("ask for less"));
     check(&late, "the call was stopped at its deadline of 5 ms\nhint: ask for less");
+    let said = "`push` was denied: the rule `push(in main)` (toolpost.yaml:3)";
+    let same = "the rule `push(in main)` in toolpost.yaml:3 decides this";
+    check(&failure("denied", "permission_denied", said, Some(same)), said);
+    let other = "the rule `push` in other.yaml:3 decides this";
+    check(&failure("denied", "permission_denied", said, Some(other)), &format!("{said}\nhint: {other}"));
     check(
         &failure("unknown", "outcome_unknown", "", None),
         "nobody knows how the call ended; it may or may not have taken effect",

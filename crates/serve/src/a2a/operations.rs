@@ -205,12 +205,12 @@ pub(super) fn told(task: &Task, remark: Option<Message>, history_length: Option<
     told.with_history(history_length)
 }
 
-/// Tells a task's calls to stop, and what came of it.
+/// Tells a task's calls to stop, and waits a little for that.
 pub(super) async fn cancel(
     face: &Arc<Face>,
     caller: &Caller,
     params: &TaskParams,
-) -> Result<ToldTask, Refusal> {
+) -> Result<Arc<Task>, Refusal> {
     let task = find(face, caller, &params.id).await?;
     if task.is_over() {
         let why = "this task has ended already";
@@ -233,7 +233,7 @@ pub(super) async fn cancel(
         () = tokio::time::sleep(CANCEL_PATIENCE) => {}
         () = face.closing.cancelled() => {}
     }
-    Ok(told(&task, None, params.history_length))
+    Ok(task)
 }
 
 /// A page of the caller's own tasks.
