@@ -95,7 +95,7 @@ fn generic() -> Skill {
         name: "Tools".to_owned(),
         description: "Runs tools. With a token, this card lists them.".to_owned(),
         tags: vec!["tools".to_owned()],
-        examples: vec![example("NAME", json!({}))],
+        examples: vec![example("NAME", &json!({}))],
     }
 }
 
@@ -112,12 +112,12 @@ fn skill(tool: &Listing) -> Skill {
         name: declaration.title.clone().unwrap_or_else(|| name.to_owned()),
         description: if described.is_empty() { name.to_owned() } else { described },
         tags,
-        examples: vec![example(name, arguments(&declaration.input))],
+        examples: vec![example(name, &arguments(&declaration.input))],
     }
 }
 
 /// A data part that calls the tool.
-fn example(tool: &str, input: Value) -> String {
+fn example(tool: &str, input: &Value) -> String {
     json!({ "type": "tool-call", "toolCallId": "1", "toolName": tool, "input": input }).to_string()
 }
 

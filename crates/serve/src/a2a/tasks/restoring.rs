@@ -87,3 +87,52 @@ pub(super) fn task(mut calls: Vec<CallOnRecord>) -> Option<Arc<Task>> {
     }
     Some(task)
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+    use toolpost_a2a::wire::TaskState;
+    use toolpost_core::CallOnRecord;
+    use toolpost_model::{InvocationId, Principal, SessionId};
+
+    use super::{Mark, request_id, task};
+
+    fn call(id: &str, of: usize) -> CallOnRecord {
+        let mark = Mark { calls: of, events: true, digest: "d".to_owned() };
+        CallOnRecord {
+            invocation_id: InvocationId::new(),
+            session_id: SessionId::new("a2a:ann:ctx"),
+            tool: "add".to_owned(),
+            arguments: Some(json!({ "a": 1 })),
+            principal: Principal::agent("ann"),
+            face: "a2a".to_owned(),
+            request_id: Some(request_id("m", id, &mark)),
+            correlation_id: Some(InvocationId::new().to_string()),
+            parent: None,
+            began_at: Timestamp::UNIX_EPOCH,
+            question: None,
+            end: None,
+        }
+    }
+
+    /// A host that is killed between two calls of a message leaves the first on record alone.
+    #[test]
+    fn a_message_that_was_begun_in_part_fails_and_says_so() {
+        let result = json!({
+            "invocation_id": InvocationId::new(), "outcome": "succeeded", "disposition": "inline", "is_error": false,
+            "content": [], "timings": { "total_us": 1, "queued_us": 0, "execute_us": 1 },
+        });
+        let result = serde_json::from_value(result).unwrap();
+        let all = [(1, TaskState::Completed), (3, TaskState::Failed)];
+        for (of, end) in all {
+            let task = task(vec![call("c", of)]).unwrap();
+            assert_eq!(task.task_state(), TaskState::Working);
+            task.ended(0, &result, Timestamp::UNIX_EPOCH);
+            let told = task.snapshot(task.length());
+            assert_eq!((told.status.state, told.artifacts.len()), (end, 1));
+            let why = told.status.message.map(|message| format!("{:?}", message.parts)).unwrap_or_default();
+            assert_eq!(why.contains("2 of the 3 calls"), of == 3, "{why}");
+        }
+    }
+}

@@ -153,3 +153,27 @@ async fn a_task_without_events_has_none_after_a_restart() {
     let again = result(&server, rpc("GetTask", &json!({ "id": first["id"] }))).await;
     assert_eq!(told_again(&again), told_again(&first));
 }
+
+/// What only the call knows for a secret is hashed on record, and the whole request id with it.
+#[tokio::test]
+async fn a_call_whose_id_is_its_secret_is_known_again() {
+    let place = Place::without_native_tools();
+    let tools = [MockTool::named("demo.unlock").class(EffectClass::Read).output("open").schema(json!({
+        "type": "object", "properties": { "pin": { "type": "string", "x-sensitive": true } }
+    }))];
+    let dialect = Dialect::Newer;
+    let send = |pin: &str| {
+        let mut message =
+            dialect.message("m1", &[dialect.call("horse-battery", "unlock", &json!({ "pin": pin }))]);
+        message["contextId"] = json!("ctx");
+        rpc("SendMessage", &json!({ "message": message }))
+    };
+    let server = serve(&place, &tools).await;
+    let first = dialect.task(&result(&server, send("horse-battery")).await);
+    assert_eq!(first["status"]["state"], "TASK_STATE_COMPLETED", "{first}");
+    server.shut_down().await;
+    let server = serve(&place, &tools).await;
+    assert_eq!(refused(&server, send("staple")).await, -32602);
+    let again = dialect.task(&result(&server, send("horse-battery")).await);
+    assert_eq!((&again["id"], tools[0].call_count()), (&first["id"], 1), "{again}");
+}
