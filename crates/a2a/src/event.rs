@@ -14,8 +14,9 @@ pub enum ToolEvent {
         tool_call_id: String,
         /// The tool, as the model knows it.
         tool_name: String,
-        /// The arguments.
-        input: Value,
+        /// The arguments; `None` where they are not known, because the host did not read them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        input: Option<Value>,
         /// When, in UTC with milliseconds.
         #[serde(skip_serializing_if = "Option::is_none")]
         started_at: Option<String>,

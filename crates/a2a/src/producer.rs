@@ -22,23 +22,28 @@ pub struct Begun<'a> {
     pub tool_call_id: &'a str,
     /// The tool, as the caller knows it.
     pub tool_name: &'a str,
-    /// The arguments as recorded, without their secrets.
-    pub input: &'a Value,
+    /// The arguments as recorded, without their secrets; `None` where they were not read.
+    pub input: Option<&'a Value>,
     /// When.
     pub at: Timestamp,
 }
 
 impl Begun<'_> {
-    /// The event that says so. Arguments that are too large for an event are replaced by how many bytes they have and a
-    /// preview of them.
+    /// The event that says so, with the arguments as they may be [`shown`].
     pub fn event(&self) -> ToolEvent {
         ToolEvent::Call {
             tool_call_id: self.tool_call_id.to_owned(),
             tool_name: self.tool_name.to_owned(),
-            input: Bounded::of(self.input).value(|| self.input.clone(), None),
+            input: self.input.map(shown),
             started_at: Some(format!("{:.3}", self.at)),
         }
     }
+}
+
+/// Arguments as they may be shown: those that are too large for an event are replaced by how many bytes they have and a
+/// preview of them.
+pub fn shown(input: &Value) -> Value {
+    Bounded::of(input).value(|| input.clone(), None)
 }
 
 /// A call ended.

@@ -83,7 +83,7 @@ impl UiStream {
         let end = match event {
             ToolEvent::Call { tool_name, input, .. } => {
                 self.open.insert(tool_call_id.clone());
-                return vec![input_available(tool_call_id, tool_name, Some(input))];
+                return vec![input_available(tool_call_id, tool_name, input.as_ref())];
             }
             ToolEvent::Result { output, .. } => UiChunk::ToolOutputAvailable {
                 tool_call_id: tool_call_id.clone(),

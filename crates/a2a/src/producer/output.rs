@@ -98,7 +98,8 @@ pub(super) fn message(result: &ToolResult) -> String {
         Some(error) if error.message.trim().is_empty() => plainly(result.outcome).to_owned(),
         Some(error) => head(&error.message, LONGEST_MESSAGE / 2).to_owned(),
     };
-    if let Some(hint) = result.error.as_ref().and_then(|error| error.hint.as_deref()) {
+    let hint = result.error.as_ref().and_then(|error| error.hint.as_deref());
+    if let Some(hint) = hint.filter(|hint| !says_nothing_new(&message, hint)) {
         message.push_str("\nhint: ");
         message.push_str(head(hint, LONGEST_MESSAGE / 4));
     }
@@ -109,4 +110,10 @@ pub(super) fn message(result: &ToolResult) -> String {
         message.push_str(head(&printed, LONGEST_PRINTED));
     }
     message
+}
+
+/// Whether a hint is the message once more: of a call that a rule decided about, both name the rule and its place.
+fn says_nothing_new(message: &str, hint: &str) -> bool {
+    let names = hint.strip_suffix(" decides this").unwrap_or(hint);
+    message.contains(names) || names != hint && names.split(" in ").all(|name| message.contains(name))
 }

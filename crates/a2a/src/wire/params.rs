@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::members::{Members, Misread};
-use super::{Dialect, Message, TaskState};
+use super::{Dialect, Message, Role, TaskState};
 
 /// Where the readers say that a mistake is.
 const PLACE: &str = "params";
@@ -24,11 +24,24 @@ pub struct SendParams {
 }
 
 impl SendParams {
-    /// Reads them. In 0.3 `blocking: false`, in 1.0 `returnImmediately: true` asks for an answer at once.
+    /// Reads them. Only the user sends messages, and says something. In 0.3 `blocking: false`, in 1.0 `returnImmediately: true` asks for an answer at once.
     pub fn read(params: &Value, dialect: Dialect) -> Result<Self, Misread> {
         let params = Members::of(params, PLACE)?;
         let message = params.get("message").ok_or_else(|| params.misread("message", "must be given"))?;
+        let written = Members::of(message, "params.message")?;
         let message = Message::read_at(message, "params.message")?;
+        match message.role {
+            Role::User if written.said("role")?.is_some() => {}
+            Role::User => {
+                return Err(written.misread("role", "must be given: `user` in 0.3, `ROLE_USER` in 1.0"));
+            }
+            Role::Agent => {
+                return Err(written.misread("role", "must be the user's: this host is the agent"));
+            }
+        }
+        if message.parts.is_empty() {
+            return Err(written.misread("parts", "must hold at least one part"));
+        }
         let nothing = Value::Object(Map::new());
         let configuration = params.get("configuration").unwrap_or(&nothing);
         let configuration = Members::of(configuration, "params.configuration")?;

@@ -38,7 +38,7 @@ fn ended(result: &ToolResult) -> Value {
 #[test]
 fn a_call_says_when_it_began() {
     let at: Timestamp = "2026-11-15T19:29:16.292807Z".parse().unwrap();
-    let begun = Begun { tool_call_id: "c1", tool_name: "add", input: &json!({ "a": 2 }), at };
+    let begun = Begun { tool_call_id: "c1", tool_name: "add", input: Some(&json!({ "a": 2 })), at };
     assert_eq!(
         serde_json::to_value(begun.event()).unwrap(),
         json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "add", "input": { "a": 2 },
@@ -132,6 +132,11 @@ fn everything_else_is_an_error_that_a_person_understands() {
     let late =
         failure("timed_out", "timeout", "the call was stopped at its deadline of 5 ms", Some("ask for less"));
     check(&late, "the call was stopped at its deadline of 5 ms\nhint: ask for less");
+    let said = "`push` was denied: the rule `push(in main)` (toolpost.yaml:3)";
+    let same = "the rule `push(in main)` in toolpost.yaml:3 decides this";
+    check(&failure("denied", "permission_denied", said, Some(same)), said);
+    let other = "the rule `push` in other.yaml:3 decides this";
+    check(&failure("denied", "permission_denied", said, Some(other)), &format!("{said}\nhint: {other}"));
     check(
         &failure("unknown", "outcome_unknown", "", None),
         "nobody knows how the call ended; it may or may not have taken effect",
@@ -159,7 +164,8 @@ fn what_is_too_large_leaves_a_record() {
     assert_eq!(ended(&kept)["output"]["artifact"], id);
 
     let input = json!({ "text": large });
-    let begun = Begun { tool_call_id: "c1", tool_name: "add", input: &input, at: Timestamp::UNIX_EPOCH };
+    let begun =
+        Begun { tool_call_id: "c1", tool_name: "add", input: Some(&input), at: Timestamp::UNIX_EPOCH };
     assert_eq!(serde_json::to_value(begun.event()).unwrap()["input"]["truncated"], true);
     // Large arguments are not told twice.
     let ended = Ended {
@@ -178,7 +184,7 @@ proptest! {
     fn no_event_is_larger_than_it_may_be(character in any::<char>(), length in 0..400_000_usize, hint in any::<bool>()) {
         let text: String = std::iter::repeat_n(character, length / character.len_utf8()).collect();
         let input = json!({ "text": text });
-        let begun = Begun { tool_call_id: "c1", tool_name: "add", input: &input, at: Timestamp::UNIX_EPOCH };
+        let begun = Begun { tool_call_id: "c1", tool_name: "add", input: Some(&input), at: Timestamp::UNIX_EPOCH };
         let mut failed = failure("failed", "execution_failed", &text, hint.then_some(text.as_str()));
         failed.content = vec![toolpost_model::Content::text(text.clone())];
         let succeeded = result(&json!({ "content": [{ "type": "text", "text": text }] }));

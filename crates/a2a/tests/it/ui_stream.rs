@@ -8,7 +8,7 @@ fn call() -> ToolEvent {
     ToolEvent::Call {
         tool_call_id: "c1".to_owned(),
         tool_name: "add".to_owned(),
-        input: json!({ "a": 2 }),
+        input: Some(json!({ "a": 2 })),
         started_at: Some("2026-11-15T19:29:16.292Z".to_owned()),
     }
 }

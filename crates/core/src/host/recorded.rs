@@ -16,6 +16,8 @@ pub struct FoundCall {
     pub invocation_id: InvocationId,
     /// Its session.
     pub session_id: SessionId,
+    /// The record it was found by: the next page is before that.
+    pub seq: u64,
 }
 
 impl Host {
@@ -35,7 +37,7 @@ impl Host {
         let rows = self.inner.journal.find(query).await?;
         let found = |row: StoredRecord| {
             let (invocation_id, session_id) = (row.record.invocation_id?, row.record.session_id?);
-            Some(FoundCall { invocation_id, session_id })
+            Some(FoundCall { invocation_id, session_id, seq: row.seq })
         };
         Ok(rows.into_iter().filter_map(found).collect())
     }

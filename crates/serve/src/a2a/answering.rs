@@ -24,6 +24,9 @@ use super::{
 };
 use crate::http::{Problem, read_body};
 
+/// How many lists and objects may stand within each other: what the reader of JSON takes.
+const DEEPEST: usize = 127;
+
 /// What an answer is, before it is put into an envelope.
 pub(super) enum Reply {
     Value(Value),
@@ -70,10 +73,13 @@ pub(super) async fn json_body(face: &Face, headers: &HeaderMap, body: Body) -> R
 
 pub(super) fn parsed(body: &[u8]) -> Result<Value, Refusal> {
     serde_json::from_slice(body).map_err(|error| {
-        Refusal::new(
-            ErrorCode::ParseError,
-            format!("the body is not JSON: line {}, column {}", error.line(), error.column()),
-        )
+        let place = format!("line {}, column {}", error.line(), error.column());
+        // The reader has no other way to say so.
+        let why = match error.to_string().starts_with("recursion limit exceeded") {
+            true => format!("the body is nested more than {DEEPEST} levels deep: {place}"),
+            false => format!("the body is not JSON: {place}"),
+        };
+        Refusal::new(ErrorCode::ParseError, why)
     })
 }
 
@@ -146,8 +152,9 @@ pub(super) async fn get(face: &Arc<Face>, caller: &Caller, params: &Value) -> Re
 
 pub(super) async fn cancel(face: &Arc<Face>, caller: &Caller, params: &Value) -> Result<Answered, Refusal> {
     let params = TaskParams::read(params)?;
-    let told = operations::cancel(face, caller, &params).await?;
-    Ok(Answered::value(told.to_value(caller.dialect)))
+    let task = operations::cancel(face, caller, &params).await?;
+    let told = operations::told(&task, None, params.history_length);
+    Ok(Answered::value(told.to_value(caller.dialect)).telling(task.tells_events))
 }
 
 /// The rest of a task's stream. 1.0 has none of a task that ended; in 0.3 it is the task.

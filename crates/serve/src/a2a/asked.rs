@@ -35,33 +35,46 @@ pub(super) fn invalid(message: impl Into<String>) -> Refusal {
     Refusal::new(ErrorCode::InvalidParams, message)
 }
 
-/// The calls in a message, in their order. Parts that are no calls are left aside.
-pub(super) fn calls(message: &Message) -> Result<Asked, Refusal> {
+/// The calls in a message, in their order. Parts that are no calls are left aside. What `shown` makes of an id is what
+/// everybody gets to see of it; two that look alike then are told apart.
+pub(super) fn calls(message: &Message, shown: impl Fn(&str) -> String) -> Result<Asked, Refusal> {
     if message.message_id.len() > LONGEST_ID {
         return Err(invalid(format!("`messageId` is longer than {LONGEST_ID} bytes")));
     }
     let mut asked = Asked { calls: Vec::new(), speaks_events: false };
-    let mut taken = HashSet::new();
     for part in &message.parts {
         let Some((call, speaks_events)) = call(part) else { continue };
         if asked.calls.len() == MOST_CALLS {
             return Err(invalid(format!("a message can hold up to {MOST_CALLS} tool calls")));
         }
         let mut call = call?;
+        call.tool_call_id = shown(&call.tool_call_id);
         asked.speaks_events |= speaks_events;
-        // Made of the place, so that the same message sent again asks for the same calls.
-        if call.tool_call_id.is_empty() {
-            call.tool_call_id = format!("call-{}", asked.calls.len() + 1);
-        }
-        let given = call.tool_call_id.clone();
-        let mut next = 2;
-        while !taken.insert(call.tool_call_id.clone()) {
-            call.tool_call_id = format!("{given}-{next}");
-            next += 1;
-        }
         asked.calls.push(call);
     }
+    tell_apart(&mut asked.calls);
     Ok(asked)
+}
+
+/// Gives every call an id of its own. An id that a caller gave stays with the first call that has it, and no other call
+/// is given it. Made of ids and places alone, so that the same message sent again asks for the same calls.
+fn tell_apart(calls: &mut [AskedCall]) {
+    let given: HashSet<String> = calls.iter().map(|call| call.tool_call_id.clone()).collect();
+    let mut taken = HashSet::new();
+    for (place, call) in calls.iter_mut().enumerate() {
+        let is_given = !call.tool_call_id.is_empty();
+        if is_given && taken.insert(call.tool_call_id.clone()) {
+            continue;
+        }
+        let wished = if is_given { call.tool_call_id.clone() } else { format!("call-{}", place + 1) };
+        let mut id = if is_given { format!("{wished}-2") } else { wished.clone() };
+        let mut next = 2;
+        while given.contains(&id) || !taken.insert(id.clone()) {
+            id = format!("{wished}-{next}");
+            next += 1;
+        }
+        call.tool_call_id = id;
+    }
 }
 
 /// The call in a part, if it is one, and whether it is written as a tool event.
@@ -99,23 +112,55 @@ pub(super) struct Answer {
     pub(super) verdict: Verdict,
 }
 
-/// The answer in a message: a data part, or a word.
+/// The answer in a message: a data part, or a word. Whatever else the message holds could mean the opposite, so it may
+/// hold nothing else, and where it answers twice both must say the same.
 pub(super) fn answer(message: &Message) -> Result<Answer, Refusal> {
+    let mut agreed: Option<Answer> = None;
     for part in &message.parts {
-        match &part.content {
-            Content::Data(data) if data["type"] == "tool-approval-response" => return response(data),
-            Content::Text(text) => {
-                if let Some(verdict) = in_a_word(text) {
-                    return Ok(Answer { question: None, verdict });
-                }
-            }
-            Content::Data(_) | Content::Raw(_) | Content::Url(_) => {}
-        }
+        let said = match &part.content {
+            Content::Data(data) if data["type"] == "tool-approval-response" => response(data)?,
+            Content::Text(text) if text.trim().is_empty() => continue,
+            Content::Text(text) => match in_a_word(text) {
+                Some(verdict) => Answer { question: None, verdict },
+                None => return Err(unclear()),
+            },
+            Content::Data(_) | Content::Raw(_) | Content::Url(_) => return Err(unclear()),
+        };
+        agreed = Some(match agreed {
+            None => said,
+            Some(earlier) => earlier.and(said)?,
+        });
     }
-    Err(invalid(
-        "this task waits for an answer: send `approve` or `reject` as text, or a data part such as \
-         {\"type\":\"tool-approval-response\",\"approved\":true}",
-    ))
+    agreed.ok_or_else(unclear)
+}
+
+fn unclear() -> Refusal {
+    invalid(
+        "this task waits for an answer: send `approve` or `reject` as the whole text, or a data part such as \
+         {\"type\":\"tool-approval-response\",\"approved\":true}, and nothing beside it",
+    )
+}
+
+impl Answer {
+    /// Both answers as one, if they are about one question and say the same.
+    fn and(self, other: Self) -> Result<Self, Refusal> {
+        let question = match (self.question, other.question) {
+            (Some(one), Some(another)) if one != another => {
+                return Err(invalid("this message answers two questions; send a message for each"));
+            }
+            (one, another) => one.or(another),
+        };
+        let verdict = match (self.verdict, other.verdict) {
+            (Verdict::Deny { feedback: one }, Verdict::Deny { feedback: another }) => {
+                Verdict::Deny { feedback: one.or(another) }
+            }
+            (verdict @ Verdict::Allow { .. }, Verdict::Allow { .. }) => verdict,
+            (Verdict::Allow { .. }, Verdict::Deny { .. }) | (Verdict::Deny { .. }, Verdict::Allow { .. }) => {
+                return Err(invalid("this message says both yes and no; nothing was decided"));
+            }
+        };
+        Ok(Self { question, verdict })
+    }
 }
 
 fn response(data: &Value) -> Result<Answer, Refusal> {
@@ -157,7 +202,11 @@ mod tests {
     use toolpost_a2a::wire::Message;
     use toolpost_model::Verdict;
 
-    use super::{answer, calls};
+    use super::{Asked, Refusal, answer};
+
+    fn calls(message: &Message) -> Result<Asked, Refusal> {
+        super::calls(message, |id| id.replace("secret", "[hidden]"))
+    }
 
     fn message(parts: &Value) -> Message {
         Message::read(&json!({ "messageId": "m", "role": "user", "parts": parts })).unwrap()
@@ -191,6 +240,21 @@ mod tests {
     }
 
     #[test]
+    fn ids_that_were_given_are_kept_and_the_others_are_made_around_them() {
+        let check = |given: &[&str], expected: &[&str]| {
+            let part =
+                |id: &&str| json!({ "data": { "type": "tool-call", "toolCallId": id, "toolName": "t" } });
+            let asked = calls(&message(&given.iter().map(part).collect())).unwrap();
+            let ids: Vec<_> = asked.calls.iter().map(|call| call.tool_call_id.as_str()).collect();
+            assert_eq!(ids, expected, "{given:?}");
+        };
+        check(&["a", "a", "a-2"], &["a", "a-3", "a-2"]);
+        check(&["a", "a", "a"], &["a", "a-2", "a-3"]);
+        check(&["", "call-1", ""], &["call-1-2", "call-1", "call-3"]);
+        check(&["[hidden]", "secret"], &["[hidden]", "[hidden]-2"]);
+    }
+
+    #[test]
     fn what_cannot_be_meant_is_refused() {
         for parts in [
             json!([{ "data": { "type": "tool-call", "toolCallId": "a" } }]),
@@ -205,11 +269,28 @@ mod tests {
 
     #[test]
     fn answers_are_words_or_data() {
-        let check = |part: Value, allowed: Option<bool>| {
-            let read = answer(&message(&json!([part])));
-            let told = read.ok().map(|answer| matches!(answer.verdict, Verdict::Allow { .. }));
-            assert_eq!(told, allowed, "{part}");
+        let told = |parts: &Value| {
+            let read = answer(&message(parts)).ok();
+            read.map(|answer| matches!(answer.verdict, Verdict::Allow { .. }))
         };
+        let check = |part: Value, allowed: Option<bool>| {
+            assert_eq!(told(&json!([part])), allowed, "{part}");
+            assert_eq!(told(&json!([part, part])), allowed, "said twice: {part}");
+            assert_eq!(told(&json!([part, { "text": "wait" }])), None, "with more beside it: {part}");
+            assert_eq!(told(&json!([part, { "data": { "type": "tool-call" } }])), None, "{part}");
+        };
+        let data =
+            |approved: bool| json!({ "data": { "type": "tool-approval-response", "approved": approved } });
+        for (one, other) in [
+            (json!({ "text": "yes" }), data(false)),
+            (json!({ "text": "no" }), data(true)),
+            (json!({ "text": "yes" }), json!({ "text": "no" })),
+            (data(true), data(false)),
+        ] {
+            assert_eq!(told(&json!([one, other])), None, "{one} {other}");
+            assert_eq!(told(&json!([other, one])), None, "{other} {one}");
+        }
+        assert_eq!(told(&json!([{ "text": "no" }, data(false), { "text": " " }])), Some(false));
         check(json!({ "text": " Yes. " }), Some(true));
         check(json!({ "text": "deny" }), Some(false));
         check(json!({ "text": "yes, but later" }), None);

@@ -12,12 +12,15 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolpost_a2a::wire::{AgentCard, Extension as A2aExtension, Skill};
 use toolpost_core::{Listing, ToolFilter};
-use toolpost_model::Principal;
+use toolpost_model::{InputContract, Principal};
 
 use super::Face;
 
 /// As much of a tool's description as a list of skills shows.
 const LONGEST_DESCRIPTION: usize = 1_000;
+/// How many arguments an example has at most, and how long one of them may be.
+const MOST_PLACEHOLDERS: usize = 16;
+const LONGEST_PLACEHOLDER: usize = 100;
 /// Proxies and clients may keep it so long, in seconds. Tools come and go.
 const FRESH: &str = "max-age=60";
 
@@ -36,7 +39,8 @@ pub(super) async fn public(
     let tag = digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let tag = format!("\"{tag}\"");
     let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let is_known = known.is_some_and(|known| known.split(',').any(|known| known.trim() == tag));
+    let is_same = |known: &str| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag;
+    let is_known = known.is_some_and(|known| known.split(',').map(str::trim).any(is_same));
     let mut response = match is_known {
         true => StatusCode::NOT_MODIFIED.into_response(),
         false => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
@@ -91,7 +95,7 @@ fn generic() -> Skill {
         name: "Tools".to_owned(),
         description: "Runs tools. With a token, this card lists them.".to_owned(),
         tags: vec!["tools".to_owned()],
-        examples: vec![example("NAME")],
+        examples: vec![example("NAME", &json!({}))],
     }
 }
 
@@ -108,11 +112,40 @@ fn skill(tool: &Listing) -> Skill {
         name: declaration.title.clone().unwrap_or_else(|| name.to_owned()),
         description: if described.is_empty() { name.to_owned() } else { described },
         tags,
-        examples: vec![example(name)],
+        examples: vec![example(name, &arguments(&declaration.input))],
     }
 }
 
 /// A data part that calls the tool.
-fn example(tool: &str) -> String {
-    json!({ "type": "tool-call", "toolCallId": "1", "toolName": tool, "input": {} }).to_string()
+fn example(tool: &str, input: &Value) -> String {
+    json!({ "type": "tool-call", "toolCallId": "1", "toolName": tool, "input": input }).to_string()
+}
+
+/// What a call may give a tool: the tool's own example, or something in the place of every argument that it needs.
+fn arguments(input: &InputContract) -> Value {
+    if let Some(own) = input.examples.iter().find(|own| own.to_string().len() <= LONGEST_DESCRIPTION) {
+        return own.clone();
+    }
+    let schema = &*input.schema;
+    let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let names = required.iter().filter_map(Value::as_str).take(MOST_PLACEHOLDERS);
+    Value::Object(names.map(|name| (name.to_owned(), placeholder(&schema["properties"][name]))).collect())
+}
+
+/// A value of a schema's kind. What the schema itself offers comes first, unless it is long.
+fn placeholder(schema: &Value) -> Value {
+    let offered = [&schema["const"], &schema["default"], &schema["examples"][0], &schema["enum"][0]];
+    let is_short = |value: &&&Value| !value.is_null() && value.to_string().len() <= LONGEST_PLACEHOLDER;
+    if let Some(offered) = offered.iter().find(is_short) {
+        return (*offered).clone();
+    }
+    let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str());
+    match kind {
+        Some("number" | "integer") => schema.get("minimum").cloned().unwrap_or_else(|| json!(0)),
+        Some("boolean") => json!(false),
+        Some("array") => json!([]),
+        Some("object") => json!({}),
+        Some("null") => Value::Null,
+        Some(_) | None => json!("…"),
+    }
 }

@@ -3,7 +3,7 @@
 //! The call is looked at from outside and not waited for: a call that somebody waits for is given up when the host goes, while
 //! one that nobody waits for keeps its open question for the next host.
 
-use std::{pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use toolpost_model::Stage;
 
@@ -12,6 +12,10 @@ use super::{
     task::{Standing, Task},
 };
 use crate::clock;
+
+/// How long a task from the record is waited for at most to ask its questions again, and how often it is looked at.
+const PATIENCE: Duration = Duration::from_secs(2);
+const GLANCE: Duration = Duration::from_millis(2);
 
 /// Follows every call of a task that has not ended, each in a task of its own.
 pub(super) fn all(face: &Arc<Face>, task: &Arc<Task>) {
@@ -54,6 +58,37 @@ async fn one(face: Arc<Face>, task: Arc<Task>, place: usize) {
     if task.is_over() {
         face.tasks.make_room();
     }
+}
+
+/// Finds the questions of a task that was put together from the record, before anybody is told of it. Shortly after its
+/// start a host has not asked them again yet; that is waited for.
+pub(super) async fn open_questions(face: &Face, task: &Task) {
+    let wait = async {
+        for place in 0..task.calls.len() {
+            while is_about_to_ask(face, task, place).await {
+                tokio::time::sleep(GLANCE).await;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(PATIENCE, wait).await;
+}
+
+/// Tells of a call's question if it is open, otherwise whether it may be in a moment.
+async fn is_about_to_ask(face: &Face, task: &Task, place: usize) -> bool {
+    let (host, id) = (&face.host, task.calls[place].invocation_id);
+    match task.standing()[place] {
+        Standing::Over(_) | Standing::Asked(_) => return false,
+        Standing::Running => {}
+    }
+    let recorded = host.recorded_call(id, &task.owner).await.ok().flatten();
+    let Some(asked) = recorded.and_then(|call| call.question) else { return false };
+    if let Some(question) = host.approval(asked) {
+        task.asked(place, &question);
+        return false;
+    }
+    let seen = host.invocation(id, &task.owner).await.ok().flatten();
+    let is_before = seen.and_then(|seen| seen.stage).is_some_and(|stage| stage <= Stage::AwaitApproval);
+    is_before && host.closed_approval(asked).is_none()
 }
 
 /// Tells of a question that came up or went.

@@ -1,6 +1,6 @@
 //! What peers ask for, whatever they ask it over.
 
-use std::{sync::Arc, time::Duration};
+use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 use toolpost_a2a::wire::{
     Dialect, ErrorCode, ListParams, Message, Part, Refusal, SendParams, Task as ToldTask, TaskPage,
@@ -53,7 +53,7 @@ pub(super) async fn send(face: &Arc<Face>, caller: &Caller, params: SendParams) 
     if message.task_id.is_some() {
         return follow_up(face, caller, &message).await;
     }
-    let asked = asked::calls(&message)?;
+    let asked = asked::calls(&message, |id| face.host.redacted(id).into_owned())?;
     let context_id = context(&message)?;
     if asked.calls.is_empty() {
         let mut told = Message::agent(fresh_id(), vec![Part::text(telling::HOW_TO)]);
@@ -72,7 +72,8 @@ pub(super) async fn send(face: &Arc<Face>, caller: &Caller, params: SendParams) 
         || asked.speaks_events
         || message.activates_tool_events()
         || face.always_tells_events();
-    let begin = Begin { session, message_id: message.message_id, calls: asked.calls, tells_events };
+    let (is_first, message_id) = (message.context_id.is_none(), message.message_id);
+    let begin = Begin { session, is_first, message_id, calls: asked.calls, tells_events };
     let task = begin.task(face).await?;
     Ok(Sent::Task { task, remark: None, is_new: true })
 }
@@ -204,12 +205,12 @@ pub(super) fn told(task: &Task, remark: Option<Message>, history_length: Option<
     told.with_history(history_length)
 }
 
-/// Tells a task's calls to stop, and what came of it.
+/// Tells a task's calls to stop, and waits a little for that.
 pub(super) async fn cancel(
     face: &Arc<Face>,
     caller: &Caller,
     params: &TaskParams,
-) -> Result<ToldTask, Refusal> {
+) -> Result<Arc<Task>, Refusal> {
     let task = find(face, caller, &params.id).await?;
     if task.is_over() {
         let why = "this task has ended already";
@@ -232,7 +233,7 @@ pub(super) async fn cancel(
         () = tokio::time::sleep(CANCEL_PATIENCE) => {}
         () = face.closing.cancelled() => {}
     }
-    Ok(told(&task, None, params.history_length))
+    Ok(task)
 }
 
 /// A page of the caller's own tasks.
@@ -242,18 +243,21 @@ pub(super) async fn list(
     params: &ListParams,
 ) -> Result<TaskPage, Refusal> {
     let found = tasks::list(face, &caller.principal, params).await?;
+    // Looked at once: tasks go on meanwhile, and only what is in order can be cut into pages.
+    let mut found: Vec<_> = found.into_iter().map(|task| (place_in_list(&task), task)).collect();
+    found.sort_by(|one, other| one.0.cmp(&other.0));
     let begin = match &params.page_token {
         None => 0,
-        Some(last) => match found.iter().position(|task| task.id == *last) {
-            Some(place) => place + 1,
-            None => return Err(invalid("`pageToken` is not one of this list")),
-        },
+        Some(token) => {
+            let after = read_token(token).ok_or_else(|| invalid("`pageToken` is not one of this host's"))?;
+            found.partition_point(|(place, _)| *place <= after)
+        }
     };
     let size = usize::try_from(params.page_size).unwrap_or(usize::MAX);
-    let page = &found[begin.min(found.len())..];
+    let page = &found[begin..];
     let more = page.len() > size;
     let page = &page[..size.min(page.len())];
-    let tell = |task: &Arc<Task>| {
+    let tell = |(_, task): &(_, Arc<Task>)| {
         let mut told = told(task, None, Some(params.history_length.unwrap_or(0)));
         if !params.include_artifacts {
             told.artifacts.clear();
@@ -262,8 +266,26 @@ pub(super) async fn list(
     };
     Ok(TaskPage {
         tasks: page.iter().map(tell).collect(),
-        next_page_token: page.last().filter(|_| more).map(|task| task.id.clone()).unwrap_or_default(),
+        next_page_token: page.last().filter(|_| more).map(|(place, _)| token(place)).unwrap_or_default(),
         page_size: params.page_size,
         total_size: u64::try_from(found.len()).unwrap_or(u64::MAX),
     })
+}
+
+type Place = (Reverse<i128>, Reverse<String>);
+
+/// Where a task stands in a list, which has the newest change first.
+fn place_in_list(task: &Task) -> Place {
+    (Reverse(task.changed_at().as_nanosecond()), Reverse(task.id.clone()))
+}
+
+/// Where a page ended, as a place and not as a task: the task may have moved on when the next page is asked for.
+fn token((Reverse(at), Reverse(id)): &Place) -> String {
+    format!("{at:x}.{id}")
+}
+
+fn read_token(token: &str) -> Option<Place> {
+    let (at, id) = token.split_once('.')?;
+    let at = i128::from_str_radix(at, 16).ok()?;
+    Some((Reverse(at), Reverse(id.parse::<InvocationId>().ok()?.to_string())))
 }

@@ -9,6 +9,7 @@ use axum::{
     http::HeaderMap,
     response::{IntoResponse, Response},
 };
+use serde_json::Value;
 use toolpost_a2a::wire::{self, Dialect, ErrorCode, ListParams, Method, Refusal, Request, RequestId};
 use toolpost_model::Principal;
 
@@ -29,15 +30,16 @@ pub(super) async fn take(
     body: Body,
 ) -> Result<Response, Problem> {
     let body = answering::json_body(&face, &headers, body).await?;
-    // As long as the method is not known, so is the dialect; in both, an error looks the same where it matters.
-    let guess = version(&headers).map_or(Ok(Dialect::V0_3), Dialect::of_version).unwrap_or(Dialect::V1_0);
+    // Whoever names a version that nobody speaks knows the newer of the two.
+    let guess = |method: &str| Dialect::of_request(version(&headers), method).unwrap_or(Dialect::V1_0);
     let refuse = |id: &RequestId, refusal: Refusal, dialect: Dialect| {
         json_response(&wire::refused(id, &tellable(&face, refusal), dialect), JSON)
     };
     let value = match parsed(&body) {
         Ok(value) => value,
-        Err(refusal) => return Ok(refuse(&RequestId::NONE, refusal, guess)),
+        Err(refusal) => return Ok(refuse(&RequestId::NONE, refusal, guess(""))),
     };
+    let guess = guess(value.get("method").and_then(Value::as_str).unwrap_or_default());
     let request = match Request::read(&value) {
         Ok(request) => request,
         Err((id, refusal)) => return Ok(refuse(&id, refusal, guess)),

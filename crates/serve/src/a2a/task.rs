@@ -25,8 +25,8 @@ pub(super) struct CallOfTask {
     pub(super) invocation_id: InvocationId,
     pub(super) tool_call_id: String,
     pub(super) tool: String,
-    /// Without its secrets.
-    pub(super) input: Value,
+    /// Without its secrets; `None` where the host did not read them.
+    pub(super) input: Option<Value>,
     pub(super) began_at: Timestamp,
 }
 
@@ -37,7 +37,10 @@ pub(super) struct Making {
     pub(super) owner: Principal,
     pub(super) message_id: String,
     pub(super) calls: Vec<CallOfTask>,
+    /// Calls of the message that the host did not get round to.
+    pub(super) missing: usize,
     pub(super) tells_events: bool,
+    pub(super) digest: Option<String>,
 }
 
 pub(super) struct Task {
@@ -47,6 +50,9 @@ pub(super) struct Task {
     pub(super) calls: Vec<CallOfTask>,
     /// Whether its readers know tool events.
     pub(super) tells_events: bool,
+    /// Of what the message asked for, where the record has it.
+    pub(super) digest: Option<String>,
+    missing: usize,
     /// The message that asked for it.
     user: Message,
     state: Mutex<State>,
@@ -58,6 +64,8 @@ struct State {
     log: Vec<Entry>,
     /// Where each call stands.
     calls: Vec<Standing>,
+    /// What people are being asked, the oldest first.
+    questions: Vec<Question>,
     /// Why calls did not succeed, by their places.
     failures: BTreeMap<usize, String>,
     /// The room it takes, about.
@@ -71,6 +79,15 @@ impl State {
         let (_, _, before) = last_status(&self.log);
         self.log.push(Entry::Status { state, message, at: at.max(before) });
     }
+}
+
+/// A question about a call.
+pub(super) struct Question {
+    pub(super) place: usize,
+    pub(super) ask_id: InvocationId,
+    pub(super) reason: String,
+    pub(super) asked_at: Timestamp,
+    pub(super) expires_at: Timestamp,
 }
 
 /// Where a call of a task stands.
@@ -102,7 +119,7 @@ impl Entry {
 impl Task {
     /// A task that was submitted and whose calls have begun.
     pub(super) fn new(making: Making) -> Arc<Self> {
-        let Making { id, context_id, owner, message_id, calls, tells_events } = making;
+        let Making { id, context_id, owner, message_id, calls, missing, tells_events, digest } = making;
         let began_at = calls.iter().map(|call| call.began_at).min().unwrap_or_default();
         let user = telling::remade(&message_id, &calls, &id, &context_id);
         let standing = vec![Standing::Running; calls.len()];
@@ -110,11 +127,12 @@ impl Task {
         let state = Mutex::new(State {
             log: vec![submitted],
             calls: standing,
+            questions: Vec::new(),
             failures: BTreeMap::new(),
             bytes: ROOM,
         });
         let grown = watch::Sender::new(1);
-        let task = Self { id, context_id, owner, calls, tells_events, user, state, grown };
+        let task = Self { id, context_id, owner, calls, tells_events, digest, missing, user, state, grown };
         for call in &task.calls {
             let told = task.tells_events.then(|| telling::begun(call));
             task.change(|task, state| {
@@ -158,28 +176,43 @@ impl Task {
     }
 
     /// A person is being asked about a call.
-    pub(super) fn asked(&self, place: usize, question: &PermissionRequest) {
+    pub(super) fn asked(&self, place: usize, asked: &PermissionRequest) {
         self.change(|task, state| {
             if state.calls[place] != Standing::Running {
                 return;
             }
-            state.calls[place] = Standing::Asked(question.ask_id);
-            let (text, metadata) = telling::question(&task.calls[place], question);
-            let message = Some(task.comment(state, text, Some(metadata)));
-            state.push(TaskState::InputRequired, message, question.asked_at);
+            state.calls[place] = Standing::Asked(asked.ask_id);
+            let (asked_at, expires_at) = (asked.asked_at, asked.expires_at);
+            let reason = asked.decision.reason.text.clone();
+            state.questions.push(Question { place, ask_id: asked.ask_id, reason, asked_at, expires_at });
+            state.questions.sort_by_key(|question| (question.asked_at, question.place));
+            task.tell_questions(state, asked_at);
         });
+    }
+
+    /// Says which questions are open, where there are some: nobody is to answer one that is not.
+    fn tell_questions(&self, state: &mut State, at: Timestamp) {
+        if let Some((text, metadata)) = telling::questions(&self.calls, &state.questions) {
+            let message = Some(self.comment(state, text, Some(metadata)));
+            state.push(TaskState::InputRequired, message, at);
+        }
     }
 
     /// A question is off the table: every call that waited for it goes on.
     pub(super) fn answered(&self, question: InvocationId, at: Timestamp) {
-        self.change(|_, state| {
-            let was_open = open_state(state);
+        self.change(|task, state| {
+            let before = state.questions.len();
             for standing in state.calls.iter_mut().filter(|call| **call == Standing::Asked(question)) {
                 *standing = Standing::Running;
             }
-            if open_state(state) != was_open {
+            state.questions.retain(|open| open.ask_id != question);
+            if state.questions.len() == before {
+                return;
+            }
+            if state.questions.is_empty() {
                 state.push(TaskState::Working, None, at);
             }
+            task.tell_questions(state, at);
         });
     }
 
@@ -214,6 +247,8 @@ impl Task {
             }
             state.calls[place] = Standing::Over(outcome);
             state.bytes += bytes;
+            let before = state.questions.len();
+            state.questions.retain(|question| question.place != place);
             let still = open_state(state);
             if task.tells_events {
                 let message = Some(task.event(state, event));
@@ -225,9 +260,14 @@ impl Task {
             if let ToolEvent::Error { error, .. } = event {
                 state.failures.insert(place, error.message.clone());
             }
-            let Some(end) = end_state(&state.calls) else { return };
+            if state.questions.len() != before {
+                task.tell_questions(state, at);
+            }
+            let Some(end) = end_state(&state.calls, task.missing) else { return };
             // Of several the first in the message, so that it does not matter which call was faster.
             let why = state.failures.first_key_value().map(|(_, why)| why.clone());
+            let why = why.into_iter().chain(telling::not_begun(task.missing, task.calls.len()));
+            let why = why.reduce(|why, more| format!("{why}\n{more}"));
             let message = why.map(|why| task.comment(state, why, None));
             state.push(end, message, at);
         });
@@ -331,19 +371,18 @@ fn last_status(log: &[Entry]) -> (TaskState, Option<&Arc<Message>>, Timestamp) {
 
 /// The state of a task that has not ended.
 fn open_state(state: &State) -> TaskState {
-    let asks = state.calls.iter().any(|call| matches!(call, Standing::Asked(_)));
-    if asks { TaskState::InputRequired } else { TaskState::Working }
+    if state.questions.is_empty() { TaskState::Working } else { TaskState::InputRequired }
 }
 
 /// The state of a task whose calls have all ended.
-fn end_state(calls: &[Standing]) -> Option<TaskState> {
+fn end_state(calls: &[Standing], missing: usize) -> Option<TaskState> {
     let outcome = |call: &Standing| match call {
         Standing::Over(outcome) => Some(*outcome),
         Standing::Running | Standing::Asked(_) => None,
     };
     let ends: Vec<Option<Outcome>> = calls.iter().map(outcome).collect::<Option<_>>()?;
     let succeeded = |end: &Option<Outcome>| end.is_some_and(Outcome::is_success);
-    Some(if ends.iter().all(succeeded) {
+    Some(if missing == 0 && ends.iter().all(succeeded) {
         TaskState::Completed
     } else if ends.contains(&Some(Outcome::Canceled)) {
         TaskState::Canceled

@@ -18,10 +18,11 @@ pub(super) use shelf::Tasks;
 
 /// How calls that came over A2A are marked on record.
 pub(super) const FACE: &str = "a2a";
-/// How many of a caller's newest calls a list looks through.
+/// How many of a caller's newest calls over A2A a list looks through.
 const LOOKED_THROUGH: usize = 1_000;
-/// The calls that carry one task's mark; those that its calls made carry it too.
-const MARKED: usize = 1_000;
+/// How many records it looks at for them: calls that were made by calls are among those.
+const MOST_RECORDS: usize = 10_000;
+const AT_A_TIME: usize = 1_000;
 
 /// The session in which everything of one conversation happens.
 pub(super) fn session_of(principal: &Principal, context_id: &str) -> SessionId {
@@ -48,6 +49,15 @@ pub(super) async fn find(
     id: &str,
     viewer: &Principal,
 ) -> Result<Option<Arc<Task>>, Refusal> {
+    // Half of a task is none.
+    if let Some(beginning) = face.tasks.still_beginning(id) {
+        beginning.outcome().await;
+    }
+    known(face, id, viewer).await
+}
+
+/// The same, for whoever knows that nobody is about to begin it.
+async fn known(face: &Arc<Face>, id: &str, viewer: &Principal) -> Result<Option<Arc<Task>>, Refusal> {
     if let Some(task) = face.tasks.get(id) {
         return Ok(Some(task).filter(|task| may_see(&task.owner, viewer)));
     }
@@ -55,12 +65,13 @@ pub(super) async fn find(
     if id.parse::<InvocationId>().is_err() {
         return Ok(None);
     }
-    let query = Query { correlation: Some(id.to_owned()), ..Query::newest(MARKED) };
+    let query = Query { correlation: Some(id.to_owned()), ..Query::newest(AT_A_TIME) };
     let calls = calls_of(face, query, |_| true, viewer).await?;
     let Some(task) = calls.into_iter().find(|(of, _)| of == id).and_then(|(_, calls)| restoring::task(calls))
     else {
         return Ok(None);
     };
+    follow::open_questions(face, &task).await;
     let (task, is_new) = face.tasks.keep(task);
     if is_new {
         follow::all(face, &task);
@@ -74,7 +85,7 @@ pub(super) async fn list(
     viewer: &Principal,
     wanted: &ListParams,
 ) -> Result<Vec<Arc<Task>>, Refusal> {
-    let mut query = Query { principal: Some(viewer.name.to_string()), ..Query::newest(LOOKED_THROUGH) };
+    let mut query = Query { principal: Some(viewer.name.to_string()), ..Query::newest(AT_A_TIME) };
     query.session = wanted.context_id.as_ref().map(|context| session_of(viewer, context));
     let since = match &wanted.status_timestamp_after {
         None => None,
@@ -89,7 +100,9 @@ pub(super) async fn list(
     for (id, calls) in calls {
         let task = match face.tasks.get(&id) {
             Some(task) => Some(task),
-            None => restoring::task(calls),
+            // Not kept: a list of old tasks must not push the last ones out of memory.
+            None if restoring::is_whole(&calls) => restoring::task(calls),
+            None => find(face, &id, viewer).await?,
         };
         found.extend(task.filter(|task| {
             task.owner == *viewer
@@ -97,28 +110,37 @@ pub(super) async fn list(
                 && since.is_none_or(|since| task.changed_at() >= since)
         }));
     }
-    found.sort_by(|one, other| other.changed_at().cmp(&one.changed_at()).then(other.id.cmp(&one.id)));
     Ok(found)
 }
 
-/// The calls of tasks that a query finds, each with its task's id.
+/// The newest calls of tasks that a query finds, each with its task's id.
 async fn calls_of(
     face: &Face,
-    query: Query,
+    mut query: Query,
     in_session: impl Fn(&SessionId) -> bool,
     viewer: &Principal,
 ) -> Result<BTreeMap<String, Vec<CallOnRecord>>, Refusal> {
-    let found = face.host.find_calls(query).await.map_err(|error| journal_trouble(&error))?;
     let mut calls: BTreeMap<String, Vec<CallOnRecord>> = BTreeMap::new();
-    for found in found.into_iter().filter(|found| in_session(&found.session_id)) {
-        let read = face.host.recorded_call(found.invocation_id, viewer).await;
-        let Some(call) = read.map_err(|error| journal_trouble(&error))? else { continue };
-        // Other faces let their callers choose the mark; and what a call's own calls came to is that call's business.
-        if call.face != FACE || call.parent.is_some() {
-            continue;
+    let (mut seen, mut taken) = (0, 0);
+    while seen < MOST_RECORDS && taken < LOOKED_THROUGH {
+        let page = face.host.find_calls(query.clone()).await.map_err(|error| journal_trouble(&error))?;
+        seen += page.len();
+        query.before = page.last().map(|found| found.seq);
+        let is_last = page.len() < query.limit;
+        for found in page.into_iter().filter(|found| in_session(&found.session_id)) {
+            let read = face.host.recorded_call(found.invocation_id, viewer).await;
+            let Some(call) = read.map_err(|error| journal_trouble(&error))? else { continue };
+            // Other faces let their callers choose the mark; and what a call's own calls came to is that call's business.
+            if call.face != FACE || call.parent.is_some() {
+                continue;
+            }
+            if let Some(task) = call.correlation_id.clone() {
+                taken += 1;
+                calls.entry(task).or_default().push(call);
+            }
         }
-        if let Some(task) = call.correlation_id.clone() {
-            calls.entry(task).or_default().push(call);
+        if is_last {
+            break;
         }
     }
     Ok(calls)

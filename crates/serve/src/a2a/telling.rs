@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 use toolpost_a2a::{
     CANONICAL_URI, ToolEvent, ToolEventError,
-    producer::{self, Begun, Ended},
+    producer::{Begun, Ended, shown, took},
     wire::{Artifact, Content as PartContent, Message, Part, Role},
 };
-use toolpost_model::{Content, PermissionRequest, ToolResult};
+use toolpost_model::{Content, ToolResult};
 
-use super::task::CallOfTask;
+use super::task::{CallOfTask, Question};
 
 /// What a text-only message is answered with: it asks for nothing that a host of tools could do.
 pub(super) const HOW_TO: &str = "This agent runs tools. Send a message with a data part such as \
@@ -21,12 +21,15 @@ const LOST: &str = "nobody knows how the call ended; it may or may not have take
 /// The user's message as it can be told back: the calls as the record has them, and nothing else of it.
 pub(super) fn remade(message_id: &str, calls: &[CallOfTask], task: &str, context: &str) -> Message {
     let part = |call: &CallOfTask| {
-        Part::data(json!({
+        let mut told = json!({
             "type": "tool-call",
             "toolCallId": call.tool_call_id,
             "toolName": call.tool,
-            "input": call.input,
-        }))
+        });
+        if let Some(input) = &call.input {
+            told["input"] = shown(input);
+        }
+        Part::data(told)
     };
     Message {
         role: Role::User,
@@ -36,13 +39,13 @@ pub(super) fn remade(message_id: &str, calls: &[CallOfTask], task: &str, context
 
 pub(super) fn begun(call: &CallOfTask) -> ToolEvent {
     let (tool_call_id, tool_name) = (call.tool_call_id.as_str(), call.tool.as_str());
-    Begun { tool_call_id, tool_name, input: &call.input, at: call.began_at }.event()
+    Begun { tool_call_id, tool_name, input: call.input.as_ref(), at: call.began_at }.event()
 }
 
 pub(super) fn ended(call: &CallOfTask, result: &ToolResult) -> ToolEvent {
-    let duration = producer::took(result);
+    let duration = took(result);
     let (tool_call_id, tool_name) = (call.tool_call_id.as_str(), call.tool.as_str());
-    Ended { tool_call_id, tool_name, input: Some(&call.input), result, duration }.event()
+    Ended { tool_call_id, tool_name, input: call.input.as_ref(), result, duration }.event()
 }
 
 /// A call whose end is not on record and that does not run.
@@ -93,19 +96,43 @@ pub(super) fn artifact(call: &CallOfTask, result: &ToolResult) -> Artifact {
     artifact
 }
 
-/// What a person is asked, for whoever watches the task.
-pub(super) fn question(call: &CallOfTask, asked: &PermissionRequest) -> (String, Map<String, Value>) {
+/// What people are asked, for whoever watches the task: the oldest question in words, and all of them as data.
+pub(super) fn questions(calls: &[CallOfTask], open: &[Question]) -> Option<(String, Map<String, Value>)> {
+    let (first, others) = open.split_first()?;
+    let told = |question: &Question| {
+        json!({
+            "approvalId": question.ask_id,
+            "toolCallId": calls[question.place].tool_call_id,
+            "toolName": calls[question.place].tool,
+            "expiresAt": format!("{:.3}", question.expires_at),
+        })
+    };
+    let call = &calls[first.place];
     // The reason is for callers too; the rest of the question, such as whole paths, is for operators.
-    let text = format!(
-        "`{}` waits for an operator's answer: {}. No answer until {:.0} is a no.",
-        call.tool, asked.decision.reason.text, asked.expires_at,
+    let mut text = format!(
+        "`{}` (call `{}`) waits for an operator's answer: {}. No answer until {:.0} is a no.",
+        call.tool, call.tool_call_id, first.reason, first.expires_at,
     );
-    let metadata = object(json!({
-        "approvalId": asked.ask_id,
-        "toolCallId": call.tool_call_id,
-        "expiresAt": format!("{:.3}", asked.expires_at),
-    }));
-    (text, metadata)
+    match others.len() {
+        0 => {}
+        1 => text.push_str(" One more question is open."),
+        more => text.push_str(&format!(" {more} more questions are open.")),
+    }
+    let mut metadata = object(told(first));
+    metadata.remove("toolName");
+    metadata.insert("open".to_owned(), open.iter().map(told).collect());
+    Some((text, metadata))
+}
+
+/// What is said of calls that the host did not get round to before it stopped.
+pub(super) fn not_begun(missing: usize, begun: usize) -> Option<String> {
+    let all = missing + begun;
+    (missing > 0).then(|| {
+        format!(
+            "{missing} of the {all} calls of this message were not begun when the host stopped, and are not begun any \
+             more; send them in a new message"
+        )
+    })
 }
 
 /// A message that holds an event.

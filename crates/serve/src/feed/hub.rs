@@ -145,7 +145,7 @@ impl Witness for Hub {
         let begun = Begun {
             tool_call_id: &call.invocation_id.to_string(),
             tool_name: &call.tool,
-            input: start.arguments,
+            input: Some(start.arguments),
             at: start.at,
         };
         let begun = Arc::new((call.invocation_id, begun.event()));

@@ -9,7 +9,6 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::Stream;
-use serde_json::json;
 use tokio::{
     sync::broadcast::error::{RecvError, TryRecvError},
     time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until},
@@ -362,11 +361,11 @@ impl Pump {
         let Some(call) = self.call(id, row).await else { return };
         // Told with its end where it was not told before, so that no reader meets an end without a call.
         if self.open_call(id) {
-            let (tool_call_id, nothing) = (id.to_string(), json!({}));
+            let tool_call_id = id.to_string();
             let begun = Begun {
                 tool_call_id: &tool_call_id,
                 tool_name: &call.tool,
-                input: call.arguments.as_ref().unwrap_or(&nothing),
+                input: call.arguments.as_ref(),
                 at: call.began_at,
             };
             self.tell(&begun.event(), is_last.then_some(row.seq));

@@ -15,7 +15,7 @@ fn events() -> [ToolEvent; 3] {
     let (id, name) = (tool_call_id.clone(), tool_name.clone());
     let started_at = Some("2026-11-15T19:29:16.292Z".to_owned());
     [
-        ToolEvent::Call { tool_call_id, tool_name, input: input.clone(), started_at },
+        ToolEvent::Call { tool_call_id, tool_name, input: Some(input.clone()), started_at },
         ToolEvent::Result {
             tool_call_id: id,
             tool_name: name,

@@ -117,3 +117,24 @@ fn an_extension_is_wanted_by_either_of_its_names() {
     assert!(!activates([longer.as_str(), "", ","]));
     assert!(!activates([]));
 }
+
+#[test]
+fn only_the_user_sends_and_says_something() {
+    let check = |message: Value, expected: &str| {
+        let read = SendParams::read(&json!({ "message": message }), Dialect::V1_0);
+        assert_eq!(read.unwrap_err().to_string(), expected);
+    };
+    let parts = json!([{ "text": "a" }]);
+    check(
+        json!({ "messageId": "m", "parts": parts }),
+        "`params.message.role` must be given: `user` in 0.3, `ROLE_USER` in 1.0",
+    );
+    check(
+        json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": parts }),
+        "`params.message.role` must be the user's: this host is the agent",
+    );
+    check(
+        json!({ "messageId": "m", "role": "user", "parts": [] }),
+        "`params.message.parts` must hold at least one part",
+    );
+}

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use toolpost_a2a::wire::{ErrorCode, Refusal};
 use toolpost_core::{Acknowledged, CallHandle, CallOnRecord, CallRequest, Session, Standing};
-use toolpost_model::{InvocationId, ModelInput};
+use toolpost_model::{InvocationId, ModelInput, RequestId};
 
 use super::{
     super::{
@@ -13,94 +15,150 @@ use super::{
         follow, journal_trouble,
         task::{Making, Task},
     },
-    FACE, context_of, find,
-    restoring::{call_of_task, request_id},
-    shelf::MessageKey,
+    FACE, context_of, known,
+    restoring::{Mark, call_of_task, request_id},
+    shelf::Beginning,
 };
+
+/// So often a message is tried again after another one under its id came to nothing.
+const ATTEMPTS: usize = 16;
 
 /// A message that asks for calls.
 pub(in super::super) struct Begin {
     pub(in super::super) session: Arc<Session>,
+    /// Whether the conversation begins with it, so that nothing of it can be on record.
+    pub(in super::super) is_first: bool,
     pub(in super::super) message_id: String,
     pub(in super::super) calls: Vec<AskedCall>,
     pub(in super::super) tells_events: bool,
 }
 
 impl Begin {
-    /// The task of a message. Sent twice it is one task, and nothing runs twice: while the first is in memory, because
-    /// it is found there; afterwards, because the host knows the requests by their ids.
+    /// The task of a message. Its id is made of the conversation and the message's id, so a message that is sent twice is
+    /// one task, and nothing runs twice: the first is found in memory or on record. Another message under the id of an
+    /// earlier one finds that task too, and is refused.
     pub(in super::super) async fn task(self, face: &Arc<Face>) -> Result<Arc<Task>, Refusal> {
-        let key = MessageKey { session: self.session.id().clone(), message_id: self.message_id.clone() };
-        let calls: Arc<[AskedCall]> = self.calls.clone().into();
-        let beginning = face.tasks.beginning(key.clone(), Arc::clone(&calls));
-        if beginning.calls != calls {
-            return Err(invalid("`messageId` was used for another message in this context"));
+        let (id, mark) = (self.task_id(), self.mark());
+        for _ in 0..ATTEMPTS {
+            let beginning = face.tasks.beginning(&id, &mark.digest);
+            if beginning.digest == mark.digest {
+                return self.begun(face, id, mark, beginning).await;
+            }
+            // The other one came first, unless it is refused itself: the record may know this one.
+            if beginning.outcome().await.is_some() {
+                break;
+            }
+            tokio::task::yield_now().await;
         }
+        Err(used())
+    }
+
+    async fn begun(
+        self,
+        face: &Arc<Face>,
+        id: String,
+        mark: Mark,
+        beginning: Beginning,
+    ) -> Result<Arc<Task>, Refusal> {
         // Apart from the request: a client that leaves in the middle must not leave half a task behind.
         let face = Arc::clone(face);
         let begun = tokio::spawn(async move {
-            let begun = beginning.task.get_or_try_init(|| self.begin(&face)).await.cloned();
+            let begin = || self.earlier_or_new(&face, &id, &mark);
+            let begun = beginning.task.get_or_try_init(begin).await.cloned();
             if begun.is_err() {
-                face.tasks.forget_beginning(&key);
+                face.tasks.forget_beginning(&id);
             }
             begun
         });
         begun.await.unwrap_or_else(|_| Err(Refusal::new(ErrorCode::Internal, "the task broke off")))
     }
 
-    async fn begin(&self, face: &Arc<Face>) -> Result<Arc<Task>, Refusal> {
-        let own = InvocationId::new().to_string();
-        let mut id = own.clone();
-        let mut recorded = Vec::with_capacity(self.calls.len());
-        let mut handles = Vec::with_capacity(self.calls.len());
-        for (place, call) in self.calls.iter().enumerate() {
-            let handle = face.host.start(self.request(face, call, &id)).await;
-            if place == 0 {
-                let first = self.on_record(face, &handle).await?;
-                // The message was sent before, and the call belongs to the task that was made of it then. Calls that the
-                // host did not get round to at that time join it.
-                if let Some(earlier) = first.correlation_id.clone().filter(|_| first.face == FACE) {
-                    id = earlier;
-                }
-                recorded.push(first);
-            } else {
-                handles.push(handle);
+    /// The id of the task: always the same for the same message.
+    fn task_id(&self) -> String {
+        let mut id = [0; 16];
+        id.copy_from_slice(&hash(&json!(["task", self.session.id(), self.message_id]))[..16]);
+        // Version 8: an id made by rules of one's own.
+        id[6] = 0x80 | id[6] & 0x0f;
+        id[8] = 0x80 | id[8] & 0x3f;
+        InvocationId::from_bytes(id).to_string()
+    }
+
+    fn mark(&self) -> Mark {
+        let calls: Vec<_> =
+            self.calls.iter().map(|call| (&call.tool_call_id, &call.tool, &call.input)).collect();
+        let hash = hash(&json!([self.message_id, calls]));
+        let digest = hash.iter().take(16).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        Mark { calls: self.calls.len(), events: self.tells_events, digest }
+    }
+
+    async fn earlier_or_new(&self, face: &Arc<Face>, id: &str, mark: &Mark) -> Result<Arc<Task>, Refusal> {
+        if self.is_first {
+            return self.begin(face, id, mark).await;
+        }
+        match known(face, id, self.session.principal()).await? {
+            None => self.begin(face, id, mark).await,
+            Some(task) if self.made(face, &task, mark).await? => Ok(task),
+            Some(_) => Err(used()),
+        }
+    }
+
+    /// Whether a task was made of this very message.
+    async fn made(&self, face: &Face, task: &Task, mark: &Mark) -> Result<bool, Refusal> {
+        if let Some(digest) = &task.digest {
+            return Ok(*digest == mark.digest);
+        }
+        // The record has hashes of the requests only, and the host knows how to make those.
+        let Some(first) = self.calls.first() else { return Ok(false) };
+        for events in [true, false] {
+            let request = self.request_id(face, first, &Mark { events, ..mark.clone() });
+            let earlier = face.host.earlier(&self.session, &request).await;
+            if earlier.map_err(|error| journal_trouble(&error))?.is_some() {
+                return Ok(true);
             }
         }
-        for handle in &handles {
-            recorded.push(self.on_record(face, handle).await?);
+        Ok(false)
+    }
+
+    async fn begin(&self, face: &Arc<Face>, id: &str, mark: &Mark) -> Result<Arc<Task>, Refusal> {
+        let mut handles = Vec::with_capacity(self.calls.len());
+        for call in &self.calls {
+            handles.push(face.host.start(self.request(face, call, id, mark)).await);
         }
-        if id != own {
-            let gone = || Refusal::new(ErrorCode::Internal, "the first task of this message cannot be found");
-            return find(face, &id, self.session.principal()).await?.ok_or_else(gone);
+        let mut calls = Vec::with_capacity(self.calls.len());
+        for (handle, asked) in handles.iter().zip(&self.calls) {
+            let mut call = call_of_task(&self.on_record(face, handle).await?);
+            // As it was sent, so that its caller knows it again.
+            call.tool_call_id.clone_from(&asked.tool_call_id);
+            calls.push(call);
         }
         let owner = self.session.principal().clone();
         let context_id = context_of(self.session.id(), &owner).unwrap_or_default();
-        let mut calls: Vec<_> = recorded.iter().map(call_of_task).collect();
-        for (call, asked) in calls.iter_mut().zip(&self.calls) {
-            // As it was sent, so that its caller knows it again; unless it holds what must not be shown.
-            call.tool_call_id = face.host.redacted(&asked.tool_call_id).into_owned();
-        }
         let task = Task::new(Making {
-            id,
+            id: id.to_owned(),
             context_id,
             owner,
             message_id: face.host.redacted(&self.message_id).into_owned(),
             calls,
+            missing: 0,
             tells_events: self.tells_events,
+            digest: Some(mark.digest.clone()),
         });
         let (task, _) = face.tasks.keep(task);
         follow::all(face, &task);
         Ok(task)
     }
 
-    fn request(&self, face: &Face, call: &AskedCall, task: &str) -> CallRequest {
+    fn request_id(&self, face: &Face, call: &AskedCall, mark: &Mark) -> RequestId {
+        request_id(&face.host.redacted(&self.message_id), &call.tool_call_id, mark)
+    }
+
+    fn request(&self, face: &Face, call: &AskedCall, task: &str, mark: &Mark) -> CallRequest {
         // The card tells of every tool, also of those that others must look for first.
         let _ = face.host.show(&self.session, &call.tool);
         let input = ModelInput::value(call.input.clone());
         let mut request = CallRequest::new(Arc::clone(&self.session), call.tool.clone(), input);
         request.face = FACE;
-        request.request_id = Some(request_id(&self.message_id, &call.tool_call_id));
+        request.request_id = Some(self.request_id(face, call, mark));
         request.correlation_id = Some(task.to_owned());
         request.acknowledged = Acknowledged::Early;
         request.background = true;
@@ -121,4 +179,12 @@ impl Begin {
         };
         Err(Refusal::new(ErrorCode::Internal, face.host.redacted(&why)))
     }
+}
+
+fn used() -> Refusal {
+    invalid("this `messageId` was used for another message in this context")
+}
+
+fn hash(value: &Value) -> [u8; 32] {
+    Sha256::digest(value.to_string().as_bytes()).into()
 }

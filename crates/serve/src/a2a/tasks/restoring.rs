@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_core::CallOnRecord;
 use toolpost_model::RequestId;
@@ -11,13 +12,25 @@ use super::{
     context_of,
 };
 
-/// What a call is known by: the message that asked for it, and its id in there.
-pub(super) fn request_id(message_id: &str, tool_call_id: &str) -> RequestId {
-    RequestId::new(json!([message_id, tool_call_id]).to_string())
+/// What every call of a message says of that message, so that the record alone tells whether another message is the
+/// same one and whether all of its calls were begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Mark {
+    /// How many calls the message asks for.
+    pub(super) calls: usize,
+    /// Whether its sender knows tool events.
+    pub(super) events: bool,
+    /// Of the message's id and its calls, with their arguments and in their order.
+    pub(super) digest: String,
 }
 
-/// The reverse. `None`: the ids looked like secrets, so the record has a hash of them.
-fn ids_in(request: &RequestId) -> Option<(String, String)> {
+/// What a call is known by: the message that asked for it, its id in there, and what the whole message was.
+pub(super) fn request_id(message_id: &str, tool_call_id: &str, mark: &Mark) -> RequestId {
+    RequestId::new(json!([message_id, tool_call_id, mark]).to_string())
+}
+
+/// The reverse. `None`: the call knew something in it for a secret, so the record has a hash of it.
+fn ids_in(request: &RequestId) -> Option<(String, String, Mark)> {
     serde_json::from_str(request.as_str()).ok()
 }
 
@@ -25,11 +38,17 @@ pub(super) fn call_of_task(call: &CallOnRecord) -> CallOfTask {
     let ids = call.request_id.as_ref().and_then(ids_in);
     CallOfTask {
         invocation_id: call.invocation_id,
-        tool_call_id: ids.map_or_else(|| call.invocation_id.to_string(), |(_, tool_call)| tool_call),
+        tool_call_id: ids.map_or_else(|| call.invocation_id.to_string(), |(_, tool_call, _)| tool_call),
         tool: call.tool.clone(),
-        input: call.arguments.clone().unwrap_or_else(|| json!({})),
+        input: call.arguments.clone(),
         began_at: call.began_at,
     }
+}
+
+/// Whether a task can be told from these calls alone: all of them are there and have ended.
+pub(super) fn is_whole(calls: &[CallOnRecord]) -> bool {
+    let mark = calls.iter().find_map(|call| ids_in(call.request_id.as_ref()?));
+    mark.is_some_and(|(_, _, mark)| mark.calls == calls.len()) && calls.iter().all(|call| call.end.is_some())
 }
 
 /// The task of some calls that carry one mark. `None` where they cannot be one task.
@@ -39,8 +58,11 @@ pub(super) fn task(mut calls: Vec<CallOnRecord>) -> Option<Arc<Task>> {
     let owner = first.principal.clone();
     let context_id = context_of(&first.session_id, &owner)?;
     let id = first.correlation_id.clone()?;
-    let ids = first.request_id.as_ref().and_then(ids_in);
-    let message_id = ids.map_or_else(|| format!("{id}-0"), |(message, _)| message);
+    let ids = calls.iter().find_map(|call| ids_in(call.request_id.as_ref()?));
+    let (message_id, mark) = match ids {
+        Some((message_id, _, mark)) => (message_id, Some(mark)),
+        None => (format!("{id}-0"), None),
+    };
     if calls.iter().any(|call| call.principal != owner) {
         return None;
     }
@@ -50,7 +72,9 @@ pub(super) fn task(mut calls: Vec<CallOnRecord>) -> Option<Arc<Task>> {
         owner,
         message_id,
         calls: calls.iter().map(call_of_task).collect(),
-        tells_events: true,
+        tells_events: mark.as_ref().is_none_or(|mark| mark.events),
+        missing: mark.as_ref().map_or(0, |mark| mark.calls.saturating_sub(calls.len())),
+        digest: mark.map(|mark| mark.digest),
     });
     let mut ends: Vec<_> = calls
         .iter()
@@ -62,4 +86,53 @@ pub(super) fn task(mut calls: Vec<CallOnRecord>) -> Option<Arc<Task>> {
         task.ended(place, end.answer.result(), at);
     }
     Some(task)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+    use toolpost_a2a::wire::TaskState;
+    use toolpost_core::CallOnRecord;
+    use toolpost_model::{InvocationId, Principal, SessionId};
+
+    use super::{Mark, request_id, task};
+
+    fn call(id: &str, of: usize) -> CallOnRecord {
+        let mark = Mark { calls: of, events: true, digest: "d".to_owned() };
+        CallOnRecord {
+            invocation_id: InvocationId::new(),
+            session_id: SessionId::new("a2a:ann:ctx"),
+            tool: "add".to_owned(),
+            arguments: Some(json!({ "a": 1 })),
+            principal: Principal::agent("ann"),
+            face: "a2a".to_owned(),
+            request_id: Some(request_id("m", id, &mark)),
+            correlation_id: Some(InvocationId::new().to_string()),
+            parent: None,
+            began_at: Timestamp::UNIX_EPOCH,
+            question: None,
+            end: None,
+        }
+    }
+
+    /// A host that is killed between two calls of a message leaves the first on record alone.
+    #[test]
+    fn a_message_that_was_begun_in_part_fails_and_says_so() {
+        let result = json!({
+            "invocation_id": InvocationId::new(), "outcome": "succeeded", "disposition": "inline", "is_error": false,
+            "content": [], "timings": { "total_us": 1, "queued_us": 0, "execute_us": 1 },
+        });
+        let result = serde_json::from_value(result).unwrap();
+        let all = [(1, TaskState::Completed), (3, TaskState::Failed)];
+        for (of, end) in all {
+            let task = task(vec![call("c", of)]).unwrap();
+            assert_eq!(task.task_state(), TaskState::Working);
+            task.ended(0, &result, Timestamp::UNIX_EPOCH);
+            let told = task.snapshot(task.length());
+            assert_eq!((told.status.state, told.artifacts.len()), (end, 1));
+            let why = told.status.message.map(|message| format!("{:?}", message.parts)).unwrap_or_default();
+            assert_eq!(why.contains("2 of the 3 calls"), of == 3, "{why}");
+        }
+    }
 }

@@ -6,27 +6,28 @@ use std::{
 };
 
 use tokio::sync::OnceCell;
-use toolpost_model::SessionId;
 
-use super::super::{asked::AskedCall, task::Task};
+use super::super::task::Task;
 
 /// Ended tasks that stay in memory. The others are on record.
 const KEPT: usize = 1_000;
 /// The room that they may take together, about.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// A message within its conversation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct MessageKey {
-    pub(super) session: SessionId,
-    pub(super) message_id: String,
-}
-
 /// What becomes of a message: whoever sends it again gets the same task.
 #[derive(Clone)]
 pub(super) struct Beginning {
-    pub(super) calls: Arc<[AskedCall]>,
+    /// What it asks for.
+    pub(super) digest: String,
     pub(super) task: Arc<OnceCell<Arc<Task>>>,
+}
+
+impl Beginning {
+    /// The task, once it is there. `None`: nothing came of the message, or nobody has begun with it yet.
+    pub(super) async fn outcome(&self) -> Option<Arc<Task>> {
+        let nothing = || async { Err::<Arc<Task>, ()>(()) };
+        self.task.get_or_try_init(nothing).await.ok().cloned()
+    }
 }
 
 #[derive(Default)]
@@ -37,7 +38,8 @@ pub(in super::super) struct Tasks {
 #[derive(Default)]
 struct Shelf {
     tasks: HashMap<String, Kept>,
-    beginnings: HashMap<MessageKey, Beginning>,
+    /// By the ids of their tasks.
+    beginnings: HashMap<String, Beginning>,
     /// Counts looks at tasks.
     looks: u64,
 }
@@ -75,18 +77,23 @@ impl Tasks {
         (task, true)
     }
 
-    /// What becomes of a message: of the one that came first under that id.
-    pub(super) fn beginning(&self, key: MessageKey, calls: Arc<[AskedCall]>) -> Beginning {
+    /// What becomes of the message that a task is made of: of the one that came first.
+    pub(super) fn beginning(&self, id: &str, digest: &str) -> Beginning {
         let mut shelf = self.shelf();
-        let new = || Beginning { calls, task: Arc::default() };
-        shelf.beginnings.entry(key).or_insert_with(new).clone()
+        let new = || Beginning { digest: digest.to_owned(), task: Arc::default() };
+        shelf.beginnings.entry(id.to_owned()).or_insert_with(new).clone()
+    }
+
+    /// A task whose calls are only just being put on record.
+    pub(super) fn still_beginning(&self, id: &str) -> Option<Beginning> {
+        self.shelf().beginnings.get(id).filter(|beginning| !beginning.task.initialized()).cloned()
     }
 
     /// Nothing came of a message.
-    pub(super) fn forget_beginning(&self, key: &MessageKey) {
+    pub(super) fn forget_beginning(&self, id: &str) {
         let mut shelf = self.shelf();
-        if shelf.beginnings.get(key).is_some_and(|beginning| !beginning.task.initialized()) {
-            shelf.beginnings.remove(key);
+        if shelf.beginnings.get(id).is_some_and(|beginning| !beginning.task.initialized()) {
+            shelf.beginnings.remove(id);
         }
     }
 

@@ -134,13 +134,9 @@ async fn a_question_outlives_its_host() {
     let task = waiting(&server, dialect, "m1").await;
     server.shut_down().await;
     let server = serve(&place, &tool).await;
-    let mut again = json!(null);
-    for _ in 0..10_000 {
-        again = result(&server, rpc("GetTask", &json!({ "id": task["id"] }))).await;
-        if again["status"]["state"] == "TASK_STATE_INPUT_REQUIRED" {
-            break;
-        }
-    }
+    let waiting = result(&server, rpc("ListTasks", &json!({ "status": "TASK_STATE_INPUT_REQUIRED" }))).await;
+    assert_eq!(waiting["tasks"][0]["id"], task["id"], "the first list shows it: {waiting}");
+    let again = result(&server, rpc("GetTask", &json!({ "id": task["id"] }))).await;
     assert_eq!(again["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{again}");
     assert_eq!(
         again["status"]["message"]["metadata"]["approvalId"],
@@ -149,4 +145,95 @@ async fn a_question_outlives_its_host() {
     let done = dialect
         .task(&result(&server, answer(dialect, &task, json!({ "text": "approve" })).bearer(OLGA)).await);
     assert_eq!((&done["status"]["state"], tool.call_count()), (&json!("TASK_STATE_COMPLETED"), 1), "{done}");
+}
+
+#[tokio::test]
+async fn the_first_look_after_a_restart_shows_the_question() {
+    for method in ["GetTask", "SubscribeToTask"] {
+        let (place, tool) = (place(), push());
+        let server = serve(&place, &tool).await;
+        let task = waiting(&server, Dialect::Newer, "m1").await;
+        server.shut_down().await;
+        let server = serve(&place, &tool).await;
+        let look = rpc(method, &json!({ "id": task["id"] }));
+        let first = if method == "GetTask" {
+            result(&server, look).await
+        } else {
+            let mut stream = server.begin(look).await;
+            stream.head().await;
+            stream.data().await.unwrap()["result"]["task"].clone()
+        };
+        assert_eq!(first["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{method}: {first}");
+        assert_eq!(first["status"]["message"]["metadata"], task["status"]["message"]["metadata"]);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_contradicts_itself_decides_nothing() {
+    let (place, tool) = (place(), push());
+    let server = serve(&place, &tool).await;
+    let dialect = Dialect::Newer;
+    let task = waiting(&server, dialect, "m1").await;
+    let data = |approved: bool| json!({ "data": { "type": "tool-approval-response", "approved": approved } });
+    let say = |parts: &[Value]| {
+        let mut message = dialect.message("answer", parts);
+        message["taskId"] = task["id"].clone();
+        rpc("SendMessage", &json!({ "message": message })).bearer(OLGA)
+    };
+    for parts in [
+        [json!({ "text": "yes" }), data(false)],
+        [data(false), json!({ "text": "yes" })],
+        [data(true), data(false)],
+        [json!({ "text": "no" }), data(true)],
+        [json!({ "text": "yes" }), json!({ "text": "but only tomorrow" })],
+        [data(true), dialect.call("c", "push", &json!({}))],
+    ] {
+        assert_eq!(refused(&server, say(&parts)).await, -32602, "{parts:?}");
+    }
+    let still = result(&server, rpc("GetTask", &json!({ "id": task["id"] }))).await;
+    assert_eq!((&still["status"], tool.call_count()), (&task["status"], 0));
+    let done = dialect.task(&result(&server, say(&[json!({ "text": "no" }), data(false)])).await);
+    assert_eq!((&done["status"]["state"], tool.call_count()), (&json!("TASK_STATE_FAILED"), 0));
+}
+
+#[tokio::test]
+async fn of_several_questions_the_status_names_one_that_is_open() {
+    let (place, tool) = (place(), push());
+    let server = serve(&place, &tool).await;
+    let dialect = Dialect::Newer;
+    let calls = ["a", "b", "c"].map(|id| dialect.call(id, "push", &json!({ "branch": id })));
+    let params = json!({
+        "message": dialect.message("m1", &calls), "configuration": { "returnImmediately": true }
+    });
+    let id = dialect.task(&result(&server, rpc("SendMessage", &params)).await)["id"].clone();
+    let look = async |open: usize| loop {
+        let task = result(&server, rpc("GetTask", &json!({ "id": id }))).await;
+        let told = task["status"]["message"]["metadata"]["open"].as_array().map_or(0, Vec::len);
+        if told == open {
+            break task;
+        }
+        tokio::task::yield_now().await;
+    };
+    for open in [3, 2, 1] {
+        let task = look(open).await;
+        let (text, metadata) =
+            (&task["status"]["message"]["parts"][0]["text"], &task["status"]["message"]["metadata"]);
+        let first = &metadata["open"][0];
+        assert_eq!(metadata["approvalId"], first["approvalId"], "{task}");
+        assert_eq!(metadata["toolCallId"], first["toolCallId"]);
+        let call = format!("`push` (call `{}`)", first["toolCallId"].as_str().unwrap());
+        assert!(text.as_str().unwrap().starts_with(&call), "{text}");
+        let waits = server.send(Request::get("/approvals").bearer(OLGA)).await.json();
+        let waits = waits["approvals"].as_array().unwrap().clone();
+        assert_eq!(waits.len(), open, "{waits:?}");
+        if open > 1 {
+            let word = answer(dialect, &task, json!({ "text": "yes" })).bearer(OLGA);
+            assert_eq!(refused(&server, word).await, -32602, "which one?");
+        }
+        let yes =
+            json!({ "type": "tool-approval-response", "approved": true, "approvalId": first["approvalId"] });
+        result(&server, answer(dialect, &task, dialect.data(&yes)).bearer(OLGA)).await;
+    }
+    let done = look(0).await;
+    assert_eq!((&done["status"]["state"], tool.call_count()), (&json!("TASK_STATE_COMPLETED"), 3), "{done}");
 }

@@ -31,12 +31,20 @@ async fn anybody_reads_the_card_and_known_callers_read_the_tools() {
     }
     assert_eq!(card["supportsAuthenticatedExtendedCard"], true);
     assert!(card["securitySchemes"].is_object());
-    let same = server.send_bare(Request::get(CARD).header("If-None-Match", &tag)).await;
-    assert_eq!((same.status(), same.body.len()), (304, 0));
+    for known in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
+        let same = server.send_bare(Request::get(CARD).header("If-None-Match", &known)).await;
+        assert_eq!((same.status(), same.body.len()), (304, 0), "{known}");
+    }
+    let other = server.send_bare(Request::get(CARD).header("If-None-Match", "W/\"x\"")).await;
+    assert_eq!(other.status(), 200);
     let full = server.send(Request::get(CARD)).await;
     assert_eq!(full.head.header("cache-control"), Some("private, max-age=60"));
     let full = full.json();
     assert!(skills(&full).contains(&"add"), "{full}");
+    let all = full["skills"].as_array().unwrap();
+    let add = all.iter().find(|skill| skill["id"] == "add").unwrap();
+    let example: Value = serde_json::from_str(add["examples"][0].as_str().unwrap()).unwrap();
+    assert_eq!(example["input"], json!({ "a": 0 }), "what must be given is there");
     for method in ["agent/getAuthenticatedExtendedCard", "GetExtendedAgentCard"] {
         assert_eq!(result(&server, rpc(method, &json!({}))).await, full, "{method}");
     }

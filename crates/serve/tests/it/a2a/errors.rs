@@ -40,6 +40,15 @@ async fn what_is_no_request_is_refused_in_json_rpcs_words() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let told = server.send(Request::post("/a2a", deep)).await.json();
     assert_eq!(told["error"]["code"], -32700);
+    assert!(told["error"]["message"].as_str().unwrap().contains("nested"), "{told}");
+    for (body, has_details) in [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":[]}"#, true),
+        (r#"{"jsonrpc":"2.0","method":"SendMessage","params":{}}"#, true),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"message/send","params":[]}"#, false),
+    ] {
+        let told = server.send(Request::post("/a2a", body)).await.json();
+        assert_eq!(told["error"]["data"][0]["reason"].is_string(), has_details, "{body}: {told}");
+    }
 }
 
 #[tokio::test]
@@ -82,6 +91,9 @@ async fn messages_that_cannot_be_meant_run_nothing() {
         (message(&|message| message["contextId"] = json!("../x")), -32602),
         (message(&|message| message["messageId"] = json!("x".repeat(257))), -32602),
         (message(&|message| message["messageId"] = json!("")), -32602),
+        (message(&|message| message["role"] = json!(null)), -32602),
+        (message(&|message| message["role"] = json!("ROLE_AGENT")), -32602),
+        (message(&|message| message["parts"] = json!([])), -32602),
         (message(&|message| message["parts"] = json!([{ "data": { "type": "tool-call" } }])), -32602),
         (message(&|message| message["parts"] = json!(vec![call.clone(); 65])), -32602),
         (message(&|message| message["taskId"] = json!("01a1e16e-9fc2-777b-a5e6-92c590cac3fc")), -32001),

@@ -8,7 +8,7 @@ use toolpost_testkit::{Gate, MockTool};
 
 use super::{
     super::running::{Place, Running},
-    Dialect, add, events, result, rpc,
+    Dialect, add, events, refused, result, rpc,
 };
 
 async fn serve(place: &Place, tools: &[MockTool]) -> Running {
@@ -97,4 +97,83 @@ fn a_call_that_was_cut_off_is_told_as_it_is() {
         assert!(why.contains("may or may not"), "{why}");
         assert_eq!(tools[0].call_count(), 1, "it was not run again");
     });
+}
+
+#[tokio::test]
+async fn a_message_id_belongs_to_one_message_also_after_a_restart() {
+    let place = Place::without_native_tools();
+    let tools = [add().class(EffectClass::Write)];
+    let dialect = Dialect::Newer;
+    let call = |id: &str, a: i32| dialect.call(id, "add", &json!({ "a": a }));
+    let send = |calls: &[Value]| {
+        let mut message = dialect.message("m1", calls);
+        message["contextId"] = json!("ctx");
+        rpc("SendMessage", &json!({ "message": message }))
+    };
+    let genuine = [call("c1", 1), call("c2", 2)];
+    let server = serve(&place, &tools).await;
+    let first = dialect.task(&result(&server, send(&genuine)).await);
+    assert_eq!(first["status"]["state"], "TASK_STATE_COMPLETED", "{first}");
+    let others: [&[Value]; 6] = [
+        &[call("c1", 1), call("c2", 2), call("c3", 3)],
+        &[call("c1", 1)],
+        &[call("c2", 2), call("c1", 1)],
+        &[call("c1", 1), call("c2", 7)],
+        &[call("x", 1), call("y", 2)],
+        &[call("c1", 1), dialect.call("c2", "other", &json!({ "a": 2 }))],
+    ];
+    let check = async |server: &Running| {
+        for other in others {
+            assert_eq!(refused(server, send(other)).await, -32602, "{other:?}");
+        }
+        let again = dialect.task(&result(server, send(&genuine)).await);
+        assert_eq!(told_again(&again), told_again(&first));
+        let listed = result(server, rpc("ListTasks", &json!({}))).await;
+        assert_eq!((&listed["totalSize"], tools[0].call_count()), (&json!(1), 2), "nothing ran: {listed}");
+    };
+    check(&server).await;
+    server.shut_down().await;
+    let server = serve(&place, &tools).await;
+    check(&server).await;
+}
+
+#[tokio::test]
+async fn a_task_without_events_has_none_after_a_restart() {
+    let place = Place::without_native_tools();
+    let tools = [add()];
+    let server = serve(&place, &tools).await;
+    let call = json!({
+        "data": { "id": "f", "name": "add", "args": { "a": 1 } }, "metadata": { "adk_type": "function_call" }
+    });
+    let params = json!({ "message": Dialect::Newer.message("m1", &[call]) });
+    let first = Dialect::Newer.task(&result(&server, rpc("SendMessage", &params)).await);
+    assert_eq!(events(&first["history"]), ["tool-call"], "only the user's own: {first}");
+    server.shut_down().await;
+    let server = serve(&place, &tools).await;
+    let again = result(&server, rpc("GetTask", &json!({ "id": first["id"] }))).await;
+    assert_eq!(told_again(&again), told_again(&first));
+}
+
+/// What only the call knows for a secret is hashed on record, and the whole request id with it.
+#[tokio::test]
+async fn a_call_whose_id_is_its_secret_is_known_again() {
+    let place = Place::without_native_tools();
+    let tools = [MockTool::named("demo.unlock").class(EffectClass::Read).output("open").schema(json!({
+        "type": "object", "properties": { "pin": { "type": "string", "x-sensitive": true } }
+    }))];
+    let dialect = Dialect::Newer;
+    let send = |pin: &str| {
+        let mut message =
+            dialect.message("m1", &[dialect.call("horse-battery", "unlock", &json!({ "pin": pin }))]);
+        message["contextId"] = json!("ctx");
+        rpc("SendMessage", &json!({ "message": message }))
+    };
+    let server = serve(&place, &tools).await;
+    let first = dialect.task(&result(&server, send("horse-battery")).await);
+    assert_eq!(first["status"]["state"], "TASK_STATE_COMPLETED", "{first}");
+    server.shut_down().await;
+    let server = serve(&place, &tools).await;
+    assert_eq!(refused(&server, send("staple")).await, -32602);
+    let again = dialect.task(&result(&server, send("horse-battery")).await);
+    assert_eq!((&again["id"], tools[0].call_count()), (&first["id"], 1), "{again}");
 }

@@ -1,7 +1,7 @@
 //! Messages that hold calls: one answer, or a stream.
 
 use serde_json::{Value, json};
-use toolpost_model::ToolFailure;
+use toolpost_model::{EffectClass, ToolFailure};
 use toolpost_testkit::{Gate, MockTool};
 
 use super::{
@@ -203,4 +203,38 @@ async fn whoever_does_not_wait_gets_the_task_at_once() {
         assert_eq!(task["status"]["state"], dialect.state("completed"), "{task}");
         assert_eq!(task["history"].as_array().unwrap().len(), 1);
     }
+}
+
+#[tokio::test]
+async fn arguments_that_were_not_read_are_not_made_up() {
+    let server = serve(&add()).await;
+    let dialect = Dialect::Newer;
+    for (place, (tool, input)) in
+        [("add", json!("a=1")), ("add", json!(null)), ("add", json!(5)), ("missing", json!({ "a": 1 }))]
+            .into_iter()
+            .enumerate()
+    {
+        let call = dialect.call("c", tool, &input);
+        let params = json!({ "message": dialect.message(&format!("m{place}"), &[call]) });
+        let task = dialect.task(&result(&server, rpc("SendMessage", &params)).await);
+        assert_eq!(task["status"]["state"], "TASK_STATE_FAILED", "{task}");
+        let told: Vec<&Value> =
+            task["history"].as_array().unwrap().iter().map(|message| &message["parts"][0]["data"]).collect();
+        assert_eq!(told.len(), 3, "{task}");
+        for event in told {
+            assert!(event.get("input").is_none_or(|told| *told == input), "{input}: {event}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_large_input_is_cut_in_the_history_too() {
+    let server = serve(&MockTool::named("demo.take").class(EffectClass::Read).output("taken")).await;
+    let dialect = Dialect::Newer;
+    let call = dialect.call("c", "take", &json!({ "text": "x".repeat(300_000) }));
+    let params = json!({ "message": dialect.message("m", &[call]) });
+    let task = dialect.task(&result(&server, rpc("SendMessage", &params)).await);
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+    assert_eq!(task["history"][0]["parts"][0]["data"]["input"]["truncated"], true);
+    assert!(task.to_string().len() < 100_000);
 }

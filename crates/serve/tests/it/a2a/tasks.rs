@@ -174,6 +174,29 @@ async fn tasks_are_listed_page_by_page() {
 }
 
 #[tokio::test]
+async fn a_page_goes_on_where_the_last_one_ended_also_when_its_task_moved() {
+    let gate = Gate::new();
+    let slow = MockTool::named("demo.slow").class(EffectClass::Read).gate(&gate);
+    let tools = [add(), slow];
+    let with = |builder, tool: &MockTool| toolpost_serve::ServerBuilder::tool(builder, tool.clone());
+    let server = Place::without_native_tools().start_with(|builder| tools.iter().fold(builder, with)).await;
+    let older = result(&server, rpc("SendMessage", &sent(Dialect::Newer, "m0", "one", 0))).await;
+    let call = Dialect::Newer.call("c", "slow", &json!({}));
+    let params = json!({
+        "message": Dialect::Newer.message("m1", &[call]), "configuration": { "returnImmediately": true }
+    });
+    let last = result(&server, rpc("SendMessage", &params)).await["task"]["id"].clone();
+    let first_page = result(&server, rpc("ListTasks", &json!({ "pageSize": 1 }))).await;
+    assert_eq!(first_page["tasks"][0]["id"], last, "{first_page}");
+    let stopped = server.send(rpc("CancelTask", &json!({ "id": last }))).await;
+    assert_eq!(stopped.head.header("a2a-extensions"), Some(super::URI));
+    assert_eq!(stopped.json()["result"]["status"]["state"], "TASK_STATE_CANCELED");
+    let token = &first_page["nextPageToken"];
+    let next = result(&server, rpc("ListTasks", &json!({ "pageSize": 1, "pageToken": token }))).await;
+    assert_eq!((&next["tasks"][0]["id"], &next["nextPageToken"]), (&older["task"]["id"], &json!("")));
+}
+
+#[tokio::test]
 async fn the_same_over_rest() {
     let gate = Gate::new();
     let server = serve(&add()).await;
