@@ -100,10 +100,13 @@ async fn what_does_not_succeed_is_told_as_an_error_behind_its_call() {
     let tool = reader("demo.fail").failing(ToolFailure::new("the disk is on fire"));
     let server = Place::without_native_tools().start_with(|builder| builder.tool(tool)).await;
     let mut stream = own(&server, "").await;
-    for (tool, expected) in [("fail", "the disk is on fire"), ("nothing", "nothing")] {
+    // Nobody read the arguments for a tool that is not there, so nothing is said of them.
+    for (tool, expected, begins) in [
+        ("fail", "the disk is on fire", json!({ "type": "tool-call", "toolName": "fail", "input": {} })),
+        ("nothing", "nothing", json!({ "type": "tool-call", "toolName": "nothing" })),
+    ] {
         server.call(tool, json!({})).await;
-        let begun = told(&next(&mut stream).await);
-        assert_eq!(begun, json!({ "type": "tool-call", "toolName": tool, "input": {} }));
+        assert_eq!(told(&next(&mut stream).await), begins);
         let ended = told(&next(&mut stream).await);
         assert_eq!((&ended["type"], &ended["toolName"]), (&json!("tool-error"), &json!(tool)));
         assert!(ended["error"]["message"].as_str().unwrap().contains(expected), "{ended}");
