@@ -188,7 +188,12 @@ impl Client {
 fn refused(bytes: &[u8]) -> anyhow::Error {
     let body: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let error = &body["error"];
-    let hint = error["hint"].as_str().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    let hint = match error["code"].as_str() {
+        // The host's own hint is for those who write requests.
+        Some("unknown_session") => Some("the live page names its session, such as `default:agent:agent`"),
+        Some(_) | None => error["hint"].as_str(),
+    };
+    let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
     match error["message"].as_str() {
         Some(message) => anyhow::anyhow!("{message}{hint}"),
         None => anyhow::anyhow!("the running host refused: {}", String::from_utf8_lossy(bytes)),
