@@ -24,6 +24,9 @@ fn told_again(task: &Value) -> Value {
         message.as_object_mut().unwrap().remove("messageId");
     }
     history.sort_by_key(Value::to_string);
+    if let Some(artifacts) = task.get_mut("artifacts").and_then(Value::as_array_mut) {
+        artifacts.sort_by_key(Value::to_string);
+    }
     if let Some(message) = task["status"].get_mut("message") {
         message.as_object_mut().unwrap().remove("messageId");
     }
