@@ -98,6 +98,11 @@ fn modules_by_default() -> AmplifierConfig {
     }
 }
 
+fn approvals_by_default() -> ApprovalsConfig {
+    let seconds = Duration::from_secs;
+    ApprovalsConfig { timeout: seconds(600), grant_for: seconds(3_600), waiting: 256, prompt: true }
+}
+
 fn agent_by_default() -> A2aConfig {
     A2aConfig {
         enabled: true,
@@ -148,12 +153,7 @@ fn defaults_are_the_documented_ones() {
             body_limit: 4_194_304,
         },
         tokens: Vec::new(),
-        approvals: ApprovalsConfig {
-            timeout: seconds(600),
-            grant_for: seconds(3_600),
-            waiting: 256,
-            prompt: true,
-        },
+        approvals: approvals_by_default(),
         limits: Limits {
             concurrency: 64,
             session_concurrency: 16,
