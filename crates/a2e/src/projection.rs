@@ -86,16 +86,11 @@ impl<'a> Data<'a> {
         if result.content.is_empty() {
             return (structured.map(Self::Value), false);
         }
-        let texts = || {
-            result.content.iter().filter_map(|piece| match piece {
-                Content::Text { text } => Some(text.as_str()),
-                Content::Image { .. } | Content::Binary { .. } => None,
-            })
-        };
+        let texts = || result.content.iter().filter_map(Content::reading);
         let only_text = texts().count() == result.content.len();
         let text = match (texts().next(), texts().count()) {
             (None, _) => None,
-            (Some(only), 1) => Some(Cow::Borrowed(only)),
+            (Some(only), 1) => Some(only),
             (Some(_), _) => Some(Cow::Owned(texts().collect::<Vec<_>>().join("\n"))),
         };
         let (text, cut) = match text {
@@ -365,10 +360,11 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
             ("log", object(json!({ "level": level_word(*level), "message": message })))
         }
         EventBody::Artifact { name, content } => {
-            let (mime, chunk) = match content {
-                Content::Text { text } => ("text/plain; charset=utf-8", Cow::Owned(STANDARD.encode(text))),
-                Content::Image { data, media_type } | Content::Binary { data, media_type, .. } => {
-                    (media_type.as_str(), Cow::Borrowed(data.as_str()))
+            let (mime, chunk) = match content.encoded() {
+                Some((data, media_type)) => (media_type, Cow::Borrowed(data)),
+                None => {
+                    let text = content.reading().unwrap_or_default();
+                    ("text/plain; charset=utf-8", Cow::Owned(STANDARD.encode(&*text)))
                 }
             };
             ("artifact", object(json!({ "name": name, "mime": mime, "chunk": chunk, "final": true })))

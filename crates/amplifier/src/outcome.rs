@@ -54,19 +54,16 @@ fn first_line(text: &str) -> &str {
 /// A failure that [`into_outcome`] made comes back with the module's own error. Any other has the error's class as its
 /// `type`.
 pub fn of_result(result: &toolpost_model::ToolResult) -> ToolResult {
-    let texts: Vec<&str> = result
-        .content
-        .iter()
-        .filter_map(|piece| match piece {
-            Content::Text { text } => Some(text.as_str()),
-            Content::Image { .. } | Content::Binary { .. } => None,
-        })
-        .collect();
+    let texts: Vec<_> = result.content.iter().filter_map(Content::reading).collect();
     let images = result.content.iter().filter_map(|piece| match piece {
         Content::Image { data, media_type } => {
             ContentBlock::encoded_image(media_type.clone(), data.clone()).ok()
         }
-        Content::Text { .. } | Content::Binary { .. } => None,
+        Content::Text { .. }
+        | Content::Binary { .. }
+        | Content::Audio { .. }
+        | Content::Resource { .. }
+        | Content::Link { .. } => None,
     });
     let images = images.collect();
     let output = match (&result.structured_content, texts.is_empty()) {

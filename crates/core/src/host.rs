@@ -10,6 +10,7 @@ mod policy;
 mod recorded;
 mod retention;
 mod sessions;
+mod sources;
 
 use std::{
     borrow::Cow,
@@ -38,6 +39,8 @@ pub use invocations::{InvocationView, StatusWord};
 pub(crate) use policy::{InForce, PolicyHolder};
 pub use recorded::FoundCall;
 pub use sessions::SessionError;
+use sources::Newsroom;
+pub use sources::{SourceNews, SourceReport};
 
 use crate::{
     catalog::{Catalog, CatalogNotice, Entry, Listing, OperatorSettings, SourceTools, Surface, ToolFilter},
@@ -170,10 +173,9 @@ struct State {
     away: OnceLock<Duration>,
     /// Apart from the host, so that waiting for it does not keep the host alive.
     refresh: Arc<Notify>,
+    news: Newsroom,
 }
 
-/// How long a source may take to list its tools.
-const SOURCE_PATIENCE: Duration = Duration::from_secs(30);
 /// More problems than this, and longer words about one, would only bury the others.
 const PROBLEMS: usize = 256;
 const PROBLEM_CHARS: usize = 2_000;
@@ -259,14 +261,8 @@ impl Inner {
         let mut listed = Vec::new();
         let mut notices = Vec::new();
         let mut unavailable = Vec::new();
-        for (place, source) in self.sources.iter().enumerate() {
-            let listed_in_time = tokio::time::timeout(SOURCE_PATIENCE, source.list()).await;
-            let late = |_| {
-                let reason =
-                    format!("it did not list its tools within {} seconds", SOURCE_PATIENCE.as_secs());
-                Err(SourceError { origin: source.name().to_owned(), reason })
-            };
-            let declarations = match listed_in_time.unwrap_or_else(late) {
+        for (place, (source, tools)) in self.sources.iter().zip(self.list_sources().await).enumerate() {
+            let declarations = match tools {
                 Ok(declarations) => self.speakable(source.name(), declarations, &mut notices),
                 Err(SourceError { origin, reason }) => {
                     let code = "source_unavailable".to_owned();
@@ -428,7 +424,7 @@ impl Host {
         let surface = self.surface(session);
         let (entry, visibility) = surface.find(name)?;
         match visibility {
-            toolpost_model::Visibility::Blocked(_) => None,
+            toolpost_model::Visibility::Unlisted | toolpost_model::Visibility::Blocked(_) => None,
             toolpost_model::Visibility::Loaded | toolpost_model::Visibility::Deferred => {
                 session.discover(std::iter::once(entry.id().clone()));
                 Some(Listing { entry: Arc::clone(entry), visibility })

@@ -59,7 +59,7 @@ pub use flow::{
 };
 pub use host::{
     ApprovalError, Decided, Earlier, FoundCall, Health, Host, HostBuilder, HostError, InvocationView, Limits,
-    SessionError, StatusWord,
+    SessionError, SourceNews, SourceReport, StatusWord,
 };
 pub use record::{
     blobs::{Blob, BlobError, BlobStore, BlobWriter, KeptBlob, MemoryBlobs},

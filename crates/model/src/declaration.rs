@@ -140,6 +140,8 @@ pub enum Loading {
     Deferred,
     /// In no list. Only tools of the same source call it, while they run.
     Internal,
+    /// In no list, and called by its id: what a face has words of its own for, such as reading a resource.
+    Companion,
 }
 
 /// What goes into a tool.

@@ -11,6 +11,7 @@
 mod approval;
 mod artifact;
 mod batch;
+mod consult;
 mod declaration;
 mod effects;
 mod error;
@@ -37,6 +38,7 @@ pub use artifact::{
     NewArtifact, PersistStrategy, Redactions, ResultPersistence, StoredArtifact,
 };
 pub use batch::{BatchPlace, OnFailure, Ordering};
+pub use consult::{Caller, ConsultError, ConsultKind, ConsultKinds, Question, Reply};
 pub use declaration::{
     Declaration, ExternalMapping, InputContract, Lifecycle, Loading, OutputContract, Requirements, ToolKind,
 };
@@ -60,8 +62,8 @@ pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult,
 pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxPlan, SandboxProfile, SandboxTier};
 pub use secret::Secret;
 pub use source::{
-    BoxFuture, Naming, Refusal, SessionScope, Source, SourceError, SourceFeed, SourceNotice, SourceProblem,
-    SourceSession,
+    BoxFuture, Companions, Naming, Quarantined, Refusal, SessionScope, Source, SourceError, SourceFeed,
+    SourceHealth, SourceNotice, SourceProblem, SourceSession, SourceState,
 };
 pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};

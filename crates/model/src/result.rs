@@ -1,8 +1,10 @@
 //! Layer 8: what came back, and which kind of outcome it is.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     AppliedSandbox, ArtifactId, ArtifactRef, ErrorClass, InvocationId, Redactions, ResultPersistence,
@@ -112,6 +114,46 @@ pub enum Content {
         /// How many bytes the whole has.
         size: u64,
     },
+    /// Sound.
+    Audio {
+        /// Base64 of the bytes.
+        data: String,
+        /// Such as `audio/wav`.
+        media_type: String,
+    },
+    /// Something that has an address, with what is found there: a text or bytes.
+    Resource {
+        /// The address.
+        uri: String,
+        /// What it is, where that is known.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        media_type: Option<String>,
+        /// The text.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        text: Option<String>,
+        /// Base64 of the bytes, where it is no text.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        data: Option<String>,
+    },
+    /// An address where more is to be had.
+    Link {
+        /// The address.
+        uri: String,
+        /// What it is called.
+        name: String,
+        /// What it is called for people.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        title: Option<String>,
+        /// What is found there.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        description: Option<String>,
+        /// What it is, where that is known.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        media_type: Option<String>,
+        /// How many bytes it has, where that is known.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        size: Option<u64>,
+    },
 }
 
 impl Content {
@@ -119,7 +161,33 @@ impl Content {
     pub fn size(&self) -> usize {
         match self {
             Self::Text { text } => text.len(),
-            Self::Image { data, .. } | Self::Binary { data, .. } => data.len(),
+            Self::Image { data, .. } | Self::Binary { data, .. } | Self::Audio { data, .. } => data.len(),
+            Self::Resource { text, data, .. } => {
+                text.as_ref().map_or(0, String::len) + data.as_ref().map_or(0, String::len)
+            }
+            Self::Link { uri, .. } => uri.len(),
+        }
+    }
+
+    /// Its bytes as base64 and what they are, where it has any.
+    pub fn encoded(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Image { data, media_type }
+            | Self::Binary { data, media_type, .. }
+            | Self::Audio { data, media_type } => Some((data, media_type)),
+            Self::Resource { data: Some(data), media_type, .. } => {
+                Some((data, media_type.as_deref().unwrap_or("application/octet-stream")))
+            }
+            Self::Text { .. } | Self::Resource { .. } | Self::Link { .. } => None,
+        }
+    }
+
+    /// What a reader of text alone is given of it. Bytes give nothing.
+    pub fn reading(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Text { text } | Self::Resource { text: Some(text), .. } => Some(Cow::Borrowed(text)),
+            Self::Link { uri, name, .. } => Some(Cow::Owned(format!("[{name}: {uri}]"))),
+            Self::Image { .. } | Self::Binary { .. } | Self::Audio { .. } | Self::Resource { .. } => None,
         }
     }
 
@@ -164,6 +232,8 @@ pub struct ToolOutput {
     pub partial: bool,
     /// What confined the process, where one ran.
     pub sandbox: Option<Box<AppliedSandbox>>,
+    /// What the tool's own system said beside it, for callers that speak the same: MCP's `_meta`.
+    pub meta: Option<Box<Map<String, Value>>>,
 }
 
 impl ToolOutput {
@@ -277,6 +347,9 @@ pub struct ToolResult {
     /// What confined the process, where one ran.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandbox: Option<Box<AppliedSandbox>>,
+    /// What the tool's own system said beside it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub meta: Option<Box<Map<String, Value>>>,
     /// Where the time went.
     pub timings: Timings,
 }
@@ -329,14 +402,7 @@ impl ToolResult {
     /// All text pieces joined, or the structured content as JSON: what a text-only model is given. Where there is
     /// nothing, or only a part, the text says so: silence would look like a lost result.
     pub fn model_text(&self) -> String {
-        let texts: Vec<&str> = self
-            .content
-            .iter()
-            .filter_map(|piece| match piece {
-                Content::Text { text } => Some(text.as_str()),
-                Content::Image { .. } | Content::Binary { .. } => None,
-            })
-            .collect();
+        let texts: Vec<Cow<'_, str>> = self.content.iter().filter_map(Content::reading).collect();
         match (&self.error, &self.structured_content) {
             (Some(error), _) => {
                 let hint = error.hint.as_deref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();

@@ -4,6 +4,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     CallInput, Declaration, EffectOrigin, Effects, ErrorClass, Principal, SandboxPlan, SandboxProfile,
@@ -30,6 +31,25 @@ pub trait Source: Send + Sync + 'static {
     /// What of it is not there although it should be. Asked after each `list`, which tells of the rest.
     fn problems(&self) -> Vec<SourceProblem> {
         Vec::new()
+    }
+
+    /// How it is doing, now.
+    fn health(&self) -> SourceHealth {
+        SourceHealth::default()
+    }
+
+    /// What it offers beside tools, as of the last `list`.
+    fn companions(&self) -> Arc<Companions> {
+        Arc::default()
+    }
+
+    /// Takes definitions that were kept back as they are now: of one tool, or all. Gives the tools that may be used from
+    /// now on.
+    fn accept<'a>(&'a self, tool: Option<&'a ToolId>) -> BoxFuture<'a, Result<Vec<ToolId>, SourceError>> {
+        let _ = tool;
+        let reason = "nothing of it is kept back".to_owned();
+        let error = SourceError { origin: self.name().to_owned(), reason };
+        Box::pin(std::future::ready(Err(error)))
     }
 
     /// The source's own search, best first. `None`: the catalog's index is enough.
@@ -115,8 +135,93 @@ pub enum Naming {
 pub enum SourceNotice {
     /// The list is not what it was.
     ToolsChanged,
+    /// The resources are not what they were.
+    ResourcesChanged,
+    /// The prompts are not what they were.
+    PromptsChanged,
+    /// What is found at an address is not what it was.
+    ResourceUpdated(String),
     /// Something happened that an operator should read.
     Log(String),
+}
+
+/// What a source offers beside tools: MCP's own objects, made safe to be shown, and the tools that serve them. Those are
+/// calls like any other, so that rules, limits and the record hold for them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Companions {
+    /// Resources, each with its `uri`.
+    pub resources: Vec<Value>,
+    /// Templates of addresses.
+    pub templates: Vec<Value>,
+    /// Prompts, each with its `name`.
+    pub prompts: Vec<Value>,
+    /// Reads a resource: `{uri}`.
+    pub read: Option<ToolId>,
+    /// Makes a prompt: `{name, arguments}`.
+    pub prompt: Option<ToolId>,
+    /// Completes an argument: `{ref, argument, context}`.
+    pub complete: Option<ToolId>,
+    /// Asks to be told of changes: `{uri}`.
+    pub subscribe: Option<ToolId>,
+    /// And no longer: `{uri}`.
+    pub unsubscribe: Option<ToolId>,
+}
+
+/// How a source is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SourceHealth {
+    /// In one word.
+    pub state: SourceState,
+    /// What is wrong, or what is being waited for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub message: Option<String>,
+    /// How often it was started again.
+    #[serde(default)]
+    pub restarts: u64,
+    /// Definitions that are kept back until an operator accepts them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub quarantined: Vec<Quarantined>,
+}
+
+/// How a source is doing, in one word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceState {
+    /// It answers.
+    #[default]
+    Ready,
+    /// It is not running, and will be started when it is needed.
+    Idle,
+    /// It is being started.
+    Starting,
+    /// It cannot be reached; it is tried again.
+    Failing,
+    /// It was closed for good.
+    Stopped,
+}
+
+impl SourceState {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Idle => "idle",
+            Self::Starting => "starting",
+            Self::Failing => "failing",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// A definition that is kept back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Quarantined {
+    /// The tool.
+    pub tool: ToolId,
+    /// `new` or `changed`.
+    pub change: String,
+    /// What is different, a line each, with odd characters made visible.
+    pub diff: String,
 }
 
 /// The way from a source to its host.

@@ -65,6 +65,8 @@ pub enum Visibility {
     Loaded,
     /// Found by search.
     Deferred,
+    /// In no list, but called by whoever knows its id.
+    Unlisted,
     /// Not shown and not callable.
     Blocked(HiddenReason),
 }
@@ -89,6 +91,8 @@ pub enum HiddenReason {
     Deferred,
     /// It is there for other tools of its source.
     Internal,
+    /// It serves something that faces have words of their own for.
+    Companion,
 }
 
 impl HiddenReason {
@@ -103,6 +107,7 @@ impl HiddenReason {
             Self::Disabled => "disabled",
             Self::Deferred => "deferred",
             Self::Internal => "internal",
+            Self::Companion => "companion",
         }
     }
 
@@ -117,6 +122,7 @@ impl HiddenReason {
             Self::Disabled => "the operator switched it off",
             Self::Deferred => "it is deferred until a search shows it",
             Self::Internal => "only other tools of its source call it",
+            Self::Companion => "it is called by its id only",
         }
     }
 }

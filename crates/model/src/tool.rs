@@ -7,13 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
-    Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallInput, Content, Declaration, Effects,
-    ErrorClass, EventBody, InvocationId, LogLevel, NewArtifact, OutputChunk, Principal, Progress, Refusal,
-    SandboxPlan, SandboxProfile, SessionId, Stage, StoredArtifact, ToolFailure, ToolId, ToolOutput,
-    ToolResult,
+    Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallInput, ConsultError, ConsultKinds,
+    Content, Declaration, Effects, ErrorClass, EventBody, InvocationId, LogLevel, NewArtifact, OutputChunk,
+    Principal, Progress, Question, Refusal, Reply, SandboxPlan, SandboxProfile, SessionId, Stage,
+    StoredArtifact, ToolFailure, ToolId, ToolOutput, ToolResult,
 };
 
 /// One tool.
@@ -121,6 +121,22 @@ pub trait CallPort: Send + Sync {
     fn is_canceled(&self) -> bool;
     /// Resolves when the call is told to stop.
     fn canceled(&self) -> BoxFuture<'_, ()>;
+
+    /// What its caller can be asked while it runs. Without a caller, nothing.
+    fn consultable(&self) -> ConsultKinds {
+        ConsultKinds::default()
+    }
+
+    /// Asks the caller.
+    fn consult(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
+        let _ = questions;
+        Box::pin(std::future::ready(Err(ConsultError::Nobody)))
+    }
+
+    /// What the caller said beside the arguments, for tools of the same system: MCP's `_meta`.
+    fn meta(&self) -> Option<&Map<String, Value>> {
+        None
+    }
 
     /// Whether the call was decided with a caution. A tool that finds cause for one only while it works must stop:
     /// what was decided on is not what is there.
@@ -275,6 +291,21 @@ impl CallContext {
     /// Resolves when the call is told to stop.
     pub async fn canceled(&self) {
         self.0.canceled().await;
+    }
+
+    /// What its caller can be asked while it runs.
+    pub fn consultable(&self) -> ConsultKinds {
+        self.0.consultable()
+    }
+
+    /// Asks the caller, and waits. The call's deadline stands still meanwhile.
+    pub async fn consult(&self, questions: Vec<Question>) -> Result<Vec<Reply>, ConsultError> {
+        self.0.consult(questions).await
+    }
+
+    /// What the caller said beside the arguments, for tools of the same system.
+    pub fn meta(&self) -> Option<&Map<String, Value>> {
+        self.0.meta()
     }
 
     /// Whether the call was decided with a caution ([`Effects::caution`]).

@@ -80,14 +80,7 @@ fn reference(piece: &ArtifactRef) -> Value {
 }
 
 fn text(result: &ToolResult) -> Option<String> {
-    let texts: Vec<&str> = result
-        .content
-        .iter()
-        .filter_map(|piece| match piece {
-            Content::Text { text } => Some(text.as_str()),
-            Content::Image { .. } | Content::Binary { .. } => None,
-        })
-        .collect();
+    let texts: Vec<_> = result.content.iter().filter_map(Content::reading).collect();
     (!texts.is_empty()).then(|| texts.join("\n"))
 }
 

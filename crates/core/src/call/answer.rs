@@ -189,6 +189,7 @@ fn lost(id: InvocationId) -> Arc<Answer> {
         is_error: true,
         content: Vec::new(),
         structured_content: None,
+        meta: None,
         summary: Some(error.message.clone()),
         exit_code: None,
         truncated: None,

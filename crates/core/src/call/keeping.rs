@@ -31,7 +31,7 @@ fn readers(host: &Inner, session: &Session) -> Readers {
     let surface = host.surface(session);
     let has = |name| match surface.find(name) {
         Some((_, Visibility::Loaded | Visibility::Deferred)) => true,
-        Some((_, Visibility::Blocked(_))) | None => false,
+        Some((_, Visibility::Unlisted | Visibility::Blocked(_))) | None => false,
     };
     Readers { read: has("read_result"), search: has("search_result") }
 }

@@ -12,11 +12,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::{Map, Value};
 use toolpost_model::{
-    Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallPort, CallReport, CallableTool, Effects,
-    ErrorClass, EventBody, InvocationId, ModelInput, NestedCall, NewArtifact, PersistStrategy, Principal,
-    ResourceKey, ResourceUse, SandboxProfile, SessionId, StoredArtifact, ToolFailure, ToolId, ToolResult,
-    Visibility,
+    Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallPort, CallReport, CallableTool,
+    ConsultError, ConsultKinds, Effects, ErrorClass, EventBody, InvocationId, ModelInput, NestedCall,
+    NewArtifact, PersistStrategy, Principal, Question, Redactions, Reply, ResourceKey, ResourceUse,
+    SandboxProfile, SessionId, StoredArtifact, ToolFailure, ToolId, ToolResult, Visibility,
 };
 
 use super::{Way, keeping, onward::Onward};
@@ -34,6 +35,9 @@ use crate::{
 /// How many calls may stand above one another. Tools that call tools that call tools are rare, and a circle of them
 /// must end.
 const MAX_DEPTH: usize = 4;
+
+/// How long a caller may take to answer what a running call asks.
+const CALLER_PATIENCE: Duration = Duration::from_secs(600);
 
 /// What a running call is given of its host.
 pub(super) struct Port {
@@ -104,6 +108,7 @@ impl Port {
             ModelInput::Value(Arc::new(nested.arguments)),
         );
         request.correlation_id = self.correlation_id.clone();
+        request.caller.clone_from(&self.live.caller);
         let live = LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.host.redactor));
         let live = live.witnessed(&self.host.witnesses, &request, Some(self.as_parent.id));
         let live = Arc::new(live.nested_in(self.live.token()));
@@ -115,6 +120,30 @@ impl Port {
         call.face.clone_from(&self.face);
         call.parent = Some(self.as_parent.clone());
         Ok(self.host.in_callers_task(call, Way::Live(Acknowledged::AtTheEnd)).await.result().clone())
+    }
+}
+
+impl Port {
+    /// Asks whoever made the call. The answers are the caller's own words; what is asked comes from a tool, and passes
+    /// the redactor like everything that a tool says.
+    async fn ask_caller(&self, mut questions: Vec<Question>) -> Result<Vec<Reply>, ConsultError> {
+        let Some(caller) = self.live.caller.clone() else { return Err(ConsultError::Nobody) };
+        let answered = caller.answers();
+        if let Some(other) = questions.iter().find(|question| !answered.includes(question.kind)) {
+            return Err(ConsultError::Unsupported(other.kind));
+        }
+        let kinds: Vec<&str> = questions.iter().map(|question| question.kind.as_str()).collect();
+        self.live.say(format!("asks its caller: {}", kinds.join(", ")));
+        let redactor = self.live.redactor();
+        for question in &mut questions {
+            redactor.value(&mut question.params, &mut Redactions::default());
+        }
+        let _pause = self.live.pauses.begin();
+        let asked = tokio::time::timeout(CALLER_PATIENCE, caller.consult(self.live.id, questions));
+        tokio::select! {
+            answered = asked => answered.unwrap_or(Err(ConsultError::TimedOut)),
+            () = self.live.token().cancelled() => Err(ConsultError::Canceled),
+        }
     }
 }
 
@@ -188,6 +217,18 @@ impl CallPort for Port {
         Box::pin(self.live.token().cancelled())
     }
 
+    fn consultable(&self) -> ConsultKinds {
+        self.live.caller.as_ref().map(|caller| caller.answers()).unwrap_or_default()
+    }
+
+    fn consult(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
+        Box::pin(self.ask_caller(questions))
+    }
+
+    fn meta(&self) -> Option<&Map<String, Value>> {
+        self.live.meta.as_deref()
+    }
+
     fn cautioned(&self) -> bool {
         self.cautioned
     }
@@ -206,7 +247,7 @@ impl CallPort for Port {
         let visible = surface.all().filter(|(entry, visibility)| match visibility {
             Visibility::Loaded => true,
             Visibility::Deferred => self.host.is_shown(&self.session, entry),
-            Visibility::Blocked(_) => false,
+            Visibility::Unlisted | Visibility::Blocked(_) => false,
         });
         let others = visible.filter(|(entry, _)| Some(entry.id()) != self.tool.as_ref());
         others

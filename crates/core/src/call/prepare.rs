@@ -49,7 +49,7 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
     // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
     let passed_before = way == Way::Recovered || call.asking.earlier.is_some();
     match visibility {
-        Visibility::Loaded => Step::Next(Stage::Parse),
+        Visibility::Loaded | Visibility::Unlisted => Step::Next(Stage::Parse),
         Visibility::Deferred if passed_before || host.is_shown(&call.session, entry) => {
             call.met.deferred = true;
             Step::Next(Stage::Parse)

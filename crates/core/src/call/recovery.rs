@@ -334,6 +334,8 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
         acknowledged: Acknowledged::Early,
         batch: None,
         background: true,
+        caller: None,
+        meta: None,
     };
     let live = LiveCall::new(open.id, &request, host.redactor.clone());
     let live = Arc::new(live.witnessed(&host.witnesses, &request, None));

@@ -185,7 +185,7 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
     let context = CallContext::new(Arc::new(nested::Port::of(host, call, &effects, began + limit)));
     let finished = loop {
         let work = source.execute(entry.id(), ToolCall { input: input.clone(), context: context.clone() });
-        let work = execution::supervise(work, began + limit, live.token(), support);
+        let work = execution::supervise(work, (began + limit, &live.pauses), live.token(), support);
         let finished = match acknowledged(host, call, way, work).await {
             Ok(finished) => finished,
             Err(ending) => return Step::End(ending),

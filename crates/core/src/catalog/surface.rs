@@ -97,7 +97,7 @@ impl Surface {
             let shown = match visibility {
                 Visibility::Loaded => true,
                 Visibility::Deferred => filter.include_deferred,
-                Visibility::Blocked(_) => false,
+                Visibility::Unlisted | Visibility::Blocked(_) => false,
             };
             let entry = &self.catalog.entries()[place];
             (shown && filter.takes(entry.declaration()))
@@ -155,6 +155,7 @@ fn see(entry: &Entry, request: &SurfaceRequest, policy: &dyn PolicyEngine) -> Vi
         match declaration.loading {
             Loading::Eager => Visibility::Loaded,
             Loading::Deferred => Visibility::Deferred,
+            Loading::Companion => Visibility::Unlisted,
             Loading::Internal => Visibility::Blocked(HiddenReason::Internal),
         }
     }

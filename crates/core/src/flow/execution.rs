@@ -4,6 +4,7 @@
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     panic::AssertUnwindSafe,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -14,6 +15,9 @@ use toolpost_model::{BoxFuture, CancelSupport, ErrorClass, InvocationId, ToolFai
 
 /// How long a tool that listens gets to stop by itself before it is dropped.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How soon a deadline that stands still is looked at again, at the earliest.
+const PAUSED_LOOK: Duration = Duration::from_millis(50);
 
 /// More retries than this nobody gets, whatever a tool or an operator says.
 pub(crate) const MOST_RETRIES: u32 = 16;
@@ -52,10 +56,74 @@ pub(crate) enum Finished {
     Canceled { said: Option<ToolFailure> },
 }
 
+/// The time of a call that does not count towards its deadline: somebody else is waited for.
+#[derive(Default)]
+pub(crate) struct Pauses(Mutex<Paused>);
+
+#[derive(Default)]
+struct Paused {
+    open: usize,
+    since: Option<Instant>,
+    over: Duration,
+}
+
+impl Pauses {
+    /// The time stands still until what this gives is dropped.
+    pub(crate) fn begin(&self) -> Pause<'_> {
+        let mut paused = self.state();
+        paused.open += 1;
+        paused.since.get_or_insert_with(Instant::now);
+        drop(paused);
+        Pause(self)
+    }
+
+    /// When to look at a deadline again, as far as that is known at `now`.
+    fn moved(&self, deadline: Instant, now: Instant) -> Instant {
+        let paused = self.state();
+        let moved = deadline + paused.over;
+        match paused.since {
+            None => moved,
+            // What was left when it began is left when it ends.
+            Some(since) => now + moved.saturating_duration_since(since).max(PAUSED_LOOK),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Paused> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Time that stands still.
+pub(crate) struct Pause<'a>(&'a Pauses);
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        let mut paused = self.0.state();
+        paused.open -= 1;
+        if paused.open == 0 {
+            let since = paused.since.take();
+            paused.over += since.map(|since| since.elapsed()).unwrap_or_default();
+        }
+    }
+}
+
+/// Resolves when the time of a call is over.
+async fn deadline_passed(deadline: Instant, pauses: &Pauses) {
+    let mut look = deadline;
+    loop {
+        tokio::time::sleep_until(look.into()).await;
+        let now = Instant::now();
+        look = pauses.moved(deadline, now);
+        if look <= now {
+            return;
+        }
+    }
+}
+
 /// Runs the work to its end, or to the end of its time.
 pub(crate) async fn supervise(
     work: BoxFuture<'_, Result<ToolOutput, ToolFailure>>,
-    deadline: Instant,
+    (deadline, pauses): (Instant, &Pauses),
     cancel: &CancellationToken,
     support: CancelSupport,
 ) -> Finished {
@@ -68,7 +136,7 @@ pub(crate) async fn supervise(
             ended => ended,
         },
         () = cancel.cancelled() => Stop::Canceled,
-        () = tokio::time::sleep_until(deadline.into()) => Stop::DeadlinePassed,
+        () = deadline_passed(deadline, pauses) => Stop::DeadlinePassed,
     };
     cancel.cancel();
     match support {

@@ -14,10 +14,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::{Map, Value};
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    BatchPlace, CallInput, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
+    BatchPlace, CallInput, Caller, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
     ObservableInput, PermissionInput, Principal, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
     ToolResult, Transition, Vote,
 };
@@ -33,7 +34,7 @@ use crate::{
     catalog::Entry,
     flow::{
         approval::Asking,
-        execution::Attempt,
+        execution::{Attempt, Pauses},
         hooks::{InputMutation, OutputMutation},
         result::{Ending, Unkept},
         scheduling::{Permit, batch::Member},
@@ -114,6 +115,10 @@ pub(crate) struct LiveCall {
     /// How many wait for its answer.
     awaited: AtomicU64,
     over: SetOnce<()>,
+    pub(crate) caller: Option<Arc<dyn Caller>>,
+    pub(crate) meta: Option<Box<Map<String, Value>>>,
+    /// Time that somebody else is waited for while it runs.
+    pub(crate) pauses: Pauses,
 }
 
 /// The sensitive texts of one call, and what finds them.
@@ -162,6 +167,9 @@ impl LiveCall {
             accepted: SetOnce::new(),
             awaited: AtomicU64::new(0),
             over: SetOnce::new(),
+            caller: request.caller.clone(),
+            meta: request.meta.clone(),
+            pauses: Pauses::default(),
         }
     }
 

@@ -81,6 +81,7 @@ pub(crate) fn map(call: &mut Call, room: Room) -> ToolResult {
         redactions: toolpost_model::Redactions::default(),
         error: None,
         sandbox: None,
+        meta: None,
         timings,
     };
     match ending {
@@ -143,6 +144,8 @@ pub(crate) enum Replacement {
 pub(crate) fn replace_output(call: &mut Call, result: &mut ToolResult, replacement: Replacement, room: Room) {
     let (mut output, is_whole) = match replacement {
         Replacement::Output { content, structured } => {
+            // It was said about the output that goes.
+            result.meta = None;
             (ToolOutput { content, structured, ..ToolOutput::default() }, true)
         }
         Replacement::Structured(value) => {
@@ -189,6 +192,7 @@ pub(crate) fn withhold(result: &mut ToolResult, class: ErrorClass, hook: &str, w
     result.artifacts.clear();
     result.persistence = None;
     result.structured_content = None;
+    result.meta = None;
     result.truncated = None;
     result.is_error = true;
     let done = if result.outcome.is_success() { "the call was done" } else { "the call ran and failed" };
@@ -218,6 +222,7 @@ fn fill(result: &mut ToolResult, output: ToolOutput) {
     result.exit_code = output.exit_code;
     result.truncated = output.truncated;
     result.sandbox = output.sandbox;
+    result.meta = output.meta;
 }
 
 fn disposition(output: &ToolOutput) -> Disposition {

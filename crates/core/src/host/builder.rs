@@ -267,6 +267,7 @@ impl HostBuilder {
                 closing: Default::default(),
                 away: Default::default(),
                 refresh: Default::default(),
+                news: Default::default(),
             },
         });
         connect(&inner);
@@ -301,10 +302,13 @@ async fn remembered(store: &Arc<dyn RuleStore>) -> (Vec<RememberedRule>, Option<
 fn connect(inner: &Arc<Inner>) {
     for source in &inner.sources {
         let (refresh, redactor) = (Arc::clone(&inner.state.refresh), Arc::clone(&inner.redactor));
-        let name = source.name().to_owned();
+        let (name, news): (Arc<str>, _) = (source.name().into(), inner.state.news.clone());
         source.connect(SourceFeed::new(move |notice| match notice {
             SourceNotice::ToolsChanged => refresh.notify_one(),
-            SourceNotice::Log(line) => tracing::info!(source = name, "{}", redactor.text(&line)),
+            SourceNotice::ResourcesChanged
+            | SourceNotice::PromptsChanged
+            | SourceNotice::ResourceUpdated(_) => news.tell(&name, notice),
+            SourceNotice::Log(line) => tracing::info!(source = &*name, "{}", redactor.text(&line)),
         }));
     }
     let (host, closing) = (Arc::downgrade(inner), inner.state.closing.clone());

@@ -226,6 +226,9 @@ pub struct SurfaceBody {
     /// Tools that wait to be discovered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deferred: Vec<ToolId>,
+    /// Tools that are in no list and called by their ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlisted: Vec<ToolId>,
     /// Tools that are not there for such a caller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<BlockedTool>,
@@ -249,6 +252,7 @@ impl SurfaceBody {
             catalog: surface.catalog().digest().whole,
             loaded: Vec::new(),
             deferred: Vec::new(),
+            unlisted: Vec::new(),
             blocked: Vec::new(),
         };
         for (entry, visibility) in surface.all() {
@@ -256,6 +260,7 @@ impl SurfaceBody {
             match visibility {
                 Visibility::Loaded => body.loaded.push(tool_id),
                 Visibility::Deferred => body.deferred.push(tool_id),
+                Visibility::Unlisted => body.unlisted.push(tool_id),
                 Visibility::Blocked(reason) => body.blocked.push(BlockedTool { tool_id, reason }),
             }
         }
@@ -278,6 +283,7 @@ pub(crate) fn surface_id(
         hasher.update(match one {
             Visibility::Loaded => "loaded",
             Visibility::Deferred => "deferred",
+            Visibility::Unlisted => "unlisted",
             Visibility::Blocked(reason) => reason.as_str(),
         });
         hasher.update([0]);

@@ -6,7 +6,7 @@ use toolpost_a2a::{
     producer::{Begun, Ended, shown, took},
     wire::{Artifact, Content as PartContent, Message, Part, Role},
 };
-use toolpost_model::{Content, ToolResult};
+use toolpost_model::ToolResult;
 
 use super::task::{CallOfTask, Question};
 
@@ -64,17 +64,11 @@ pub(super) fn artifact(call: &CallOfTask, result: &ToolResult) -> Artifact {
     let mut parts = Vec::new();
     parts.extend(result.structured_content.clone().map(Part::data));
     for piece in &result.content {
-        let (data, media_type) = match piece {
-            Content::Text { text } => {
-                parts.push(Part::text(text));
-                continue;
-            }
-            Content::Image { data, media_type } | Content::Binary { data, media_type, .. } => {
-                (data, media_type)
-            }
-        };
-        let content = PartContent::Raw(data.clone());
-        parts.push(Part { content, media_type: Some(media_type.clone()), ..Part::text("") });
+        parts.extend(piece.reading().map(|text| Part::text(&*text)));
+        if let Some((data, media_type)) = piece.encoded() {
+            let content = PartContent::Raw(data.to_owned());
+            parts.push(Part { content, media_type: Some(media_type.to_owned()), ..Part::text("") });
+        }
     }
     for kept in &result.artifacts {
         let told = json!({

@@ -88,6 +88,7 @@ impl Serialize for Hidden<'_> {
             let reason = match visibility {
                 Visibility::Loaded => return None,
                 Visibility::Deferred => HiddenReason::Deferred,
+                Visibility::Unlisted => HiddenReason::Companion,
                 Visibility::Blocked(reason) => reason,
             };
             Some(HiddenTool {

@@ -94,6 +94,7 @@ fn ended(outcome: Outcome, error: Option<ToolError>) -> CallReport {
         redactions: toolpost_model::Redactions::default(),
         error,
         sandbox: None,
+        meta: None,
         timings: Default::default(),
     };
     CallReport { invocation_id, tool: Some("shell".to_owned()), stage: None, result: Some(result) }

@@ -135,15 +135,16 @@ fn both_kinds() -> anyhow::Error {
 /// Content on stdout, everything else on stderr.
 fn print(result: &ToolResult) {
     for piece in &result.content {
-        match piece {
-            Content::Text { text } if text.ends_with('\n') => print_text(format_args!("{}", shown(text))),
-            Content::Text { text } => print_text(format_args!("{}\n", shown(text))),
-            Content::Image { media_type, data } => {
-                say!("[{media_type}, {} characters of base64; --json shows them]", data.len());
-            }
-            Content::Binary { media_type, size, .. } => {
+        match (piece, piece.reading(), piece.encoded()) {
+            (_, Some(text), _) if text.ends_with('\n') => print_text(format_args!("{}", shown(&text))),
+            (_, Some(text), _) => print_text(format_args!("{}\n", shown(&text))),
+            (Content::Binary { media_type, size, .. }, ..) => {
                 say!("[{media_type}, {size} bytes; --json shows the head]");
             }
+            (_, None, Some((data, media_type))) => {
+                say!("[{media_type}, {} characters of base64; --json shows them]", data.len());
+            }
+            (_, None, None) => {}
         }
     }
     if let (true, Some(value)) = (result.content.is_empty(), &result.structured_content) {

@@ -84,7 +84,7 @@ fn shown(call: &Call, reason: HiddenReason) -> Option<Change> {
             let tasks = requires.tasks.join(", ");
             Some(Change::other(ChangeKind::Call, format!("open a session for one of: {tasks}")))
         }
-        HiddenReason::Internal => None,
+        HiddenReason::Internal | HiddenReason::Companion => None,
         HiddenReason::Deferred => {
             Some(Change::other(ChangeKind::Discover, "search for it with deferred tools included"))
         }

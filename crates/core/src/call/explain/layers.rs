@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 use toolpost_model::{
-    Behavior, CancelSupport, ClassFact, EffectOrigin, ErrorClass, ExecutionKind, HookEvent, HookStanding,
-    Lifecycle, Mode, ObservableInput, PersistStrategy, SandboxPlan, Stage, SurfaceId, ToolError, ToolId,
-    Visibility,
+    Behavior, CancelSupport, ClassFact, EffectOrigin, ErrorClass, ExecutionKind, HiddenReason, HookEvent,
+    HookStanding, Lifecycle, Mode, ObservableInput, PersistStrategy, SandboxPlan, Stage, SurfaceId,
+    ToolError, ToolId, Visibility,
 };
 
 use super::super::{hooking, keeping, running, waiting};
@@ -270,6 +270,7 @@ fn seen(host: &Inner, call: &Call, entry: Option<&Entry>, visibility: Option<Vis
     match (visibility, entry) {
         (None, _) => "no tool of that name is on it",
         (Some(Visibility::Loaded), _) => "it is listed",
+        (Some(Visibility::Unlisted), _) => HiddenReason::Companion.explain(),
         (Some(Visibility::Blocked(reason)), _) => reason.explain(),
         (Some(Visibility::Deferred), Some(entry)) if host.is_shown(&call.session, entry) => {
             "it is deferred, and was shown in this session"

@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
-use toolpost_model::{BatchPlace, Event, ModelInput, RequestId};
+use toolpost_model::{BatchPlace, Caller, Event, ModelInput, RequestId};
 
 use crate::{
     call::{Answer, OnDrop},
@@ -38,6 +39,11 @@ pub struct CallRequest {
     /// The caller does not wait for it: it outlives its handle and its caller's patience, and its end is asked for by
     /// its id. What ends it early is a cancellation, its deadline or the end of its session.
     pub background: bool,
+    /// Who can be asked something while it runs.
+    pub caller: Option<Arc<dyn Caller>>,
+    /// What the caller said beside the arguments, for tools of the same system: MCP's `_meta`. It is passed on and not
+    /// recorded.
+    pub meta: Option<Box<Map<String, Value>>>,
 }
 
 impl CallRequest {
@@ -56,6 +62,8 @@ impl CallRequest {
             acknowledged: Acknowledged::AtTheEnd,
             batch: None,
             background: false,
+            caller: None,
+            meta: None,
         }
     }
 

@@ -257,23 +257,24 @@ impl<'a> Fitter<'a> {
     }
 
     fn media(&mut self, output: &mut ToolOutput) {
+        let unknown = "application/octet-stream".to_owned();
         for place in 0..output.content.len() {
             let (name, media_type, largest) = match &output.content[place] {
-                Content::Text { .. } => continue,
+                Content::Text { .. } | Content::Link { .. } => continue,
                 Content::Image { media_type, .. } => ("image", media_type, self.room.limit.max(IMAGE_CHARS)),
+                Content::Audio { media_type, .. } => ("audio", media_type, self.room.limit.max(IMAGE_CHARS)),
                 Content::Binary { media_type, .. } => ("binary", media_type, self.room.limit),
+                Content::Resource { media_type, .. } => {
+                    ("resource", media_type.as_ref().unwrap_or(&unknown), self.room.limit)
+                }
             };
             let media_type = media_type.clone();
-            let (Content::Image { data, .. } | Content::Binary { data, .. }) = &mut output.content[place]
-            else {
-                continue;
-            };
-            let always = self.room.strategy == PersistStrategy::RefOnly && !data.is_empty();
-            if data.len() <= largest && !always {
+            let size = output.content[place].size();
+            let always = self.room.strategy == PersistStrategy::RefOnly && size > 0;
+            if size <= largest && !always {
                 continue;
             }
-            let data = std::mem::take(data);
-            let bytes = STANDARD.decode(&data).unwrap_or_else(|_| data.into_bytes());
+            let bytes = bytes_of(&mut output.content[place]);
             // Its letters were looked at; a secret may show only in what they stand for.
             let (bytes, redactions) = self.without_secrets(&bytes);
             let extent = Extent { shown: 0, total: bytes.len(), unit: "bytes" };
@@ -420,7 +421,24 @@ impl std::fmt::Display for Readers {
 fn as_text(piece: &Content) -> Option<&str> {
     match piece {
         Content::Text { text } => Some(text),
-        Content::Image { .. } | Content::Binary { .. } => None,
+        Content::Image { .. }
+        | Content::Binary { .. }
+        | Content::Audio { .. }
+        | Content::Resource { .. }
+        | Content::Link { .. } => None,
+    }
+}
+
+/// The bytes that a piece stands for, taken out of it.
+fn bytes_of(piece: &mut Content) -> Vec<u8> {
+    let decoded = |data: String| STANDARD.decode(&data).unwrap_or_else(|_| data.into_bytes());
+    match piece {
+        Content::Image { data, .. } | Content::Binary { data, .. } | Content::Audio { data, .. } => {
+            decoded(std::mem::take(data))
+        }
+        Content::Resource { text: Some(text), .. } => std::mem::take(text).into_bytes(),
+        Content::Resource { data: Some(data), .. } => decoded(std::mem::take(data)),
+        Content::Text { .. } | Content::Resource { .. } | Content::Link { .. } => Vec::new(),
     }
 }
 
@@ -439,7 +457,11 @@ fn take_text(content: &mut Vec<Content>) -> (usize, String) {
             }
             false
         }
-        Content::Image { .. } | Content::Binary { .. } => true,
+        Content::Image { .. }
+        | Content::Binary { .. }
+        | Content::Audio { .. }
+        | Content::Resource { .. }
+        | Content::Link { .. } => true,
     });
     (at, whole.unwrap_or_default())
 }

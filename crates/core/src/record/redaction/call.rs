@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toolpost_model::{Content, Decision, Effects, EventBody, Redactions, ToolError, ToolOutput, ToolResult};
 
 use super::{Finding, KnownSecrets, Redactor, StreamRedactor, Window};
@@ -161,18 +161,52 @@ impl CallRedactor {
             Content::Text { text } => {
                 self.in_place(text, counts);
             }
-            Content::Image { data, media_type } | Content::Binary { data, media_type, .. } => {
+            Content::Image { data, media_type }
+            | Content::Binary { data, media_type, .. }
+            | Content::Audio { data, media_type } => {
                 self.in_place(media_type, counts);
-                let mut within = Redactions::default();
-                if self.in_data(data, &mut within) {
-                    // Half of its letters would be no bytes, so all of it goes.
-                    let kinds: Vec<String> =
-                        within.0.keys().map(|kind| format!("[redacted:{kind}]")).collect();
-                    let told = format!("[{media_type} left out: it holds {}]", kinds.join(", "));
-                    counts.add(&within);
+                if let Some(told) = self.instead_of(data, media_type, counts) {
                     *content = Content::text(told);
                 }
             }
+            Content::Resource { uri, media_type, text, data } => {
+                for said in [Some(uri), media_type.as_mut(), text.as_mut()].into_iter().flatten() {
+                    self.in_place(said, counts);
+                }
+                let kind = media_type.as_deref().unwrap_or("resource");
+                let told = data.as_deref().and_then(|data| self.instead_of(data, kind, counts));
+                if let Some(told) = told {
+                    *content = Content::text(told);
+                }
+            }
+            Content::Link { uri, name, title, description, media_type, size: _ } => {
+                let rest = [title, description, media_type].into_iter().flatten();
+                [uri, name].into_iter().chain(rest).for_each(|said| {
+                    self.in_place(said, counts);
+                });
+            }
+        }
+    }
+
+    /// What is said in the place of base64 that holds secrets: half of its letters would be no bytes, so all of it goes.
+    fn instead_of(&self, data: &str, media_type: &str, counts: &mut Redactions) -> Option<String> {
+        let mut within = Redactions::default();
+        if !self.in_data(data, &mut within) {
+            return None;
+        }
+        let kinds: Vec<String> = within.0.keys().map(|kind| format!("[redacted:{kind}]")).collect();
+        counts.add(&within);
+        Some(format!("[{media_type} left out: it holds {}]", kinds.join(", ")))
+    }
+
+    /// What a tool's own system said beside its output: all of it comes from there.
+    fn meta(&self, meta: &mut Option<Box<Map<String, Value>>>, counts: &mut Redactions) {
+        let Some(said) = meta else { return };
+        let mut value = Value::Object(std::mem::take(&mut **said));
+        self.value(&mut value, counts);
+        match value {
+            Value::Object(clean) => **said = clean,
+            _ => *meta = None,
         }
     }
 
@@ -182,6 +216,7 @@ impl CallRedactor {
         if let Some(value) = &mut output.structured {
             self.value(value, counts);
         }
+        self.meta(&mut output.meta, counts);
         if let Some(summary) = &mut output.summary {
             self.in_place(summary, counts);
         }
@@ -208,6 +243,7 @@ impl CallRedactor {
         if let Some(value) = &mut result.structured_content {
             self.value(value, &mut counts);
         }
+        self.meta(&mut result.meta, &mut counts);
         if let Some(error) = &mut result.error {
             self.error(error, &mut counts);
         }

@@ -233,14 +233,7 @@ fn answer_of(tool: &str, result: ToolResult) -> Answer {
 /// A result as a value: the structured content, with the text beside it under `text` where it has none of that name;
 /// or the text alone.
 fn value_of(result: ToolResult) -> Value {
-    let texts: Vec<String> = result
-        .content
-        .into_iter()
-        .filter_map(|piece| match piece {
-            Content::Text { text } => Some(text),
-            Content::Image { .. } | Content::Binary { .. } => None,
-        })
-        .collect();
+    let texts: Vec<_> = result.content.iter().filter_map(Content::reading).collect();
     let text = (!texts.is_empty()).then(|| Value::String(texts.join("\n")));
     match (result.structured_content, text) {
         (Some(Value::Object(mut map)), Some(text)) => {

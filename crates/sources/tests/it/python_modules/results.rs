@@ -134,7 +134,7 @@ async fn what_a_model_is_given_is_what_amplifier_would_give_it() {
                 .iter()
                 .filter_map(|piece| match piece {
                     Content::Text { text } => Some(text.as_str()),
-                    Content::Image { .. } | Content::Binary { .. } => None,
+                    _ => None,
                 })
                 .collect();
             let given = match &result.error {
