@@ -5,6 +5,7 @@
 
 pub(crate) mod declaration;
 pub(crate) mod interface;
+mod pins;
 pub(crate) mod schema;
 pub(crate) mod search;
 pub(crate) mod surface;
@@ -15,6 +16,7 @@ use toolpost_model::{Declaration, EffectOrigin, Naming, SourceProblem};
 
 pub use declaration::{CatalogNotice, Entry};
 pub use interface::{OperatorSettings, SourceSettings, SourceTrust, ToolSettings};
+pub use pins::{MemoryPins, PinStore, PinStoreError};
 pub use schema::{Schema, SchemaError, Violation};
 pub use surface::{Listing, Surface, ToolFilter};
 

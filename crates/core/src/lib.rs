@@ -38,8 +38,8 @@ pub use call::{
     },
 };
 pub use catalog::{
-    Catalog, CatalogNotice, Entry, Listing, OperatorSettings, Schema, SchemaError, SourceSettings,
-    SourceTrust, Surface, ToolFilter, ToolSettings, Violation,
+    Catalog, CatalogNotice, Entry, Listing, MemoryPins, OperatorSettings, PinStore, PinStoreError, Schema,
+    SchemaError, SourceSettings, SourceTrust, Surface, ToolFilter, ToolSettings, Violation,
 };
 pub use flow::{
     approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},

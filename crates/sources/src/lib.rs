@@ -7,6 +7,7 @@
 
 mod amplifier;
 mod hook;
+mod mcp;
 mod native;
 
 pub use amplifier::python::{
@@ -22,6 +23,7 @@ pub use amplifier::{
 #[cfg(feature = "grpc")]
 pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
+pub use mcp::{McpEra, McpNewTools, McpProgram, McpServer, McpSharing, McpStart, McpTransport};
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
     CommandParameter, CommandProblem, Credential, CredentialHeader, CredentialHeaderError,
