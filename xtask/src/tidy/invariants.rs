@@ -72,7 +72,7 @@ fn check_sdks(file: &File) -> Vec<Violation> {
     let module = file.path.strip_suffix(".rs").unwrap_or(&file.path);
     let is_within = |home: &&str| module == *home || module.starts_with(&format!("{home}/"));
     let mut found = Vec::new();
-    for (sdk, homes) in SDKS.iter().filter(|(_, homes)| !homes.iter().any(|home| is_within(home))) {
+    for (sdk, homes) in SDKS.iter().filter(|(_, homes)| !homes.iter().any(is_within)) {
         let path = format!("{sdk}::");
         let code = file.code();
         let named = code
