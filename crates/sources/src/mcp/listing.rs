@@ -50,7 +50,7 @@ impl Listing {
         let namespace = namespace(&server.name);
         for definition in manifest.offered() {
             let Some(id) = id_of(&namespace, &definition.name) else { continue };
-            let (declaration, odd) = definition.declare(id.clone(), server);
+            let (declaration, odd) = definition.declare(&id, server);
             problems.extend(odd);
             if listing.targets.insert(id, Target::Tool(definition.name.clone())).is_none() {
                 listing.declarations.push(declaration);
