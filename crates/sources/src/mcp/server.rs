@@ -43,6 +43,8 @@ pub(super) struct Server {
     listing: Mutex<Arc<Listing>>,
     /// The list that the host has is not what the server offers.
     stale: AtomicBool,
+    other_resources: AtomicBool,
+    other_prompts: AtomicBool,
     telling: AtomicBool,
     era: Mutex<Option<McpEra>>,
     /// The way for everybody, and to the list.
@@ -74,6 +76,8 @@ impl Server {
             manifest: tokio::sync::Mutex::default(),
             listing: Mutex::default(),
             stale: AtomicBool::new(false),
+            other_resources: AtomicBool::new(false),
+            other_prompts: AtomicBool::new(false),
             telling: AtomicBool::new(false),
             era: Mutex::default(),
             link: Link::new(Weak::clone(me)),
@@ -120,15 +124,16 @@ impl Server {
                 self.stale.store(true, Ordering::Release);
                 self.tools_changed();
             }
+            // Told on once the new list is there.
             Told::Resources => {
+                self.other_resources.store(true, Ordering::Release);
                 self.stale.store(true, Ordering::Release);
                 self.tools_changed();
-                self.notify(SourceNotice::ResourcesChanged);
             }
             Told::Prompts => {
+                self.other_prompts.store(true, Ordering::Release);
                 self.stale.store(true, Ordering::Release);
                 self.tools_changed();
-                self.notify(SourceNotice::PromptsChanged);
             }
             Told::Updated(uri) => self.notify(SourceNotice::ResourceUpdated(uri)),
         }
@@ -223,6 +228,12 @@ impl Server {
         drop(manifest);
         if kept.fresh || kept.known {
             self.tell_changes(&before, &listing);
+        }
+        if self.other_resources.swap(false, Ordering::AcqRel) {
+            self.notify(SourceNotice::ResourcesChanged);
+        }
+        if self.other_prompts.swap(false, Ordering::AcqRel) {
+            self.notify(SourceNotice::PromptsChanged);
         }
         Ok(())
     }

@@ -53,7 +53,7 @@ async fn what_a_server_answers_is_carried_through() {
     let mut request = stage.test.request("fix__meta", json!({}));
     let meta =
         json!({ "traceparent": "00-x", "example/y": 2, "progressToken": 9, "io.modelcontextprotocol/z": 1 });
-    request.meta = Some(Arc::new(meta.as_object().unwrap().clone()));
+    request.meta = Some(Box::new(meta.as_object().unwrap().clone()));
     let result = stage.test.host.call(request).await.result().clone();
     assert_eq!(
         result.structured_content,
