@@ -26,7 +26,7 @@ pub(crate) struct ToolsArgs {
 #[derive(Subcommand)]
 enum ToolsCommand {
     /// Show definitions that are kept back because they are new or changed, and take them
-    Accept(accept::AcceptArgs),
+    Accept(Box<accept::AcceptArgs>),
 }
 
 #[derive(Args)]
@@ -63,7 +63,7 @@ struct ListArgs {
 pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<Exit> {
     match arguments.command {
         None => list(arguments.list).await,
-        Some(ToolsCommand::Accept(accept)) => accept::run(accept).await,
+        Some(ToolsCommand::Accept(accept)) => accept::run(*accept).await,
     }
 }
 
