@@ -52,7 +52,7 @@ fn a_named_server_is_listed_and_called_with_the_settings_of_its_tools() {
     let listed = home.run(&["tools", "--json"]).expect(0);
     assert_eq!(names(&listed), ["plus", "demo__value"]);
     let called = home.run(&["call", "plus", "a=1"]).expect(0);
-    assert_eq!(called.stdout.trim(), r#"add {"a": 1}"#);
+    assert_eq!(called.stdout.trim(), r#"add {"a": "1"}"#);
     home.run(&["call", "demo__value", "name=HOME"]).expect(3);
     let pins = home.data_dir().join("pins/demo.json");
     assert!(pins.exists());
