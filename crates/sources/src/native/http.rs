@@ -28,8 +28,11 @@ use toolpost_model::{
     EffectClass, ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
 };
 
-pub(crate) use self::download::{DownloadError, download};
 use self::{client::Clients, target::Target};
+pub(crate) use self::{
+    client::tls,
+    download::{DownloadError, download},
+};
 pub use self::{
     names::{NameLookup, SystemNames},
     settings::{Credential, CredentialHeader, CredentialHeaderError, NetworkSettings, PrivateTarget},
