@@ -11,12 +11,12 @@ use std::{
 
 use toolpost_core::PinStore;
 use toolpost_model::{
-    SessionId, SourceError, SourceFeed, SourceHealth, SourceNotice, SourceProblem, SourceState, ToolFailure,
-    ToolId,
+    SandboxProfile, SessionId, SourceError, SourceFeed, SourceHealth, SourceNotice, SourceProblem,
+    SourceState, ToolFailure, ToolId,
 };
 
 use super::{
-    McpEra, McpParts, McpServer, McpSharing, McpStart,
+    McpEra, McpParts, McpServer, McpSharing, McpStart, McpTransport,
     definition::problem,
     desk::Told,
     fetch,
@@ -299,8 +299,21 @@ impl Server {
     }
 
     pub(super) fn error(&self, failure: &ToolFailure) -> SourceError {
-        let hint = failure.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        let hint = failure.hint.clone().or_else(|| self.confined());
+        let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
         SourceError { origin: self.settings.name.clone(), reason: format!("{}{hint}", failure.message) }
+    }
+
+    /// What most programs miss that end before they answer.
+    fn confined(&self) -> Option<String> {
+        let McpTransport::Stdio(program) = &self.settings.transport else { return None };
+        match program.profile {
+            SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite => Some(format!(
+                "its program has no network; `mcp.servers.{}.sandbox: network` would give it one",
+                self.settings.name
+            )),
+            SandboxProfile::Network | SandboxProfile::None => None,
+        }
     }
 
     /// What was last listed.

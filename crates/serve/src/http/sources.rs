@@ -1,0 +1,87 @@
+//! `GET /sources` and `POST /sources/{name}/accept`: how sources are doing, and taking definitions that are kept back. For
+//! operators.
+
+use axum::{Extension, Json, body::Body, extract::State};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolpost_core::Host;
+use toolpost_model::{Principal, SourceError, ToolId};
+
+use super::{Named, Problem, Shared, operators_only, read_body};
+
+/// Which definitions are taken. Without a tool: all that the source keeps back.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Accepting {
+    tool: Option<ToolId>,
+    /// What was seen to be different, where the answer is about exactly that.
+    diff: Option<String>,
+}
+
+/// How every source is doing.
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+) -> Result<Json<Value>, Problem> {
+    operators_only(&principal)?;
+    Ok(Json(json!({ "sources": shared.host.sources() })))
+}
+
+/// Takes definitions that a source keeps back.
+pub(super) async fn accept(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    Named(name): Named,
+    body: Body,
+) -> Result<Json<Value>, Problem> {
+    operators_only(&principal)?;
+    let body = read_body(body, shared.body_limit).await?;
+    let asked: Accepting = match body.trim_ascii() {
+        [] => Accepting::default(),
+        text => serde_json::from_slice(text).map_err(|error| {
+            Problem::bad_request("bad_body", format!("the body cannot be read: {error}"))
+                .hint("send `{\"tool\": \"server.tool\"}`, or nothing for all")
+        })?,
+    };
+    if !shared.host.sources().iter().any(|source| source.name == name) {
+        let message = format!("there is no source `{}`", name.escape_debug());
+        return Err(Problem::not_found("unknown_source", message).hint("`GET /sources` lists them"));
+    }
+    let accepted = accept_seen(&shared.host, &name, asked.tool.as_ref(), asked.diff.as_deref()).await;
+    let accepted = accepted.map_err(|error| Problem::conflict("not_accepted", error.reason))?;
+    Ok(Json(json!({ "source": name, "accepted": accepted })))
+}
+
+/// Takes definitions that a source keeps back, of one tool or all. With `seen`, only where that is still what is different:
+/// a server may change a definition again while somebody reads.
+pub async fn accept_seen(
+    host: &Host,
+    source: &str,
+    tool: Option<&ToolId>,
+    seen: Option<&str>,
+) -> Result<Vec<ToolId>, SourceError> {
+    if let (Some(tool), Some(seen)) = (tool, seen) {
+        let reports = host.sources();
+        let report = reports.iter().find(|report| report.name == source);
+        let kept = report.and_then(|report| report.health.quarantined.iter().find(|kept| kept.tool == *tool));
+        if kept.is_some_and(|kept| kept.diff != seen) {
+            let reason = format!("the definition of `{tool}` changed again meanwhile; look at it once more");
+            return Err(SourceError { origin: source.to_owned(), reason });
+        }
+    }
+    host.accept(source, tool).await
+}
+
+/// How many sources are in which state, for those who need no token to ask. Sources that are always there are left out.
+pub(super) fn counted(shared: &Shared) -> (bool, Value) {
+    let mut states = serde_json::Map::new();
+    let (mut failing, mut quarantined) = (false, 0);
+    for report in shared.host.sources() {
+        let state = report.health.state;
+        failing |= state == toolpost_model::SourceState::Failing;
+        quarantined += report.health.quarantined.len();
+        let count = states.entry(state.as_str()).or_insert_with(|| json!(0));
+        *count = json!(count.as_u64().unwrap_or_default() + 1);
+    }
+    (failing, json!({ "states": states, "quarantined": quarantined }))
+}
