@@ -59,13 +59,15 @@ pub(crate) fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     show(client, &recipe);
-    if !over_pipes {
+    if !over_pipes && client.reads_environment() {
         anstream::eprintln!(
             "\n{}\n  export {}=\"$(cat '{}')\"",
             styled(DIM, "the client reads the token from its environment, so set that before it starts:"),
             clients::VARIABLE,
             token_file.display()
         );
+    } else if !over_pipes {
+        anstream::eprintln!("{}", styled(DIM, format!("the token is in {}", token_file.display())));
     }
     Ok(Exit::Done)
 }
@@ -115,7 +117,7 @@ fn check_name(name: &str) -> Result<(), UsageError> {
 }
 
 fn pipes(arguments: &ConnectArgs, settings: &Settings) -> Reach {
-    let program = environment::this_program().map(|path| path.display().to_string());
+    let program = environment::program_path().map(|path| path.display().to_string());
     let mut words = vec!["serve".to_owned(), "--stdio".to_owned(), "mcp".to_owned()];
     // The client starts it in a folder of its own.
     words.extend(["--workspace".to_owned(), settings.place.workspace.display().to_string()]);

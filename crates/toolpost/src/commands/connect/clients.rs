@@ -82,6 +82,14 @@ impl Client {
         }
     }
 
+    /// Whether it takes the token from its environment; the others ask for it or want it in their file.
+    pub(super) fn reads_environment(self) -> bool {
+        match self {
+            Self::ClaudeCode | Self::Cursor | Self::Codex | Self::Goose => true,
+            Self::ClaudeDesktop | Self::Vscode => false,
+        }
+    }
+
     pub(super) fn recipe(self, name: &str, reach: &Reach) -> Recipe {
         match self {
             Self::ClaudeCode => claude_code(name, reach),
