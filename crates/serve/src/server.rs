@@ -217,7 +217,7 @@ impl ServerBuilder {
         let closing = CancellationToken::new();
         let a2a = a2a::Face::new(host.clone(), config.a2a.clone(), config.http.body_limit, closing.clone());
         let settings =
-            mcp::Settings { message_limit: config.http.body_limit, approval_wait: MCP_APPROVAL_WAIT };
+            mcp::Settings { message_limit: config.http.body_limit, approval_wait: self.mcp_approval_wait };
         let mcp = mcp::Face::new(host.clone(), settings, closing.clone());
         tokio::spawn(mcp::tend(Arc::downgrade(&mcp)));
         let attending = data_dir.clone().map(|data_dir| {

@@ -1,13 +1,15 @@
 //! Calls: the same result in both eras, what is told on the way, what stops them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
+use tokio::sync::{Semaphore, mpsc};
 use toolpost_core::ToolSettings;
-use toolpost_model::{Content, ToolOutput};
+use toolpost_model::{Content, EffectClass, FnTool, ToolFailure, ToolOutput};
 use toolpost_testkit::{Gate, MockTool};
 
-use super::{Era, Place, begin, both, posted, told, tools};
+use super::{Era, Nothing, Place, begin, both, posted, told, tools};
+use crate::client::within;
 
 #[tokio::test]
 async fn both_eras_list_and_call_the_same_tools() {
@@ -101,26 +103,33 @@ async fn a_session_cancels_by_id_and_two_clients_with_the_same_ids_do_not_meet()
 
 #[tokio::test]
 async fn a_broken_connection_stops_a_call_only_where_each_request_stands_for_itself() {
-    let place = Place::without_native_tools();
-    let gate = Gate::new();
-    let slow = MockTool::named("demo.slow").output("late").gate(&gate);
-    let server = place.start_with(|builder| builder.tool(slow)).await;
-    for (era, outcome) in both(&server).await.into_iter().zip(["succeeded", "canceled"]) {
-        let params = json!({ "name": "slow", "arguments": {} });
-        let connection = server.begin(era.request(&json!(1), "tools/call", params, &json!({}))).await;
-        gate.entered(1).await;
+    let (begun, mut begins) = mpsc::unbounded_channel();
+    let (ended, mut ends) = mpsc::unbounded_channel();
+    let release = Arc::new(Semaphore::new(0));
+    let may_end = Arc::clone(&release);
+    let slow = FnTool::named("demo.slow").unwrap().class(EffectClass::Read).run(move |_: Nothing, call| {
+        let (begun, ended, may_end) = (begun.clone(), ended.clone(), Arc::clone(&may_end));
+        async move {
+            begun.send(()).unwrap();
+            let how = tokio::select! {
+                () = call.canceled() => "stopped",
+                released = may_end.acquire() => released.map(|_| "finished").unwrap(),
+            };
+            ended.send(how).unwrap();
+            Ok::<_, ToolFailure>(how)
+        }
+    });
+    let server = Place::without_native_tools().start_with(|builder| builder.tool(slow)).await;
+    let [old, new] = both(&server).await;
+    let params = json!({ "name": "slow", "arguments": {} });
+    for era in [&old, &new] {
+        let connection = server.begin(era.request(&json!(1), "tools/call", params.clone(), &json!({}))).await;
+        within(begins.recv()).await.unwrap();
         drop(connection);
-        if outcome == "succeeded" {
-            gate.let_through(1);
-        }
-        loop {
-            let health = server.server.host().health();
-            if health.running == 0 && health.queued == 0 {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
     }
+    assert_eq!(within(ends.recv()).await, Some("stopped"), "the one that stands for itself");
+    release.add_permits(1);
+    assert_eq!(within(ends.recv()).await, Some("finished"), "the one of a session");
 }
 
 #[tokio::test]
