@@ -62,7 +62,7 @@ pub(super) struct Ran {
 }
 
 pub(super) fn missing_capability(kind: ConsultKind) -> Fault {
-    Fault::missing_capability(match kind {
+    Fault::missing_capability(&match kind {
         ConsultKind::Elicitation => json!({ "elicitation": {} }),
         ConsultKind::UrlElicitation => json!({ "elicitation": { "url": {} } }),
         ConsultKind::Sampling => json!({ "sampling": {} }),

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use toolpost_core::ToolSettings;
-use toolpost_model::{Content, EffectClass, FnTool, ToolFailure, ToolOutput};
+use toolpost_model::{Content, EffectClass, FnTool, Progress, ToolFailure, ToolOutput};
 use toolpost_testkit::{Gate, MockTool};
 
 use super::{Era, Nothing, Place, begin, both, posted, told, tools};
@@ -177,5 +177,33 @@ async fn lists_that_change_are_told_to_whoever_listens() {
     for stream in [&mut new, &mut old] {
         let message: Value = serde_json::from_str(&stream.frame().await.unwrap().data).unwrap();
         assert_eq!(message["method"], "notifications/tools/list_changed");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_holds_nothing_up() {
+    let (ended, mut ends) = mpsc::unbounded_channel();
+    let flood = FnTool::named("demo.flood").unwrap().class(EffectClass::Read).run(move |_: Nothing, call| {
+        let ended = ended.clone();
+        async move {
+            for done in 0..20_000 {
+                let message = "x".repeat(1_000);
+                call.progress(Progress { done: Some(done), message, ..Progress::default() });
+            }
+            ended.send(()).unwrap();
+            Ok::<_, ToolFailure>("done")
+        }
+    });
+    let say = MockTool::named("demo.say").output("hi");
+    let server = Place::without_native_tools().start_with(|builder| builder.tool(flood).tool(say)).await;
+    for era in both(&server).await {
+        let params = json!({ "name": "flood", "arguments": {}, "_meta": { "progressToken": 1 } });
+        let mut unread = server.begin(era.request(&json!(1), "tools/call", params, &json!({}))).await;
+        within(ends.recv()).await.unwrap();
+        assert_eq!(era.call(&server, "say", json!({})).await["content"][0]["text"], "hi");
+        // It lost some of what it did not read, and not the answer.
+        let messages = told(&mut unread).await;
+        assert!(messages.len() < 20_000);
+        assert_eq!(messages.last().unwrap()["result"]["content"][0]["text"], "done");
     }
 }

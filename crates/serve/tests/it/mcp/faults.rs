@@ -4,126 +4,74 @@ use serde_json::{Value, json};
 use toolpost_model::Role;
 use toolpost_testkit::MockTool;
 
-use super::{Era, Place, begin, meta, posted};
+use super::{Era, Place, Running, begin, meta, posted};
+
+fn body(method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+}
+
+/// Sends a message with headers, and looks at the status and the code of the refusal.
+async fn check(server: &Running, what: &str, body: &Value, headers: &[(&str, &str)], status: u16, code: i64) {
+    let request = headers.iter().fold(posted(body), |request, (name, value)| request.header(name, value));
+    let answer = server.send(request).await;
+    assert_eq!((answer.status(), answer.json()["error"]["code"].as_i64()), (status, Some(code)), "{what}");
+}
 
 #[tokio::test]
-async fn requests_that_are_wrong_get_the_code_and_status_of_their_era() {
+async fn wrong_requests_of_a_session_get_its_eras_codes() {
     let place = Place::without_native_tools();
     let server = place.start_with(|builder| builder.tool(MockTool::named("demo.say").output("hi"))).await;
     let Era::Session(session) = begin(&server, json!({}), None).await else { unreachable!() };
-    let body = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let plain = json!({ "name": "say", "arguments": {} });
-    let with = |mut params: Value, meta: Value| {
-        params["_meta"] = meta;
-        params
-    };
-    let full = meta(&json!({}));
-    let mut other_version = full.clone();
-    other_version["io.modelcontextprotocol/protocolVersion"] = json!("1900-01-01");
-    let mut incapable = full.clone();
-    incapable.as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
-    let new = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", "say")];
-    let in_session = [("Mcp-Session-Id", session.as_str())];
-    let cases: Vec<(&str, Value, Vec<(&str, &str)>, u16, i64)> = vec![
-        ("no session", body("tools/call", plain.clone()), vec![], 400, -32600),
-        ("a strange session", body("ping", json!({})), vec![("Mcp-Session-Id", "x")], 404, -32600),
-        ("a method of the other era", body("server/discover", json!({})), in_session.to_vec(), 400, -32602),
-        ("a method of no era", body("tools/eat", json!({})), in_session.to_vec(), 200, -32601),
-        (
-            "no tool of that name",
-            body("tools/call", json!({ "name": "x" })),
-            in_session.to_vec(),
-            200,
-            -32602,
-        ),
-        ("no resource", body("resources/read", json!({ "uri": "x://y" })), in_session.to_vec(), 200, -32002),
-        ("odd parameters", body("tools/call", json!({ "name": 5 })), in_session.to_vec(), 200, -32602),
-        ("a bad cursor", body("tools/list", json!({ "cursor": "x" })), in_session.to_vec(), 200, -32602),
-        ("no version said", body("tools/call", plain.clone()), new.to_vec(), 400, -32602),
-        (
-            "no version header",
-            body("tools/call", with(plain.clone(), full.clone())),
-            new[1..].to_vec(),
-            400,
-            -32020,
-        ),
-        (
-            "no method header",
-            body("tools/call", with(plain.clone(), full.clone())),
-            vec![new[0], new[2]],
-            400,
-            -32020,
-        ),
-        (
-            "no name header",
-            body("tools/call", with(plain.clone(), full.clone())),
-            new[..2].to_vec(),
-            400,
-            -32020,
-        ),
-        (
-            "another name",
-            body("tools/call", with(plain.clone(), full.clone())),
-            vec![new[0], new[1], ("Mcp-Name", "other")],
-            400,
-            -32020,
-        ),
-        (
-            "another version",
-            body("tools/call", with(plain.clone(), other_version)),
-            vec![("MCP-Protocol-Version", "1900-01-01"), new[1], new[2]],
-            400,
-            -32022,
-        ),
-        (
-            "no capabilities said",
-            body("tools/call", with(plain.clone(), incapable)),
-            new.to_vec(),
-            400,
-            -32602,
-        ),
-        (
-            "a method that was removed",
-            body("ping", with(json!({}), full.clone())),
-            vec![new[0], ("Mcp-Method", "ping")],
-            404,
-            -32601,
-        ),
-        (
-            "a state that was never given",
-            body("tools/call", with(json!({ "name": "say", "requestState": "x" }), full)),
-            new.to_vec(),
-            200,
-            -32602,
-        ),
-        ("two messages at once", json!([]), in_session.to_vec(), 400, -32600),
-        (
-            "no message",
-            json!({ "jsonrpc": "1.0", "id": 1, "method": "ping" }),
-            in_session.to_vec(),
-            400,
-            -32600,
-        ),
-        (
-            "an id that is none",
-            json!({ "jsonrpc": "2.0", "id": null, "method": "ping" }),
-            in_session.to_vec(),
-            400,
-            -32600,
-        ),
-    ];
-    for (what, body, headers, status, code) in cases {
-        let request =
-            headers.iter().fold(posted(&body), |request, (name, value)| request.header(name, value));
-        let answer = server.send(request).await;
-        assert_eq!(
-            (answer.status(), answer.json()["error"]["code"].as_i64()),
-            (status, Some(code)),
-            "{what}"
-        );
+    let call = json!({ "name": "say", "arguments": {} });
+    check(&server, "no session", &body("tools/call", call), &[], 400, -32600).await;
+    check(&server, "a strange one", &body("ping", json!({})), &[("Mcp-Session-Id", "x")], 404, -32600).await;
+    let message = |version: &str, id: Value| json!({ "jsonrpc": version, "id": id, "method": "ping" });
+    for (what, body, status, code) in [
+        ("a method of the other era", body("server/discover", json!({})), 400, -32602),
+        ("a method of no era", body("tools/eat", json!({})), 200, -32601),
+        ("no tool of that name", body("tools/call", json!({ "name": "x" })), 200, -32602),
+        ("no resource", body("resources/read", json!({ "uri": "x://y" })), 200, -32002),
+        ("odd parameters", body("tools/call", json!({ "name": 5 })), 200, -32602),
+        ("a bad cursor", body("tools/list", json!({ "cursor": "x" })), 200, -32602),
+        ("two messages at once", json!([]), 400, -32600),
+        ("no message", message("1.0", json!(1)), 400, -32600),
+        ("an id that is none", message("2.0", json!(null)), 400, -32600),
+    ] {
+        check(&server, what, &body, &[("Mcp-Session-Id", &session)], status, code).await;
     }
     let era = Era::Session(session);
     assert_eq!(era.call(&server, "say", json!({})).await["content"][0]["text"], "hi");
+}
+
+#[tokio::test]
+async fn wrong_requests_that_stand_for_themselves_get_their_eras_codes() {
+    let place = Place::without_native_tools();
+    let server = place.start_with(|builder| builder.tool(MockTool::named("demo.say").output("hi"))).await;
+    let call = |meta: &Value| body("tools/call", json!({ "name": "say", "arguments": {}, "_meta": meta }));
+    let full = meta(&json!({}));
+    let mut elsewhen = full.clone();
+    elsewhen["io.modelcontextprotocol/protocolVersion"] = json!("1900-01-01");
+    let mut incapable = full.clone();
+    incapable.as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
+    let [version, method, name] =
+        [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", "say")];
+    let old = ("MCP-Protocol-Version", "1900-01-01");
+    let sealed = body("tools/call", json!({ "name": "say", "requestState": "x", "_meta": full }));
+    for (what, body, headers, status, code) in [
+        ("no version said", call(&json!({})), [version, method, name], 400, -32602),
+        ("no capabilities said", call(&incapable), [version, method, name], 400, -32602),
+        ("no version header", call(&full), [method, method, name], 400, -32020),
+        ("no method header", call(&full), [version, version, name], 400, -32020),
+        ("no name header", call(&full), [version, method, method], 400, -32020),
+        ("another name", call(&full), [version, method, ("Mcp-Name", "x")], 400, -32020),
+        ("another version", call(&elsewhen), [old, method, name], 400, -32022),
+        ("a state that was never given", sealed, [version, method, name], 200, -32602),
+    ] {
+        check(&server, what, &body, &headers, status, code).await;
+    }
+    let ping = body("ping", json!({ "_meta": full }));
+    check(&server, "a method that was removed", &ping, &[version, ("Mcp-Method", "ping")], 404, -32601).await;
+    assert_eq!(Era::Stateless.call(&server, "say", json!({})).await["content"][0]["text"], "hi");
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
     }
 
-    fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
+    fn ask(&mut self, id: u64, method: &str, params: &Value) -> Value {
         self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         let answer = self.hear();
         assert_eq!(answer["id"], id, "{answer}");
@@ -58,20 +58,20 @@ async fn both_eras_are_spoken_over_one_pair_of_pipes() {
     let talk = tokio::task::spawn_blocking(move || {
         client.write("{nonsense");
         assert_eq!(client.hear()["error"]["code"], -32700);
-        assert_eq!(client.ask(1, "tools/list", json!({}))["error"]["code"], -32602);
-        assert_eq!(client.ask(2, "server/discover", new(json!({})))["result"]["resultType"], "complete");
+        assert_eq!(client.ask(1, "tools/list", &json!({}))["error"]["code"], -32602);
+        assert_eq!(client.ask(2, "server/discover", &new(json!({})))["result"]["resultType"], "complete");
         let call = new(json!({ "name": "slow", "arguments": {} }));
         client.say(&json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call }));
         // Others are answered while that one runs.
-        let asked = client.ask(4, "tools/call", new(json!({ "name": "asks", "arguments": {} })));
+        let asked = client.ask(4, "tools/call", &new(json!({ "name": "asks", "arguments": {} })));
         let mut again = new(json!({ "name": "asks", "arguments": {} }));
         again["requestState"] = asked["result"]["requestState"].clone();
         again["inputResponses"] = json!({ "who": { "action": "accept", "content": { "name": "Bo" } } });
-        assert_eq!(client.ask(5, "tools/call", again)["result"]["content"][0]["text"], "hello, Bo");
+        assert_eq!(client.ask(5, "tools/call", &again)["result"]["content"][0]["text"], "hello, Bo");
         gate.let_through(1);
         assert_eq!(client.hear()["id"], 3);
         let hello = json!({ "protocolVersion": "2099-01-01", "capabilities": { "elicitation": {} } });
-        assert_eq!(client.ask(6, "initialize", hello)["result"]["protocolVersion"], "2025-11-25");
+        assert_eq!(client.ask(6, "initialize", &hello)["result"]["protocolVersion"], "2025-11-25");
         client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         let call = json!({ "name": "asks", "arguments": {} });
         client.say(&json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call }));
