@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use toolpost_a2e::Link;
 use toolpost_config::{AuditConfig, HostConfig, TokenConfig};
 use toolpost_core::{Cassette, Hook, Host, ReplayOptions};
-use toolpost_model::{Principal, Source, Tool, ToolSet};
+use toolpost_model::{Principal, Role, Source, Tool, ToolSet};
 use toolpost_sources::RustModules;
 use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token};
 
@@ -28,6 +28,7 @@ use crate::{
     feed,
     http::{About, Gate, Shared},
     listen::{self, Listener},
+    mcp,
     reload::Loaded,
 };
 
@@ -37,6 +38,7 @@ pub struct Server {
     a2e: Arc<a2e::Face>,
     feed: Arc<feed::Hub>,
     a2a: Arc<a2a::Face>,
+    mcp: Arc<mcp::Face>,
     address: Option<SocketAddr>,
     tokens: Vec<TokenConfig>,
     body_limit: usize,
@@ -55,6 +57,9 @@ const CONNECTION_GRACE: Duration = Duration::from_secs(2);
 const ATTENDED_AT_LEAST: Duration = Duration::from_secs(10);
 const ATTENDED_AT_MOST: Duration = Duration::from_millis(500);
 
+/// How long a call over MCP waits for an approval before its caller is told to come again: clients give up after a minute.
+const MCP_APPROVAL_WAIT: Duration = Duration::from_secs(30);
+
 /// A server not yet started.
 pub struct ServerBuilder {
     config: HostConfig,
@@ -62,6 +67,7 @@ pub struct ServerBuilder {
     parts: HostParts,
     capabilities: Vec<Arc<dyn Capability>>,
     tools: ToolsEntry,
+    mcp_approval_wait: Duration,
 }
 
 impl ServerBuilder {
@@ -111,6 +117,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn tools_capability(mut self, plugin: impl Into<String>, priority: i32, exclusive: bool) -> Self {
         self.tools = ToolsEntry { plugin: plugin.into(), priority, exclusive };
+        self
+    }
+
+    /// How long a call over MCP waits for an approval before its caller is told to come again; half a minute unless set.
+    #[must_use]
+    pub fn mcp_approval_wait(mut self, wait: Duration) -> Self {
+        self.mcp_approval_wait = wait;
         self
     }
 
@@ -203,6 +216,10 @@ impl ServerBuilder {
         tokio::spawn(a2e::tend(Arc::downgrade(&a2e)));
         let closing = CancellationToken::new();
         let a2a = a2a::Face::new(host.clone(), config.a2a.clone(), config.http.body_limit, closing.clone());
+        let settings =
+            mcp::Settings { message_limit: config.http.body_limit, approval_wait: self.mcp_approval_wait };
+        let mcp = mcp::Face::new(host.clone(), settings, closing.clone());
+        tokio::spawn(mcp::tend(Arc::downgrade(&mcp)));
         let attending = data_dir.clone().map(|data_dir| {
             let every = (config.limits.session_idle / 4).clamp(ATTENDED_AT_MOST, ATTENDED_AT_LEAST);
             tokio::spawn(attend(data_dir, every, closing.clone()))
@@ -212,6 +229,7 @@ impl ServerBuilder {
             a2e,
             feed,
             a2a,
+            mcp,
             address: None,
             socket: None,
             closing,
@@ -273,6 +291,7 @@ impl Server {
             parts: HostParts::default(),
             capabilities: Vec::new(),
             tools: ToolsEntry::default(),
+            mcp_approval_wait: MCP_APPROVAL_WAIT,
         }
     }
 
@@ -284,6 +303,7 @@ impl Server {
             a2e: Arc::clone(&self.a2e),
             feed: Arc::clone(&self.feed),
             a2a: Arc::clone(&self.a2a),
+            mcp: Arc::clone(&self.mcp),
             closing: self.closing.clone(),
         };
         let gate = Gate::new(shared, door);
@@ -339,6 +359,21 @@ impl Server {
         a2e::converse(&self.a2e, &door, input, output).await;
     }
 
+    /// Talks MCP with the client at the other end of two pipes, as the agent `stdio`, or as the operator `stdio` whose
+    /// client may ask about calls that need approval. Returns when the client has left.
+    pub async fn converse_mcp(
+        &self,
+        role: Role,
+        input: impl Read + Send + 'static,
+        output: impl Write + Send + 'static,
+    ) {
+        let principal = match role {
+            Role::Agent => Principal::agent("stdio"),
+            Role::Operator => Principal::operator("stdio"),
+        };
+        mcp::converse(&self.mcp, principal, input, output).await;
+    }
+
     /// The token callers must send, where there is one.
     pub fn token(&self) -> Option<&str> {
         self.token.as_deref()
@@ -354,6 +389,7 @@ impl Server {
     pub async fn shutdown(mut self, grace: Duration) {
         self.host.shutdown(grace).await;
         self.a2e.close();
+        self.mcp.close();
         self.closing.cancel();
         for face in self.faces.drain(..) {
             let _ = face.await;
