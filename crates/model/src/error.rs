@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{AppliedSandbox, Content, Truncation};
 
@@ -156,6 +156,8 @@ pub struct ToolFailure {
     pub content: Vec<Content>,
     /// What of that was left out, where it is not the whole.
     pub truncated: Option<Box<Truncation>>,
+    /// What the tool's own system said beside it.
+    pub meta: Option<Box<Map<String, Value>>>,
 }
 
 impl ToolFailure {
@@ -178,6 +180,7 @@ impl ToolFailure {
             sandbox: None,
             content: Vec::new(),
             truncated: None,
+            meta: None,
         }
     }
 

@@ -43,10 +43,15 @@ pub trait Source: Send + Sync + 'static {
         Arc::default()
     }
 
-    /// Takes definitions that were kept back as they are now: of one tool, or all. Gives the tools that may be used from
-    /// now on.
-    fn accept<'a>(&'a self, tool: Option<&'a ToolId>) -> BoxFuture<'a, Result<Vec<ToolId>, SourceError>> {
-        let _ = tool;
+    /// Takes definitions that were kept back: of one tool, or all as they are now. With `seen`, a
+    /// [`Quarantined::digest`], only that very definition: a server may change it again while somebody reads. Gives the
+    /// tools that may be used from now on.
+    fn accept<'a>(
+        &'a self,
+        tool: Option<&'a ToolId>,
+        seen: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<ToolId>, SourceError>> {
+        let _ = (tool, seen);
         let reason = "nothing of it is kept back".to_owned();
         let error = SourceError { origin: self.name().to_owned(), reason };
         Box::pin(std::future::ready(Err(error)))
@@ -222,6 +227,8 @@ pub struct Quarantined {
     pub change: String,
     /// What is different, a line each, with odd characters made visible.
     pub diff: String,
+    /// Which definition that is.
+    pub digest: String,
 }
 
 /// The way from a source to its host.

@@ -9,7 +9,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use toolpost_config::{HostConfig, McpStart};
 use toolpost_core::{CallRequest, Session, SourceReport, ToolFilter};
 use toolpost_model::{EventBody, ModelInput, Principal, Quarantined, ToolResult};
-use toolpost_serve::{Asked, HostParts, OpenedHost, StartError, accept_seen, open_host};
+use toolpost_serve::{Asked, HostParts, OpenedHost, StartError, open_host};
 use toolpost_store::{DataDir, DataDirError};
 
 use crate::{
@@ -280,11 +280,11 @@ impl Reached {
         match self {
             Self::Running(client) => {
                 let path = format!("/sources/{}/accept", escape(source));
-                let body = json!({ "tool": seen.tool, "diff": seen.diff }).to_string();
+                let body = json!({ "tool": seen.tool, "digest": seen.digest }).to_string();
                 taken(client.json(Method::POST, &path, body).await?)?;
             }
             Self::Own { opened, .. } => {
-                accept_seen(&opened.host, source, Some(&seen.tool), Some(&seen.diff)).await?;
+                opened.host.accept(source, Some(&seen.tool), Some(&seen.digest)).await?;
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ mod fitting;
 mod preview;
 mod retry;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toolpost_model::{
     AppliedSandbox, Content, Disposition, Effects, ErrorClass, EventBody, LogLevel, Outcome, Recoverability,
     RetryGuidance, Timings, ToolError, ToolFailure, ToolOutput, ToolResult, Truncation,
@@ -32,6 +32,7 @@ pub(crate) struct Shown {
     truncated: Option<Box<Truncation>>,
     exit_code: Option<i32>,
     sandbox: Option<Box<AppliedSandbox>>,
+    meta: Option<Box<Map<String, Value>>>,
 }
 
 impl Shown {
@@ -41,6 +42,7 @@ impl Shown {
             truncated: failure.truncated.take(),
             exit_code: failure.exit_code,
             sandbox: failure.sandbox.take(),
+            meta: failure.meta.take(),
         }
     }
 }
@@ -96,7 +98,8 @@ pub(crate) fn map(call: &mut Call, room: Room) -> ToolResult {
             let redactor = call.live.redactor();
             redactor.error(&mut error, &mut result.redactions);
             let truncated = shown.truncated.map(|cut| *cut);
-            let mut output = ToolOutput { content: shown.content, truncated, ..ToolOutput::default() };
+            let mut output =
+                ToolOutput { content: shown.content, truncated, meta: shown.meta, ..ToolOutput::default() };
             redactor.output(&mut output, &mut result.redactions);
             let fitted = fitting::fit(&call.live, room, &mut output);
             if fitted.is_redacted {
@@ -105,6 +108,7 @@ pub(crate) fn map(call: &mut Call, room: Room) -> ToolResult {
             result.outcome = outcome;
             result.content = output.content;
             result.truncated = output.truncated;
+            result.meta = output.meta;
             result.exit_code = shown.exit_code;
             result.sandbox = shown.sandbox;
             if by == EndedBy::Tool {

@@ -88,13 +88,19 @@ impl Host {
         offered.filter(|(_, companions)| **companions != Companions::default()).collect()
     }
 
-    /// Takes definitions that a source keeps back, of one tool or all. The catalog has them when this is done.
-    pub async fn accept(&self, source: &str, tool: Option<&ToolId>) -> Result<Vec<ToolId>, SourceError> {
+    /// Takes definitions that a source keeps back, of one tool or all; with `seen`, only the definition of that digest. The
+    /// catalog has them when this is done.
+    pub async fn accept(
+        &self,
+        source: &str,
+        tool: Option<&ToolId>,
+        seen: Option<&str>,
+    ) -> Result<Vec<ToolId>, SourceError> {
         let Some(found) = self.inner.sources.iter().find(|known| known.name() == source) else {
             let reason = "there is no source of that name".to_owned();
             return Err(SourceError { origin: source.to_owned(), reason });
         };
-        let accepted = found.accept(tool).await?;
+        let accepted = found.accept(tool, seen).await?;
         self.inner.refresh().await;
         Ok(accepted)
     }

@@ -58,6 +58,7 @@ impl Source for Library {
             tool: "library.lend".parse().unwrap(),
             change: "new".to_owned(),
             diff: "+ lend".to_owned(),
+            digest: "1".to_owned(),
         };
         let quarantined = if self.accepted.load(Ordering::SeqCst) { Vec::new() } else { vec![kept] };
         SourceHealth { state: SourceState::Ready, quarantined, ..SourceHealth::default() }
@@ -71,7 +72,11 @@ impl Source for Library {
         })
     }
 
-    fn accept<'a>(&'a self, _: Option<&'a ToolId>) -> BoxFuture<'a, Result<Vec<ToolId>, SourceError>> {
+    fn accept<'a>(
+        &'a self,
+        _: Option<&'a ToolId>,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<ToolId>, SourceError>> {
         self.accepted.store(true, Ordering::SeqCst);
         Box::pin(std::future::ready(Ok(vec!["library.lend".parse().unwrap()])))
     }
@@ -127,10 +132,10 @@ async fn what_is_kept_back_is_told_and_offered_once_it_is_accepted() {
     assert_eq!((report.tools, report.health.quarantined.len()), (1, 1));
     let denied = host.call("library__lend", json!({})).await;
     assert_eq!(denied.error.unwrap().class, ErrorClass::UnknownTool);
-    assert_eq!(host.host.accept("library", None).await.unwrap().len(), 1);
+    assert_eq!(host.host.accept("library", None, None).await.unwrap().len(), 1);
     assert_eq!(names(&host).await, ["library__lend"]);
     assert_eq!(host.call("library__lend", json!({})).await.outcome, Outcome::Succeeded);
-    assert!(host.host.accept("nowhere", None).await.is_err());
+    assert!(host.host.accept("nowhere", None, None).await.is_err());
 }
 
 #[tokio::test]

@@ -201,7 +201,7 @@ fn operators_paths() -> Value {
             "responses": with_problems(json!({ "200": any }))
         } },
         "/sources/{name}/accept": { "post": {
-            "summary": "Take definitions that a source keeps back: of the `tool` in the body, or all. For operators",
+            "summary": "Take definitions that a source keeps back: of the `tool` in the body, if its `digest` is still that one, or all. For operators",
             "parameters": [parameter("Name")],
             "responses": with_problems(json!({
                 "200": any,

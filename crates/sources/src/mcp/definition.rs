@@ -21,6 +21,8 @@ const DEFINITION: usize = 512 * 1024;
 /// The fields that are pinned. Icons may change without anybody being asked.
 const PINNED: [&str; 7] =
     ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta"];
+/// What clients of the same protocol get as it is, among the annotations.
+const BESIDE: [&str; 2] = ["icons", "_meta"];
 
 /// A definition, as the server gave it.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,6 +113,14 @@ impl Definition {
             let mut hints = Value::Object(hints.clone());
             clean::value(&mut hints);
             declaration.annotations = hints.as_object().cloned().unwrap_or_default();
+        }
+        for beside in BESIDE {
+            // A hint of that name would be taken for it.
+            declaration.annotations.remove(beside);
+            if let Some(mut value) = self.fields.get(beside).cloned() {
+                clean::value(&mut value);
+                declaration.annotations.insert(beside.to_owned(), value);
+            }
         }
         match self.schema("inputSchema") {
             Some(Ok(schema)) => declaration.input.schema = schema,

@@ -10,7 +10,7 @@ use toolpost_model::{
 
 use super::{
     McpServer, clean,
-    definition::{companion_id, id_of, namespace, problem},
+    definition::{Definition, companion_id, id_of, namespace, problem},
     manifest::{Change, Manifest},
 };
 
@@ -69,7 +69,9 @@ impl Listing {
                 "`{id}` is kept back: its definition {what}\nhint: `toolpost tools accept {id}` takes it as it is now"
             );
             listing.problems.push(problem(&server.name, SourceProblem::REDUCED, message));
-            listing.quarantined.push(Quarantined { tool: id, change: change.as_str().to_owned(), diff });
+            let change = change.as_str().to_owned();
+            let digest = manifest.held.get(native).map(Definition::digest).unwrap_or_default();
+            listing.quarantined.push(Quarantined { tool: id, change, diff, digest });
         }
         listing.add_companions(server, &namespace, &manifest.beside);
         listing

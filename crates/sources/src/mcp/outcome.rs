@@ -27,6 +27,7 @@ pub(super) fn of_tool(answer: Value) -> Result<ToolOutput, ToolFailure> {
     if answer.get("isError").and_then(Value::as_bool) == Some(true) {
         let mut failure = ToolFailure::new("the tool reports an error").code("tool_error");
         failure.content = content;
+        failure.meta = meta(&mut answer);
         failure.details = structured.map(|structured| json!({ "structured_content": structured }));
         return Err(failure);
     }

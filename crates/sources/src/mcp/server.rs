@@ -322,7 +322,11 @@ impl Server {
     }
 
     /// Takes definitions that are kept back.
-    pub(super) async fn accept(&self, tool: Option<&ToolId>) -> Result<Vec<ToolId>, SourceError> {
+    pub(super) async fn accept(
+        &self,
+        tool: Option<&ToolId>,
+        seen: Option<&str>,
+    ) -> Result<Vec<ToolId>, SourceError> {
         self.load().await;
         // What was kept back in an earlier life of the host is what the operator was shown.
         let looked = self
@@ -351,7 +355,13 @@ impl Server {
             };
             return Err(SourceError { origin: self.settings.name.clone(), reason });
         }
-        for (_, native) in &held {
+        let is_seen = |digest: String| seen.is_none_or(|seen| seen == digest);
+        for (id, native) in &held {
+            if !next.held.get(native).is_some_and(|definition| is_seen(definition.digest())) {
+                let reason =
+                    format!("the definition of `{id}` changed again meanwhile; look at it once more");
+                return Err(SourceError { origin: self.settings.name.clone(), reason });
+            }
             next.accept(native);
         }
         if let Some(problem) = self.keep(&next).await {

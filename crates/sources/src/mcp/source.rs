@@ -68,8 +68,12 @@ impl Source for McpSource {
         Arc::clone(&self.server.listing().companions)
     }
 
-    fn accept<'a>(&'a self, tool: Option<&'a ToolId>) -> BoxFuture<'a, Result<Vec<ToolId>, SourceError>> {
-        Box::pin(self.server.accept(tool))
+    fn accept<'a>(
+        &'a self,
+        tool: Option<&'a ToolId>,
+        seen: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<ToolId>, SourceError>> {
+        Box::pin(self.server.accept(tool, seen))
     }
 
     fn open<'a>(

@@ -44,6 +44,7 @@ async fn what_a_server_answers_is_carried_through() {
     assert_eq!(every.meta.as_deref().map(|meta| json!(meta)), Some(json!({ "example/x": 1 })));
 
     let failed = stage.call("fix__fail", json!({})).await;
+    assert_eq!(failed.meta.as_ref().unwrap()["why"], "because");
     assert_eq!(failed.error.as_ref().unwrap().code, "tool_error");
     assert!(failed.model_text().contains("no such thing"), "{failed:?}");
 

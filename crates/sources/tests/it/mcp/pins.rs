@@ -41,11 +41,14 @@ async fn a_changed_definition_is_kept_back_until_it_is_accepted() {
     // The others still work.
     assert_eq!(stage.call("fix__structured", json!({})).await.outcome, Outcome::Succeeded);
 
-    let accepted = stage.test.host.accept("fix", Some(&id("fix.echo"))).await.unwrap();
+    let other = stage.test.host.accept("fix", Some(&id("fix.echo")), Some("another")).await.unwrap_err();
+    assert!(other.reason.contains("changed again meanwhile"), "{other}");
+    let seen = Some(health.quarantined[1].digest.as_str());
+    let accepted = stage.test.host.accept("fix", Some(&id("fix.echo")), seen).await.unwrap();
     assert_eq!(accepted, [id("fix.echo")]);
     assert_eq!(stage.call("fix__echo", json!({ "text": "x" })).await.model_text(), "x");
-    assert_eq!(stage.test.host.accept("fix", None).await.unwrap(), [id("fix.added")]);
-    assert!(stage.test.host.accept("fix", None).await.is_err());
+    assert_eq!(stage.test.host.accept("fix", None, None).await.unwrap(), [id("fix.added")]);
+    assert!(stage.test.host.accept("fix", None, None).await.is_err());
     assert!(stage.tools().contains(&"fix__added".to_owned()));
 }
 
@@ -78,14 +81,14 @@ async fn accepted_definitions_outlive_the_host() {
     let first = wanted("good").start().await;
     assert!(first.tools().is_empty());
     assert_eq!(first.health().quarantined.len(), 11);
-    first.test.host.accept("fix", Some(&id("fix.echo"))).await.unwrap();
+    first.test.host.accept("fix", Some(&id("fix.echo")), None).await.unwrap();
     assert_eq!(first.tools(), ["fix__echo"]);
     let second = wanted("good").start().await;
     assert_eq!((second.tools(), second.starts()), (vec!["fix__echo".to_owned()], 0));
     // What is kept back is still told, although nothing was started.
     assert_eq!(second.health().quarantined.len(), 10);
     // And can be accepted as it was shown.
-    second.test.host.accept("fix", Some(&id("fix.fail"))).await.unwrap();
+    second.test.host.accept("fix", Some(&id("fix.fail")), None).await.unwrap();
     assert_eq!((second.tools().len(), second.starts()), (2, 0));
     // A wish that is younger than what was kept counts.
     let denied = wanted("good").set(|server| server.deny = globs("echo")).start().await;

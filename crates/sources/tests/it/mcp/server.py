@@ -128,7 +128,7 @@ def call(message):
             notify("notifications/tools/list_changed", meta)
         result(ident, {"content": []})
     elif name == "fail":
-        result(ident, {"content": [{"type": "text", "text": "no such thing"}], "isError": True})
+        result(ident, {"content": [{"type": "text", "text": "no such thing"}], "isError": True, "_meta": {"why": "because"}})
     elif name == "every":
         result(ident, {"_meta": {"example/x": 1}, "content": [
             {"type": "text", "text": "t"},

@@ -101,7 +101,7 @@ fn meant(sources: Vec<SourceReport>, target: Option<&str>) -> anyhow::Result<Vec
 
 fn show(kept: &[Kept], as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        let row = |Kept { source, what }: &Kept| json!({ "source": source, "tool": what.tool, "change": what.change, "diff": what.diff });
+        let row = |Kept { source, what }: &Kept| json!({ "source": source, "tool": what.tool, "change": what.change, "diff": what.diff, "digest": what.digest });
         let rows: Vec<Value> = kept.iter().map(row).collect();
         say!("{}", serde_json::to_string_pretty(&json!({ "quarantined": rows }))?);
         return Ok(());
