@@ -41,12 +41,7 @@ const ENVIRONMENTS: [Environment; 5] = [
         list: include_str!("../peers/a2a-0.3.txt"),
         npm: None,
     },
-    Environment {
-        folder: "peers-mcp",
-        file: "mcp.txt",
-        list: include_str!("../peers/mcp.txt"),
-        npm: None,
-    },
+    Environment { folder: "peers-mcp", file: "mcp.txt", list: include_str!("../peers/mcp.txt"), npm: None },
     Environment {
         folder: "peers-node",
         file: "node.txt",

@@ -38,7 +38,10 @@ QUESTIONS = {
 PAUSE_SECONDS = 0.05
 CACHING = {"ttlMs": 1000, "cacheScope": "public"}
 
+ADDED = {"name": "test_added", "description": "Was not there before"}
+
 bus = InMemorySubscriptionBus()
+changed = set()
 
 
 class InputRequired(Exception):
@@ -136,6 +139,8 @@ async def call_tool(ctx, params):
 
 
 async def tell_change(ctx, kind):
+    # One more is there, or no longer: a host need not pass on a change that is none.
+    changed.symmetric_difference_update({kind})
     await bus.publish({"tools": ToolsListChanged, "prompts": PromptsListChanged}[kind]())
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         notification = {"tools": types.ToolListChangedNotification, "prompts": types.PromptListChangedNotification}
@@ -166,9 +171,10 @@ async def read_resource(ctx, params):
     raise MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": uri})
 
 
-def listing(key, entries):
+def listing(key, entries, more=None):
     async def handler(ctx, _params):
-        return whole(ctx, {key: [shown(entry) for entry in entries]} | CACHING)
+        added = [more] if key in changed else []
+        return whole(ctx, {key: [shown(entry) for entry in entries + added]} | CACHING)
 
     return handler
 
@@ -189,7 +195,7 @@ def server():
         made = Server(
             NAME,
             version="1.0.0",
-            on_list_tools=listing("tools", FIXTURE["tools"]),
+            on_list_tools=listing("tools", FIXTURE["tools"], ADDED | {"inputSchema": {"type": "object"}}),
             on_call_tool=call_tool,
             on_list_resources=listing("resources", FIXTURE["resources"]),
             on_list_resource_templates=listing("resourceTemplates", FIXTURE["templates"]),
@@ -197,7 +203,7 @@ def server():
             on_subscribe_resource=nothing,
             on_unsubscribe_resource=nothing,
             on_subscriptions_listen=ListenHandler(bus),
-            on_list_prompts=listing("prompts", FIXTURE["prompts"]),
+            on_list_prompts=listing("prompts", FIXTURE["prompts"], ADDED),
             on_get_prompt=get_prompt,
             on_completion=complete,
             on_set_logging_level=nothing,
