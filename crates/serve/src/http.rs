@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use toolpost_core::{Host, Session};
 use toolpost_model::{Principal, Role, SessionId};
 
-use crate::{a2a, a2e, feed, reload::Loaded};
+use crate::{a2a, a2e, feed, mcp, reload::Loaded};
 
 pub(crate) use gate::Gate;
 pub(crate) use problem::Problem;
@@ -46,6 +46,7 @@ pub(crate) struct Shared {
     pub(crate) a2e: Arc<a2e::Face>,
     pub(crate) feed: Arc<feed::Hub>,
     pub(crate) a2a: Arc<a2a::Face>,
+    pub(crate) mcp: Arc<mcp::Face>,
     /// Streams that would go on for ever end with this.
     pub(crate) closing: CancellationToken,
 }
@@ -68,6 +69,7 @@ const SESSION_HEADER: &str = "toolpost-session";
 fn router(shared: Shared) -> Router {
     let a2e = a2e::routes(Arc::clone(&shared.a2e));
     let a2a = a2a::routes(Arc::clone(&shared.a2a));
+    let mcp = mcp::routes(Arc::clone(&shared.mcp));
     Router::new()
         .route(HEALTH, get(health))
         .route("/host", get(host))
@@ -94,6 +96,7 @@ fn router(shared: Shared) -> Router {
         .merge(live::routes())
         .merge(a2e)
         .merge(a2a)
+        .merge(mcp)
 }
 
 /// The name or id in a path, refused in this face's own words where it is not text.

@@ -12,6 +12,7 @@ mod compose;
 mod feed;
 mod http;
 mod listen;
+mod mcp;
 mod reload;
 mod server;
 

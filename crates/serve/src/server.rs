@@ -28,6 +28,7 @@ use crate::{
     feed,
     http::{About, Gate, Shared},
     listen::{self, Listener},
+    mcp,
     reload::Loaded,
 };
 
@@ -37,6 +38,7 @@ pub struct Server {
     a2e: Arc<a2e::Face>,
     feed: Arc<feed::Hub>,
     a2a: Arc<a2a::Face>,
+    mcp: Arc<mcp::Face>,
     address: Option<SocketAddr>,
     tokens: Vec<TokenConfig>,
     body_limit: usize,
@@ -54,6 +56,9 @@ const CONNECTION_GRACE: Duration = Duration::from_secs(2);
 /// How exactly the next host will know when this one ended.
 const ATTENDED_AT_LEAST: Duration = Duration::from_secs(10);
 const ATTENDED_AT_MOST: Duration = Duration::from_millis(500);
+
+/// How long a call over MCP waits for an approval before its caller is told to come again: clients give up after a minute.
+const MCP_APPROVAL_WAIT: Duration = Duration::from_secs(30);
 
 /// A server not yet started.
 pub struct ServerBuilder {
@@ -203,6 +208,10 @@ impl ServerBuilder {
         tokio::spawn(a2e::tend(Arc::downgrade(&a2e)));
         let closing = CancellationToken::new();
         let a2a = a2a::Face::new(host.clone(), config.a2a.clone(), config.http.body_limit, closing.clone());
+        let settings =
+            mcp::Settings { message_limit: config.http.body_limit, approval_wait: MCP_APPROVAL_WAIT };
+        let mcp = mcp::Face::new(host.clone(), settings, closing.clone());
+        tokio::spawn(mcp::tend(Arc::downgrade(&mcp)));
         let attending = data_dir.clone().map(|data_dir| {
             let every = (config.limits.session_idle / 4).clamp(ATTENDED_AT_MOST, ATTENDED_AT_LEAST);
             tokio::spawn(attend(data_dir, every, closing.clone()))
@@ -212,6 +221,7 @@ impl ServerBuilder {
             a2e,
             feed,
             a2a,
+            mcp,
             address: None,
             socket: None,
             closing,
@@ -284,6 +294,7 @@ impl Server {
             a2e: Arc::clone(&self.a2e),
             feed: Arc::clone(&self.feed),
             a2a: Arc::clone(&self.a2a),
+            mcp: Arc::clone(&self.mcp),
             closing: self.closing.clone(),
         };
         let gate = Gate::new(shared, door);
@@ -354,6 +365,7 @@ impl Server {
     pub async fn shutdown(mut self, grace: Duration) {
         self.host.shutdown(grace).await;
         self.a2e.close();
+        self.mcp.close();
         self.closing.cancel();
         for face in self.faces.drain(..) {
             let _ = face.await;

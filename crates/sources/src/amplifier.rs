@@ -16,6 +16,7 @@ mod unloaded;
 mod witnessing;
 
 pub use cache::CacheError;
+pub(crate) use declared::counted;
 pub use fetch::{Fetched, Fetcher, Pin, cached_module};
 #[cfg(feature = "grpc")]
 pub use grpc::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};

@@ -23,7 +23,9 @@ pub use amplifier::{
 #[cfg(feature = "grpc")]
 pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
-pub use mcp::{McpEra, McpNewTools, McpProgram, McpServer, McpSharing, McpStart, McpTransport};
+pub use mcp::{
+    McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource, McpStart, McpTransport,
+};
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
     CommandParameter, CommandProblem, Credential, CredentialHeader, CredentialHeaderError,

@@ -2,6 +2,22 @@
 //!
 //! `client` and its folder alone know the SDK's types; everything else here speaks the model's words and plain JSON.
 
+mod call;
+mod clean;
+mod client;
+mod consult;
+mod definition;
+mod desk;
+mod fetch;
+mod link;
+mod listing;
+mod live;
+mod manifest;
+mod outcome;
+mod process;
+mod server;
 mod settings;
+mod source;
 
 pub use settings::{McpEra, McpNewTools, McpProgram, McpServer, McpSharing, McpStart, McpTransport};
+pub use source::{McpParts, McpSource};

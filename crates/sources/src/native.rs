@@ -33,7 +33,7 @@ pub use self::{
 };
 pub(crate) use self::{
     children::{Child, Children},
-    http::{DownloadError, download},
+    http::{DownloadError, download, tls},
     shell::OutputEvents,
 };
 use self::{code::CodeTools, shell::Processes};

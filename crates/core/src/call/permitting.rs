@@ -292,22 +292,29 @@ enum Interrupted {
     HostGoes,
 }
 
-async fn interrupted(host: &Inner, call: &Call) -> Interrupted {
+async fn interrupted(host: &Inner, call: &Call, asked: Instant) -> Interrupted {
+    let unanswered = async {
+        match call.approval_patience {
+            Some(patience) => tokio::time::sleep_until(asked + patience).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         biased;
         () = call.live.token().cancelled() => Interrupted::Canceled,
         () = host.closing().cancelled() => Interrupted::HostGoes,
         () = out_of_patience(call) => Interrupted::PatienceOver,
+        () = unanswered => Interrupted::PatienceOver,
     }
 }
 
 async fn wait(host: &Inner, call: &mut Call, seat: &mut Seat) -> Result<Word, Ending> {
-    let ask_id = seat.request().ask_id;
+    let (ask_id, asked) = (seat.request().ask_id, Instant::now());
     loop {
         let cause = tokio::select! {
             biased;
             word = seat.word() => return Ok(word),
-            cause = interrupted(host, call) => cause,
+            cause = interrupted(host, call, asked) => cause,
         };
         let why = match cause {
             Interrupted::Canceled => Why::GivenUp,

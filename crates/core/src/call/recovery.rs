@@ -330,6 +330,7 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
         correlation_id: open.call.correlation_id.take(),
         timeout: open.call.timeout_ms.map(std::time::Duration::from_millis),
         patience: None,
+        approval_patience: None,
         listener: None,
         acknowledged: Acknowledged::Early,
         batch: None,

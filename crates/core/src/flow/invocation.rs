@@ -421,6 +421,8 @@ pub(crate) struct Call {
     pub(crate) timeout: Option<Duration>,
     /// When the caller stops waiting.
     pub(crate) patience: Option<Instant>,
+    /// How long it waits for a person's answer.
+    pub(crate) approval_patience: Option<Duration>,
     pub(crate) stage: Stage,
     pub(crate) transitions: Vec<Transition>,
     pub(crate) inputs: Inputs,
@@ -463,6 +465,7 @@ impl Call {
             request: key,
             correlation_id: request.correlation_id,
             timeout: request.timeout,
+            approval_patience: request.approval_patience,
             stage: Stage::Resolve,
             transitions: Vec::with_capacity(STAGES.len()),
             inputs: Inputs {

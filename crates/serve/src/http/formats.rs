@@ -127,7 +127,8 @@ impl Serialize for Each<'_> {
     }
 }
 
-struct Shown<'a>(Format, &'a Listing);
+/// One tool in one form.
+pub(crate) struct Shown<'a>(pub(crate) Format, pub(crate) &'a Listing);
 
 impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -160,14 +161,21 @@ impl Serialize for Shown<'_> {
                 map.serialize_entry("input_schema", schema)?;
             }
             Format::Mcp => {
-                map.serialize_entry("inputSchema", schema)?;
+                map.serialize_entry("inputSchema", &Rooted(schema))?;
                 if let Some(title) = &declaration.title {
                     map.serialize_entry("title", title)?;
                 }
-                if let Some(schema) = &declaration.output.schema {
+                // Many clients take objects only, and refuse the whole list for anything else.
+                let output = declaration.output.schema.as_ref();
+                if let Some(schema) = output.filter(|schema| schema["type"] == "object") {
                     map.serialize_entry("outputSchema", schema)?;
                 }
                 map.serialize_entry("annotations", &Annotations::of(declaration))?;
+                for key in ["icons", "_meta"] {
+                    if let Some(value) = declaration.annotations.get(key) {
+                        map.serialize_entry(key, value)?;
+                    }
+                }
             }
         }
         map.end()
@@ -181,22 +189,47 @@ struct Function<'a> {
     parameters: &'a Value,
 }
 
+/// A schema of arguments that says at its root that they are an object.
+struct Rooted<'a>(&'a Value);
+
+impl Serialize for Rooted<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(schema) = self.0.as_object().filter(|schema| !schema.contains_key("type")) else {
+            return self.0.serialize(serializer);
+        };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", "object")?;
+        for (key, value) in schema {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Annotations {
     read_only_hint: bool,
     destructive_hint: bool,
     idempotent_hint: bool,
+    open_world_hint: bool,
 }
 
 impl Annotations {
     fn of(declaration: &Declaration) -> Self {
         let interface = &declaration.interface;
         let read_only = interface.safety.class == ClassFact::Always(EffectClass::Read);
+        // What nobody vouches for may do anything.
+        let (destroys, reaches_out) = match interface.safety.class.worst() {
+            EffectClass::Read | EffectClass::Write => (false, false),
+            EffectClass::Network => (false, true),
+            EffectClass::Execute | EffectClass::Unknown => (true, true),
+        };
         Self {
             read_only_hint: read_only,
-            destructive_hint: interface.safety.destructive,
+            destructive_hint: interface.safety.destructive || destroys,
             idempotent_hint: read_only || interface.execution.idempotent,
+            open_world_hint: reaches_out,
         }
     }
 }

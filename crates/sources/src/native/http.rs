@@ -28,7 +28,10 @@ use toolpost_model::{
     EffectClass, ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
 };
 
-pub(crate) use self::download::{DownloadError, download};
+pub(crate) use self::{
+    client::tls,
+    download::{DownloadError, download},
+};
 use self::{client::Clients, target::Target};
 pub use self::{
     names::{NameLookup, SystemNames},

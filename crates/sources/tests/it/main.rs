@@ -18,6 +18,7 @@ mod grpc;
 mod http;
 mod kept;
 mod list_directory;
+mod mcp;
 mod move_file;
 mod patch_garbage;
 mod paths;

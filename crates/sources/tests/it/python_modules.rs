@@ -6,7 +6,7 @@ mod hooks;
 mod loading;
 mod results;
 mod sessions;
-mod stage;
+pub(crate) mod stage;
 mod stopping;
 mod unruly;
 mod work;

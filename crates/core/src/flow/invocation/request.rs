@@ -30,6 +30,9 @@ pub struct CallRequest {
     /// How long the caller waits, from the request on. A call still in the queue by then ends `queued`; one that
     /// runs has no later deadline than this.
     pub patience: Option<Duration>,
+    /// How long the caller waits for a person's answer, from the question on. The question stays open, and a later call
+    /// with the same arguments gets the answer.
+    pub approval_patience: Option<Duration>,
     /// Who hears of what happens on the way, and of the end.
     pub listener: Option<Arc<dyn Listener>>,
     /// Whether the caller hears of the call before its end, so that accepting it must be on record first.
@@ -58,6 +61,7 @@ impl CallRequest {
             correlation_id: None,
             timeout: None,
             patience: None,
+            approval_patience: None,
             listener: None,
             acknowledged: Acknowledged::AtTheEnd,
             batch: None,

@@ -79,7 +79,8 @@ impl Clients {
     }
 }
 
-fn tls(encrypted: bool) -> Result<ClientConfig, rustls::Error> {
+/// The same for every client of this host.
+pub(crate) fn tls(encrypted: bool) -> Result<ClientConfig, rustls::Error> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?;
     let mut config = if encrypted {

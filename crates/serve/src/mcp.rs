@@ -1,0 +1,228 @@
+//! MCP: tools for every client of the Model Context Protocol, over HTTP at `/mcp` and over pipes.
+//!
+//! Two eras are spoken at one endpoint. Up to 2025-11-25 a client shakes hands and has a session; since 2026-07-28 each
+//! request speaks for itself. Both are read into one type, [`asked::Asked`], and answered by the same functions; an
+//! [`exchange::Exchange`] carries what is said meanwhile. Only this module knows the protocol's words.
+
+mod approving;
+mod artifacts;
+mod asked;
+mod bridge;
+mod calling;
+mod companions;
+mod deferral;
+mod exchange;
+mod fault;
+mod headers;
+mod http;
+mod listing;
+mod meta;
+mod news;
+mod peer;
+mod result;
+mod rounds;
+mod seal;
+mod sessions;
+mod version;
+mod wire;
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use serde_json::{Map, Value, json};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use toolpost_core::Host;
+
+pub(crate) use http::routes;
+
+use asked::{Asked, Method};
+use companions::Kind;
+use exchange::{Outcome, Outlet};
+use fault::Fault;
+use listing::Lists;
+use peer::Peer;
+use rounds::Rounds;
+use sessions::Sessions;
+use wire::Reply;
+
+/// How often sessions and waiting requests are looked through.
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
+
+/// How the face is set up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// The longest message.
+    pub(crate) message_limit: usize,
+    /// How long a call that needs approval waits for it before its caller is told to come again.
+    pub(crate) approval_wait: Duration,
+}
+
+/// What all clients share.
+pub(crate) struct Face {
+    host: Host,
+    settings: Settings,
+    sessions: Sessions,
+    rounds: Rounds,
+    lists: Lists,
+    /// Streams that would go on for ever end with this.
+    closing: CancellationToken,
+}
+
+impl Face {
+    pub(crate) fn new(host: Host, settings: Settings, closing: CancellationToken) -> Arc<Self> {
+        Arc::new(Self {
+            host,
+            settings,
+            sessions: Sessions::default(),
+            rounds: Rounds::default(),
+            lists: Lists::default(),
+            closing,
+        })
+    }
+
+    /// Lets every stream end. For the end of the host, after its last call.
+    pub(crate) fn close(&self) {
+        self.sessions.close_all();
+    }
+
+    /// A fault as it may be told: it may repeat what somebody sent.
+    fn tellable(&self, mut fault: Fault) -> Fault {
+        fault.message = self.host.redacted(&fault.message).into_owned();
+        fault
+    }
+}
+
+/// Forgets sessions and waiting requests in time. Ends with the face.
+pub(crate) async fn tend(face: Weak<Face>) {
+    let mut sweeps = interval(SWEEP_EVERY);
+    sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        sweeps.tick().await;
+        let Some(face) = face.upgrade() else { return };
+        for stay in face.sessions.sweep(face.host.limits().session_idle) {
+            sessions::end(&face.host, &stay).await;
+        }
+        face.rounds.sweep();
+    }
+}
+
+/// Answers a request: the one place where methods meet what they do, for both eras and every transport.
+async fn answer(peer: Peer, asked: Asked, outlet: Outlet) -> Outcome {
+    match asked.method {
+        Method::CallTool => calling::call(&peer, asked, &outlet).await,
+        Method::ListTools => listing::list(&peer, asked.cursor.as_deref()),
+        Method::Ping => Ok(Reply::Text("{}".to_owned())),
+        Method::Discover => Ok(discover(&peer)),
+        Method::ListResources => companions::list(&peer, Kind::Resources, asked.cursor.as_deref()),
+        Method::ListTemplates => companions::list(&peer, Kind::Templates, asked.cursor.as_deref()),
+        Method::ListPrompts => companions::list(&peer, Kind::Prompts, asked.cursor.as_deref()),
+        Method::ReadResource => companions::read(&peer, asked, &outlet).await,
+        Method::GetPrompt => companions::prompt(&peer, asked, &outlet).await,
+        Method::Complete => companions::complete(&peer, asked, &outlet).await,
+        Method::SetLevel => set_level(&peer, &asked),
+        Method::Subscribe | Method::Unsubscribe => subscribe(&peer, &asked, &outlet).await,
+        Method::Initialize => Err(Fault::invalid_request("the session has begun already")),
+        // It needs the request's id, which its transport has.
+        Method::Listen | Method::Other => Err(Fault::no_such_method("")),
+    }
+}
+
+fn set_level(peer: &Peer, asked: &Asked) -> Outcome {
+    let level = asked.level.ok_or_else(|| Fault::invalid_params("`level` is missing"))?;
+    if let Some(stay) = &peer.stay {
+        stay.set_level(level);
+    }
+    Ok(Reply::Text("{}".to_owned()))
+}
+
+async fn subscribe(peer: &Peer, asked: &Asked, outlet: &Outlet) -> Outcome {
+    let uri = asked.uri()?;
+    let wanted = asked.method == Method::Subscribe;
+    let Some(stay) = &peer.stay else { return Err(Fault::no_such_method("resources/subscribe")) };
+    companions::subscribe(peer, uri, wanted, outlet).await?;
+    if !wanted {
+        stay.unsubscribe(uri);
+    } else if !stay.subscribe(uri) {
+        return Err(Fault::invalid_params("too many resources are subscribed to already"));
+    }
+    Ok(Reply::Text("{}".to_owned()))
+}
+
+/// What is served, as far as there is any of it.
+fn capabilities(peer: &Peer) -> Value {
+    let abilities = companions::abilities(peer);
+    let mut told = json!({
+        "tools": { "listChanged": true },
+        "resources": { "listChanged": true, "subscribe": abilities.subscriptions },
+        "logging": {},
+    });
+    if abilities.prompts {
+        told["prompts"] = json!({ "listChanged": true });
+    }
+    if abilities.completions {
+        told["completions"] = json!({});
+    }
+    told
+}
+
+/// What a model should know before it calls anything.
+const INSTRUCTIONS: &str = "Every call passes this host's rules and is on record. A call that needs approval answers \
+    `approval_pending` until an operator has decided; send it again with the same arguments then. Results that are too \
+    large to show are linked as resources and can be read in parts.";
+
+fn discover(peer: &Peer) -> Reply {
+    let told = json!({
+        "supportedVersions": version::supported(),
+        "capabilities": capabilities(peer),
+        "instructions": INSTRUCTIONS,
+    });
+    Reply::Text(wire::json(&cached(told, peer, listing::FRESH_FOR_MS)))
+}
+
+/// The answer to a handshake.
+fn welcome(peer: &Peer) -> Reply {
+    Reply::Text(wire::json(&json!({
+        "protocolVersion": peer.version.as_str(),
+        "capabilities": capabilities(peer),
+        "serverInfo": result::server_info(),
+        "instructions": INSTRUCTIONS,
+    })))
+}
+
+/// What every result of the stateless era says, as the last fields of an object; with the time it stays fresh where it
+/// may be kept. What is seen depends on who asks, so nobody may keep it for others.
+fn fields(fresh_for_ms: Option<u64>) -> String {
+    let kept = fresh_for_ms.map(|ms| format!(r#""ttlMs":{ms},"cacheScope":"private","#)).unwrap_or_default();
+    let meta = json!({ result::SERVER_INFO: result::server_info() });
+    format!(r#""resultType":"complete",{kept}"_meta":{meta}"#)
+}
+
+/// A result that is complete, in the form of the client's era.
+fn complete(mut told: Value, peer: &Peer) -> Value {
+    let Some(object) = told.as_object_mut() else { return told };
+    if !peer.is_modern() {
+        ["resultType", "ttlMs", "cacheScope"].iter().for_each(|key| drop(object.remove(*key)));
+        return told;
+    }
+    object.insert("resultType".to_owned(), json!("complete"));
+    let meta = object.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+    if let Some(meta) = meta.as_object_mut() {
+        meta.insert(result::SERVER_INFO.to_owned(), result::server_info());
+    }
+    told
+}
+
+/// The same of a result that may be kept for a while. Where its source said for how long, that counts.
+fn cached(told: Value, peer: &Peer, fresh_for_ms: u64) -> Value {
+    let mut told = complete(told, peer);
+    if let (true, Some(object)) = (peer.is_modern(), told.as_object_mut()) {
+        if !object.get("ttlMs").is_some_and(Value::is_u64) {
+            object.insert("ttlMs".to_owned(), json!(fresh_for_ms));
+        }
+        object.insert("cacheScope".to_owned(), json!("private"));
+    }
+    told
+}

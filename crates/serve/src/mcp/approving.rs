@@ -1,0 +1,117 @@
+//! Calls that need a person's word, asked through the client of an operator. Agents are never asked this way: whoever
+//! made a call must not be the one to approve it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolpost_core::ApprovalError;
+use toolpost_model::{ApprovalScope, ConsultKind, InvocationId, PermissionRequest, Question, Verdict};
+
+use super::{bridge::Bridge, peer::Peer};
+
+/// The longest part of the arguments that is shown in the question, in characters.
+const LONGEST_SHOWN: usize = 4_000;
+/// The longest reason that goes with an answer, in characters.
+const LONGEST_REASON: usize = 2_000;
+const KEY: &str = "approval";
+
+/// Asks the operator behind the client, and hands the answer to the host. Without an answer the question stays open for
+/// other operators.
+pub(super) async fn ask(peer: &Peer, bridge: Arc<Bridge>, id: InvocationId) {
+    let Some(request) = peer.face.host.approval(id) else { return };
+    let question = Question { key: KEY.to_owned(), kind: ConsultKind::Elicitation, params: form(&request) };
+    let answer = match bridge.ask(vec![question]).await {
+        Ok(answers) => answers.into_iter().find(|answer| answer.key == KEY),
+        Err(error) => {
+            tracing::info!(%error, question = %id, "an operator could not be asked through the client");
+            None
+        }
+    };
+    let Some(verdict) = answer.and_then(|answer| verdict(&answer.value)) else {
+        // Nothing more comes of this client. The call's own patience ends its wait.
+        return std::future::pending().await;
+    };
+    match peer.face.host.decide(id, verdict, peer.principal()).await {
+        // Somebody was faster, which is as good.
+        Ok(_) | Err(ApprovalError::AlreadyDecided { .. }) => {}
+        Err(error) => tracing::warn!(%error, question = %id, "an operator's answer does not count"),
+    }
+}
+
+fn form(request: &PermissionRequest) -> Value {
+    let shown = serde_json::to_string_pretty(&request.arguments).unwrap_or_default();
+    let arguments: String = shown.chars().take(LONGEST_SHOWN).collect();
+    let cut = if arguments.len() < shown.len() { "\n[the rest is not shown]" } else { "" };
+    let commands = match request.commands.is_empty() {
+        true => String::new(),
+        false => format!("\nruns: {}", request.commands.join("; ")),
+    };
+    let message = format!(
+        "May `{}` run? {}\neffect: {}{commands}\nwhy this is asked: {}\narguments: {arguments}{cut}",
+        request.tool, request.summary, request.effects.class, request.decision.reason.text,
+    );
+    json!({
+        "mode": "form",
+        "message": message,
+        "requestedSchema": {
+            "type": "object",
+            "properties": {
+                "decision": {
+                    "type": "string",
+                    "title": "Decision",
+                    "description": "Whether this one call may run",
+                    "enum": ["allow", "deny"],
+                },
+                "reason": {
+                    "type": "string",
+                    "title": "Reason",
+                    "description": "Why not, or what to do instead; the model reads it",
+                },
+            },
+            "required": ["decision"],
+        },
+    })
+}
+
+/// What an answer decides. `None`: it was put aside. Only the very word allows.
+fn verdict(answer: &Value) -> Option<Verdict> {
+    let content = &answer["content"];
+    let reason = content["reason"].as_str().filter(|reason| !reason.trim().is_empty());
+    let feedback = reason.map(|reason| reason.chars().take(LONGEST_REASON).collect());
+    match (answer["action"].as_str(), content["decision"].as_str()) {
+        (Some("accept"), Some("allow")) => Some(Verdict::Allow {
+            scope: ApprovalScope::Once,
+            rule: None,
+            valid_for_seconds: None,
+            arguments: None,
+        }),
+        (Some("accept" | "decline"), _) => Some(Verdict::Deny { feedback }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolpost_model::Verdict;
+
+    use super::verdict;
+
+    #[test]
+    fn only_the_very_word_allows() {
+        for (answer, expected) in [
+            (json!({ "action": "accept", "content": { "decision": "allow" } }), Some(true)),
+            (json!({ "action": "accept", "content": { "decision": "deny", "reason": "no" } }), Some(false)),
+            (json!({ "action": "accept", "content": { "decision": "Allow" } }), Some(false)),
+            (json!({ "action": "accept", "content": { "decision": true } }), Some(false)),
+            (json!({ "action": "accept" }), Some(false)),
+            (json!({ "action": "decline", "content": { "decision": "allow" } }), Some(false)),
+            (json!({ "action": "cancel", "content": { "decision": "allow" } }), None),
+            (json!({ "content": { "decision": "allow" } }), None),
+            (json!("allow"), None),
+        ] {
+            let read = verdict(&answer).map(|verdict| matches!(verdict, Verdict::Allow { .. }));
+            assert_eq!(read, expected, "{answer}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What a request asks for: every method's parameters read once, into one type that all transports and both eras hand to
+//! the same functions.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
+
+use super::{
+    fault::Fault,
+    meta::{Level, Meta},
+    wire,
+};
+
+/// The longest name or address. No tool, prompt or resource has one as long.
+const LONGEST_NAME: usize = 4 << 10;
+
+/// A method that is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    Initialize,
+    Ping,
+    SetLevel,
+    Discover,
+    Listen,
+    ListTools,
+    CallTool,
+    ListResources,
+    ListTemplates,
+    ReadResource,
+    Subscribe,
+    Unsubscribe,
+    ListPrompts,
+    GetPrompt,
+    Complete,
+    /// One that is not served.
+    Other,
+}
+
+impl Method {
+    pub(super) fn read(name: &str) -> Self {
+        match name {
+            "initialize" => Self::Initialize,
+            "ping" => Self::Ping,
+            "logging/setLevel" => Self::SetLevel,
+            "server/discover" => Self::Discover,
+            "subscriptions/listen" => Self::Listen,
+            "tools/list" => Self::ListTools,
+            "tools/call" => Self::CallTool,
+            "resources/list" => Self::ListResources,
+            "resources/templates/list" => Self::ListTemplates,
+            "resources/read" => Self::ReadResource,
+            "resources/subscribe" => Self::Subscribe,
+            "resources/unsubscribe" => Self::Unsubscribe,
+            "prompts/list" => Self::ListPrompts,
+            "prompts/get" => Self::GetPrompt,
+            "completion/complete" => Self::Complete,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether an era has it.
+    pub(super) fn is_of(self, modern: bool) -> bool {
+        match self {
+            Self::Initialize | Self::Ping | Self::SetLevel | Self::Subscribe | Self::Unsubscribe => !modern,
+            Self::Discover | Self::Listen => modern,
+            Self::ListTools
+            | Self::CallTool
+            | Self::ListResources
+            | Self::ListTemplates
+            | Self::ReadResource
+            | Self::ListPrompts
+            | Self::GetPrompt
+            | Self::Complete => true,
+            Self::Other => false,
+        }
+    }
+}
+
+/// The parameters of every method. What a method does not have is left aside.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Params<'a> {
+    #[serde(rename = "_meta")]
+    meta: Meta,
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    uri: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    cursor: Option<String>,
+    input_responses: Option<Map<String, Value>>,
+    request_state: Option<String>,
+    level: Option<Level>,
+    #[serde(rename = "ref")]
+    reference: Option<Value>,
+    argument: Option<Value>,
+    context: Option<Value>,
+    notifications: Option<Value>,
+    protocol_version: Option<String>,
+    capabilities: Option<Value>,
+}
+
+/// A request that was read.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) method: Method,
+    pub(super) meta: Meta,
+    pub(super) name: Option<String>,
+    pub(super) uri: Option<String>,
+    /// The very text.
+    pub(super) arguments: Option<Arc<str>>,
+    pub(super) cursor: Option<String>,
+    pub(super) answers: Map<String, Value>,
+    pub(super) state: Option<String>,
+    pub(super) level: Option<Level>,
+    /// `ref`, `argument` and `context` of a completion.
+    pub(super) completion: [Option<Value>; 3],
+    /// What to be told of.
+    pub(super) filter: Option<Value>,
+    /// What a handshake wishes for.
+    pub(super) wished_version: Option<String>,
+    pub(super) announced: Option<Value>,
+}
+
+impl Asked {
+    /// Whether the answer to it may be a question.
+    pub(super) fn may_ask(&self) -> bool {
+        matches!(self.method, Method::CallTool | Method::ReadResource | Method::GetPrompt)
+    }
+
+    pub(super) fn read(method: Method, params: Option<&RawValue>) -> Result<Self, Fault> {
+        let Params {
+            meta,
+            name,
+            uri,
+            arguments,
+            cursor,
+            input_responses,
+            request_state,
+            level,
+            reference,
+            argument,
+            context,
+            notifications,
+            protocol_version,
+            capabilities,
+        } = wire::params(params)?;
+        if [&name, &uri].into_iter().flatten().any(|text| text.len() > LONGEST_NAME) {
+            return Err(Fault::invalid_params(format!("`name` and `uri` have at most {LONGEST_NAME} bytes")));
+        }
+        Ok(Self {
+            method,
+            meta,
+            name: name.map(Cow::into_owned),
+            uri: uri.map(Cow::into_owned),
+            arguments: arguments.map(|raw| Arc::from(raw.get())),
+            cursor,
+            answers: input_responses.unwrap_or_default(),
+            state: request_state,
+            level,
+            completion: [reference, argument, context],
+            filter: notifications,
+            wished_version: protocol_version,
+            announced: capabilities,
+        })
+    }
+
+    pub(super) fn name(&self) -> Result<&str, Fault> {
+        self.name.as_deref().ok_or_else(|| Fault::invalid_params("`name` is missing"))
+    }
+
+    pub(super) fn uri(&self) -> Result<&str, Fault> {
+        self.uri.as_deref().ok_or_else(|| Fault::invalid_params("`uri` is missing"))
+    }
+}

@@ -1,0 +1,212 @@
+//! `tools/call`, and every other request that a tool answers: one way from a request to the host and back.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use toolpost_core::{Answer, CallRequest, Heard, Listener, Wants};
+use toolpost_model::{
+    ApprovalStatus, BoxFuture, ErrorClass, Event, EventBody, InvocationId, ModelInput, Progress, ToolError,
+};
+
+use super::{
+    approving,
+    asked::Asked,
+    bridge::Bridge,
+    deferral::{self, Meant},
+    exchange::{Outcome, Outlet},
+    fault::Fault,
+    meta::{Level, Meta},
+    peer::Peer,
+    result, wire,
+};
+
+/// How long an operator who is being asked through the client may take.
+const OPERATOR_PATIENCE: Duration = Duration::from_secs(600);
+
+/// Answers `tools/call`.
+pub(super) async fn call(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outcome {
+    match deferral::meant(peer, asked.name()?) {
+        Some(Meant::Search) => return deferral::search(peer, &asked).await,
+        Some(Meant::Call) => {
+            asked = match deferral::unwrap(peer, asked) {
+                Ok(asked) => asked,
+                Err(outcome) => return outcome,
+            };
+        }
+        None => {}
+    }
+    let tool = asked.name()?.to_owned();
+    let input = ModelInput::Text(asked.arguments.take().unwrap_or_else(|| "{}".into()));
+    let answer = run(peer, tool, input, &mut asked.meta, outlet).await;
+    let result = answer.result();
+    let Some(error) = &result.error else { return Ok(result::of_call(result, peer.version)) };
+    if error.class == ErrorClass::UnknownTool {
+        let hint = error.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        return Err(Fault::invalid_params(format!("{}{hint}", error.message)));
+    }
+    match missing_capability(error, peer) {
+        Some(fault) => Err(fault),
+        None => Ok(result::of_call(result, peer.version)),
+    }
+}
+
+/// The code of a failure that comes from what the client cannot be asked.
+const UNSUPPORTED_BY_CALLER: &str = "caller_cannot_answer";
+
+/// The stateless era has a word for calls that need a client who can do more.
+pub(super) fn missing_capability(error: &ToolError, peer: &Peer) -> Option<Fault> {
+    if !peer.is_modern() || error.code != UNSUPPORTED_BY_CALLER {
+        return None;
+    }
+    let kind = error.details.as_ref().and_then(|details| details["kind"].as_str()).unwrap_or("elicitation");
+    Some(Fault::missing_capability(match kind {
+        "sampling" => json!({ "sampling": {} }),
+        "roots" => json!({ "roots": {} }),
+        "url elicitation" => json!({ "elicitation": { "url": {} } }),
+        _ => json!({ "elicitation": {} }),
+    }))
+}
+
+/// Runs a tool for a request, with everything the request brings: its id, its caller, its wish to hear of progress.
+pub(super) async fn run(
+    peer: &Peer,
+    tool: String,
+    input: ModelInput,
+    meta: &mut Meta,
+    outlet: &Outlet,
+) -> Arc<Answer> {
+    let mut call = CallRequest::new(Arc::clone(&peer.session), tool, input);
+    call.face = peer.came_by;
+    call.correlation_id = meta.request_id.take();
+    call.meta = meta.for_the_tool();
+    let bridge = Bridge::to(peer, outlet).map(Arc::new);
+    call.caller = bridge.clone().map(|bridge| bridge as Arc<dyn toolpost_model::Caller>);
+    let operator = bridge.filter(|_| peer.may_approve());
+    let patience = if operator.is_some() { OPERATOR_PATIENCE } else { peer.face.settings.approval_wait };
+    call.approval_patience = Some(patience);
+    let (asks, mut asked) = mpsc::channel(4);
+    let ear = Ear {
+        outlet: outlet.clone(),
+        token: meta.progress_token.take(),
+        level: peer.level,
+        asks: operator.is_some().then_some(asks),
+        last: Mutex::new(None),
+    };
+    if ear.hears_anything() {
+        call.listener = Some(Arc::new(ear));
+    }
+    let Some(operator) = operator else { return peer.face.host.call(call).await };
+    let mut work = std::pin::pin!(peer.face.host.call(call));
+    let mut asking: Option<BoxFuture<'_, ()>> = None;
+    loop {
+        let answering = async {
+            match asking.as_mut() {
+                Some(asking) => asking.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            answer = &mut work => return answer,
+            () = answering => asking = None,
+            Some(id) = asked.recv() => {
+                asking = Some(Box::pin(approving::ask(peer, Arc::clone(&operator), id)));
+            }
+        }
+    }
+}
+
+/// Hears what happens to a call and tells the client what it wished to hear.
+struct Ear {
+    outlet: Outlet,
+    token: Option<Value>,
+    level: Option<Level>,
+    asks: Option<mpsc::Sender<InvocationId>>,
+    /// The last progress that was told: it must grow.
+    last: Mutex<Option<f64>>,
+}
+
+impl Ear {
+    fn hears_anything(&self) -> bool {
+        self.token.is_some() || self.level.is_some() || self.asks.is_some()
+    }
+
+    fn tell(&self, method: &str, params: &Value) -> Heard {
+        if self.outlet.mention(wire::notification(method, params)) { Heard::Taken } else { Heard::Lost }
+    }
+
+    fn progress(&self, done: Option<f64>, total: Option<f64>, message: &str) -> Heard {
+        let Some(token) = &self.token else { return Heard::Taken };
+        let progress = {
+            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = match (*last, done) {
+                (None, done) => done.unwrap_or_default(),
+                (Some(last), Some(done)) if done > last => done,
+                // Words without a number still move on, by next to nothing.
+                (Some(last), _) => last + 0.001,
+            };
+            *last = Some(next);
+            next
+        };
+        let mut params = json!({ "progressToken": token, "progress": number(progress) });
+        if let Some(total) = total {
+            params["total"] = number(total);
+        }
+        if !message.is_empty() {
+            params["message"] = json!(message);
+        }
+        self.tell("notifications/progress", &params)
+    }
+
+    fn log(&self, level: Level, message: &str) -> Heard {
+        if self.level.is_none_or(|least| level < least) {
+            return Heard::Taken;
+        }
+        let params = json!({ "level": level.as_str(), "logger": "tool", "data": message });
+        self.tell("notifications/message", &params)
+    }
+}
+
+/// Whole numbers as such.
+fn number(value: f64) -> Value {
+    #[expect(clippy::cast_possible_truncation, reason = "it is checked to be whole and small")]
+    let whole = value as i64;
+    if value.fract() == 0.0 && value.abs() < 9e15 { json!(whole) } else { json!(value) }
+}
+
+impl Listener for Ear {
+    fn wants(&self) -> Wants {
+        Wants::ToolEvents
+    }
+
+    fn hear(&self, event: Event) -> Heard {
+        match event.body {
+            EventBody::Progress(Progress { message, percent, done, total }) => {
+                #[expect(clippy::cast_precision_loss, reason = "a progress is shown, not counted with")]
+                let (done, total) = match (done, percent) {
+                    (Some(done), _) => (Some(done as f64), total.map(|total| total as f64)),
+                    (None, Some(percent)) => (Some(percent), Some(100.0)),
+                    (None, None) => (None, total.map(|total| total as f64)),
+                };
+                self.progress(done, total, &message)
+            }
+            EventBody::Status { message } => self.progress(None, None, &message),
+            EventBody::Log { level, message } => self.log(Level::of(level), &message),
+            EventBody::Approval(ApprovalStatus::Pending { ask_id, .. }) => {
+                if let Some(asks) = &self.asks {
+                    let _ = asks.try_send(ask_id);
+                }
+                self.progress(None, None, "waits for a person's approval")
+            }
+            EventBody::Approval(ApprovalStatus::Granted { .. })
+            | EventBody::Stage { .. }
+            | EventBody::Artifact { .. }
+            | EventBody::Kept(_)
+            | EventBody::Output(_) => Heard::Taken,
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Resources, prompts and completions: what sources offer beside tools, asked for through the tools that serve it, and
+//! what this host keeps itself.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use toolpost_model::{Companions, ErrorClass, ModelInput, ToolId, ToolResult};
+
+use super::{
+    artifacts,
+    asked::Asked,
+    calling,
+    exchange::{Outcome, Outlet},
+    fault::Fault,
+    listing::FRESH_FOR_MS,
+    meta::Meta,
+    peer::Peer,
+    wire::{self, Reply},
+};
+
+/// Entries of one page.
+const PAGE: usize = 1_000;
+
+type Offered = Vec<(String, Arc<Companions>)>;
+
+fn offered(peer: &Peer) -> Offered {
+    peer.face.host.companions()
+}
+
+/// The lists that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Resources,
+    Templates,
+    Prompts,
+}
+
+impl Kind {
+    /// The list's name in a result, and what an entry is known by.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Resources => ("resources", "uri"),
+            Self::Templates => ("resourceTemplates", "uriTemplate"),
+            Self::Prompts => ("prompts", "name"),
+        }
+    }
+
+    fn of(self, companions: &Companions) -> &[Value] {
+        match self {
+            Self::Resources => &companions.resources,
+            Self::Templates => &companions.templates,
+            Self::Prompts => &companions.prompts,
+        }
+    }
+}
+
+/// What of all this is there at all, so that nothing is announced that does not work.
+pub(super) struct Abilities {
+    pub(super) prompts: bool,
+    pub(super) completions: bool,
+    pub(super) subscriptions: bool,
+}
+
+pub(super) fn abilities(peer: &Peer) -> Abilities {
+    let offered = offered(peer);
+    let any = |has: fn(&Companions) -> bool| offered.iter().any(|(_, companions)| has(companions));
+    Abilities {
+        prompts: any(|companions| companions.prompt.is_some() || !companions.prompts.is_empty()),
+        completions: any(|companions| companions.complete.is_some()),
+        subscriptions: any(|companions| companions.subscribe.is_some()),
+    }
+}
+
+/// Answers one of the lists, in a fixed order.
+pub(super) fn list(peer: &Peer, kind: Kind, cursor: Option<&str>) -> Outcome {
+    if kind == Kind::Prompts && !abilities(peer).prompts {
+        return Err(Fault::no_such_method("prompts/list"));
+    }
+    let (name, key) = kind.words();
+    let offered = offered(peer);
+    let mut entries: Vec<&Value> = offered.iter().flat_map(|(_, companions)| kind.of(companions)).collect();
+    let own = artifacts::template();
+    if kind == Kind::Templates {
+        entries.push(&own);
+    }
+    entries.sort_by(|one, other| one[key].as_str().cmp(&other[key].as_str()));
+    // Of two with one address or name, the first source's is the one that is found.
+    entries.dedup_by(|one, other| one[key] == other[key]);
+    let from = match cursor {
+        None => 0,
+        Some(cursor) => cursor
+            .parse()
+            .ok()
+            .filter(|from: &usize| *from < entries.len())
+            .ok_or_else(|| Fault::invalid_params("the cursor is not one of this list"))?,
+    };
+    let page: Vec<&Value> = entries.iter().skip(from).take(PAGE).copied().collect();
+    let mut told = json!({ name: page });
+    if from + PAGE < entries.len() {
+        told["nextCursor"] = json!((from + PAGE).to_string());
+    }
+    Ok(Reply::Text(wire::json(&super::cached(told, peer, FRESH_FOR_MS))))
+}
+
+/// Whose resource an address is: who lists it, else whose template it fits, else the only one that reads any.
+fn owner<'a>(offered: &'a Offered, uri: &str) -> Option<&'a Companions> {
+    let readers = || offered.iter().map(|(_, companions)| &**companions).filter(|one| one.read.is_some());
+    let lists = |one: &&Companions| one.resources.iter().any(|resource| resource["uri"] == uri);
+    let fits = |one: &&Companions| {
+        one.templates
+            .iter()
+            .any(|template| template["uriTemplate"].as_str().is_some_and(|text| fits(text, uri)))
+    };
+    let only = || {
+        let mut all = readers();
+        let first = all.next();
+        first.filter(|_| all.next().is_none())
+    };
+    readers().find(lists).or_else(|| readers().find(fits)).or_else(only)
+}
+
+/// Whether an address could have been made from a template: the fixed texts are there, in their order.
+fn fits(template: &str, uri: &str) -> bool {
+    let Some((head, mut rest)) = template.split_once('{') else { return template == uri };
+    let Some(mut left) = uri.strip_prefix(head) else { return false };
+    while let Some((_, after)) = rest.split_once('}') {
+        let (fixed, next) = after.split_once('{').map_or((after, None), |(fixed, next)| (fixed, Some(next)));
+        match (left.find(fixed), next) {
+            (Some(at), Some(next)) => {
+                left = &left[at + fixed.len()..];
+                rest = next;
+            }
+            (Some(_), None) => return left.ends_with(fixed),
+            (None, _) => return false,
+        }
+    }
+    true
+}
+
+/// Calls a tool that serves such a request. Its structured content is the whole result.
+async fn serve(
+    peer: &Peer,
+    tool: &ToolId,
+    arguments: Value,
+    meta: &mut Meta,
+    outlet: &Outlet,
+) -> Result<Map<String, Value>, Fault> {
+    let answer = calling::run(peer, tool.to_string(), ModelInput::value(arguments), meta, outlet).await;
+    let result = answer.result();
+    if result.is_error {
+        return Err(fault(result, peer));
+    }
+    match &result.structured_content {
+        Some(Value::Object(object)) => Ok(object.clone()),
+        Some(_) | None => Err(Fault::internal("the source answered something that is no result")),
+    }
+}
+
+/// What a failed call is to a request that has no place for a tool's errors.
+fn fault(result: &ToolResult, peer: &Peer) -> Fault {
+    let Some(error) = &result.error else { return Fault::internal("the source failed") };
+    if let Some(fault) = calling::missing_capability(error, peer) {
+        return fault;
+    }
+    let hint = error.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let message = format!("{}{hint}", error.message);
+    let code = error.details.as_ref().and_then(|details| details["code"].as_i64());
+    let about = json!({ "class": error.class.as_str(), "invocationId": result.invocation_id });
+    match (error.class, code) {
+        (ErrorClass::InvalidArguments | ErrorClass::SchemaValidationFailed, _)
+        | (_, Some(-32602 | -32002)) => Fault::invalid_params(message).with(about),
+        _ => Fault::internal(message).with(about),
+    }
+}
+
+/// Answers `resources/read`.
+pub(super) async fn read(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outcome {
+    let uri = asked.uri()?.to_owned();
+    if artifacts::is_one(&uri) {
+        return artifacts::read(peer, &uri).await;
+    }
+    let offered = offered(peer);
+    let missing = || Fault::no_such_resource(&uri, peer.is_modern());
+    let tool = owner(&offered, &uri).and_then(|found| found.read.clone()).ok_or_else(missing)?;
+    let read = serve(peer, &tool, json!({ "uri": uri }), &mut asked.meta, outlet).await;
+    let told = read.map_err(|fault| match fault.code {
+        // There is nothing else in the request that could be wrong.
+        -32602 => missing(),
+        _ => fault,
+    })?;
+    Ok(Reply::Text(wire::json(&super::cached(Value::Object(told), peer, 0))))
+}
+
+/// Answers `prompts/get`.
+pub(super) async fn prompt(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outcome {
+    let name = asked.name()?.to_owned();
+    let offered = offered(peer);
+    let has = |one: &Companions| one.prompts.iter().any(|prompt| prompt["name"] == name.as_str());
+    let found = offered.iter().map(|(_, companions)| companions).find(|one| has(one) && one.prompt.is_some());
+    let Some(tool) = found.and_then(|found| found.prompt.clone()) else {
+        let shown: String = name.chars().take(200).flat_map(char::escape_debug).collect();
+        return Err(Fault::invalid_params(format!("no prompt is called `{shown}`")));
+    };
+    let arguments: Value = match asked.arguments.take() {
+        None => json!({}),
+        Some(text) => serde_json::from_str(&text)
+            .map_err(|error| Fault::invalid_params(format!("the arguments cannot be read: {error}")))?,
+    };
+    let call = json!({ "name": name, "arguments": arguments });
+    let told = serve(peer, &tool, call, &mut asked.meta, outlet).await?;
+    Ok(Reply::Text(wire::json(&super::complete(Value::Object(told), peer))))
+}
+
+/// Answers `completion/complete`.
+pub(super) async fn complete(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outcome {
+    if !abilities(peer).completions {
+        return Err(Fault::no_such_method("completion/complete"));
+    }
+    let [reference, argument, context] = std::mem::take(&mut asked.completion);
+    let (Some(reference), Some(argument)) = (reference, argument) else {
+        return Err(Fault::invalid_params("`ref` and `argument` are needed"));
+    };
+    let offered = offered(peer);
+    let found = match reference["type"].as_str() {
+        Some("ref/prompt") => offered
+            .iter()
+            .map(|(_, companions)| &**companions)
+            .find(|one| one.prompts.iter().any(|prompt| prompt["name"] == reference["name"])),
+        Some("ref/resource") => offered.iter().map(|(_, companions)| &**companions).find(|one| {
+            let uri = &reference["uri"];
+            one.templates.iter().any(|template| template["uriTemplate"] == *uri)
+                || one.resources.iter().any(|resource| resource["uri"] == *uri)
+        }),
+        _ => return Err(Fault::invalid_params("`ref` names a prompt or a resource")),
+    };
+    let Some(tool) = found.and_then(|found| found.complete.clone()) else {
+        return Err(Fault::invalid_params("`ref` names nothing that is known here"));
+    };
+    let mut call = json!({ "ref": reference, "argument": argument });
+    if let Some(context) = context {
+        call["context"] = context;
+    }
+    let told = serve(peer, &tool, call, &mut asked.meta, outlet).await?;
+    Ok(Reply::Text(wire::json(&super::complete(Value::Object(told), peer))))
+}
+
+/// Asks the source of a resource to tell of its changes, or no longer.
+pub(super) async fn subscribe(peer: &Peer, uri: &str, wanted: bool, outlet: &Outlet) -> Result<(), Fault> {
+    let offered = offered(peer);
+    let found = owner(&offered, uri).ok_or_else(|| Fault::no_such_resource(uri, peer.is_modern()))?;
+    let tool = if wanted { &found.subscribe } else { &found.unsubscribe };
+    let Some(tool) = tool.clone() else { return Ok(()) };
+    serve(peer, &tool, json!({ "uri": uri }), &mut Meta::default(), outlet).await.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn addresses_fit_the_templates_they_were_made_from() {
+        for (template, uri, expected) in [
+            ("test://template/{id}/data", "test://template/7/data", true),
+            ("test://template/{id}/data", "test://template/7/other", false),
+            ("test://template/{id}", "test://template/7", true),
+            ("test://{a}/x/{b}", "test://1/x/2", true),
+            ("test://{a}/x/{b}", "test://1/y/2", false),
+            ("test://fixed", "test://fixed", true),
+            ("test://fixed", "test://fixed/2", false),
+            ("other://{id}", "test://7", false),
+        ] {
+            assert_eq!(fits(template, uri), expected, "{template} {uri}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Tools that are not listed until somebody looks for them: one tool that finds them, and one that calls them for clients
+//! that call only what is listed. Neither is there where nothing is deferred.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolpost_core::{Listing, Surface, ToolFilter};
+use toolpost_model::Visibility;
+
+use super::{
+    asked::Asked,
+    exchange::Outcome,
+    fault::Fault,
+    listing::definition,
+    peer::Peer,
+    wire::{self, Reply},
+};
+
+const FOUND_BY_DEFAULT: usize = 5;
+const MOST_FOUND: usize = 20;
+/// How far such a name may have to go out of the way of real tools.
+const TRIES: usize = 8;
+
+/// The names of the two tools, out of the way of every other tool's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Names {
+    search: String,
+    call: String,
+}
+
+/// What a name of theirs stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meant {
+    Search,
+    Call,
+}
+
+impl Names {
+    pub(super) fn free_on(surface: &Surface) -> Self {
+        let free = |name: &str| {
+            let prefixed = (0..TRIES).map(|times| "toolpost_".repeat(times) + name);
+            prefixed.into_iter().find(|name| surface.find(name).is_none()).unwrap_or_else(|| name.to_owned())
+        };
+        Self { search: free("search_tools"), call: free("call_tool") }
+    }
+
+    pub(super) fn meant(&self, name: &str) -> Option<Meant> {
+        if name == self.search {
+            Some(Meant::Search)
+        } else if name == self.call {
+            Some(Meant::Call)
+        } else {
+            None
+        }
+    }
+
+    /// Both, as they are listed.
+    pub(super) fn definitions(&self) -> Vec<String> {
+        let search = json!({
+            "name": self.search,
+            "title": "Search tools",
+            "description": "Finds tools that are not in the list, by what they do. Answers their names, descriptions \
+                            and schemas; what was found can be called from then on.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "query": { "type": "string", "description": "Words for what the tool should do" },
+                    "limit": { "type": "integer", "minimum": 1, "maximum": MOST_FOUND,
+                               "description": "How many to answer at most" },
+                },
+                "required": ["query"],
+                "additionalProperties": false,
+            },
+            "annotations": { "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true,
+                             "openWorldHint": false },
+        });
+        let call = json!({
+            "name": self.call,
+            "title": "Call a tool",
+            "description": format!(
+                "Calls a tool that {} found, as if it were called by its own name.", self.search
+            ),
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "name": { "type": "string", "description": "The tool's name" },
+                    "arguments": { "type": "object", "description": "Its arguments, by its own schema" },
+                },
+                "required": ["name"],
+                "additionalProperties": false,
+            },
+            "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false,
+                             "openWorldHint": true },
+        });
+        vec![wire::json(&search), wire::json(&call)]
+    }
+}
+
+/// Whether a name is one of theirs on this peer's surface. Looked up only for names that could be.
+pub(super) fn meant(peer: &Peer, name: &str) -> Option<Meant> {
+    if !name.ends_with("search_tools") && !name.ends_with("call_tool") {
+        return None;
+    }
+    let surface = peer.face.host.surface(&peer.session);
+    peer.face.lists.of(&surface).deferral.as_ref()?.meant(name)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    query: String,
+    limit: Option<usize>,
+}
+
+/// A mistake in the arguments is the model's to mend, so it is told as the tool's.
+fn mistaken(peer: &Peer, error: &serde_json::Error) -> Reply {
+    let text = format!("invalid_arguments: {error}");
+    let told = json!({ "content": [{ "type": "text", "text": text }], "isError": true });
+    Reply::Text(wire::json(&super::complete(told, peer)))
+}
+
+/// Finds tools, listed ones too, and marks them as shown to this session.
+pub(super) async fn search(peer: &Peer, asked: &Asked) -> Outcome {
+    let wanted: Wanted = match serde_json::from_str(asked.arguments.as_deref().unwrap_or("{}")) {
+        Ok(wanted) => wanted,
+        Err(error) => return Ok(mistaken(peer, &error)),
+    };
+    let limit = wanted.limit.unwrap_or(FOUND_BY_DEFAULT).clamp(1, MOST_FOUND);
+    let filter = ToolFilter {
+        query: wanted.query,
+        include_deferred: true,
+        limit: Some(limit),
+        ..ToolFilter::default()
+    };
+    let found = peer.face.host.list(&peer.session, &filter).await;
+    if let Some(stay) = &peer.stay {
+        let deferred = found.iter().filter(|tool| tool.visibility == Visibility::Deferred);
+        stay.join(deferred.map(|tool| tool.entry.name().to_owned()));
+    }
+    let tools: Vec<Value> =
+        found.iter().filter_map(|tool| serde_json::from_str(&definition(tool)).ok()).collect();
+    let text = match found.is_empty() {
+        true => "no tool was found; try other words".to_owned(),
+        false => found.iter().map(told).collect::<Vec<_>>().join("\n\n"),
+    };
+    let told = json!({
+        "content": [{ "type": "text", "text": text }],
+        "structuredContent": { "tools": tools },
+        "isError": false,
+    });
+    Ok(Reply::Text(wire::json(&super::complete(told, peer))))
+}
+
+fn told(tool: &Listing) -> String {
+    let declaration = tool.entry.declaration();
+    format!("{}: {}\ninput schema: {}", tool.entry.name(), declaration.description, declaration.input.schema)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Called<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a serde_json::value::RawValue>,
+}
+
+/// What a call through the other tool is a call of: the request as if it had named that tool itself.
+pub(super) fn unwrap(peer: &Peer, mut asked: Asked) -> Result<Asked, Outcome> {
+    let text = asked.arguments.take().unwrap_or_else(|| "{}".into());
+    let called: Called<'_> = match serde_json::from_str(&text) {
+        Ok(called) => called,
+        Err(error) => return Err(Ok(mistaken(peer, &error))),
+    };
+    if meant(peer, &called.name).is_some() {
+        return Err(Err(Fault::invalid_params("this tool calls other tools, not itself")));
+    }
+    asked.arguments = called.arguments.map(|raw| raw.get().into());
+    asked.name = Some(called.name);
+    Ok(asked)
+}

@@ -1,0 +1,79 @@
+//! What is wrong with a request, in the words of JSON-RPC, and the HTTP status that goes with it.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::version;
+
+/// A refusal of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Fault {
+    pub(super) code: i32,
+    pub(super) message: String,
+    pub(super) data: Option<Value>,
+    /// The status in the stateless era; sessions answer most faults with 200.
+    pub(super) status: StatusCode,
+}
+
+impl Fault {
+    fn new(code: i32, status: StatusCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None, status }
+    }
+
+    pub(super) fn with(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    /// The bytes are no JSON.
+    pub(super) fn unreadable(message: impl Into<String>) -> Self {
+        Self::new(-32700, StatusCode::BAD_REQUEST, message)
+    }
+
+    /// The JSON is no message.
+    pub(super) fn invalid_request(message: impl Into<String>) -> Self {
+        Self::new(-32600, StatusCode::BAD_REQUEST, message)
+    }
+
+    pub(super) fn no_such_method(method: &str) -> Self {
+        let shown: String = method.chars().take(80).flat_map(char::escape_debug).collect();
+        Self::new(-32601, StatusCode::NOT_FOUND, format!("the method `{shown}` is not served here"))
+    }
+
+    pub(super) fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(-32602, StatusCode::OK, message)
+    }
+
+    /// What every request of the stateless era must say is missing, so the request itself is malformed.
+    pub(super) fn missing_meta(missing: &[&str]) -> Self {
+        let message = format!("`_meta` lacks, or has in a wrong form: {}", missing.join(", "));
+        Self::new(-32602, StatusCode::BAD_REQUEST, message)
+    }
+
+    pub(super) fn internal(message: impl Into<String>) -> Self {
+        Self::new(-32603, StatusCode::OK, message)
+    }
+
+    pub(super) fn header_mismatch(message: impl Into<String>) -> Self {
+        Self::new(-32020, StatusCode::BAD_REQUEST, message)
+    }
+
+    /// The client does not do what the request needs.
+    pub(super) fn missing_capability(required: Value) -> Self {
+        let message = "the request needs something that the client does not offer";
+        Self::new(-32021, StatusCode::BAD_REQUEST, message).with(json!({ "requiredCapabilities": required }))
+    }
+
+    pub(super) fn unsupported_version(requested: &str) -> Self {
+        let requested: String = requested.chars().take(80).collect();
+        Self::new(-32022, StatusCode::BAD_REQUEST, "this revision of the protocol is not spoken here")
+            .with(json!({ "supported": version::supported(), "requested": requested }))
+    }
+
+    /// There is nothing at an address. The code has changed with the eras.
+    pub(super) fn no_such_resource(uri: &str, modern: bool) -> Self {
+        let shown: String = uri.chars().take(500).collect();
+        let code = if modern { -32602 } else { -32002 };
+        Self::new(code, StatusCode::OK, "there is no such resource").with(json!({ "uri": shown }))
+    }
+}

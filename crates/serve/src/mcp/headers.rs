@@ -1,0 +1,172 @@
+//! The headers of the stateless era. They repeat what the body says, for whoever stands between; where the two disagree
+//! somebody was told something else than is done, so the request is refused.
+
+use axum::http::HeaderMap;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde_json::Value;
+use toolpost_core::Surface;
+
+use super::{
+    asked::{Asked, Method},
+    fault::Fault,
+};
+
+pub(super) const VERSION: &str = "mcp-protocol-version";
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+const PARAM: &str = "mcp-param-";
+
+/// How deep a schema is looked through for arguments that headers repeat.
+const DEEPEST: usize = 16;
+
+/// The one value of a header. Of two, this check and somebody before it might each read another one.
+pub(super) fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fault> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Fault::header_mismatch(format!("the header `{name}` is there more than once")));
+    }
+    let text = value.to_str();
+    text.map(Some).map_err(|_| Fault::header_mismatch(format!("the header `{name}` is not plain text")))
+}
+
+/// Checks that the headers name the method and what it is about.
+pub(super) fn check(headers: &HeaderMap, method: &str, asked: &Asked) -> Result<(), Fault> {
+    match one(headers, METHOD)? {
+        Some(told) if told == method => {}
+        Some(_) => return Err(Fault::header_mismatch("`Mcp-Method` is not the body's method")),
+        None => return Err(Fault::header_mismatch("the header `Mcp-Method` is missing")),
+    }
+    let named = match asked.method {
+        Method::CallTool | Method::GetPrompt => &asked.name,
+        Method::ReadResource => &asked.uri,
+        _ => return Ok(()),
+    };
+    // What is missing in the body is the body's own fault.
+    let Some(named) = named else { return Ok(()) };
+    match one(headers, NAME)? {
+        Some(told) if decoded(told).as_deref() == Some(named) => Ok(()),
+        Some(_) => Err(Fault::header_mismatch("`Mcp-Name` is not what the body names")),
+        None => Err(Fault::header_mismatch("the header `Mcp-Name` is missing")),
+    }
+}
+
+/// A value as it is meant: plain, or as `=?base64?…?=`.
+fn decoded(told: &str) -> Option<String> {
+    match told.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        None => Some(told.to_owned()),
+        Some(inner) => String::from_utf8(BASE64_STANDARD.decode(inner).ok()?).ok(),
+    }
+}
+
+/// Checks the arguments that the tool's schema wants repeated in headers.
+pub(super) fn check_params(headers: &HeaderMap, asked: &Asked, surface: &Surface) -> Result<(), Fault> {
+    let Some((entry, _)) = asked.name.as_deref().and_then(|name| surface.find(name)) else { return Ok(()) };
+    let mut repeated = Vec::new();
+    collect(&entry.declaration().input.schema, &mut Vec::new(), &mut repeated);
+    if repeated.is_empty() {
+        return Ok(());
+    }
+    let arguments: Value =
+        asked.arguments.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    for Repeated { path, header } in repeated {
+        let name = format!("{PARAM}{}", header.to_ascii_lowercase());
+        let given =
+            path.iter().try_fold(&arguments, |value, key| value.get(key)).filter(|value| !value.is_null());
+        let mismatch = |why: &str| Fault::header_mismatch(format!("`Mcp-Param-{header}` {why}"));
+        match (one(headers, &name)?, given) {
+            (None, None) => {}
+            (Some(_), None) => return Err(mismatch("is there, and the argument is not")),
+            (None, Some(_)) => return Err(mismatch("is missing")),
+            (Some(told), Some(given)) => {
+                let told = decoded(told).ok_or_else(|| mismatch("cannot be decoded"))?;
+                if !says(&told, given) {
+                    return Err(mismatch("is not the argument's value"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An argument that a header repeats.
+struct Repeated<'a> {
+    path: Vec<&'a str>,
+    header: &'a str,
+}
+
+fn collect<'a>(schema: &'a Value, path: &mut Vec<&'a str>, found: &mut Vec<Repeated<'a>>) {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+    if path.len() >= DEEPEST {
+        return;
+    }
+    for (name, property) in properties {
+        path.push(name);
+        let header = property.get("x-mcp-header").and_then(Value::as_str);
+        if let Some(header) = header.filter(|header| is_token(header)) {
+            found.push(Repeated { path: path.clone(), header });
+        }
+        collect(property, path, found);
+        path.pop();
+    }
+}
+
+/// Whether a text can be part of a header's name.
+fn is_token(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_part)
+}
+
+/// Whether a header says what an argument is. Numbers are compared as such.
+fn says(told: &str, given: &Value) -> bool {
+    match given {
+        Value::String(text) => told == text,
+        Value::Bool(flag) => told == if *flag { "true" } else { "false" },
+        Value::Number(number) => {
+            told == number.to_string()
+                || told.parse::<f64>().is_ok_and(|told| number.as_f64() == Some(told) && told.is_finite())
+        }
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{collect, decoded, says};
+
+    #[test]
+    fn values_are_compared_as_they_are_meant() {
+        for (told, given, same) in [
+            ("us-west1", json!("us-west1"), true),
+            ("US-west1", json!("us-west1"), false),
+            ("42", json!(42), true),
+            ("42.0", json!(42), true),
+            ("43", json!(42), false),
+            ("true", json!(true), true),
+            ("True", json!(true), false),
+            ("[]", json!([]), false),
+        ] {
+            assert_eq!(says(told, &given), same, "{told} {given}");
+        }
+        assert_eq!(decoded("=?base64?SGVsbG8=?=").as_deref(), Some("Hello"));
+        assert_eq!(decoded("=?base64?%%?="), None);
+        assert_eq!(decoded("plain").as_deref(), Some("plain"));
+    }
+
+    #[test]
+    fn only_properties_are_looked_through() {
+        let schema = json!({ "properties": {
+            "region": { "type": "string", "x-mcp-header": "Region" },
+            "deep": { "properties": { "er": { "x-mcp-header": "Er" } } },
+            "bad": { "x-mcp-header": "not a token" },
+            "list": { "items": { "properties": { "no": { "x-mcp-header": "No" } } } },
+        } });
+        let mut found = Vec::new();
+        collect(&schema, &mut Vec::new(), &mut found);
+        let mut names: Vec<_> = found.iter().map(|one| (one.path.join("."), one.header)).collect();
+        names.sort();
+        assert_eq!(names, [("deep.er".to_owned(), "Er"), ("region".to_owned(), "Region")]);
+    }
+}

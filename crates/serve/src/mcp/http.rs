@@ -1,0 +1,369 @@
+//! Streamable HTTP: `POST /mcp` takes every message, `GET` opens a session's own stream, `DELETE` ends a session.
+//!
+//! An answer is one JSON text, written at once. Only where something is said before it does it become a stream.
+
+mod answering;
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Router,
+    body::Body,
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use serde_json::value::RawValue;
+use toolpost_core::SessionError;
+use toolpost_model::Principal;
+
+use super::{
+    Face, answer,
+    asked::{Asked, Method},
+    exchange::{Exchange, Outcome, Outlet, WhenLeft},
+    fault::Fault,
+    headers, news,
+    peer::Peer,
+    rounds::{self, Returned},
+    sessions::{self, Running, Stay},
+    version::Version,
+    welcome,
+    wire::{self, Id, Message, Reply},
+};
+use crate::http::{Problem, read_body};
+use answering::{Speaking, refused};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// Where the calls of this face come from, for the record.
+const CAME_BY: &str = "mcp";
+
+pub(crate) fn routes(face: Arc<Face>) -> Router {
+    Router::new()
+        .route("/mcp", post(take).get(listen).delete(leave))
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .with_state(face)
+}
+
+async fn take(
+    State(face): State<Arc<Face>>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    if !accepts(&headers, &["application/json", "text/event-stream"]) {
+        return Ok(not_acceptable("`Accept` must name `application/json` and `text/event-stream`"));
+    }
+    if !is_json(&headers) {
+        return Err(Problem::unsupported_media_type());
+    }
+    let body = read_body(body, face.settings.message_limit).await?;
+    let Ok(text) = std::str::from_utf8(&body) else {
+        return Ok(refused(&face, None, Fault::unreadable("the body is not UTF-8"), StatusCode::BAD_REQUEST));
+    };
+    if text.trim_start().starts_with('[') {
+        let fault = Fault::invalid_request("several messages in one request are not taken; send one by one");
+        return Ok(refused(&face, None, fault, StatusCode::BAD_REQUEST));
+    }
+    let came = Came { face, principal, headers };
+    let response = match wire::read(text) {
+        Err((id, fault)) => refused(&came.face, id.as_ref(), fault, StatusCode::BAD_REQUEST),
+        Ok(Message::Request { id, method, params }) => came.request(id, &method, params).await,
+        Ok(Message::Notification { method, params }) => came.notification(&method, params),
+        Ok(Message::Response { id, outcome }) => match came.session() {
+            Ok(stay) => {
+                stay.answered(&id, outcome);
+                StatusCode::ACCEPTED.into_response()
+            }
+            Err((status, fault)) => refused(&came.face, None, fault, status),
+        },
+    };
+    Ok(response)
+}
+
+/// A message and who it came from.
+struct Came {
+    face: Arc<Face>,
+    principal: Principal,
+    headers: HeaderMap,
+}
+
+impl Came {
+    async fn request(self, id: Id, method: &str, params: Option<&RawValue>) -> Response {
+        let mut asked = match Asked::read(Method::read(method), params) {
+            Ok(asked) => asked,
+            Err(fault) => {
+                let status = if self.says_modern() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+                return refused(&self.face, Some(&id), fault, status);
+            }
+        };
+        asked.meta.request_id = Some(id.as_json().trim_matches('"').to_owned());
+        if asked.method == Method::Initialize {
+            return self.initialize(&id, &asked).await;
+        }
+        let speaks_for_itself = asked.meta.version.is_some()
+            || self.says_modern()
+            || matches!(asked.method, Method::Discover | Method::Listen);
+        if speaks_for_itself {
+            return self.stateless(id, method, asked).await;
+        }
+        let stay = match self.session() {
+            Ok(stay) => stay,
+            Err((status, fault)) => return refused(&self.face, Some(&id), fault, status),
+        };
+        if !asked.method.is_of(false) {
+            return refused(&self.face, Some(&id), Fault::no_such_method(method), StatusCode::OK);
+        }
+        let Some(running) = stay.begin(&id) else {
+            let fault = Fault::invalid_request("a request with this id runs already, or too many run");
+            return refused(&self.face, Some(&id), fault, StatusCode::OK);
+        };
+        let peer = in_session(&self.face, &stay);
+        let exchange = Exchange::begin(WhenLeft::GoesOn, |outlet| cancellable(peer, asked, running, outlet));
+        Speaking { face: self.face, id, asker: None }.respond(exchange).await
+    }
+
+    /// Whether the header names a revision without sessions, or one that nobody here has heard of.
+    fn says_modern(&self) -> bool {
+        let said = self.headers.get(headers::VERSION).and_then(|value| value.to_str().ok());
+        said.is_some_and(|said| Version::read(said).is_none_or(Version::is_modern))
+    }
+
+    /// The session a message belongs to.
+    fn session(&self) -> Result<Arc<Stay>, (StatusCode, Fault)> {
+        let bad = |fault| (StatusCode::BAD_REQUEST, fault);
+        if let Some(said) = headers::one(&self.headers, headers::VERSION).map_err(bad)? {
+            match Version::read(said) {
+                Some(version) if !version.is_modern() => {}
+                Some(_) | None => return Err(bad(Fault::unsupported_version(said))),
+            }
+        }
+        let Some(wire_id) = self.headers.get(SESSION) else {
+            return Err(bad(Fault::invalid_request(
+                "the header `Mcp-Session-Id` is missing; a session begins with `initialize`",
+            )));
+        };
+        let found = wire_id.to_str().ok().and_then(|id| self.face.sessions.find(id, &self.principal));
+        found.ok_or_else(|| (StatusCode::NOT_FOUND, Fault::invalid_request("there is no such session")))
+    }
+
+    async fn initialize(self, id: &Id, asked: &Asked) -> Response {
+        let Some(wished) = &asked.wished_version else {
+            let fault = Fault::invalid_params("`protocolVersion` is missing");
+            return refused(&self.face, Some(id), fault, StatusCode::OK);
+        };
+        let version = Version::negotiated(wished);
+        let can = asked.announced.as_ref().and_then(super::meta::Capabilities::of).unwrap_or_default();
+        let (wire_id, stay) = match sessions::open(&self.face.host, &self.principal, version, can).await {
+            Ok(opened) => opened,
+            Err(error) => return no_session(&self.face, id, &error),
+        };
+        let limit = self.face.host.limits().sessions;
+        match self.face.sessions.keep(limit, &wire_id, &stay) {
+            Some(None) => {}
+            Some(Some(unused)) => sessions::end(&self.face.host, &unused).await,
+            None => {
+                sessions::end(&self.face.host, &stay).await;
+                return no_session(&self.face, id, &SessionError::Full(limit));
+            }
+        }
+        let told = welcome(&in_session(&self.face, &stay));
+        let mut response = answering::json(&wire::answer(id, told));
+        if let Ok(wire_id) = HeaderValue::from_str(&wire_id) {
+            response.headers_mut().insert(SESSION, wire_id);
+        }
+        response
+    }
+
+    fn notification(self, method: &str, params: Option<&RawValue>) -> Response {
+        // There is nothing to be told by a client that has no session.
+        if self.says_modern() || !self.headers.contains_key(SESSION) && method != "notifications/initialized"
+        {
+            return StatusCode::ACCEPTED.into_response();
+        }
+        let stay = match self.session() {
+            Ok(stay) => stay,
+            Err((status, fault)) => return refused(&self.face, None, fault, status),
+        };
+        take_note(&stay, method, params);
+        StatusCode::ACCEPTED.into_response()
+    }
+
+    async fn stateless(self, id: Id, method: &str, mut asked: Asked) -> Response {
+        let peer = match self.checked(method, &asked) {
+            Ok(peer) => peer,
+            Err(fault) => {
+                let status = fault.status;
+                return refused(&self.face, Some(&id), fault, status);
+            }
+        };
+        let may_ask = asked.may_ask() && peer.can != Default::default();
+        let state = asked.state.take().filter(|_| asked.may_ask());
+        let digest = if may_ask || state.is_some() { rounds::digest(&asked) } else { [0; 32] };
+        let speaking = Speaking {
+            face: Arc::clone(&self.face),
+            id: id.clone(),
+            asker: Some((self.principal.clone(), digest)),
+        };
+        let exchange = match state {
+            Some(state) => {
+                let answers = std::mem::take(&mut asked.answers);
+                match self.face.rounds.take_up(&state, answers, &self.principal, &digest) {
+                    Ok(Returned::GoesOn(exchange)) => exchange,
+                    Ok(Returned::AskedAgain(reply)) => return speaking.end(Ok(reply)),
+                    Err(fault) => return speaking.end(Err(fault)),
+                }
+            }
+            None if asked.method == Method::Listen => {
+                Exchange::begin(WhenLeft::Stops, |outlet| news::listen(peer, asked, id, outlet))
+            }
+            None => Exchange::begin(WhenLeft::Stops, |outlet| answer(peer, asked, outlet)),
+        };
+        speaking.respond(exchange).await
+    }
+
+    /// Everything that a request of the stateless era must say of itself, in body and headers.
+    fn checked(&self, method: &str, asked: &Asked) -> Result<Peer, Fault> {
+        let Some(version) = asked.meta.version.as_deref() else {
+            return Err(Fault::missing_meta(&asked.meta.missing()));
+        };
+        match headers::one(&self.headers, headers::VERSION)? {
+            Some(said) if said == version => {}
+            Some(_) => {
+                return Err(Fault::header_mismatch("`MCP-Protocol-Version` is not the body's version"));
+            }
+            None => return Err(Fault::header_mismatch("the header `MCP-Protocol-Version` is missing")),
+        }
+        let Some(version) = Version::read(version).filter(|version| version.is_modern()) else {
+            return Err(Fault::unsupported_version(version));
+        };
+        headers::check(&self.headers, method, asked)?;
+        let Some(can) = asked.meta.capabilities else {
+            return Err(Fault::missing_meta(&asked.meta.missing()));
+        };
+        if !asked.method.is_of(true) {
+            return Err(Fault::no_such_method(method));
+        }
+        let session = self.face.host.default_session(&self.principal);
+        if asked.method == Method::CallTool {
+            headers::check_params(&self.headers, asked, &self.face.host.surface(&session))?;
+        }
+        let level = asked.meta.log_level;
+        Ok(Peer { face: Arc::clone(&self.face), session, version, can, level, stay: None, came_by: CAME_BY })
+    }
+}
+
+/// What a notification of a session changes.
+pub(super) fn take_note(stay: &Stay, method: &str, params: Option<&RawValue>) {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Cancelled<'a> {
+        #[serde(borrow)]
+        request_id: &'a RawValue,
+    }
+    if method == "notifications/cancelled"
+        && let Ok(cancelled) = wire::params::<Cancelled<'_>>(params)
+    {
+        stay.cancel(cancelled.request_id);
+    }
+}
+
+/// The peer of a session.
+pub(super) fn in_session(face: &Arc<Face>, stay: &Arc<Stay>) -> Peer {
+    Peer {
+        face: Arc::clone(face),
+        session: Arc::clone(&stay.session),
+        version: stay.version,
+        can: stay.can,
+        level: Some(stay.level()),
+        stay: Some(Arc::clone(stay)),
+        came_by: CAME_BY,
+    }
+}
+
+/// Answers a request of a session, unless it is cancelled; then there is no answer.
+pub(super) async fn cancellable(peer: Peer, asked: Asked, running: Running, outlet: Outlet) -> Outcome {
+    let answered = running.cancel.run_until_cancelled(answer(peer, asked, outlet)).await;
+    answered.unwrap_or(Ok(Reply::Nothing))
+}
+
+async fn listen(
+    State(face): State<Arc<Face>>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let came = Came { face, principal, headers };
+    if came.says_modern() {
+        return Err(Problem::method_not_allowed());
+    }
+    if !accepts(&came.headers, &["text/event-stream"]) {
+        return Ok(not_acceptable("`Accept` must name `text/event-stream`"));
+    }
+    let stay = match came.session() {
+        Ok(stay) => stay,
+        Err((status, fault)) => return Ok(refused(&came.face, None, fault, status)),
+    };
+    let (peer, until) = (in_session(&came.face, &stay), stay.attach_reader());
+    let mut exchange = Exchange::begin(WhenLeft::Stops, |outlet| {
+        let until = answering::WhileRead::of(until);
+        async move { news::follow(peer, stay, until.token(), outlet).await.map(|_| Reply::Nothing) }
+    });
+    exchange.go_on_alone();
+    let id = Id::none();
+    Ok(Speaking { face: came.face, id, asker: None }.stream(None, exchange))
+}
+
+async fn leave(
+    State(face): State<Arc<Face>>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let came = Came { face, principal, headers };
+    if came.says_modern() {
+        return Err(Problem::method_not_allowed());
+    }
+    if let Err((status, fault)) = came.session() {
+        return Ok(refused(&came.face, None, fault, status));
+    }
+    let wire_id = came.headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
+    if let Some(stay) = came.face.sessions.remove(wire_id) {
+        sessions::end(&came.face.host, &stay).await;
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn no_session(face: &Face, id: &Id, error: &SessionError) -> Response {
+    let status = match error {
+        SessionError::Full(_) => StatusCode::TOO_MANY_REQUESTS,
+        SessionError::Unknown(_) | SessionError::Default | SessionError::Journal(_) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+    };
+    refused(face, Some(id), Fault::internal(error.to_string()), status)
+}
+
+fn not_acceptable(message: &'static str) -> Response {
+    (StatusCode::NOT_ACCEPTABLE, [(header::CONTENT_TYPE, "text/plain")], message).into_response()
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let name = media_type.and_then(|media_type| media_type.split(';').next()).unwrap_or_default();
+    name.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// Whether the caller reads all of these. One that does not say reads anything.
+fn accepts(headers: &HeaderMap, wanted: &[&str]) -> bool {
+    let lists = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let names: Vec<&str> = lists
+        .flat_map(|list| list.split(','))
+        .map(|entry| entry.split(';').next().unwrap_or_default().trim())
+        .collect();
+    let reads = |wanted: &str| {
+        let (kind, _) = wanted.split_once('/').unwrap_or((wanted, ""));
+        names.iter().any(|name| {
+            name.eq_ignore_ascii_case(wanted) || *name == "*/*" || name.strip_suffix("/*") == Some(kind)
+        })
+    };
+    names.is_empty() || wanted.iter().all(|wanted| reads(wanted))
+}

@@ -1,0 +1,200 @@
+//! What goes out: one JSON text, or a stream of events that ends with it.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use axum::{
+    body::Body,
+    http::{HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use hyper::body::{Frame, SizeHint};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use toolpost_model::Principal;
+
+use crate::{
+    http::{KEEP_ALIVE, STILL_HERE},
+    mcp::{
+        Face,
+        exchange::{Exchange, Outcome, Step},
+        fault::Fault,
+        wire::{self, Id, Reply},
+    },
+};
+
+const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Who is spoken to, and about which request.
+pub(super) struct Speaking {
+    pub(super) face: Arc<Face>,
+    pub(super) id: Id,
+    /// Who asked for what, where each request speaks for itself; faults have a status of their own there.
+    pub(super) asker: Option<(Principal, [u8; 32])>,
+}
+
+impl Speaking {
+    /// Waits for what comes first: the end, as one text, or something before it, as a stream.
+    pub(super) async fn respond(self, mut exchange: Exchange) -> Response {
+        match exchange.next().await {
+            Step::Done(outcome) => self.end(outcome),
+            Step::Ask(round) => {
+                let kept = self.keep(exchange, round);
+                self.end(kept)
+            }
+            Step::Note(first) => {
+                exchange.go_on_alone();
+                self.stream(Some(first), exchange)
+            }
+        }
+    }
+
+    fn keep(&self, exchange: Exchange, round: crate::mcp::exchange::Round) -> Outcome {
+        match &self.asker {
+            Some((principal, digest)) => self.face.rounds.keep(exchange, round, principal, digest),
+            None => Err(Fault::internal("this client is asked in another way")),
+        }
+    }
+
+    /// The whole answer as one text.
+    pub(super) fn end(self, outcome: Outcome) -> Response {
+        match outcome {
+            Ok(Reply::Nothing) => StatusCode::ACCEPTED.into_response(),
+            Ok(reply) => json(&wire::answer(&self.id, reply)),
+            Err(fault) => {
+                let status = if self.asker.is_some() { fault.status } else { StatusCode::OK };
+                refused(&self.face, Some(&self.id), fault, status)
+            }
+        }
+    }
+
+    /// A stream of what is said, up to the end.
+    pub(super) fn stream(self, first: Option<Bytes>, exchange: Exchange) -> Response {
+        let mut alive = interval(KEEP_ALIVE);
+        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        if first.is_some() {
+            alive.reset();
+        }
+        let telling = Telling { speaking: self, first, exchange: Some(exchange), alive };
+        let frames = stream::unfold(telling, |mut telling| async move {
+            telling.next().await.map(|frame| (Ok::<_, Infallible>(frame), telling))
+        });
+        let mut response = Response::new(Body::from_stream(frames));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
+        headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
+        response
+    }
+}
+
+/// A stream that is being told. Dropped, it leaves the exchange, which knows what that means.
+struct Telling {
+    speaking: Speaking,
+    first: Option<Bytes>,
+    exchange: Option<Exchange>,
+    alive: Interval,
+}
+
+impl Telling {
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(frame(&[first]));
+        }
+        let exchange = self.exchange.as_mut()?;
+        let step = tokio::select! {
+            biased;
+            step = exchange.next() => step,
+            // Ticks at once on a stream that begins with nothing, so that its reader hears that it is connected.
+            _ = self.alive.tick() => return Some(STILL_HERE),
+        };
+        let outcome = match step {
+            Step::Note(message) => return Some(frame(&[message])),
+            Step::Done(outcome) => outcome,
+            Step::Ask(round) => {
+                let exchange = self.exchange.take()?;
+                self.speaking.keep(exchange, round)
+            }
+        };
+        self.exchange = None;
+        let Speaking { face, id, .. } = &self.speaking;
+        match outcome {
+            Ok(Reply::Nothing) => None,
+            Ok(reply) => Some(frame(&wire::answer(id, reply))),
+            Err(fault) => Some(frame(&[wire::refusal(Some(id), &face.tellable(fault))])),
+        }
+    }
+}
+
+/// One event. JSON never holds a raw line break, so one data line is enough.
+fn frame(pieces: &[Bytes]) -> Bytes {
+    const BEFORE: &[u8] = b"event: message\ndata: ";
+    let length: usize = pieces.iter().map(Bytes::len).sum();
+    let mut frame = BytesMut::with_capacity(BEFORE.len() + length + 2);
+    frame.extend_from_slice(BEFORE);
+    pieces.iter().for_each(|piece| frame.extend_from_slice(piece));
+    frame.extend_from_slice(b"\n\n");
+    frame.freeze()
+}
+
+/// An answer in one text.
+pub(super) fn json(pieces: &[Bytes; 3]) -> Response {
+    let body = match pieces {
+        [whole, rest, last] if rest.is_empty() && last.is_empty() => Body::from(whole.clone()),
+        pieces => Body::new(Pieces(pieces.iter().filter(|piece| !piece.is_empty()).cloned().collect())),
+    };
+    let mut response = Response::new(body);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A refusal.
+pub(super) fn refused(face: &Face, id: Option<&Id>, fault: Fault, status: StatusCode) -> Response {
+    let mut response = Response::new(Body::from(wire::refusal(id, &face.tellable(fault))));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A body of known length in pieces that are shared with others.
+struct Pieces(VecDeque<Bytes>);
+
+impl hyper::body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.get_mut().0.pop_front().map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.iter().map(|piece| piece.len() as u64).sum())
+    }
+}
+
+/// Marks a session as read for as long as this lives.
+pub(super) struct WhileRead(CancellationToken, #[expect(dead_code, reason = "dropped with this")] DropGuard);
+
+impl WhileRead {
+    pub(super) fn of(token: CancellationToken) -> Self {
+        Self(token.clone(), token.drop_guard())
+    }
+
+    pub(super) fn token(&self) -> CancellationToken {
+        self.0.clone()
+    }
+}

@@ -1,0 +1,126 @@
+//! `tools/list`: the tools of a surface, written once and sent as often as they are asked for.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use toolpost_core::{Listing, Surface};
+use toolpost_model::{SurfaceId, Visibility};
+
+use super::{
+    deferral,
+    exchange::Outcome,
+    fault::Fault,
+    peer::Peer,
+    wire::{self, Reply},
+};
+use crate::http::formats::{Format, Shown};
+
+/// Tools of one page. Most hosts have fewer, and clients that do not turn pages see them all.
+const PAGE: usize = 1_000;
+/// More kinds of surface than this are written anew instead of kept.
+const KEPT: usize = 32;
+/// How long a list may be taken for fresh. It can change whenever a source or the configuration does, and listeners are
+/// told at once.
+pub(super) const FRESH_FOR_MS: u64 = 30_000;
+
+/// Lists that were written.
+#[derive(Default)]
+pub(super) struct Lists(Mutex<HashMap<SurfaceId, Arc<Written>>>);
+
+/// The tools of one surface.
+pub(super) struct Written {
+    /// The tools of each page with commas between them, without the brackets.
+    pages: Vec<Bytes>,
+    /// What finds and calls the deferred ones, where there are any.
+    pub(super) deferral: Option<deferral::Names>,
+}
+
+impl Lists {
+    pub(super) fn of(&self, surface: &Surface) -> Arc<Written> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(written) = kept.get(surface.id()) {
+            return Arc::clone(written);
+        }
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        let written = Arc::new(Written::of(surface));
+        kept.insert(surface.id().clone(), Arc::clone(&written));
+        written
+    }
+}
+
+impl Written {
+    fn of(surface: &Surface) -> Self {
+        let deferral = surface
+            .all()
+            .any(|(_, visibility)| visibility == Visibility::Deferred)
+            .then(|| deferral::Names::free_on(surface));
+        let listed = surface.all().filter(|(_, visibility)| *visibility == Visibility::Loaded);
+        let mut listed: Vec<Listing> =
+            listed.map(|(entry, visibility)| Listing { entry: Arc::clone(entry), visibility }).collect();
+        // Models' caches live from the same text coming again.
+        listed.sort_unstable_by(|one, other| one.entry.name().cmp(other.entry.name()));
+        let mut tools: Vec<String> = deferral.iter().flat_map(deferral::Names::definitions).collect();
+        tools.extend(listed.iter().map(definition));
+        let pages = tools.chunks(PAGE).map(|page| Bytes::from(page.join(","))).collect();
+        Self { pages, deferral }
+    }
+}
+
+/// One tool as MCP has it.
+pub(super) fn definition(tool: &Listing) -> String {
+    wire::json(&Shown(Format::Mcp, tool))
+}
+
+/// The answer to `tools/list`.
+pub(super) fn list(peer: &Peer, cursor: Option<&str>) -> Outcome {
+    let surface = peer.face.host.surface(&peer.session);
+    let written = peer.face.lists.of(&surface);
+    let page = match cursor {
+        None => 0,
+        Some(cursor) => {
+            let stale = || Fault::invalid_params("the cursor is not one of this list as it is now");
+            let (id, page) = cursor.split_once(':').ok_or_else(stale)?;
+            let page: usize = page.parse().map_err(|_| stale())?;
+            if id != surface.id().as_str() || page >= written.pages.len() {
+                return Err(stale());
+            }
+            page
+        }
+    };
+    let mut after = String::new();
+    let shared = written.pages.get(page).cloned().unwrap_or_default();
+    let is_last = page + 1 >= written.pages.len();
+    if is_last {
+        for (place, tool) in joined(peer, &surface).iter().enumerate() {
+            if !shared.is_empty() || place > 0 {
+                after.push(',');
+            }
+            after.push_str(&definition(tool));
+        }
+    }
+    after.push(']');
+    if !is_last {
+        after.push_str(&format!(r#","nextCursor":"{}:{}""#, surface.id().as_str(), page + 1));
+    }
+    if peer.is_modern() {
+        after.push(',');
+        after.push_str(&super::fields(Some(FRESH_FOR_MS)));
+    }
+    after.push('}');
+    Ok(Reply::Pieces { before: r#"{"tools":["#.to_owned(), shared, after })
+}
+
+/// Deferred tools that this session has found. Where each request stands for itself a list is the same for all of them.
+fn joined(peer: &Peer, surface: &Surface) -> Vec<Listing> {
+    let Some(stay) = &peer.stay else { return Vec::new() };
+    let find = |name: &String| {
+        let (entry, visibility) = surface.find(name)?;
+        (visibility == Visibility::Deferred).then(|| Listing { entry: Arc::clone(entry), visibility })
+    };
+    stay.joined().iter().filter_map(find).collect()
+}

@@ -1,0 +1,162 @@
+//! `_meta`: what a request says beside its parameters. In the stateless era that is who asks and what they can do.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::{Map, Value};
+use toolpost_model::{ConsultKinds, LogLevel};
+
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// Names the stream a notification belongs to.
+pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// The most that is passed on to a tool, in bytes of JSON.
+const LARGEST: usize = 64 << 10;
+
+/// What `_meta` says.
+#[derive(Debug, Default)]
+pub(super) struct Meta {
+    pub(super) version: Option<String>,
+    /// `None`: not said, or not in a form that can be read.
+    pub(super) capabilities: Option<Capabilities>,
+    pub(super) log_level: Option<Level>,
+    pub(super) progress_token: Option<Value>,
+    /// The request's own id, for the record. Not said here, but known by whoever read this.
+    pub(super) request_id: Option<String>,
+    /// What is no business of ours, for tools that speak the same.
+    pub(super) rest: Map<String, Value>,
+}
+
+/// What a client can do for a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Capabilities(pub(super) ConsultKinds);
+
+impl Capabilities {
+    /// From the `capabilities` that a client announces.
+    pub(super) fn of(announced: &Value) -> Option<Self> {
+        let announced = announced.as_object()?;
+        let elicitation = announced.get("elicitation").and_then(Value::as_object);
+        // An empty object has meant forms since before there was anything else.
+        let forms = elicitation.is_some_and(|modes| modes.contains_key("form") || !modes.contains_key("url"));
+        let urls = elicitation.is_some_and(|modes| modes.contains_key("url"));
+        Some(Self(ConsultKinds {
+            elicitation: forms,
+            url_elicitation: urls,
+            sampling: announced.contains_key("sampling"),
+            roots: announced.contains_key("roots"),
+        }))
+    }
+}
+
+/// How serious a line must be to be passed on, in MCP's eight words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Level {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl Level {
+    pub(super) fn of(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Debug => Self::Debug,
+            LogLevel::Info => Self::Info,
+            LogLevel::Warn => Self::Warning,
+            LogLevel::Error => Self::Error,
+        }
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+}
+
+impl Meta {
+    /// What every request of the stateless era must say and this one does not.
+    pub(super) fn missing(&self) -> Vec<&'static str> {
+        let mut missing = Vec::new();
+        if self.version.is_none() {
+            missing.push(VERSION);
+        }
+        if self.capabilities.is_none() {
+            missing.push(CAPABILITIES);
+        }
+        missing
+    }
+
+    /// What is passed on to the tool.
+    pub(super) fn for_the_tool(&mut self) -> Option<Box<Map<String, Value>>> {
+        let rest = std::mem::take(&mut self.rest);
+        let is_small = || serde_json::to_string(&rest).is_ok_and(|text| text.len() <= LARGEST);
+        (!rest.is_empty() && is_small()).then(|| Box::new(rest))
+    }
+}
+
+impl<'de> Deserialize<'de> for Meta {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Meta;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Meta, A::Error> {
+                let mut meta = Meta::default();
+                while let Some(key) = entries.next_key::<std::borrow::Cow<'de, str>>()? {
+                    match key.as_ref() {
+                        VERSION => meta.version = text(&entries.next_value::<Value>()?),
+                        CAPABILITIES => meta.capabilities = Capabilities::of(&entries.next_value()?),
+                        LOG_LEVEL => meta.log_level = Level::deserialize(entries.next_value::<Value>()?).ok(),
+                        CLIENT => {
+                            entries.next_value::<IgnoredAny>()?;
+                        }
+                        "progressToken" => meta.progress_token = token(entries.next_value()?),
+                        _ => {
+                            meta.rest.insert(key.into_owned(), entries.next_value()?);
+                        }
+                    }
+                }
+                Ok(meta)
+            }
+        }
+
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+/// A token is echoed with every notification, so it must be one.
+fn token(value: Value) -> Option<Value> {
+    match &value {
+        Value::String(text) if text.len() <= 512 => Some(value),
+        Value::Number(_) => Some(value),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}

@@ -1,0 +1,178 @@
+//! What is told without being asked for: changed lists and changed resources, on the stream of a session or of a request
+//! that listens.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::{broadcast::error::RecvError, watch};
+use tokio_util::sync::CancellationToken;
+use toolpost_model::{SourceNotice, SurfaceId};
+
+use super::{
+    asked::Asked,
+    companions,
+    exchange::{Outcome, Outlet},
+    fault::Fault,
+    meta::SUBSCRIPTION,
+    peer::Peer,
+    sessions::Stay,
+    wire::{self, Id, Reply},
+};
+
+/// Addresses that one stream wants to be told of.
+const MOST_ADDRESSES: usize = 1_024;
+
+/// What a stream wants to hear.
+struct Wanted {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    addresses: Addresses,
+    /// Stands in every notification, where a request listens.
+    subscription: Option<Value>,
+}
+
+enum Addresses {
+    These(Vec<String>),
+    /// Those that the session subscribed to one by one.
+    OfSession(Arc<Stay>),
+}
+
+impl Wanted {
+    fn updates(&self, uri: &str) -> bool {
+        match &self.addresses {
+            Addresses::These(these) => these.iter().any(|one| one == uri),
+            Addresses::OfSession(stay) => stay.is_subscribed(uri),
+        }
+    }
+
+    fn note(&self, method: &str, mut params: Map<String, Value>) -> bytes::Bytes {
+        if let Some(id) = &self.subscription {
+            params.insert("_meta".to_owned(), json!({ SUBSCRIPTION: id }));
+        }
+        wire::notification(method, &params)
+    }
+
+    fn changed(&self, what: &str) -> bytes::Bytes {
+        self.note(&format!("notifications/{what}/list_changed"), Map::new())
+    }
+}
+
+/// Tells a session what belongs to none of its requests, until it ends or another stream takes over.
+pub(super) async fn follow(peer: Peer, stay: Arc<Stay>, until: CancellationToken, outlet: Outlet) -> Outcome {
+    let own_list = stay.own_list();
+    let wanted = Wanted {
+        tools: true,
+        prompts: true,
+        resources: true,
+        addresses: Addresses::OfSession(stay),
+        subscription: None,
+    };
+    until.run_until_cancelled(tell(&peer, &wanted, own_list, &outlet)).await;
+    Ok(Reply::Text("{}".to_owned()))
+}
+
+/// Answers `subscriptions/listen`: what is told is said first, and the answer comes with the end.
+pub(super) async fn listen(peer: Peer, asked: Asked, id: Id, outlet: Outlet) -> Outcome {
+    let filter = asked.filter.as_ref().and_then(Value::as_object);
+    let filter = filter.ok_or_else(|| Fault::invalid_params("`notifications` says what to be told of"))?;
+    let abilities = companions::abilities(&peer);
+    let wants = |key: &str| filter.get(key) == Some(&Value::Bool(true));
+    let addresses: Vec<String> = match filter.get("resourceSubscriptions") {
+        Some(Value::Array(list)) if abilities.subscriptions => {
+            list.iter().take(MOST_ADDRESSES).filter_map(|uri| uri.as_str().map(str::to_owned)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let subscription: Value = serde_json::from_str(id.as_json()).unwrap_or_default();
+    let wanted = Wanted {
+        tools: wants("toolsListChanged"),
+        prompts: wants("promptsListChanged") && abilities.prompts,
+        resources: wants("resourcesListChanged"),
+        addresses: Addresses::These(addresses.clone()),
+        subscription: Some(subscription.clone()),
+    };
+    for uri in &addresses {
+        companions::subscribe(&peer, uri, true, &outlet).await?;
+    }
+    let mut accepted = Map::new();
+    for (key, is_told) in [
+        ("toolsListChanged", wanted.tools),
+        ("promptsListChanged", wanted.prompts),
+        ("resourcesListChanged", wanted.resources),
+    ] {
+        if is_told {
+            accepted.insert(key.to_owned(), Value::Bool(true));
+        }
+    }
+    if !addresses.is_empty() {
+        accepted.insert("resourceSubscriptions".to_owned(), json!(addresses));
+    }
+    let acknowledged = Map::from_iter([("notifications".to_owned(), Value::Object(accepted))]);
+    let nobody = watch::channel(0).1;
+    if outlet.tell(wanted.note("notifications/subscriptions/acknowledged", acknowledged)).await {
+        let closing = peer.face.closing.clone();
+        closing.run_until_cancelled(tell(&peer, &wanted, nobody, &outlet)).await;
+    }
+    let told = json!({ "_meta": { SUBSCRIPTION: subscription } });
+    Ok(Reply::Text(wire::json(&super::complete(told, &peer))))
+}
+
+/// Tells until nobody reads.
+async fn tell(peer: &Peer, wanted: &Wanted, mut own_list: watch::Receiver<u64>, outlet: &Outlet) {
+    let host = &peer.face.host;
+    let (mut changes, mut news) = (host.changes(), host.news());
+    let mut seen: SurfaceId = host.surface(&peer.session).id().clone();
+    let mut own_is_there = true;
+    loop {
+        let messages = tokio::select! {
+            changed = changes.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let now = host.surface(&peer.session).id().clone();
+                let is_other = now != seen;
+                seen = now;
+                if is_other && wanted.tools { vec![wanted.changed("tools")] } else { Vec::new() }
+            }
+            changed = own_list.changed(), if own_is_there => match changed {
+                Ok(()) => vec![wanted.changed("tools")],
+                Err(_) => {
+                    own_is_there = false;
+                    Vec::new()
+                }
+            },
+            told = news.recv() => match told {
+                Ok(told) => told_by_source(wanted, &told.notice),
+                // Whoever missed something looks at all of it again.
+                Err(RecvError::Lagged(_)) => {
+                    let lists = [("prompts", wanted.prompts), ("resources", wanted.resources)];
+                    let missed = lists.into_iter().filter(|(_, is_told)| *is_told);
+                    missed.map(|(what, _)| wanted.changed(what)).collect()
+                }
+                Err(RecvError::Closed) => return,
+            },
+        };
+        for message in messages {
+            if !outlet.tell(message).await {
+                return;
+            }
+        }
+    }
+}
+
+fn told_by_source(wanted: &Wanted, notice: &SourceNotice) -> Vec<bytes::Bytes> {
+    match notice {
+        SourceNotice::ResourcesChanged if wanted.resources => vec![wanted.changed("resources")],
+        SourceNotice::PromptsChanged if wanted.prompts => vec![wanted.changed("prompts")],
+        SourceNotice::ResourceUpdated(uri) if wanted.updates(uri) => {
+            let params = Map::from_iter([("uri".to_owned(), json!(uri))]);
+            vec![wanted.note("notifications/resources/updated", params)]
+        }
+        SourceNotice::ToolsChanged
+        | SourceNotice::ResourcesChanged
+        | SourceNotice::PromptsChanged
+        | SourceNotice::ResourceUpdated(_)
+        | SourceNotice::Log(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,43 @@
+//! Who asks: the session its calls belong to, what it can be asked in return, and which revision it speaks.
+
+use std::sync::Arc;
+
+use toolpost_core::Session;
+use toolpost_model::{Principal, Role};
+
+use super::{
+    Face,
+    meta::{Capabilities, Level},
+    sessions::Stay,
+    version::Version,
+};
+
+/// A client, as far as one request is concerned.
+#[derive(Clone)]
+pub(super) struct Peer {
+    pub(super) face: Arc<Face>,
+    pub(super) session: Arc<Session>,
+    pub(super) version: Version,
+    pub(super) can: Capabilities,
+    /// The least serious line it wants to hear. `None`: none at all.
+    pub(super) level: Option<Level>,
+    /// Its session in the era that has them.
+    pub(super) stay: Option<Arc<Stay>>,
+    /// Where it came in, for the record.
+    pub(super) came_by: &'static str,
+}
+
+impl Peer {
+    pub(super) fn principal(&self) -> &Principal {
+        self.session.principal()
+    }
+
+    pub(super) fn is_modern(&self) -> bool {
+        self.version.is_modern()
+    }
+
+    /// Whether the person behind the client may be asked about its calls: only where the client came in as an operator's.
+    pub(super) fn may_approve(&self) -> bool {
+        self.principal().role == Role::Operator && self.can.0.elicitation
+    }
+}

@@ -1,0 +1,276 @@
+//! The end of a call as a client reads it: content in MCP's own kinds, the error in words and as data, links to what is
+//! kept.
+
+use std::borrow::Cow;
+
+use serde::{
+    Serialize, Serializer,
+    ser::{SerializeMap, SerializeSeq},
+};
+use serde_json::{Value, json};
+use toolpost_model::{ArtifactRef, Content, Disposition, ErrorClass, Outcome, ToolResult};
+
+use super::{
+    artifacts,
+    version::Version,
+    wire::{self, Reply},
+};
+
+/// Who answers, in every result of the stateless era.
+pub(super) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+pub(super) fn server_info() -> Value {
+    json!({ "name": "toolpost", "title": "Toolpost", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// The result of a call.
+pub(super) fn of_call(result: &ToolResult, version: Version) -> Reply {
+    Reply::Text(wire::json(&CallResult { result, version }))
+}
+
+struct CallResult<'a> {
+    result: &'a ToolResult,
+    version: Version,
+}
+
+impl Serialize for CallResult<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { result, version } = *self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("content", &Blocks { result, version })?;
+        // Before the stateless era it must be an object.
+        let structured = result.structured_content.as_ref();
+        if let Some(value) = structured.filter(|value| version.is_modern() || value.is_object()) {
+            map.serialize_entry("structuredContent", value)?;
+        }
+        map.serialize_entry("isError", &result.is_error)?;
+        map.serialize_entry("_meta", &Meta(result, version))?;
+        if version.is_modern() {
+            map.serialize_entry("resultType", "complete")?;
+        }
+        map.end()
+    }
+}
+
+/// What the tool's own system said beside it, and how the call ended in this host's words.
+struct Meta<'a>(&'a ToolResult, Version);
+
+impl Serialize for Meta<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(result, version) = self;
+        let mut map = serializer.serialize_map(None)?;
+        let own = |key: &str| key.starts_with("toolpost/") || key == SERVER_INFO;
+        let said = result.meta.iter().flat_map(|meta| meta.iter());
+        for (key, value) in said.filter(|(key, _)| !own(key)) {
+            map.serialize_entry(key, value)?;
+        }
+        map.serialize_entry("toolpost/invocationId", &result.invocation_id)?;
+        map.serialize_entry("toolpost/outcome", result.outcome.as_str())?;
+        if let Some(error) = &result.error {
+            map.serialize_entry("toolpost/class", error.class.as_str())?;
+            if error.code != error.class.as_str() {
+                map.serialize_entry("toolpost/code", &error.code)?;
+            }
+            if let Some(id) = error.details.as_ref().and_then(|details| details.get("ask_id")) {
+                map.serialize_entry("toolpost/questionId", id)?;
+            }
+        }
+        if version.is_modern() {
+            map.serialize_entry(SERVER_INFO, &server_info())?;
+        }
+        map.end()
+    }
+}
+
+/// The content, in order: what went wrong, what the tool said, what a reader of it would not know, what is kept.
+struct Blocks<'a> {
+    result: &'a ToolResult,
+    version: Version,
+}
+
+impl Serialize for Blocks<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { result, version } = *self;
+        let mut list = serializer.serialize_seq(None)?;
+        if let Some(text) = error_text(result) {
+            list.serialize_element(&Text::of(&text))?;
+        }
+        for (place, content) in result.content.iter().enumerate() {
+            list.serialize_element(&Block { content, result, place, version })?;
+        }
+        // For clients that read no structured content, and for those before there was any.
+        if let (Some(value), true) = (&result.structured_content, result.content.is_empty()) {
+            list.serialize_element(&Text::of(&value.to_string()))?;
+        }
+        if let Some(text) = remarks(result) {
+            list.serialize_element(&Text::of(&text))?;
+        }
+        if version >= Version::V2025June {
+            for kept in &result.artifacts {
+                list.serialize_element(&Kept(kept))?;
+            }
+        }
+        list.end()
+    }
+}
+
+/// What went wrong, with what to do about it. `None` where the tool's own words say it already.
+fn error_text(result: &ToolResult) -> Option<String> {
+    let error = result.error.as_ref()?;
+    let said = |content: &Content| content.reading().is_some_and(|text| text.contains(&error.message));
+    if error.class == ErrorClass::ExecutionFailed && error.hint.is_none() && result.content.iter().any(said) {
+        return None;
+    }
+    let hint = error.hint.as_deref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    let how = match error.class {
+        ErrorClass::ApprovalPending => {
+            "\nan operator answers it with `toolpost approvals`, over HTTP or on the host's terminal; \
+             the same call with the same arguments then runs"
+        }
+        _ => "",
+    };
+    Some(format!("{}: {}{hint}{how}", error.class, error.message))
+}
+
+/// What a reader of the content alone would not know.
+fn remarks(result: &ToolResult) -> Option<String> {
+    let is_plain = result.disposition == Disposition::Inline
+        && result.outcome != Outcome::Partial
+        && result.truncated.is_none()
+        && result.artifacts.is_empty();
+    if is_plain || result.error.is_some() && result.artifacts.is_empty() {
+        return None;
+    }
+    let remarks = result.remarks();
+    (!remarks.is_empty()).then(|| format!("[{}]", remarks.join("; ")))
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+impl<'a> Text<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { r#type: "text", text }
+    }
+}
+
+struct Block<'a> {
+    content: &'a Content,
+    result: &'a ToolResult,
+    place: usize,
+    version: Version,
+}
+
+impl Serialize for Block<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.content {
+            Content::Text { text } => Text::of(text).serialize(serializer),
+            Content::Image { data, media_type } => bytes("image", data, media_type).serialize(serializer),
+            Content::Audio { data, media_type } => bytes("audio", data, media_type).serialize(serializer),
+            Content::Binary { data, media_type, .. } => {
+                let uri =
+                    format!("toolpost://invocations/{}/content/{}", self.result.invocation_id, self.place);
+                embedded(&uri, Some(media_type), None, Some(data)).serialize(serializer)
+            }
+            Content::Resource { uri, media_type, text, data } => {
+                embedded(uri, media_type.as_deref(), text.as_deref(), data.as_deref()).serialize(serializer)
+            }
+            Content::Link { uri, name, title, description, media_type, size } => {
+                if self.version < Version::V2025June {
+                    let reading = self.content.reading().unwrap_or(Cow::Borrowed(uri));
+                    return Text::of(&reading).serialize(serializer);
+                }
+                Link {
+                    r#type: "resource_link",
+                    uri,
+                    name,
+                    title: title.as_deref(),
+                    description: description.as_deref(),
+                    mime_type: media_type.as_deref(),
+                    size: *size,
+                }
+                .serialize(serializer)
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Encoded<'a> {
+    r#type: &'static str,
+    data: &'a str,
+    mime_type: &'a str,
+}
+
+fn bytes<'a>(kind: &'static str, data: &'a str, mime_type: &'a str) -> Encoded<'a> {
+    Encoded { r#type: kind, data, mime_type }
+}
+
+#[derive(Serialize)]
+struct Embedded<'a> {
+    r#type: &'static str,
+    resource: Found<'a>,
+}
+
+/// What is found at an address.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Found<'a> {
+    pub(super) uri: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mime_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) blob: Option<&'a str>,
+}
+
+fn embedded<'a>(
+    uri: &'a str,
+    mime_type: Option<&'a str>,
+    text: Option<&'a str>,
+    blob: Option<&'a str>,
+) -> Embedded<'a> {
+    // It must have one of them.
+    let text = if blob.is_some() { None } else { Some(text.unwrap_or_default()) };
+    Embedded { r#type: "resource", resource: Found { uri, mime_type, text, blob } }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Link<'a> {
+    r#type: &'static str,
+    uri: &'a str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+}
+
+/// A link to a kept piece.
+struct Kept<'a>(&'a ArtifactRef);
+
+impl Serialize for Kept<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let kept = self.0;
+        Link {
+            r#type: "resource_link",
+            uri: &artifacts::uri(kept.id),
+            name: &kept.name,
+            title: None,
+            description: Some("the whole of it; add `?offset=0&length=65536` to read a part"),
+            mime_type: Some(&kept.media_type),
+            size: Some(kept.size),
+        }
+        .serialize(serializer)
+    }
+}

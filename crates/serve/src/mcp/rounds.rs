@@ -1,0 +1,212 @@
+//! Requests that wait for their client to come back with answers: the stateless era's way of asking.
+//!
+//! The call goes on waiting here, in this host; what the client carries is only a sealed name for it. So a call is never
+//! run twice for an answer, and what it held when it asked it still holds.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
+use toolpost_model::{ConsultKind, ModelInput, Principal, Question, Reply as Answer};
+use uuid::Uuid;
+
+use super::{
+    asked::{Asked, Method},
+    exchange::{Exchange, Round},
+    fault::Fault,
+    seal::{Bound, Key, Ticket},
+    wire::{self, Reply},
+};
+
+/// Requests that wait at the same time, of everybody and of one caller.
+const MOST: usize = 1_024;
+const MOST_OF_ONE: usize = 128;
+/// How long a client may take to come back. The call itself may give up before.
+const PATIENCE: Duration = Duration::from_secs(15 * 60);
+
+/// What waits.
+pub(super) struct Rounds {
+    key: Key,
+    since: Instant,
+    waiting: Mutex<HashMap<Uuid, Waiting>>,
+}
+
+struct Waiting {
+    exchange: Exchange,
+    principal: Principal,
+    round: u64,
+    until: Instant,
+    questions: Vec<Question>,
+    answers: oneshot::Sender<Vec<Answer>>,
+}
+
+/// A request that goes on with the answers it got, or is to be asked again.
+pub(super) enum Returned {
+    GoesOn(Exchange),
+    AskedAgain(Reply),
+}
+
+impl Default for Rounds {
+    fn default() -> Self {
+        Self { key: Key::random(), since: Instant::now(), waiting: Mutex::default() }
+    }
+}
+
+impl Rounds {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<Uuid, Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a request that asks something, and gives the result that says so.
+    pub(super) fn keep(
+        &self,
+        mut exchange: Exchange,
+        round: Round,
+        principal: &Principal,
+        digest: &[u8; 32],
+    ) -> Result<Reply, Fault> {
+        exchange.go_on_alone();
+        let Round { questions, answers } = round;
+        let (principal, until) = (principal.clone(), Instant::now() + PATIENCE);
+        let waiting = Waiting { exchange, principal, round: 1, until, questions, answers };
+        self.put(Uuid::new_v4(), waiting, digest)
+    }
+
+    fn put(&self, id: Uuid, waiting: Waiting, digest: &[u8; 32]) -> Result<Reply, Fault> {
+        let ticket = Ticket { exchange: id, round: waiting.round, expires: self.age_at(waiting.until) };
+        let state = self.key.seal(ticket, &bound(&waiting.principal, digest));
+        let told = input_required(&waiting.questions, &state);
+        let mut table = self.waiting();
+        table.retain(|_, kept| kept.until > Instant::now() && !kept.answers.is_closed());
+        let of_one = table.values().filter(|kept| kept.principal == waiting.principal).count();
+        if table.len() >= MOST || of_one >= MOST_OF_ONE {
+            return Err(Fault::internal("too many requests wait for answers already"));
+        }
+        table.insert(id, waiting);
+        Ok(told)
+    }
+
+    /// Milliseconds of this host's life at a moment.
+    fn age_at(&self, moment: Instant) -> u64 {
+        u64::try_from(moment.saturating_duration_since(self.since).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Finds the request that a client comes back to, and hands it the answers.
+    pub(super) fn take_up(
+        &self,
+        state: &str,
+        answers: Map<String, Value>,
+        principal: &Principal,
+        digest: &[u8; 32],
+    ) -> Result<Returned, Fault> {
+        let refused = || {
+            Fault::invalid_params(
+                "`requestState` is not one that this host gave for this request, or is too old",
+            )
+        };
+        let ticket = self.key.open(state, &bound(principal, digest)).ok_or_else(refused)?;
+        if ticket.expires <= self.age_at(Instant::now()) {
+            return Err(refused());
+        }
+        let mut waiting = {
+            let mut table = self.waiting();
+            // An earlier round's state names the same request, and its questions are answered already.
+            match table.get(&ticket.exchange) {
+                Some(kept) if kept.round == ticket.round && kept.principal == *principal => {}
+                Some(_) | None => return Err(refused()),
+            }
+            table.remove(&ticket.exchange).ok_or_else(refused)?
+        };
+        let complete = waiting.questions.iter().all(|question| is_answered(question, &answers));
+        if !complete {
+            waiting.round += 1;
+            return self.put(ticket.exchange, waiting, digest).map(Returned::AskedAgain);
+        }
+        let answer = |question: &Question| {
+            let value = answers.get(&question.key).cloned().unwrap_or_default();
+            Answer { key: question.key.clone(), value }
+        };
+        // Where the call has given up meanwhile, its end is what comes next.
+        let answered = waiting.questions.iter().map(answer).collect();
+        let _ = waiting.answers.send(answered);
+        Ok(Returned::GoesOn(waiting.exchange))
+    }
+
+    /// Gives up what nobody came back for.
+    pub(super) fn sweep(&self) {
+        let now = Instant::now();
+        let gone: Vec<Waiting> = {
+            let mut table = self.waiting();
+            let over = |kept: &Waiting| kept.until <= now || kept.answers.is_closed();
+            let gone: Vec<Uuid> = table.iter().filter(|(_, kept)| over(kept)).map(|(id, _)| *id).collect();
+            gone.iter().filter_map(|id| table.remove(id)).collect()
+        };
+        // Dropped outside the lock: that tells their calls to stop.
+        drop(gone);
+    }
+}
+
+fn bound<'a>(principal: &'a Principal, digest: &'a [u8; 32]) -> Bound<'a> {
+    Bound { role: principal.role.as_str(), principal: principal.name.as_str(), request: digest }
+}
+
+/// What makes two requests the same: the method, what it names, and the arguments.
+pub(super) fn digest(asked: &Asked) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    let method: &[u8] = match asked.method {
+        Method::ReadResource => b"read",
+        Method::GetPrompt => b"prompt",
+        _ => b"call",
+    };
+    let arguments = asked.arguments.clone().map(ModelInput::Text);
+    let compact = arguments.as_ref().map(ModelInput::compact).unwrap_or_default();
+    let name = asked.name.as_deref().or(asked.uri.as_deref()).unwrap_or_default();
+    for part in [method, name.as_bytes(), compact.as_bytes()] {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}
+
+/// MCP's method for a question.
+pub(super) fn method(kind: ConsultKind) -> &'static str {
+    match kind {
+        ConsultKind::Elicitation | ConsultKind::UrlElicitation => "elicitation/create",
+        ConsultKind::Sampling => "sampling/createMessage",
+        ConsultKind::Roots => "roots/list",
+    }
+}
+
+fn input_required(questions: &[Question], state: &str) -> Reply {
+    let mut requests = Map::new();
+    for question in questions {
+        let mut request = json!({ "method": method(question.kind) });
+        let has_params = question.params.as_object().is_some_and(|params| !params.is_empty());
+        if has_params || question.kind != ConsultKind::Roots {
+            request["params"] = question.params.clone();
+        }
+        requests.insert(question.key.clone(), request);
+    }
+    Reply::Text(wire::json(&json!({
+        "resultType": "input_required",
+        "inputRequests": requests,
+        "requestState": state,
+    })))
+}
+
+/// Whether there is something for a question that can be an answer to it.
+fn is_answered(question: &Question, answers: &Map<String, Value>) -> bool {
+    let Some(answer) = answers.get(&question.key).and_then(Value::as_object) else { return false };
+    match question.kind {
+        ConsultKind::Elicitation | ConsultKind::UrlElicitation => {
+            matches!(answer.get("action").and_then(Value::as_str), Some("accept" | "decline" | "cancel"))
+        }
+        ConsultKind::Sampling => answer.contains_key("content"),
+        ConsultKind::Roots => answer.get("roots").is_some_and(Value::is_array),
+    }
+}

@@ -1,0 +1,152 @@
+//! The seal on what a client carries from one request to the next: HMAC-SHA256 with a key that only this host has.
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use uuid::Uuid;
+
+const BLOCK: usize = 64;
+
+/// A key of this life of the host. What another one sealed is refused.
+pub(super) struct Key([u8; 32]);
+
+impl Key {
+    pub(super) fn random() -> Self {
+        // Two ids of 122 random bits each, from the same source as tokens.
+        let mut hasher = Sha256::new();
+        hasher.update(Uuid::new_v4().as_bytes());
+        hasher.update(Uuid::new_v4().as_bytes());
+        Self(hasher.finalize().into())
+    }
+
+    /// HMAC-SHA256 (RFC 2104) of some parts, each with its length before it, so that none can grow into its neighbour.
+    fn mac(&self, parts: &[&[u8]]) -> [u8; 32] {
+        let pad = |with: u8| {
+            let mut block = [with; BLOCK];
+            block.iter_mut().zip(self.0).for_each(|(byte, key)| *byte ^= key);
+            block
+        };
+        let mut inner = Sha256::new();
+        inner.update(pad(0x36));
+        for part in parts {
+            inner.update((part.len() as u64).to_le_bytes());
+            inner.update(part);
+        }
+        let mut outer = Sha256::new();
+        outer.update(pad(0x5c));
+        outer.update(inner.finalize());
+        outer.finalize().into()
+    }
+
+    /// What the client carries: which exchange, which round of it, until when, and the seal over these, over whose it
+    /// is and over what it asked for.
+    pub(super) fn seal(&self, ticket: Ticket, bound: &Bound<'_>) -> String {
+        let mac = self.mac(&bound.parts(&ticket.bytes()));
+        hex(&ticket.bytes()) + "." + &hex(&mac)
+    }
+
+    /// Opens what a client brings. `None`: it was never sealed here, or not for this caller and request.
+    pub(super) fn open(&self, text: &str, bound: &Bound<'_>) -> Option<Ticket> {
+        let (ticket, mac) = text.split_once('.')?;
+        let (ticket, mac): ([u8; 32], [u8; 32]) = (unhex(ticket)?, unhex(mac)?);
+        let is_ours = self.mac(&bound.parts(&ticket)).ct_eq(&mac);
+        bool::from(is_ours).then(|| Ticket::read(&ticket))
+    }
+}
+
+/// What the client carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticket {
+    pub(super) exchange: Uuid,
+    pub(super) round: u64,
+    /// Milliseconds of this host's life.
+    pub(super) expires: u64,
+}
+
+impl Ticket {
+    fn bytes(self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        bytes[..16].copy_from_slice(self.exchange.as_bytes());
+        bytes[16..24].copy_from_slice(&self.round.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.expires.to_le_bytes());
+        bytes
+    }
+
+    fn read(bytes: &[u8; 32]) -> Self {
+        let number = |at: usize| {
+            bytes[at..at + 8].iter().rev().fold(0u64, |number, byte| number << 8 | u64::from(*byte))
+        };
+        let mut exchange = [0; 16];
+        exchange.copy_from_slice(&bytes[..16]);
+        Self { exchange: Uuid::from_bytes(exchange), round: number(16), expires: number(24) }
+    }
+}
+
+/// What a seal holds for beside the ticket.
+#[derive(Clone, Copy)]
+pub(super) struct Bound<'a> {
+    pub(super) role: &'a str,
+    pub(super) principal: &'a str,
+    pub(super) request: &'a [u8; 32],
+}
+
+impl<'a> Bound<'a> {
+    fn parts<'b>(&'b self, ticket: &'b [u8]) -> [&'b [u8]; 4]
+    where
+        'a: 'b,
+    {
+        [ticket, self.role.as_bytes(), self.principal.as_bytes(), self.request]
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |text, byte| text + &format!("{byte:02x}"))
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 2 * bytes.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::{Bound, Key, Ticket, hex};
+
+    #[test]
+    fn the_mac_is_what_others_compute() {
+        let mut key = [0; 32];
+        key[..4].copy_from_slice(b"Jefe");
+        let of_nothing = "923598ca6d64af2a5dba79dcd021a8a0fe5c5f557519adaaf0ad532d4506dd30";
+        assert_eq!(hex(&Key(key).mac(&[])), of_nothing);
+    }
+
+    #[test]
+    fn a_seal_opens_for_the_same_caller_and_request_alone() {
+        let key = Key::random();
+        let (request, other) = ([7; 32], [8; 32]);
+        let ticket = Ticket { exchange: Uuid::new_v4(), round: 3, expires: 1 << 40 };
+        let bound = Bound { role: "agent", principal: "a", request: &request };
+        let sealed = key.seal(ticket, &bound);
+        assert_eq!(key.open(&sealed, &bound), Some(ticket));
+        assert_eq!(key.open(&sealed, &Bound { principal: "b", ..bound }), None);
+        assert_eq!(key.open(&sealed, &Bound { role: "operator", ..bound }), None);
+        assert_eq!(key.open(&sealed, &Bound { request: &other, ..bound }), None);
+        assert_eq!(Key::random().open(&sealed, &bound), None);
+        for place in 0..sealed.len() {
+            let mut forged = sealed.clone().into_bytes();
+            forged[place] = if forged[place] == b'0' { b'1' } else { b'0' };
+            let forged = String::from_utf8(forged).unwrap();
+            assert_eq!(key.open(&forged, &bound), None, "{place}");
+        }
+        for odd in ["", ".", "x.y", &sealed[1..], &sealed.to_uppercase()[..40]] {
+            assert_eq!(key.open(odd, &bound), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The sessions of the era that has them: found by an id that only their client knows, bound to who opened them, limited,
+//! and forgotten in time.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, value::RawValue};
+use sha2::{Digest, Sha256};
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use toolpost_core::{Host, Session, SessionError};
+use toolpost_model::{Principal, SessionId, SurfaceRequest};
+use uuid::Uuid;
+
+use super::{
+    meta::{Capabilities, Level},
+    version::Version,
+    wire::Id,
+};
+
+/// A session may give its place to another one after so long without use.
+const YIELDS_AFTER: Duration = Duration::from_secs(60);
+/// Requests of one session that run or wait at the same time.
+const MOST_RUNNING: usize = 1_024;
+/// Questions that one session's client has not answered.
+const MOST_QUESTIONS: usize = 256;
+/// Addresses that one session wants to be told of.
+const MOST_SUBSCRIPTIONS: usize = 1_024;
+/// Deferred tools that join one session's list.
+const MOST_JOINED: usize = 1_024;
+
+/// One client's session.
+pub(super) struct Stay {
+    pub(super) session: Arc<Session>,
+    pub(super) version: Version,
+    pub(super) can: Capabilities,
+    state: Mutex<State>,
+    questions: AtomicU64,
+    /// Counts the changes of this session's own list.
+    own_list: watch::Sender<u64>,
+    /// It was ended, by its client or by time.
+    pub(super) over: CancellationToken,
+    /// Keeps the host's session in memory.
+    _stay: toolpost_core::Stay,
+}
+
+struct State {
+    level: Level,
+    last_used: Instant,
+    running: HashMap<Id, CancellationToken>,
+    questions: HashMap<String, oneshot::Sender<Result<Value, String>>>,
+    subscriptions: HashSet<String>,
+    /// Deferred tools that a search brought into the list.
+    joined: BTreeSet<String>,
+    /// The stream that hears what belongs to no request. A newer one takes its place.
+    reader: Option<CancellationToken>,
+}
+
+impl Stay {
+    pub(super) fn new(session: Arc<Session>, version: Version, can: Capabilities) -> Arc<Self> {
+        let state = State {
+            level: Level::Info,
+            last_used: Instant::now(),
+            running: HashMap::new(),
+            questions: HashMap::new(),
+            subscriptions: HashSet::new(),
+            joined: BTreeSet::new(),
+            reader: None,
+        };
+        Arc::new(Self {
+            _stay: session.stay(),
+            session,
+            version,
+            can,
+            state: Mutex::new(state),
+            questions: AtomicU64::new(0),
+            own_list: watch::Sender::new(0),
+            over: CancellationToken::new(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn level(&self) -> Level {
+        self.state().level
+    }
+
+    pub(super) fn set_level(&self, level: Level) {
+        self.state().level = level;
+    }
+
+    /// Notes a request that runs, so that it can be cancelled by its id. `None`: that id runs already, or too many do.
+    pub(super) fn begin(self: &Arc<Self>, id: &Id) -> Option<Running> {
+        let mut state = self.state();
+        state.last_used = Instant::now();
+        if state.running.len() >= MOST_RUNNING || state.running.contains_key(id) {
+            return None;
+        }
+        let cancel = self.over.child_token();
+        state.running.insert(id.clone(), cancel.clone());
+        Some(Running { stay: Arc::clone(self), id: id.clone(), cancel })
+    }
+
+    /// Tells a request to stop.
+    pub(super) fn cancel(&self, id: &RawValue) {
+        let mut state = self.state();
+        state.last_used = Instant::now();
+        let found = state.running.iter().find(|(known, _)| known.as_json() == id.get());
+        if let Some((_, cancel)) = found {
+            cancel.cancel();
+        }
+    }
+
+    /// A new question's id, and where its answer comes. `None`: too many wait.
+    pub(super) fn expect_answer(&self) -> Option<(String, oneshot::Receiver<Result<Value, String>>)> {
+        let id = format!("toolpost-{}", self.questions.fetch_add(1, Ordering::Relaxed) + 1);
+        let (tell, answer) = oneshot::channel();
+        let mut state = self.state();
+        if state.questions.len() >= MOST_QUESTIONS {
+            return None;
+        }
+        state.questions.insert(id.clone(), tell);
+        Some((id, answer))
+    }
+
+    pub(super) fn forget_question(&self, id: &str) {
+        self.state().questions.remove(id);
+    }
+
+    /// The answer to a question. One that nobody asked is left aside.
+    pub(super) fn answered(&self, id: &Id, outcome: Result<&RawValue, &RawValue>) {
+        let Ok(id) = serde_json::from_str::<String>(id.as_json()) else { return };
+        let waiting = {
+            let mut state = self.state();
+            state.last_used = Instant::now();
+            state.questions.remove(&id)
+        };
+        let Some(waiting) = waiting else { return };
+        let read = |raw: &RawValue| serde_json::from_str::<Value>(raw.get());
+        let answer = match outcome {
+            Ok(result) => read(result).map_err(|_| "the answer cannot be read".to_owned()),
+            Err(error) => {
+                let said = read(error).unwrap_or_default();
+                Err(said["message"].as_str().unwrap_or("no reason was given").to_owned())
+            }
+        };
+        let _ = waiting.send(answer);
+    }
+
+    /// Notes whether changes at an address are to be told. `false`: too many are already.
+    pub(super) fn subscribe(&self, uri: &str) -> bool {
+        let mut state = self.state();
+        if state.subscriptions.len() >= MOST_SUBSCRIPTIONS {
+            return false;
+        }
+        state.subscriptions.insert(uri.to_owned());
+        true
+    }
+
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        self.state().subscriptions.remove(uri);
+    }
+
+    pub(super) fn is_subscribed(&self, uri: &str) -> bool {
+        self.state().subscriptions.contains(uri)
+    }
+
+    /// Brings deferred tools into this session's list.
+    pub(super) fn join(&self, tools: impl Iterator<Item = String>) {
+        let mut state = self.state();
+        let before = state.joined.len();
+        for tool in tools.take(MOST_JOINED) {
+            if state.joined.len() < MOST_JOINED {
+                state.joined.insert(tool);
+            }
+        }
+        let is_other = state.joined.len() != before;
+        drop(state);
+        if is_other {
+            self.own_list.send_modify(|count| *count += 1);
+        }
+    }
+
+    pub(super) fn joined(&self) -> Vec<String> {
+        self.state().joined.iter().cloned().collect()
+    }
+
+    /// Resolves whenever this session's own list changed.
+    pub(super) fn own_list(&self) -> watch::Receiver<u64> {
+        self.own_list.subscribe()
+    }
+
+    /// Makes a stream the one that hears what belongs to no request, until another takes its place.
+    pub(super) fn attach_reader(&self) -> CancellationToken {
+        let reader = self.over.child_token();
+        let mut state = self.state();
+        state.last_used = Instant::now();
+        if let Some(earlier) = state.reader.replace(reader.clone()) {
+            earlier.cancel();
+        }
+        reader
+    }
+
+    /// How long nobody asked, waited or listened.
+    fn idle_time(&self) -> Duration {
+        let state = self.state();
+        let is_read = state.reader.as_ref().is_some_and(|reader| !reader.is_cancelled());
+        if is_read || !state.running.is_empty() { Duration::ZERO } else { state.last_used.elapsed() }
+    }
+}
+
+/// A request that runs, until this is dropped.
+pub(super) struct Running {
+    stay: Arc<Stay>,
+    id: Id,
+    pub(super) cancel: CancellationToken,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut state = self.stay.state();
+        state.last_used = Instant::now();
+        state.running.remove(&self.id);
+    }
+}
+
+/// The sessions of clients that come over HTTP.
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<HashMap<String, Arc<Stay>>>);
+
+/// The name in records of a session whose id must not be in any.
+pub(super) fn recorded(wire_id: &str) -> SessionId {
+    let hash = Sha256::digest(wire_id.as_bytes());
+    SessionId::new(hash.iter().take(16).fold("mcp-".to_owned(), |text, byte| format!("{text}{byte:02x}")))
+}
+
+/// Opens a session, with an id of 122 random bits that is told to its client alone.
+pub(super) async fn open(
+    host: &Host,
+    principal: &Principal,
+    version: Version,
+    can: Capabilities,
+) -> Result<(String, Arc<Stay>), SessionError> {
+    let wire_id = Uuid::new_v4().simple().to_string();
+    let surface = SurfaceRequest::default();
+    let session = host.open_session_as(recorded(&wire_id), principal.clone(), surface, None).await?;
+    Ok((wire_id, Stay::new(session, version, can)))
+}
+
+impl Sessions {
+    fn table(&self) -> MutexGuard<'_, HashMap<String, Arc<Stay>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a session. Where there are too many, the one that was unused longest gives way, first of the same caller's.
+    /// `None`: all are in use.
+    pub(super) fn keep(&self, limit: usize, wire_id: &str, stay: &Arc<Stay>) -> Option<Option<Arc<Stay>>> {
+        let mut table = self.table();
+        let mut gone = None;
+        if table.len() >= limit {
+            let principal = stay.session.principal();
+            let unused = table.iter().map(|(id, kept)| (id, kept, kept.idle_time()));
+            let oldest = unused
+                .filter(|(_, _, idle)| *idle >= YIELDS_AFTER)
+                .max_by_key(|(_, kept, idle)| (kept.session.principal() == principal, *idle))
+                .map(|(id, _, _)| id.clone());
+            gone = table.remove(&oldest?);
+        }
+        table.insert(wire_id.to_owned(), Arc::clone(stay));
+        Some(gone)
+    }
+
+    /// The session of an id, for whoever opened it.
+    pub(super) fn find(&self, wire_id: &str, principal: &Principal) -> Option<Arc<Stay>> {
+        let found = self.table().get(wire_id).cloned();
+        found.filter(|stay| stay.session.principal() == principal && !stay.session.is_ended())
+    }
+
+    pub(super) fn remove(&self, wire_id: &str) -> Option<Arc<Stay>> {
+        self.table().remove(wire_id)
+    }
+
+    /// Takes out the sessions that nobody used for too long, or that were closed by another way.
+    pub(super) fn sweep(&self, idle: Duration) -> Vec<Arc<Stay>> {
+        let mut table = self.table();
+        let is_over = |stay: &Stay| stay.session.is_ended() || stay.idle_time() >= idle;
+        let gone: Vec<String> =
+            table.iter().filter(|(_, stay)| is_over(stay)).map(|(id, _)| id.clone()).collect();
+        gone.iter().filter_map(|id| table.remove(id)).collect()
+    }
+
+    pub(super) fn close_all(&self) {
+        // Emptied, so that the face and its sessions do not keep one another for ever.
+        std::mem::take(&mut *self.table()).values().for_each(|stay| stay.over.cancel());
+    }
+}
+
+/// Ends a session: what runs in it stops, and its id is never valid again.
+pub(super) async fn end(host: &Host, stay: &Stay) {
+    stay.over.cancel();
+    if let Err(error) = host.close_session(&stay.session).await {
+        tracing::warn!(%error, "a session could not be closed on record");
+    }
+}

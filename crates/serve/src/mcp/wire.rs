@@ -1,0 +1,180 @@
+//! JSON-RPC as it is written: one message read without copying what it carries, answers put together from texts that
+//! are JSON already.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use super::fault::Fault;
+
+/// A message as it came. What it carries stays text until somebody needs it.
+#[derive(Debug)]
+pub(super) enum Message<'a> {
+    Request {
+        id: Id,
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+    },
+    Notification {
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+    },
+    /// The answer to a question of ours.
+    Response {
+        id: Id,
+        outcome: Result<&'a RawValue, &'a RawValue>,
+    },
+}
+
+/// The id of a request: the very text it came as, a JSON string or number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Id(Box<str>);
+
+/// The longest id. It is echoed, kept while its request runs, and stands in the record.
+const LONGEST_ID: usize = 512;
+
+impl Id {
+    fn read(raw: &RawValue) -> Result<Self, Fault> {
+        let text = raw.get();
+        let is_id = matches!(text.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
+        if !is_id || text.len() > LONGEST_ID {
+            return Err(Fault::invalid_request("an id is a string or a number of moderate length"));
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// For a stream that answers no request.
+    pub(super) fn none() -> Self {
+        Self("null".into())
+    }
+
+    /// As JSON.
+    pub(super) fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// `null` is something that is there.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Reads one message. A fault comes with the id it belongs to, where that could be read.
+pub(super) fn read(text: &str) -> Result<Message<'_>, (Option<Id>, Fault)> {
+    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| {
+        let fault = match error.is_data() {
+            true => Fault::invalid_request(format!("this is no message of JSON-RPC: {error}")),
+            false => Fault::unreadable(format!("this is not JSON: {error}")),
+        };
+        (None, fault)
+    })?;
+    let id = envelope.id.map(Id::read).transpose().map_err(|fault| (None, fault))?;
+    if envelope.jsonrpc.as_deref() != Some("2.0") {
+        return Err((id, Fault::invalid_request("`jsonrpc` must be \"2.0\"")));
+    }
+    let shape = (id, envelope.method, envelope.result, envelope.error);
+    match shape {
+        (Some(id), Some(method), None, None) => Ok(Message::Request { id, method, params: envelope.params }),
+        (None, Some(method), None, None) => Ok(Message::Notification { method, params: envelope.params }),
+        (Some(id), None, Some(result), None) => Ok(Message::Response { id, outcome: Ok(result) }),
+        (Some(id), None, None, Some(error)) => Ok(Message::Response { id, outcome: Err(error) }),
+        (id, _, _, _) => {
+            Err((id, Fault::invalid_request("a message is a request, a notification or an answer")))
+        }
+    }
+}
+
+/// Reads the parameters of a request.
+pub(super) fn params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Fault> {
+    let text = params.map_or("{}", RawValue::get);
+    serde_json::from_str(text)
+        .map_err(|error| Fault::invalid_params(format!("the parameters do not fit: {error}")))
+}
+
+/// The result of a request, as JSON text in up to three pieces: long lists are shared, not copied.
+#[derive(Clone, Debug)]
+pub(super) enum Reply {
+    Text(String),
+    Pieces {
+        before: String,
+        shared: Bytes,
+        after: String,
+    },
+    /// None at all: the request was cancelled by its client.
+    Nothing,
+}
+
+/// A value as JSON. What is written here are our own types, and those cannot fail to be written.
+pub(super) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}
+
+/// A whole answer, as pieces to be sent one after the other.
+pub(super) fn answer(id: &Id, result: Reply) -> [Bytes; 3] {
+    let head = |room: usize| {
+        let mut text = String::with_capacity(room + id.as_json().len() + 40);
+        text.push_str(r#"{"jsonrpc":"2.0","id":"#);
+        text.push_str(id.as_json());
+        text.push_str(r#","result":"#);
+        text
+    };
+    match result {
+        Reply::Text(result) => {
+            let mut text = head(result.len());
+            text.push_str(&result);
+            text.push('}');
+            [Bytes::from(text), Bytes::new(), Bytes::new()]
+        }
+        Reply::Pieces { before, shared, mut after } => {
+            let mut text = head(before.len());
+            text.push_str(&before);
+            after.push('}');
+            [Bytes::from(text), shared, Bytes::from(after)]
+        }
+        Reply::Nothing => [Bytes::new(), Bytes::new(), Bytes::new()],
+    }
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    code: i32,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a serde_json::Value>,
+}
+
+/// A whole refusal. One that belongs to no request has no id: `null` is none in MCP.
+pub(super) fn refusal(id: Option<&Id>, fault: &Fault) -> Bytes {
+    let body = ErrorBody { code: fault.code, message: &fault.message, data: fault.data.as_ref() };
+    let id = id.map(|id| format!(r#""id":{},"#, id.as_json())).unwrap_or_default();
+    Bytes::from(format!(r#"{{"jsonrpc":"2.0",{id}"error":{}}}"#, json(&body)))
+}
+
+/// A whole notification.
+pub(super) fn notification(method: &str, params: &impl Serialize) -> Bytes {
+    Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{}}}"#, json(params)))
+}
+
+/// A whole request of ours.
+pub(super) fn request(id: &str, method: &str, params: &impl Serialize) -> Bytes {
+    let (id, params) = (json(&id), json(params));
+    Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#))
+}

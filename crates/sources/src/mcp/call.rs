@@ -1,0 +1,241 @@
+//! One call of a server's tool, or of one of its companions.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Map, Value, json};
+use toolpost_model::{CallContext, ErrorClass, ToolCall, ToolFailure, ToolId, ToolOutput};
+
+use super::{
+    client::RequestError,
+    consult,
+    link::Link,
+    listing::Target,
+    live::{InUse, Live},
+    outcome,
+    server::Server,
+};
+
+/// How often a server may ask for more before it answers.
+const ROUNDS: usize = 10;
+/// How often a task is looked at, unless it says otherwise.
+const LOOK: Duration = Duration::from_millis(500);
+const SHORTEST_LOOK: Duration = Duration::from_millis(100);
+const LONGEST_LOOK: Duration = Duration::from_secs(10);
+/// What the protocol keeps for itself in `_meta`.
+const RESERVED: &str = "io.modelcontextprotocol/";
+
+/// Runs one call to its end.
+pub(super) async fn run(
+    server: &Arc<Server>,
+    link: &Arc<Link>,
+    tool: &ToolId,
+    call: ToolCall,
+) -> Result<ToolOutput, ToolFailure> {
+    let ToolCall { input, context } = call;
+    let live = tokio::select! {
+        live = link.live() => live?,
+        () = context.canceled() => return Err(stopped().untouched()),
+    };
+    let arguments = json!(input.arguments());
+    let Some(target) = server.target(tool) else { return Err(held_back(server, tool)) };
+    let live = live.borrow();
+    let applied = live.applied().cloned();
+    let asked = Asked { server, live: &live, context: &context };
+    let answered = tokio::select! {
+        answered = asked.answer(&target, &arguments) => answered,
+        () = context.canceled() => {
+            live.stopped_waiting();
+            Err(stopped())
+        }
+    };
+    // An error that the server told is an answer too.
+    if answered.as_ref().err().is_none_or(|failure| failure.code.as_deref() == Some("tool_error")) {
+        link.works(&live).await;
+    }
+    match (answered, applied) {
+        (Ok(output), Some(applied)) => Ok(output.confined(applied)),
+        (Err(failure), Some(applied)) => Err(failure.confined(applied)),
+        (answered, None) => answered,
+    }
+}
+
+fn stopped() -> ToolFailure {
+    ToolFailure::of(ErrorClass::Canceled, "the call was stopped")
+}
+
+/// The tool was listed when the call began, and is not offered any more.
+fn held_back(server: &Server, tool: &ToolId) -> ToolFailure {
+    let listing = server.listing();
+    let failure = match listing.quarantined.iter().find(|held| held.tool == *tool) {
+        Some(held) => {
+            let message = format!("`{tool}` is kept back: its definition is {}", held.change);
+            ToolFailure::of(ErrorClass::SetupRequired, message)
+                .code("definition_kept_back")
+                .hint(format!("an operator looks at the change and takes it with `toolpost tools accept {tool}`"))
+        }
+        None => ToolFailure::of(ErrorClass::UnknownTool, format!("the server does not offer `{tool}` any more"))
+            .code("tool_gone"),
+    };
+    failure.untouched()
+}
+
+struct Asked<'a> {
+    server: &'a Arc<Server>,
+    live: &'a InUse,
+    context: &'a CallContext,
+}
+
+impl Asked<'_> {
+    async fn answer(&self, target: &Target, arguments: &Value) -> Result<ToolOutput, ToolFailure> {
+        let only = |names: &[&str]| -> Map<String, Value> {
+            let given = names.iter().filter_map(|name| Some(((*name).to_owned(), arguments.get(*name)?.clone())));
+            given.collect()
+        };
+        match target {
+            Target::Tool(native) => {
+                let mut params = Map::new();
+                params.insert("name".to_owned(), Value::String(native.clone()));
+                params.insert("arguments".to_owned(), arguments.clone());
+                let answer = self.rounds("tools/call", params).await?;
+                match answer["resultType"] == "task" {
+                    true => outcome::of_tool(self.task(answer).await?),
+                    false => outcome::of_tool(answer),
+                }
+            }
+            Target::Read => outcome::of_request(self.rounds("resources/read", only(&["uri"])).await?),
+            Target::Prompt => {
+                outcome::of_request(self.rounds("prompts/get", only(&["name", "arguments"])).await?)
+            }
+            Target::Complete => {
+                let params = only(&["ref", "argument", "context"]);
+                outcome::of_request(self.ask("completion/complete", params).await?)
+            }
+            Target::Subscribe(wanted) => {
+                let uri = arguments["uri"].as_str().unwrap_or_default();
+                self.subscribe(uri, *wanted).await?;
+                Ok(ToolOutput::structured(json!({})))
+            }
+        }
+    }
+
+    async fn subscribe(&self, uri: &str, wanted: bool) -> Result<(), ToolFailure> {
+        let live: &Arc<Live> = self.live;
+        if live.connection.facts.stateless {
+            self.server.watch(uri, wanted);
+            self.server.listen(live);
+            return Ok(());
+        }
+        let method = if wanted { "resources/subscribe" } else { "resources/unsubscribe" };
+        let params = json!({ "uri": uri }).as_object().cloned().unwrap_or_default();
+        self.ask(method, params).await?;
+        self.server.watch(uri, wanted);
+        Ok(())
+    }
+
+    /// A request, asked again with what the server wants to know until it has an answer.
+    async fn rounds(&self, method: &str, params: Map<String, Value>) -> Result<Value, ToolFailure> {
+        let mut asked = params.clone();
+        for _ in 0..ROUNDS {
+            let mut answer = self.ask(method, asked).await?;
+            if answer["resultType"] != "input_required" {
+                return Ok(answer);
+            }
+            asked = params.clone();
+            if let Some(Value::Object(requests)) = answer.get("inputRequests") {
+                let answers = self.consult(requests).await?;
+                asked.insert("inputResponses".to_owned(), json!(answers));
+            }
+            if let Some(state) = answer.get_mut("requestState").map(Value::take) {
+                asked.insert("requestState".to_owned(), state);
+            }
+        }
+        let message = format!("the server asked for more {ROUNDS} times and never answered");
+        Err(ToolFailure::new(message).code("too_many_rounds"))
+    }
+
+    async fn consult(
+        &self,
+        requests: &Map<String, Value>,
+    ) -> Result<std::collections::BTreeMap<String, Value>, ToolFailure> {
+        consult::ask_all(self.context, requests).await.map_err(|why| {
+            ToolFailure::new(format!("the tool needs an answer that nobody gives: {why}"))
+                .code("caller_cannot_answer")
+        })
+    }
+
+    async fn ask(&self, method: &str, params: Map<String, Value>) -> Result<Value, ToolFailure> {
+        let connection = &self.live.connection;
+        let answered = connection.request(method, params, self.meta(), Some(self.context)).await;
+        answered.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: RequestError) -> ToolFailure {
+        outcome::failure(error, &self.server.settings.name)
+    }
+
+    /// What the caller said beside the arguments, apart from what is between the host and its own peers.
+    fn meta(&self) -> Map<String, Value> {
+        let mut meta = self.context.meta().cloned().unwrap_or_default();
+        meta.retain(|key, _| !key.starts_with(RESERVED) && key != "progressToken");
+        let facts = &self.live.connection.facts;
+        if facts.stateless && facts.capabilities.get("logging").is_some() {
+            meta.insert(format!("{RESERVED}logLevel"), Value::String("info".to_owned()));
+        }
+        meta
+    }
+
+    /// The server made a task of it, although nobody said that tasks are known here: looked at until it ends.
+    async fn task(&self, created: Value) -> Result<Value, ToolFailure> {
+        let Some(id) = created["taskId"].as_str().map(str::to_owned) else {
+            return Err(ToolFailure::new("the server made a task without an id").code("unreadable_answer"));
+        };
+        let named = || json!({ "taskId": id }).as_object().cloned().unwrap_or_default();
+        let mut running = Task { live: Some(Arc::clone(self.live)), params: named() };
+        let mut state = created;
+        loop {
+            match state["status"].as_str() {
+                Some("completed") => {
+                    running.live = None;
+                    return Ok(state["result"].take());
+                }
+                Some("failed") => {
+                    running.live = None;
+                    let said = state["error"]["message"].as_str().unwrap_or("it says nothing more").to_owned();
+                    return Err(ToolFailure::new(format!("the task failed: {said}")).code("task_failed"));
+                }
+                Some("cancelled") => {
+                    running.live = None;
+                    return Err(ToolFailure::new("the server gave the task up").code("task_cancelled"));
+                }
+                Some("input_required") => {
+                    if let Some(Value::Object(requests)) = state.get("inputRequests") {
+                        let mut params = named();
+                        params.insert("inputResponses".to_owned(), json!(self.consult(requests).await?));
+                        self.ask("tasks/update", params).await?;
+                    }
+                }
+                Some(_) | None => {}
+            }
+            let wait = state["pollIntervalMs"].as_u64().map_or(LOOK, Duration::from_millis);
+            tokio::time::sleep(wait.clamp(SHORTEST_LOOK, LONGEST_LOOK)).await;
+            state = self.ask("tasks/get", named()).await?;
+        }
+    }
+}
+
+/// A task that runs. Given up, it is canceled.
+struct Task {
+    live: Option<Arc<Live>>,
+    params: Map<String, Value>,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let (Some(live), params) = (self.live.take(), std::mem::take(&mut self.params)) else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let asked = live.connection.request("tasks/cancel", params, Map::new(), None);
+            let _ = tokio::time::timeout(LONGEST_LOOK, asked).await;
+        });
+    }
+}

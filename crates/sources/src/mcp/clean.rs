@@ -1,0 +1,113 @@
+//! Texts of strangers: without characters that hide something from a reader, or with those made visible.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// Whether a character shows nothing, or changes how others are shown. Line ends and tabs are what they look like.
+fn hides(c: char) -> bool {
+    if matches!(c, '\n' | '\t') {
+        return false;
+    }
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether a text holds such characters.
+pub(super) fn has_hidden(text: &str) -> bool {
+    text.chars().any(hides)
+}
+
+/// Without them, for models.
+pub(super) fn stripped(text: &str) -> Cow<'_, str> {
+    match has_hidden(text) {
+        false => Cow::Borrowed(text),
+        true => Cow::Owned(text.chars().filter(|c| !hides(*c)).collect()),
+    }
+}
+
+/// With them written out, for people who decide.
+pub(super) fn visible(text: &str) -> Cow<'_, str> {
+    match has_hidden(text) {
+        false => Cow::Borrowed(text),
+        true => {
+            let mut shown = String::with_capacity(text.len() + 16);
+            for c in text.chars() {
+                match hides(c) {
+                    true => shown.extend(c.escape_unicode()),
+                    false => shown.push(c),
+                }
+            }
+            Cow::Owned(shown)
+        }
+    }
+}
+
+/// One line of at most so many bytes, without hidden characters.
+pub(super) fn line(text: &str, longest: usize) -> String {
+    let text = stripped(text);
+    shortened(&text.replace(['\n', '\t'], " "), longest)
+}
+
+/// A stranger's words, cut to what somebody reads.
+pub(super) fn shortened(text: &str, longest: usize) -> String {
+    if text.len() <= longest {
+        return text.to_owned();
+    }
+    let mut end = longest;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}… ({} bytes in all)", &text[..end], text.len())
+}
+
+/// Every text in a value, keys apart, without hidden characters. Whether any had some.
+pub(super) fn value(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => match has_hidden(text) {
+            true => {
+                *text = stripped(text).into_owned();
+                true
+            }
+            false => false,
+        },
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| self::value(item) || any),
+        Value::Object(fields) => fields.values_mut().fold(false, |any, item| self::value(item) || any),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{line, shortened, stripped, value, visible};
+
+    #[test]
+    fn what_hides_is_stripped_for_models_and_shown_to_people() {
+        let tricky = "read\u{202e}elif\u{200b} \u{1b}[31ma\u{e0041}\n\tb";
+        assert_eq!(stripped(tricky), "readelif [31ma\n\tb");
+        assert_eq!(visible(tricky), "read\\u{202e}elif\\u{200b} \\u{1b}[31ma\\u{e0041}\n\tb");
+        assert_eq!(stripped("größe ünï 漢字"), "größe ünï 漢字");
+    }
+
+    #[test]
+    fn lines_are_single_and_short() {
+        assert_eq!(line("a\nb\u{7}c", 10), "a bc");
+        assert_eq!(shortened("äää", 3), "ä… (6 bytes in all)");
+    }
+
+    #[test]
+    fn texts_deep_in_a_value_are_stripped() {
+        let mut deep = json!({ "a": [{ "b": "x\u{200d}y" }], "n": 1 });
+        assert!(value(&mut deep));
+        assert_eq!(deep, json!({ "a": [{ "b": "xy" }], "n": 1 }));
+        assert!(!value(&mut deep));
+    }
+}

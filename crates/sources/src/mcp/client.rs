@@ -1,0 +1,357 @@
+//! A connection to an MCP server. This module and its folder alone know the SDK; what they give and take is plain JSON
+//! and the words below.
+
+mod handler;
+mod heard;
+mod http;
+mod pipes;
+
+use std::{
+    error::Error,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use reqwest::StatusCode;
+use rmcp::{
+    Peer, RoleClient,
+    model::{
+        CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, CustomRequest,
+        MetaObject, ProtocolVersion, RequestId, RequestMetaObject, ServerResult, SubscriptionFilter,
+    },
+    service::{
+        ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService, ServiceError,
+        serve_client_with_lifecycle,
+    },
+    transport::{
+        Transport,
+        streamable_http_client::{HttpStatusError, StreamableHttpError},
+    },
+};
+use serde_json::{Map, Value, json};
+use tokio::net::unix::pipe::{Receiver, Sender};
+use toolpost_model::CallContext;
+
+use super::{
+    McpEra, McpTransport,
+    clean::shortened,
+    desk::{Desk, Sent, Slot},
+};
+use handler::Handler;
+use heard::{Heard, Marked, Typed, told};
+use pipes::Pipes;
+
+/// The longest that is repeated of what a server says about a failure.
+const LONGEST: usize = 4 * 1024;
+/// How long the story of an end is awaited.
+const REASON: Duration = Duration::from_secs(3);
+
+/// A connection that answers.
+pub(super) struct Connection {
+    peer: Peer<RoleClient>,
+    running: Mutex<Option<RunningService<RoleClient, Handler>>>,
+    desk: Arc<Desk>,
+    over_pipes: bool,
+    /// What the server said of itself.
+    pub(super) facts: Facts,
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    /// It speaks the revision without sessions.
+    pub(super) stateless: bool,
+    /// What it offers.
+    pub(super) capabilities: Value,
+}
+
+/// Why there is no connection.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum ConnectError {
+    /// It cannot come about without the operator.
+    #[error("{0}")]
+    Setup(String),
+    /// The server refuses to know the host.
+    #[error("the server refuses the host: {0}")]
+    Unauthorized(String),
+    /// It answered something that ends the handshake.
+    #[error("the handshake failed: {0}")]
+    Handshake(String),
+    /// It did not answer in time.
+    #[error("it did not answer within {} ms", .0.as_millis())]
+    Silent(Duration),
+}
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum RequestError {
+    /// The server's own word.
+    #[error("{message}")]
+    Remote {
+        /// JSON-RPC's code.
+        code: i32,
+        /// What it said.
+        message: String,
+        /// And beside it.
+        data: Option<Value>,
+    },
+    /// It never reached the server, or the server did not take it.
+    #[error("{0}")]
+    Unsent(String),
+    /// The server would not take it for now.
+    #[error("HTTP {status}")]
+    Busy {
+        /// The status.
+        status: u16,
+        /// When it is worth another try.
+        after: Option<Duration>,
+    },
+    /// The server does not know the host.
+    #[error("{0}")]
+    Unauthorized(String),
+    /// The connection broke while the answer was awaited.
+    #[error("{0}")]
+    Lost(String),
+    /// The answer is none.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+/// What is connected to.
+pub(super) enum Way<'a> {
+    /// The pipes of a program.
+    Pipes(Receiver, Sender),
+    /// An endpoint.
+    Http(&'a McpTransport),
+}
+
+impl Connection {
+    /// Connects and shakes hands.
+    pub(super) async fn open(
+        way: Way<'_>,
+        era: McpEra,
+        longest: usize,
+        desk: Arc<Desk>,
+    ) -> Result<Self, ConnectError> {
+        let typed = Typed::default();
+        match way {
+            Way::Pipes(reading, writing) => {
+                let inner = Pipes::new((reading, writing), longest, Arc::clone(&desk), typed.clone());
+                Self::shake(Heard { inner, desk: Arc::clone(&desk), typed }, era, desk, true).await
+            }
+            Way::Http(McpTransport::Http { url, headers }) => {
+                let inner = http::transport(url, headers, longest)?;
+                Self::shake(Heard { inner, desk: Arc::clone(&desk), typed }, era, desk, false).await
+            }
+            Way::Http(McpTransport::Stdio(_)) => {
+                Err(ConnectError::Setup("a program is not reached over HTTP".to_owned()))
+            }
+        }
+    }
+
+    async fn shake<T: Transport<RoleClient> + 'static>(
+        transport: T,
+        era: McpEra,
+        desk: Arc<Desk>,
+        over_pipes: bool,
+    ) -> Result<Self, ConnectError> {
+        let stateless = vec![ProtocolVersion::V_2026_07_28];
+        let mode = match era {
+            McpEra::Auto => ClientLifecycleMode::Auto {
+                preferred_versions: stateless,
+                legacy_version: Some(ProtocolVersion::V_2025_11_25),
+            },
+            McpEra::Stateless => ClientLifecycleMode::Discover { preferred_versions: stateless },
+            McpEra::Sessions => ClientLifecycleMode::Initialize,
+        };
+        let handler = Handler { desk: Arc::clone(&desk) };
+        let running = serve_client_with_lifecycle(handler, transport, mode).await.map_err(not_connected)?;
+        let peer = running.peer().clone();
+        let facts = peer.peer_info().map(|info| Facts {
+            stateless: !info.protocol_version.has_initialize(),
+            capabilities: serde_json::to_value(&info.capabilities).unwrap_or_default(),
+        });
+        let facts = facts.unwrap_or_default();
+        Ok(Self { peer, running: Mutex::new(Some(running)), desk, over_pipes, facts })
+    }
+
+    /// Sends a request and waits for its answer. Dropped, the server is told that nobody waits any more.
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        params: Map<String, Value>,
+        meta: Map<String, Value>,
+        call: Option<&CallContext>,
+    ) -> Result<Value, RequestError> {
+        let slot = Arc::new(Slot::new(call.cloned()));
+        let mut request = CustomRequest::new(method, Some(Value::Object(params)));
+        request.extensions.insert(RequestMetaObject(MetaObject(meta)));
+        request.extensions.insert(Marked(Arc::clone(&slot)));
+        let request = ClientRequest::CustomRequest(request);
+        let sending = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
+        let handle = match sending.await {
+            Ok(handle) => handle,
+            Err(_) => return Err(RequestError::Unsent(self.why())),
+        };
+        let mut waiting = Abandoned { connection: self, id: Some(handle.id.clone()) };
+        let answered = tokio::select! {
+            biased;
+            answered = handle.await_response() => answered,
+            _ = self.desk.end_reached() => Err(ServiceError::TransportClosed),
+        };
+        waiting.id = None;
+        match answered {
+            Ok(ServerResult::CustomResult(result)) => Ok(result.0),
+            Ok(result) => {
+                serde_json::to_value(result).map_err(|error| RequestError::Unreadable(error.to_string()))
+            }
+            Err(error) => {
+                if matches!(error, ServiceError::TransportClosed) {
+                    let _ = tokio::time::timeout(REASON, self.desk.end_reached()).await;
+                }
+                Err(self.failed(error, &slot))
+            }
+        }
+    }
+
+    /// Hears what the server says unasked, where that must be asked for. Returns when there is no more of it.
+    pub(super) async fn listen(&self, filter: &Value, mut on: impl FnMut(super::desk::Told)) -> Option<()> {
+        let filter: SubscriptionFilter = serde_json::from_value(filter.clone()).ok()?;
+        let mut subscription = self.peer.listen(filter).await.ok()?;
+        while let Ok(Some(notification)) = subscription.next().await {
+            if let Some(told) = told(&notification) {
+                on(told);
+            }
+        }
+        Some(())
+    }
+
+    /// Ends it, politely where there is time.
+    pub(super) async fn close(&self, within: Duration) {
+        self.desk.close();
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut running) = running {
+            let _ = running.close_with_timeout(within).await;
+        }
+    }
+
+    fn why(&self) -> String {
+        self.desk.ended().map_or_else(|| "the connection is closed".to_owned(), |why| why.to_string())
+    }
+
+    fn failed(&self, error: ServiceError, slot: &Slot) -> RequestError {
+        match error {
+            ServiceError::McpError(error) => RequestError::Remote {
+                code: error.code.0,
+                message: shortened(&error.message, LONGEST),
+                data: error.data,
+            },
+            ServiceError::TransportSend(error) => self.not_sent(&*error.error),
+            ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
+                match (slot.sent(), self.over_pipes) {
+                    // A line without its end is no message: a server cannot have acted on it.
+                    (Sent::Not, _) | (Sent::Perhaps, true) => RequestError::Unsent(self.why()),
+                    (Sent::Perhaps, false) | (Sent::Yes, _) => RequestError::Lost(self.why()),
+                }
+            }
+            other => RequestError::Unreadable(shortened(&other.to_string(), LONGEST)),
+        }
+    }
+
+    fn not_sent(&self, error: &(dyn Error + Send + Sync + 'static)) -> RequestError {
+        if self.over_pipes {
+            return RequestError::Unsent(chain(error));
+        }
+        let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() else {
+            return RequestError::Lost(chain(error));
+        };
+        match error {
+            StreamableHttpError::Client(inner) if inner.is_connect() || inner.is_builder() => {
+                RequestError::Unsent(chain(error))
+            }
+            StreamableHttpError::Client(inner) => match inner.status() {
+                Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                    RequestError::Unauthorized(chain(error))
+                }
+                Some(_) | None => RequestError::Lost(chain(error)),
+            },
+            StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
+                RequestError::Unauthorized(chain(error))
+            }
+            StreamableHttpError::SessionExpired => RequestError::Unsent("its session expired".to_owned()),
+            StreamableHttpError::HttpStatus(status) => refused(status),
+            StreamableHttpError::UnexpectedServerResponse(said) => {
+                let said = shortened(said, LONGEST);
+                match said.starts_with("HTTP 401") || said.starts_with("HTTP 403") {
+                    true => RequestError::Unauthorized(said),
+                    false if said.starts_with("HTTP 4") => RequestError::Unsent(said),
+                    false => RequestError::Unreadable(said),
+                }
+            }
+            other => RequestError::Lost(chain(other)),
+        }
+    }
+}
+
+/// A request that somebody waits for.
+struct Abandoned<'a> {
+    connection: &'a Connection,
+    id: Option<RequestId>,
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else { return };
+        self.connection.desk.settle(&id.to_string());
+        let peer = self.connection.peer.clone();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let mut params: CancelledNotificationParam = match serde_json::from_value(json!({})) {
+            Ok(params) => params,
+            Err(_) => return,
+        };
+        params.request_id = Some(id);
+        params.reason = Some("the call was stopped".to_owned());
+        runtime.spawn(async move {
+            let notification = CancelledNotification::new(params);
+            let _ = peer.send_notification(ClientNotification::CancelledNotification(notification)).await;
+        });
+    }
+}
+
+fn refused(status: &HttpStatusError) -> RequestError {
+    let after = status.retry_after.as_deref().and_then(|text| text.trim().parse().ok());
+    match status.status {
+        429 | 503 => RequestError::Busy { status: status.status, after: after.map(Duration::from_secs) },
+        other => RequestError::Lost(format!("HTTP {other}")),
+    }
+}
+
+fn not_connected(error: ClientInitializeError) -> ConnectError {
+    if error.is_authorization_required() {
+        return ConnectError::Unauthorized("it wants a token (HTTP 401)".to_owned());
+    }
+    let told = match &error {
+        ClientInitializeError::JsonRpcError(error) => format!("it answered: {}", error.message),
+        ClientInitializeError::TransportError { error, .. } => chain(&*error.error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback.to_string(),
+        other => other.to_string(),
+    };
+    match told.contains("HTTP 401") || told.contains("HTTP 403") {
+        true => ConnectError::Unauthorized(shortened(&told, LONGEST)),
+        false => ConnectError::Handshake(shortened(&told, LONGEST)),
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let more = inner.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = inner.source();
+    }
+    shortened(&text, LONGEST)
+}

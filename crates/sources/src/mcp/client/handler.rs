@@ -1,0 +1,89 @@
+//! What a server asks of the host: put to the caller of the call that it belongs to.
+
+use std::sync::Arc;
+
+use rmcp::{
+    RoleClient,
+    model::{
+        ClientCapabilities, ClientConfig, ClientResult, CustomResult, ErrorCode, ErrorData, Implementation,
+        InitializeRequestParams, ProtocolVersion, ServerNotification, ServerRequest,
+    },
+    service::{InboundStreamOrigin, NotificationContext, RequestContext, Service},
+};
+use serde_json::{Value, json};
+
+use super::super::{
+    consult::{self, Answered},
+    desk::Desk,
+};
+
+/// Answers what a server asks.
+pub(super) struct Handler {
+    pub(super) desk: Arc<Desk>,
+}
+
+/// What the host tells servers that it can be asked.
+pub(super) fn capabilities() -> ClientCapabilities {
+    let offered = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} });
+    serde_json::from_value(offered).unwrap_or_default()
+}
+
+impl Handler {
+    async fn answer(
+        &self,
+        request: ServerRequest,
+        origin: Option<InboundStreamOrigin>,
+    ) -> Result<Value, ErrorData> {
+        if matches!(request, ServerRequest::PingRequest(_)) {
+            return Ok(json!({}));
+        }
+        let mut asked = serde_json::to_value(&request).unwrap_or_default();
+        let method = asked["method"].as_str().unwrap_or_default().to_owned();
+        let Some(kind) = consult::kind_of(&method, &asked["params"]) else {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
+        };
+        let call = match origin {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => {
+                self.desk.of(&id.to_string()).and_then(|slot| slot.call.clone())
+            }
+            Some(InboundStreamOrigin::Unassociated) | None => self.desk.only_call(),
+        };
+        let Some(call) = call else {
+            let why = "it cannot be told which call this belongs to, so nobody can be asked";
+            return Err(ErrorData::invalid_request(why, None));
+        };
+        match consult::ask(&call, kind, asked["params"].take()).await {
+            Answered::Value(value) => Ok(value),
+            Answered::Refused { code, message } => Err(ErrorData::new(ErrorCode(code), message, None)),
+        }
+    }
+}
+
+impl Service<RoleClient> for Handler {
+    async fn handle_request(
+        &self,
+        request: ServerRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ClientResult, ErrorData> {
+        let origin = context.extensions.get::<InboundStreamOrigin>().cloned();
+        let answered = tokio::select! {
+            answered = self.answer(request, origin) => answered,
+            () = context.ct.cancelled() => Err(ErrorData::invalid_request("it was withdrawn", None)),
+        };
+        answered.map(|value| ClientResult::CustomResult(CustomResult(value)))
+    }
+
+    async fn handle_notification(
+        &self,
+        _: ServerNotification,
+        _: NotificationContext<RoleClient>,
+    ) -> Result<(), ErrorData> {
+        // Those that mean something were heard on their way in.
+        Ok(())
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        let who = Implementation::new("toolpost", env!("CARGO_PKG_VERSION"));
+        InitializeRequestParams::new(capabilities(), who).with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+}

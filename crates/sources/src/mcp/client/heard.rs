@@ -1,0 +1,194 @@
+//! What passes between the host and a server, looked at on the way: requests are noted before they leave, answers nobody
+//! waits for are dropped, and what a server says unasked goes to the call it belongs to, in the order it was said. The
+//! SDK would start a task for each of those, and the last word of a call could come after its answer.
+
+use std::{
+    borrow::Cow,
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use rmcp::{
+    RoleClient,
+    model::{
+        ClientJsonRpcMessage, ClientRequest, GetExtensions as _, GetMeta as _, RequestId, ServerJsonRpcMessage,
+        ServerNotification,
+    },
+    transport::Transport,
+};
+
+use super::super::desk::{Desk, Sent, Slot, Told};
+
+/// Goes with a request through the SDK, to the place where it leaves.
+#[derive(Clone)]
+pub(super) struct Marked(pub(super) Arc<Slot>);
+
+/// The requests whose answers the SDK itself reads.
+#[derive(Clone, Default)]
+pub(super) struct Typed(Arc<Mutex<HashSet<String>>>);
+
+impl Typed {
+    pub(super) fn has(&self, id: &RequestId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&id.to_string())
+    }
+
+    fn add(&self, id: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+    }
+
+    fn remove(&self, id: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+}
+
+/// A transport with the desk in between.
+pub(super) struct Heard<T> {
+    pub(super) inner: T,
+    pub(super) desk: Arc<Desk>,
+    pub(super) typed: Typed,
+}
+
+impl<T: Transport<RoleClient>> Heard<T> {
+    fn note(&self, message: &ClientJsonRpcMessage) -> Option<Arc<Slot>> {
+        match message {
+            ClientJsonRpcMessage::Request(request) => {
+                let id = request.id.to_string();
+                let read_by_sdk = matches!(
+                    request.request,
+                    ClientRequest::InitializeRequest(_)
+                        | ClientRequest::DiscoverRequest(_)
+                        | ClientRequest::SubscriptionsListenRequest(_)
+                );
+                if read_by_sdk {
+                    self.typed.add(id.clone());
+                }
+                let marked = request.request.extensions().get::<Marked>();
+                let slot = marked.map_or_else(|| Arc::new(Slot::new(None)), |marked| Arc::clone(&marked.0));
+                let token = request.request.get_meta().get_progress_token().map(|token| token.0.to_string());
+                self.desk.await_answer(id, token, &slot);
+                slot.mark(Sent::Perhaps);
+                Some(slot)
+            }
+            ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => {
+                self.desk.question_answered();
+                None
+            }
+            ClientJsonRpcMessage::Notification(_) => None,
+        }
+    }
+
+    /// An answer. `false`: nobody waits for it.
+    fn settle(&self, id: &RequestId) -> bool {
+        let id = id.to_string();
+        self.typed.remove(&id);
+        let awaited = self.desk.settle(&id);
+        if !awaited {
+            self.desk.nuisance("answers that nobody waits for");
+        }
+        awaited
+    }
+
+    /// Something said unasked. Gives back what the SDK should see.
+    fn notified(&self, notification: ServerNotification) -> Option<ServerNotification> {
+        let of_subscription = notification.get_meta().subscription_id().is_some();
+        match notification {
+            other if of_subscription => return Some(other),
+            ServerNotification::CancelledNotification(_)
+            | ServerNotification::SubscriptionsAcknowledgedNotification(_) => return Some(notification),
+            ServerNotification::ProgressNotification(progress) => {
+                let params = progress.params;
+                let token = params.progress_token.0.to_string();
+                self.desk.progress(&token, params.progress, params.total, params.message);
+            }
+            ServerNotification::LoggingMessageNotification(log) => {
+                // Read as plain JSON: the SDK marks the fields as deprecated, and servers will send them for years.
+                let params = serde_json::to_value(&log.params).unwrap_or_default();
+                let level = params["level"].as_str().unwrap_or("info");
+                self.desk.log(level, params["logger"].as_str(), &params["data"]);
+            }
+            other => match told(&other) {
+                Some(told) => self.desk.tell(told),
+                None => self.desk.nuisance("notifications of a kind that is not known"),
+            },
+        }
+        None
+    }
+}
+
+/// What a notification means to whoever is not a call.
+pub(super) fn told(notification: &ServerNotification) -> Option<Told> {
+    match notification {
+        ServerNotification::ToolListChangedNotification(_) => Some(Told::Tools),
+        ServerNotification::ResourceListChangedNotification(_) => Some(Told::Resources),
+        ServerNotification::PromptListChangedNotification(_) => Some(Told::Prompts),
+        ServerNotification::ResourceUpdatedNotification(updated) => {
+            Some(Told::Updated(updated.params.uri.to_string()))
+        }
+        _ => None,
+    }
+}
+
+impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for Heard<T> {
+    type Error = T::Error;
+
+    fn name() -> Cow<'static, str> {
+        T::name()
+    }
+
+    fn send(
+        &mut self,
+        item: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let slot = self.note(&item);
+        let sending = self.inner.send(item);
+        async move {
+            let sent = sending.await;
+            if let (Some(slot), Ok(())) = (slot, &sent) {
+                slot.mark(Sent::Yes);
+            }
+            sent
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            let Some(message) = self.inner.receive().await else {
+                self.desk.hang_up();
+                return None;
+            };
+            self.desk.heard();
+            if self.desk.ended().is_some() {
+                return None;
+            }
+            match message {
+                ServerJsonRpcMessage::Response(response) => {
+                    if self.settle(&response.id) {
+                        return Some(ServerJsonRpcMessage::Response(response));
+                    }
+                }
+                ServerJsonRpcMessage::Error(error) => match &error.id {
+                    Some(id) if !self.settle(id) => {}
+                    Some(_) | None => return Some(ServerJsonRpcMessage::Error(error)),
+                },
+                ServerJsonRpcMessage::Request(request) => {
+                    if self.desk.question() {
+                        return Some(ServerJsonRpcMessage::Request(request));
+                    }
+                    self.desk.end("it asks too many things at the same time");
+                    return None;
+                }
+                ServerJsonRpcMessage::Notification(mut said) => {
+                    if let Some(rest) = self.notified(said.notification) {
+                        said.notification = rest;
+                        return Some(ServerJsonRpcMessage::Notification(said));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.desk.hang_up();
+        self.inner.close().await
+    }
+}

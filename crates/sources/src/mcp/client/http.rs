@@ -1,0 +1,64 @@
+//! Streamable HTTP: the same TLS as every other client of this host, no proxies, no redirects, and the operator's headers
+//! with every request. Nothing that a caller brought goes out.
+
+use std::{collections::BTreeMap, collections::HashMap, time::Duration};
+
+use reqwest::{
+    Client, ClientBuilder,
+    header::{HeaderName, HeaderValue},
+    redirect,
+};
+use rmcp::transport::{
+    StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
+};
+use toolpost_model::Secret;
+use url::Url;
+
+use super::ConnectError;
+use crate::native::tls;
+
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How many requests are under way at a time, streams apart.
+const REQUESTS: usize = 64;
+
+/// A transport to an endpoint.
+pub(super) fn transport(
+    url: &Url,
+    headers: &BTreeMap<String, Secret>,
+    longest: usize,
+) -> Result<StreamableHttpClientTransport<Client>, ConnectError> {
+    let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+        .max_sse_event_size(longest)
+        .max_concurrent_requests(REQUESTS)
+        .custom_headers(written(headers)?)
+        .reinit_on_expired_session(true);
+    Ok(StreamableHttpClientTransport::with_client(client(url)?, config))
+}
+
+fn client(url: &Url) -> Result<Client, ConnectError> {
+    let setup = |why: String| ConnectError::Setup(format!("the HTTP client cannot be set up: {why}"));
+    let tls = tls(url.scheme() == "https").map_err(|error| setup(error.to_string()))?;
+    let builder = ClientBuilder::new()
+        .tls_backend_preconfigured(tls)
+        .no_proxy()
+        // A redirect would carry the operator's headers to a place that they did not name.
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .user_agent(concat!("toolpost/", env!("CARGO_PKG_VERSION")))
+        .tcp_nodelay(true)
+        .connect_timeout(CONNECT);
+    builder.build().map_err(|error| setup(error.to_string()))
+}
+
+fn written(headers: &BTreeMap<String, Secret>) -> Result<HashMap<HeaderName, HeaderValue>, ConnectError> {
+    let mut all = HashMap::new();
+    for (name, value) in headers {
+        let bad = || ConnectError::Setup(format!("the header `{name}` cannot be sent"));
+        let written: HeaderName = name.parse().map_err(|_| bad())?;
+        let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| bad())?;
+        value.set_sensitive(true);
+        all.insert(written, value);
+    }
+    Ok(all)
+}

@@ -1,0 +1,122 @@
+//! Questions of a server, put to whoever made the call.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use toolpost_model::{CallContext, ConsultError, ConsultKind, Question};
+
+use super::clean;
+
+/// JSON-RPC's word for what is not offered.
+const METHOD_NOT_FOUND: i32 = -32601;
+/// What MCP's documents use where a person says no to a sampling request.
+const REJECTED: i32 = -1;
+
+/// What a server is told.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Answered {
+    /// The result.
+    Value(Value),
+    /// There is none, and why.
+    Refused { code: i32, message: String },
+}
+
+/// What is asked for by a request of a server. `None`: nothing that could be put to anybody.
+pub(super) fn kind_of(method: &str, params: &Value) -> Option<ConsultKind> {
+    match method {
+        "elicitation/create" if params["mode"] == "url" => Some(ConsultKind::UrlElicitation),
+        "elicitation/create" => Some(ConsultKind::Elicitation),
+        "sampling/createMessage" => Some(ConsultKind::Sampling),
+        "roots/list" => Some(ConsultKind::Roots),
+        _ => None,
+    }
+}
+
+/// Puts one question.
+pub(super) async fn ask(call: &CallContext, kind: ConsultKind, params: Value) -> Answered {
+    let question = question("1".to_owned(), kind, params);
+    match call.consult(vec![question]).await {
+        Ok(replies) => match replies.into_iter().next() {
+            Some(reply) => Answered::Value(reply.value),
+            None => unanswered(kind, &ConsultError::TimedOut),
+        },
+        Err(error) => unanswered(kind, &error),
+    }
+}
+
+/// Answers all questions of an `input_required` result, by their keys. `Err`: one cannot be answered, and the protocol
+/// has no word for that.
+pub(super) async fn ask_all(
+    call: &CallContext,
+    requests: &Map<String, Value>,
+) -> Result<BTreeMap<String, Value>, String> {
+    let answered = call.consultable();
+    let (mut questions, mut answers) = (Vec::new(), BTreeMap::new());
+    for (key, request) in requests {
+        let method = request["method"].as_str().unwrap_or_default();
+        let Some(kind) = kind_of(method, &request["params"]) else {
+            return Err(format!("it asks for `{}`, which nobody here answers", clean::line(method, 100)));
+        };
+        if answered.includes(kind) {
+            questions.push(question(key.clone(), kind, request["params"].clone()));
+        } else {
+            answers.insert(key.clone(), settled(unanswered(kind, &ConsultError::Unsupported(kind)))?);
+        }
+    }
+    let kinds: BTreeMap<String, ConsultKind> =
+        questions.iter().map(|question| (question.key.clone(), question.kind)).collect();
+    if questions.is_empty() {
+        return Ok(answers);
+    }
+    match call.consult(questions).await {
+        Ok(replies) => {
+            answers.extend(replies.into_iter().map(|reply| (reply.key, reply.value)));
+            for (key, kind) in kinds {
+                if !answers.contains_key(&key) {
+                    answers.insert(key, settled(unanswered(kind, &ConsultError::TimedOut))?);
+                }
+            }
+        }
+        Err(error) => {
+            for (key, kind) in kinds {
+                answers.insert(key, settled(unanswered(kind, &error))?);
+            }
+        }
+    }
+    Ok(answers)
+}
+
+fn settled(answered: Answered) -> Result<Value, String> {
+    match answered {
+        Answered::Value(value) => Ok(value),
+        Answered::Refused { message, .. } => Err(message),
+    }
+}
+
+fn question(key: String, kind: ConsultKind, mut params: Value) -> Question {
+    if params.is_null() {
+        params = json!({});
+    }
+    // People and models read it.
+    clean::value(&mut params);
+    Question { key, kind, params }
+}
+
+/// What is said where nobody answered. A form that nobody saw was dismissed, not declined.
+fn unanswered(kind: ConsultKind, error: &ConsultError) -> Answered {
+    match (kind, error) {
+        (ConsultKind::Elicitation | ConsultKind::UrlElicitation, ConsultError::Refused(_)) => {
+            Answered::Value(json!({ "action": "decline" }))
+        }
+        (ConsultKind::Elicitation | ConsultKind::UrlElicitation, _) => {
+            Answered::Value(json!({ "action": "cancel" }))
+        }
+        (ConsultKind::Sampling | ConsultKind::Roots, ConsultError::Unsupported(_) | ConsultError::Nobody) => {
+            Answered::Refused { code: METHOD_NOT_FOUND, message: error.to_string() }
+        }
+        (
+            ConsultKind::Sampling | ConsultKind::Roots,
+            ConsultError::Canceled | ConsultError::TimedOut | ConsultError::Refused(_),
+        ) => Answered::Refused { code: REJECTED, message: error.to_string() },
+    }
+}

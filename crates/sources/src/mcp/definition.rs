@@ -1,0 +1,303 @@
+//! A tool as its server defines it: read with suspicion, named within the host, declared to the catalog.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use toolpost_core::Schema;
+use toolpost_model::{
+    AccessKind, CancelSupport, ClassFact, Declaration, EffectClass, ExecutionKind, ExternalMapping, RiskLevel,
+    SourceProblem, ToolId, ToolKind,
+};
+
+use super::{McpServer, clean};
+
+/// The longest native name.
+const NAME: usize = 512;
+/// The longest description that models are shown.
+const DESCRIPTION: usize = 16 * 1024;
+/// The largest definition, schemas and all.
+const DEFINITION: usize = 512 * 1024;
+/// The fields that are pinned. Icons may change without anybody being asked.
+const PINNED: [&str; 7] =
+    ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta"];
+
+/// A definition, as the server gave it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Definition {
+    /// The name there.
+    pub(super) name: String,
+    /// All of it that counts.
+    pub(super) fields: Map<String, Value>,
+}
+
+impl Definition {
+    /// Reads an entry of a list. `Err`: why it cannot be offered.
+    pub(super) fn read(entry: Value, server: &str) -> Result<Self, SourceProblem> {
+        let refuse = |code: &str, message: String| Err(problem(server, code, message));
+        let Value::Object(mut fields) = entry else {
+            return refuse("invalid_spec", "an entry of its list of tools is no object".to_owned());
+        };
+        let Some(name) = fields.get("name").and_then(Value::as_str).map(str::to_owned) else {
+            return refuse("invalid_tool_name", "it lists a tool without a name".to_owned());
+        };
+        let shown = clean::visible(&clean::shortened(&name, 100)).into_owned();
+        if name.is_empty() || name.len() > NAME {
+            return refuse("invalid_tool_name", format!("its tool `{shown}` has no name that can be used"));
+        }
+        if !fields.get("inputSchema").is_some_and(Value::is_object) {
+            return refuse("invalid_schema", format!("its tool `{shown}` is left out: it has no input schema"));
+        }
+        fields.retain(|field, value| (PINNED.contains(&field.as_str()) || field == "icons") && !value.is_null());
+        let size = serde_json::to_vec(&fields).map_or(usize::MAX, |text| text.len());
+        if size > DEFINITION {
+            let message = format!(
+                "its tool `{shown}` is left out: its definition has {size} bytes, and {DEFINITION} are allowed"
+            );
+            return refuse("oversized", message);
+        }
+        Ok(Self { name, fields })
+    }
+
+    /// What it is recognised by: a hash of everything that is pinned.
+    pub(super) fn digest(&self) -> String {
+        let digest = Sha256::digest(canonical(&Value::Object(self.pinned())).as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn pinned(&self) -> Map<String, Value> {
+        let pinned = self.fields.iter().filter(|(field, _)| PINNED.contains(&field.as_str()));
+        pinned.map(|(field, value)| (field.clone(), value.clone())).collect()
+    }
+
+    /// Line by line, for people who compare: odd characters are written out.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        write_pretty(&Value::Object(self.pinned()), 0, &mut text);
+        text.push('\n');
+        clean::visible(&text).into_owned()
+    }
+
+    fn text_of(&self, field: &str) -> Option<&str> {
+        self.fields.get(field).and_then(Value::as_str)
+    }
+
+    fn hint(&self, name: &str) -> Option<bool> {
+        self.fields.get("annotations")?.get(name)?.as_bool()
+    }
+
+    /// As the catalog gets it, with what is not whole about it.
+    pub(super) fn declare(&self, id: ToolId, server: &McpServer) -> (Declaration, Vec<SourceProblem>) {
+        let mut problems = Vec::new();
+        let mut told = |code: &str, message: String| problems.push(problem(&server.name, code, message));
+        let description = clean::stripped(self.text_of("description").unwrap_or_default());
+        if description.len() > DESCRIPTION {
+            told("oversized", format!("the description of `{id}` is cut at {DESCRIPTION} bytes"));
+        }
+        let mut declaration = Declaration::new(id.clone(), clean::shortened(&description, DESCRIPTION));
+        let annotations = self.fields.get("annotations");
+        let title = self.text_of("title").or_else(|| annotations?.get("title")?.as_str());
+        declaration.title = title.map(|title| clean::line(title, 256)).filter(|title| !title.is_empty());
+        declaration.kind = ToolKind::Mcp;
+        declaration.toolkit.clone_from(&server.name);
+        declaration.external_mappings =
+            vec![ExternalMapping { system: "mcp".to_owned(), native_id: self.name.clone() }];
+        if let Some(Value::Object(hints)) = annotations {
+            let mut hints = Value::Object(hints.clone());
+            clean::value(&mut hints);
+            declaration.annotations = hints.as_object().cloned().unwrap_or_default();
+        }
+        match self.schema("inputSchema") {
+            Some(Ok(schema)) => declaration.input.schema = schema,
+            Some(Err(why)) => {
+                let message = format!("the schema of `{id}` is broken, any object is taken instead: {why}");
+                told("invalid_schema", message);
+            }
+            None => {}
+        }
+        match self.schema("outputSchema") {
+            Some(Ok(schema)) => declaration.output.schema = Some(schema),
+            Some(Err(why)) => {
+                told("invalid_schema", format!("the output schema of `{id}` is broken, and not used: {why}"));
+            }
+            None => {}
+        }
+        self.claims(&mut declaration, server);
+        (declaration, problems)
+    }
+
+    fn schema(&self, field: &str) -> Option<Result<Arc<Value>, String>> {
+        let mut schema = self.fields.get(field)?.clone();
+        clean::value(&mut schema);
+        let schema = Arc::new(schema);
+        Some(match Schema::try_out(&schema) {
+            Ok(()) => Ok(schema),
+            Err(error) => Err(clean::line(&error.to_string(), 500)),
+        })
+    }
+
+    /// What the tool says it does. Nobody has to believe it.
+    fn claims(&self, declaration: &mut Declaration, server: &McpServer) {
+        let read_only = self.hint("readOnlyHint").unwrap_or(false);
+        let destructive = !read_only && self.hint("destructiveHint").unwrap_or(true);
+        let open_world = self.hint("openWorldHint").unwrap_or(true);
+        let interface = &mut declaration.interface;
+        interface.safety.class = ClassFact::Always(match (read_only, open_world) {
+            (true, false) => EffectClass::Read,
+            (true, true) => EffectClass::Network,
+            (false, false) => EffectClass::Write,
+            (false, true) => EffectClass::Unknown,
+        });
+        interface.safety.destructive = destructive;
+        interface.permission.risk = match (read_only, destructive) {
+            (true, _) => RiskLevel::Low,
+            (false, false) => RiskLevel::Medium,
+            (false, true) => RiskLevel::High,
+        };
+        if open_world {
+            interface.permission.access.push(AccessKind::Network);
+        }
+        let execution = &mut interface.execution;
+        execution.kind = ExecutionKind::McpServer;
+        execution.streaming = true;
+        execution.cancel = CancelSupport::Cooperative;
+        execution.idempotent = read_only || self.hint("idempotentHint").unwrap_or(false);
+        execution.timeout_ms = server.call_timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    }
+}
+
+/// Something about a server that an operator should know.
+pub(super) fn problem(server: &str, code: &str, message: String) -> SourceProblem {
+    SourceProblem { part: server.to_owned(), origin: None, code: code.to_owned(), message }
+}
+
+/// The namespace of a server's tools: its name, with what ids cannot hold replaced.
+pub(super) fn namespace(server: &str) -> String {
+    named(server, |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'), 64)
+}
+
+/// The id of a tool. A name that ids cannot hold is made fit, with a hash of the original, so that two names never become
+/// one; so is one that looks like a companion's.
+pub(super) fn id_of(namespace: &str, native: &str) -> Option<ToolId> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
+    let name = match native.starts_with(COMPANION) {
+        true => named(&format!("\u{0}{native}"), allowed, 180),
+        false => named(native, allowed, 180),
+    };
+    ToolId::new(namespace, &name).ok()
+}
+
+/// Begins the names of companions, and of no tool.
+const COMPANION: char = ':';
+
+/// The id of a companion, which no tool of the server can have.
+pub(super) fn companion_id(namespace: &str, name: &str) -> Option<ToolId> {
+    ToolId::new(namespace, &format!("{COMPANION}{name}")).ok()
+}
+
+fn named(text: &str, allowed: impl Fn(char) -> bool, longest: usize) -> String {
+    if !text.is_empty() && text.len() <= longest && text.chars().all(&allowed) {
+        return text.to_owned();
+    }
+    let digest = Sha256::digest(text.as_bytes());
+    let suffix: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let stem: String = text.chars().take(longest - 9).map(|c| if allowed(c) { c } else { '_' }).collect();
+    format!("{stem}_{suffix}")
+}
+
+/// JSON with sorted keys and nothing else: the same value is the same text.
+pub(super) fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let mut keys: Vec<&String> = fields.keys().collect();
+            keys.sort();
+            let inner: Vec<String> = keys
+                .into_iter()
+                .map(|key| format!("{}:{}", Value::String(key.clone()), canonical(&fields[key])))
+                .collect();
+            format!("{{{}}}", inner.join(","))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}
+
+/// Sorted, a line each; texts of several lines as several lines, so that a diff shows the line that changed.
+fn write_pretty(value: &Value, depth: usize, out: &mut String) {
+    let indent = "  ".repeat(depth + 1);
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            let mut keys: Vec<&String> = fields.keys().collect();
+            keys.sort();
+            out.push('{');
+            for key in keys {
+                out.push_str(&format!("\n{indent}{}: ", json!(key)));
+                write_pretty(&fields[key], depth + 1, out);
+            }
+            out.push_str(&format!("\n{}}}", "  ".repeat(depth)));
+        }
+        Value::Array(items) if !items.is_empty() => {
+            out.push('[');
+            for item in items {
+                out.push_str(&format!("\n{indent}"));
+                write_pretty(item, depth + 1, out);
+            }
+            out.push_str(&format!("\n{}]", "  ".repeat(depth)));
+        }
+        Value::String(text) if text.contains('\n') => {
+            out.push('"');
+            for line in text.lines() {
+                out.push_str(&format!("\n{indent}{line}"));
+            }
+            out.push('"');
+        }
+        other => out.push_str(&other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Definition, canonical, companion_id, id_of, namespace};
+
+    fn check(native: &str, expected: &str) {
+        assert_eq!(id_of("fs", native).unwrap().as_str(), expected);
+    }
+
+    #[test]
+    fn native_names_become_ids_and_never_the_same_one() {
+        check("read_file", "fs.read_file");
+        check("repos/list.all:v2", "fs.repos/list.all:v2");
+        check("größe x", "fs.gr__e_x_48a14a80");
+        assert_ne!(id_of("fs", "a b"), id_of("fs", "a_b"));
+        assert_ne!(id_of("fs", &"x".repeat(300)), id_of("fs", &"x".repeat(301)));
+        assert_ne!(id_of("fs", ":read"), companion_id("fs", "read"));
+        assert_eq!(namespace("my-fs"), "my-fs");
+        assert!(!namespace("my.fs").contains('.'));
+    }
+
+    #[test]
+    fn the_digest_counts_what_is_pinned_in_any_order() {
+        let read = |value| Definition::read(value, "fs").unwrap();
+        let one = read(json!({ "name": "a", "description": "d", "inputSchema": { "type": "object", "x": 1 } }));
+        let same = read(json!({ "inputSchema": { "x": 1, "type": "object" }, "description": "d", "name": "a",
+            "icons": [{ "src": "x" }], "title": null }));
+        let other = read(json!({ "name": "a", "description": "e", "inputSchema": { "type": "object", "x": 1 } }));
+        assert_eq!(one.digest(), same.digest());
+        assert_ne!(one.digest(), other.digest());
+        assert_eq!(canonical(&json!({ "b": [1, "x"], "a": null })), r#"{"a":null,"b":[1,"x"]}"#);
+    }
+
+    #[test]
+    fn what_cannot_be_offered_is_told() {
+        for (entry, code) in [
+            (json!("x"), "invalid_spec"),
+            (json!({ "inputSchema": {} }), "invalid_tool_name"),
+            (json!({ "name": "a" }), "invalid_schema"),
+            (json!({ "name": "a", "inputSchema": {}, "description": "x".repeat(600_000) }), "oversized"),
+        ] {
+            assert_eq!(Definition::read(entry, "fs").unwrap_err().code, code);
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Who waits for what on one connection, and where that goes which a server says unasked.
+//!
+//! Everything here is fed by a stranger: what belongs to nobody is counted and told once, and a server that does little
+//! else loses its connection.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tokio::sync::watch;
+use toolpost_model::{CallContext, LogLevel, Progress};
+
+use super::clean;
+
+/// How long the count of what belongs to nobody goes on before it begins anew.
+const WINDOW: Duration = Duration::from_secs(10);
+/// More in that time than this, and the connection ends.
+const BEARABLE: usize = 20_000;
+/// How many things a server may ask at the same time.
+const QUESTIONS: usize = 64;
+/// How many lines that belong to no call are told in the life of a connection.
+const LINES: usize = 500;
+/// How many progress and log lines one call may be told.
+const CALL_WORDS: usize = 10_000;
+/// The longest line that is passed on.
+const LINE: usize = 8 * 1024;
+
+/// What concerns no single call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// A line for the operator.
+    Line(String),
+    /// The tools are not what they were.
+    Tools,
+    /// The resources are not what they were.
+    Resources,
+    /// The prompts are not what they were.
+    Prompts,
+    /// What is found at an address is not what it was.
+    Updated(String),
+}
+
+/// How far a request got on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// Nothing of it left the host.
+    Not,
+    /// It was being handed over.
+    Perhaps,
+    /// All of it left the host.
+    Yes,
+}
+
+/// A request that waits for its answer.
+pub(super) struct Slot {
+    /// The call it is made for, where there is one.
+    pub(super) call: Option<CallContext>,
+    sent: AtomicU8,
+    words: AtomicUsize,
+    /// Where questions of the server are put while it waits.
+    token: Mutex<Option<String>>,
+}
+
+impl Slot {
+    pub(super) fn new(call: Option<CallContext>) -> Self {
+        Self { call, sent: AtomicU8::new(0), words: AtomicUsize::new(0), token: Mutex::default() }
+    }
+
+    pub(super) fn sent(&self) -> Sent {
+        match self.sent.load(Ordering::Acquire) {
+            0 => Sent::Not,
+            1 => Sent::Perhaps,
+            _ => Sent::Yes,
+        }
+    }
+
+    pub(super) fn mark(&self, sent: Sent) {
+        let mark = match sent {
+            Sent::Not => 0,
+            Sent::Perhaps => 1,
+            Sent::Yes => 2,
+        };
+        self.sent.store(mark, Ordering::Release);
+    }
+
+    /// Its call, unless that was told too much already.
+    fn hearing(&self) -> Option<&CallContext> {
+        self.call.as_ref().filter(|_| self.words.fetch_add(1, Ordering::Relaxed) < CALL_WORDS)
+    }
+}
+
+/// The desk of one connection.
+pub(super) struct Desk {
+    waiting: Mutex<Waiting>,
+    told: Box<dyn Fn(Told) + Send + Sync>,
+    gone: watch::Sender<Option<Arc<str>>>,
+    /// Nothing more comes. Where a program is behind it, its end tells why.
+    silent: watch::Sender<bool>,
+    of_program: bool,
+    nuisance: Mutex<Nuisance>,
+    heard: AtomicU64,
+    questions: AtomicUsize,
+    lines: AtomicUsize,
+    /// Nobody should be told of the end: it was wanted.
+    closing: AtomicBool,
+}
+
+#[derive(Default)]
+struct Waiting {
+    by_id: HashMap<String, Arc<Slot>>,
+    by_token: HashMap<String, Arc<Slot>>,
+}
+
+struct Nuisance {
+    since: Instant,
+    count: usize,
+    told: Vec<&'static str>,
+}
+
+impl Desk {
+    pub(super) fn new(of_program: bool, told: impl Fn(Told) + Send + Sync + 'static) -> Self {
+        Self {
+            silent: watch::Sender::new(false),
+            of_program,
+            waiting: Mutex::default(),
+            told: Box::new(told),
+            gone: watch::Sender::new(None),
+            nuisance: Mutex::new(Nuisance { since: Instant::now(), count: 0, told: Vec::new() }),
+            heard: AtomicU64::new(0),
+            questions: AtomicUsize::new(0),
+            lines: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    /// A request goes out.
+    pub(super) fn await_answer(&self, id: String, token: Option<String>, slot: &Arc<Slot>) {
+        let mut waiting = lock(&self.waiting);
+        if let Some(token) = token {
+            *lock(&slot.token) = Some(token.clone());
+            waiting.by_token.insert(token, Arc::clone(slot));
+        }
+        waiting.by_id.insert(id, Arc::clone(slot));
+    }
+
+    /// An answer came, or is no longer wanted. Whether anybody waited for it.
+    pub(super) fn settle(&self, id: &str) -> bool {
+        let mut waiting = lock(&self.waiting);
+        let Some(slot) = waiting.by_id.remove(id) else { return false };
+        let token = lock(&slot.token).take();
+        if let Some(token) = token {
+            waiting.by_token.remove(&token);
+        }
+        true
+    }
+
+    /// The request of this id.
+    pub(super) fn of(&self, id: &str) -> Option<Arc<Slot>> {
+        lock(&self.waiting).by_id.get(id).cloned()
+    }
+
+    /// The one call that is under way, if there is just one.
+    pub(super) fn only_call(&self) -> Option<CallContext> {
+        let waiting = lock(&self.waiting);
+        let mut calls = waiting.by_id.values().filter_map(|slot| slot.call.as_ref());
+        calls.next().filter(|_| calls.next().is_none()).cloned()
+    }
+
+    /// Something came, whatever it is.
+    pub(super) fn heard(&self) {
+        self.heard.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many messages came so far: a server that says nothing at all is stuck.
+    pub(super) fn messages(&self) -> u64 {
+        self.heard.load(Ordering::Relaxed)
+    }
+
+    /// A call got further.
+    pub(super) fn progress(&self, token: &str, progress: f64, total: Option<f64>, message: Option<String>) {
+        let slot = lock(&self.waiting).by_token.get(token).cloned();
+        let Some(slot) = slot else { return self.nuisance("progress of nothing that runs") };
+        let Some(context) = slot.hearing() else { return };
+        let whole = |value: f64| (value >= 0.0 && value.fract() == 0.0 && value < 1e15).then_some(value as u64);
+        let percent = total.filter(|total| *total > 0.0).map(|total| (progress / total * 100.0).clamp(0.0, 100.0));
+        context.progress(Progress {
+            message: message.map(|text| clean::line(&text, LINE)).unwrap_or_default(),
+            percent,
+            done: whole(progress),
+            total: total.and_then(whole),
+        });
+    }
+
+    /// A log line: of the running call where there is just one, else for the operator.
+    pub(super) fn log(&self, level: &str, logger: Option<&str>, data: &Value) {
+        let text = match data {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let text = match logger {
+            Some(logger) => format!("{logger}: {text}"),
+            None => text,
+        };
+        let text = clean::line(&text, LINE);
+        let level = level_of(level);
+        match self.only_slot().and_then(|slot| slot.hearing().cloned()) {
+            Some(call) => call.log(level, text),
+            None if matches!(level, LogLevel::Warn | LogLevel::Error) => self.line(text),
+            None => self.nuisance("log lines beside any call"),
+        }
+    }
+
+    fn only_slot(&self) -> Option<Arc<Slot>> {
+        let waiting = lock(&self.waiting);
+        let mut calls = waiting.by_id.values().filter(|slot| slot.call.is_some());
+        calls.next().filter(|_| calls.next().is_none()).cloned()
+    }
+
+    /// Something that concerns no call.
+    pub(super) fn tell(&self, told: Told) {
+        // Many of these cost the host a listing each; whoever hears them takes many for one.
+        self.count();
+        (self.told)(told);
+    }
+
+    /// Tells the operator, but not for ever.
+    pub(super) fn line(&self, line: String) {
+        let told = self.lines.fetch_add(1, Ordering::Relaxed);
+        if told < LINES {
+            (self.told)(Told::Line(line));
+        } else if told == LINES {
+            (self.told)(Told::Line(format!("it wrote more than {LINES} lines; the others are not told")));
+        }
+    }
+
+    /// Something that belongs to nobody. Told once for each kind.
+    pub(super) fn nuisance(&self, kind: &'static str) {
+        let mut nuisance = lock(&self.nuisance);
+        let first = !nuisance.told.contains(&kind);
+        if first {
+            nuisance.told.push(kind);
+        }
+        drop(nuisance);
+        if first {
+            self.line(format!("it sends {kind}; that is ignored, and not told again"));
+        }
+        self.count();
+    }
+
+    fn count(&self) {
+        let mut nuisance = lock(&self.nuisance);
+        if nuisance.since.elapsed() > WINDOW {
+            nuisance.since = Instant::now();
+            nuisance.count = 0;
+        }
+        nuisance.count += 1;
+        let too_many = nuisance.count > BEARABLE;
+        drop(nuisance);
+        if too_many {
+            self.end(&format!(
+                "it sent more than {BEARABLE} messages within {} s that nobody had asked for",
+                WINDOW.as_secs()
+            ));
+        }
+    }
+
+    /// The server asks something; `false`: it asks too much at a time.
+    pub(super) fn question(&self) -> bool {
+        self.questions.fetch_add(1, Ordering::Relaxed) < QUESTIONS
+    }
+
+    /// That is answered.
+    pub(super) fn question_answered(&self) {
+        let _ = self.questions.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| open.checked_sub(1));
+    }
+
+    /// Nothing more comes from the other side.
+    pub(super) fn hang_up(&self) {
+        match self.of_program {
+            true => drop(self.silent.send_replace(true)),
+            false => self.end("the connection was closed"),
+        }
+    }
+
+    /// Resolves when nothing more comes, for whatever reason.
+    pub(super) async fn fell_silent(&self) {
+        let (mut silent, mut gone) = (self.silent.subscribe(), self.gone.subscribe());
+        tokio::select! {
+            _ = silent.wait_for(|silent| *silent) => {}
+            _ = gone.wait_for(Option::is_some) => {}
+        }
+    }
+
+    /// The connection is over. The first reason is the one that counts.
+    pub(super) fn end(&self, reason: &str) {
+        self.gone.send_if_modified(|gone| {
+            let first = gone.is_none();
+            if first {
+                *gone = Some(reason.into());
+            }
+            first
+        });
+    }
+
+    /// The host wants no more of it.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.end("the host closed it");
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Why it is over, if it is.
+    pub(super) fn ended(&self) -> Option<Arc<str>> {
+        self.gone.borrow().clone()
+    }
+
+    /// Resolves when it is over and known why.
+    pub(super) async fn end_reached(&self) -> Arc<str> {
+        let mut gone = self.gone.subscribe();
+        let ended = gone.wait_for(Option::is_some).await.ok().and_then(|gone| gone.clone());
+        ended.unwrap_or_else(|| "the connection ended".into())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn level_of(word: &str) -> LogLevel {
+    match word {
+        "error" | "critical" | "alert" | "emergency" => LogLevel::Error,
+        "warning" => LogLevel::Warn,
+        "debug" => LogLevel::Debug,
+        _ => LogLevel::Info,
+    }
+}

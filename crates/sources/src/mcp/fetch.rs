@@ -1,0 +1,132 @@
+//! What a server lists, page by page.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+use toolpost_model::SourceProblem;
+
+use super::{
+    McpServer,
+    client::{Connection, RequestError},
+    definition::{Definition, problem},
+    listing::objects,
+};
+
+/// The most tools of one server.
+const TOOLS: usize = 10_000;
+/// The most resources, templates or prompts of one server.
+const OBJECTS: usize = 2_000;
+/// The most pages of one list.
+const PAGES: usize = 1_000;
+
+/// What a server lists.
+pub(super) struct Fetched {
+    pub(super) tools: Vec<Definition>,
+    pub(super) problems: Vec<SourceProblem>,
+    /// Capabilities, resources, templates and prompts.
+    pub(super) beside: Value,
+}
+
+/// Asks for everything.
+pub(super) async fn everything(connection: &Connection, server: &McpServer) -> Result<Fetched, RequestError> {
+    let capabilities = &connection.facts.capabilities;
+    let mut problems = Vec::new();
+    // A server without the capability is asked all the same: many say nothing and have tools.
+    let listed = match list(connection, "tools/list", "tools", TOOLS).await {
+        Ok(listed) => listed,
+        Err(RequestError::Remote { code: -32601, .. }) if capabilities.get("tools").is_none() => List::default(),
+        Err(error) => return Err(error),
+    };
+    problems.extend(listed.odd.map(|odd| problem(&server.name, SourceProblem::REDUCED, odd)));
+    let mut tools: Vec<Definition> = Vec::with_capacity(listed.entries.len());
+    let mut names = HashSet::new();
+    for entry in listed.entries {
+        match Definition::read(entry, &server.name) {
+            Ok(definition) if !wanted(server, &definition.name) => {}
+            Ok(definition) if !names.insert(definition.name.clone()) => {
+                let message = format!("it lists `{}` more than once; the first one counts", definition.name);
+                problems.push(problem(&server.name, "invalid_spec", message));
+            }
+            Ok(definition) => tools.push(definition),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    let mut beside = json!({ "capabilities": kept_capabilities(capabilities) });
+    for (capability, method, field, key, kept) in [
+        ("resources", "resources/list", "resources", "uri", "resources"),
+        ("resources", "resources/templates/list", "resourceTemplates", "uriTemplate", "templates"),
+        ("prompts", "prompts/list", "prompts", "name", "prompts"),
+    ] {
+        if capabilities.get(capability).is_none() {
+            continue;
+        }
+        match list(connection, method, field, OBJECTS).await {
+            Ok(listed) => {
+                problems.extend(listed.odd.map(|odd| problem(&server.name, SourceProblem::REDUCED, odd)));
+                beside[kept] = Value::Array(objects(listed.entries, key, OBJECTS));
+            }
+            Err(error @ RequestError::Lost(_)) => return Err(error),
+            // Templates are often not there although resources are.
+            Err(RequestError::Remote { code: -32601, .. }) => {}
+            Err(error) => {
+                let message = format!("`{method}` failed: {error}");
+                problems.push(problem(&server.name, SourceProblem::REDUCED, message));
+            }
+        }
+    }
+    Ok(Fetched { tools, problems, beside })
+}
+
+/// Whether the operator wants a tool, by its name there.
+fn wanted(server: &McpServer, name: &str) -> bool {
+    server.allow.as_ref().is_none_or(|allow| allow.is_match(name)) && !server.deny.is_match(name)
+}
+
+/// The capabilities that mean something here; a stranger's other words are not kept.
+fn kept_capabilities(capabilities: &Value) -> Value {
+    let known = ["tools", "resources", "prompts", "completions", "logging"];
+    let kept: Map<String, Value> = known
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), capabilities.get(name)?.clone())))
+        .filter(|(_, value)| value.to_string().len() < 4096)
+        .collect();
+    Value::Object(kept)
+}
+
+#[derive(Default)]
+struct List {
+    entries: Vec<Value>,
+    /// What of it is not whole.
+    odd: Option<String>,
+}
+
+async fn list(connection: &Connection, method: &str, field: &str, most: usize) -> Result<List, RequestError> {
+    let mut list = List::default();
+    let (mut cursor, mut seen): (Option<String>, HashSet<String>) = (None, HashSet::new());
+    for _ in 0..PAGES {
+        let mut params = Map::new();
+        if let Some(cursor) = &cursor {
+            params.insert("cursor".to_owned(), Value::String(cursor.clone()));
+        }
+        let mut page = connection.request(method, params, Map::new(), None).await?;
+        let Some(Value::Array(entries)) = page.get_mut(field).map(Value::take) else {
+            return Err(RequestError::Unreadable(format!("`{method}` was answered without `{field}`")));
+        };
+        list.entries.extend(entries);
+        if list.entries.len() > most {
+            list.entries.truncate(most);
+            list.odd = Some(format!("`{method}` lists more than {most} entries; the others are left out"));
+            return Ok(list);
+        }
+        match page.get("nextCursor").and_then(Value::as_str) {
+            None => return Ok(list),
+            Some(next) if !seen.insert(next.to_owned()) => {
+                list.odd = Some(format!("`{method}` names the same next page twice; what was read until then counts"));
+                return Ok(list);
+            }
+            Some(next) => cursor = Some(next.to_owned()),
+        }
+    }
+    list.odd = Some(format!("`{method}` has more than {PAGES} pages; the others are left out"));
+    Ok(list)
+}

@@ -1,0 +1,269 @@
+//! The way to a server, for all sessions or for one: connects when it is needed, and again when the connection was lost.
+//!
+//! A server that cannot be reached is tried ever more rarely. A call does not wait for that: it causes a try of its own,
+//! at most one a second, and is otherwise told at once when the next one is.
+
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use toolpost_model::{ErrorClass, SourceState, ToolFailure};
+
+use super::{McpStart, live::Live, server::Server};
+
+/// The pause after the first failure; each later one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Calls cause no more tries than this.
+const BETWEEN_TRIES: Duration = Duration::from_secs(1);
+
+/// The way to a server.
+pub(super) struct Link {
+    me: Weak<Self>,
+    server: Weak<Server>,
+    state: Arc<tokio::sync::Mutex<State>>,
+    shown: Mutex<Shown>,
+    trying: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    live: Option<Arc<Live>>,
+    /// Failures in a row.
+    failures: u32,
+    last_try: Option<Instant>,
+    next_try: Option<Instant>,
+    /// Why the last try failed, or the last connection ended.
+    last: Option<ToolFailure>,
+    closed: bool,
+    started: bool,
+}
+
+/// What is told of it without waiting.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    pub(super) state: SourceState,
+    pub(super) message: Option<String>,
+    pub(super) restarts: u64,
+}
+
+impl Link {
+    pub(super) fn new(server: Weak<Server>) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            server,
+            state: Arc::default(),
+            shown: Mutex::new(Shown { state: SourceState::Idle, message: None, restarts: 0 }),
+            trying: AtomicBool::new(false),
+        })
+    }
+
+    /// How it is doing.
+    pub(super) fn shown(&self) -> Shown {
+        self.shows().clone()
+    }
+
+    fn shows(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn show(&self, state: SourceState, message: Option<String>) {
+        let mut shown = self.shows();
+        (shown.state, shown.message) = (state, message);
+    }
+
+    /// The connection, if there is one now.
+    pub(super) async fn open(&self) -> Option<Arc<Live>> {
+        self.state.lock().await.live.clone().filter(|live| live.is_open())
+    }
+
+    /// The connection, made where there is none. Given up, the try goes on for whoever comes next.
+    pub(super) async fn live(&self) -> Result<Arc<Live>, ToolFailure> {
+        let state = Arc::clone(&self.state).lock_owned().await;
+        if let Some(live) = state.live.as_ref().filter(|live| live.is_open()) {
+            return Ok(Arc::clone(live));
+        }
+        if state.closed {
+            return Err(ToolFailure::of(ErrorClass::Canceled, "the host is closing this server").untouched());
+        }
+        let Some(link) = self.me.upgrade() else {
+            return Err(ToolFailure::of(ErrorClass::Canceled, "the session is closed").untouched());
+        };
+        let now = Instant::now();
+        let recent = state.last_try.is_some_and(|last| now.duration_since(last) < BETWEEN_TRIES);
+        if let Some(wait) = state.next_try.and_then(|next| next.checked_duration_since(now)).filter(|_| recent) {
+            return Err(waiting(state.last.as_ref(), wait));
+        }
+        let trying = tokio::spawn(async move { link.connect(state).await });
+        trying.await.unwrap_or_else(|error| Err(ToolFailure::new(format!("connecting failed: {error}")).untouched()))
+    }
+
+    async fn connect(
+        self: Arc<Self>,
+        mut state: tokio::sync::OwnedMutexGuard<State>,
+    ) -> Result<Arc<Live>, ToolFailure> {
+        let Some(server) = self.server.upgrade() else {
+            return Err(ToolFailure::of(ErrorClass::Canceled, "the host is closing").untouched());
+        };
+        state.last_try = Some(Instant::now());
+        if state.started {
+            self.shows().restarts += 1;
+        }
+        state.started = true;
+        self.show(SourceState::Starting, None);
+        match server.start().await {
+            Ok(live) => {
+                let live = Arc::new(live);
+                state.live = Some(Arc::clone(&live));
+                self.show(SourceState::Ready, None);
+                self.watch(&server, &live);
+                server.listen(&live);
+                Ok(live)
+            }
+            Err(failure) => {
+                state.live = None;
+                state.failures = state.failures.saturating_add(1);
+                let wait = pause(state.failures);
+                state.next_try = Some(Instant::now() + wait);
+                self.show(SourceState::Failing, Some(failure.message.clone()));
+                state.last = Some(failure.clone());
+                Err(failure)
+            }
+        }
+    }
+
+    /// Sees how a connection ends, and that it does where nobody uses it.
+    fn watch(&self, server: &Arc<Server>, live: &Arc<Live>) {
+        let (link, desk) = (Weak::clone(&self.me), Arc::clone(&live.desk));
+        let watched = Arc::downgrade(live);
+        tokio::spawn(async move {
+            let why = desk.end_reached().await;
+            let (Some(link), Some(live)) = (link.upgrade(), watched.upgrade()) else { return };
+            link.ended(&live, &why).await;
+        });
+        if let Some(limit) = server.settings.idle_stop {
+            let (link, watched) = (Weak::clone(&self.me), Arc::downgrade(live));
+            tokio::spawn(async move {
+                loop {
+                    let Some(idle) = watched.upgrade().filter(|live| live.is_open()).map(|live| live.idle()) else {
+                        return;
+                    };
+                    if idle < limit {
+                        tokio::time::sleep((limit - idle).max(Duration::from_millis(10))).await;
+                        continue;
+                    }
+                    if let Some(link) = link.upgrade() {
+                        link.rest().await;
+                    }
+                    return;
+                }
+            });
+        }
+    }
+
+    async fn ended(&self, live: &Arc<Live>, why: &str) {
+        let mut state = self.state.lock().await;
+        if !state.live.as_ref().is_some_and(|current| Arc::ptr_eq(current, live)) {
+            return;
+        }
+        state.live = None;
+        if live.desk.is_closing() {
+            return;
+        }
+        let proven = live.proven.load(Ordering::Relaxed);
+        state.failures = if proven { 0 } else { state.failures.saturating_add(1) };
+        state.next_try = (!proven).then(|| Instant::now() + pause(state.failures));
+        let message = format!("the connection ended: {why}");
+        state.last = Some(ToolFailure::of(ErrorClass::DependencyUnavailable, message.clone()).untouched());
+        drop(state);
+        let Some(server) = self.server.upgrade() else { return };
+        server.log(message.clone());
+        match server.settings.start {
+            McpStart::Eager => {
+                self.show(SourceState::Failing, Some(message));
+                self.keep_trying();
+            }
+            McpStart::Lazy => self.show(SourceState::Idle, Some(message)),
+        }
+    }
+
+    /// Tries until it is connected, beside everything else, and then says that there may be tools.
+    pub(super) fn keep_trying(&self) {
+        if self.trying.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let link = Weak::clone(&self.me);
+        tokio::spawn(async move {
+            loop {
+                let Some(current) = link.upgrade() else { return };
+                let next = current.state.lock().await.next_try;
+                drop(current);
+                if let Some(next) = next {
+                    tokio::time::sleep_until(next.into()).await;
+                }
+                let Some(current) = link.upgrade() else { return };
+                let state = Arc::clone(&current.state).lock_owned().await;
+                let connected = state.live.as_ref().is_some_and(|live| live.is_open());
+                if state.closed || connected || Arc::clone(&current).connect(state).await.is_ok() {
+                    current.trying.store(false, Ordering::Release);
+                    if let Some(server) = current.server.upgrade() {
+                        server.tools_changed();
+                    }
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Ends the connection until it is needed again.
+    pub(super) async fn rest(&self) {
+        let live = self.state.lock().await.live.take();
+        if let Some(live) = live {
+            self.show(SourceState::Idle, None);
+            live.end().await;
+        }
+    }
+
+    /// Ends it for good.
+    pub(super) async fn close(&self) {
+        let mut state = self.state.lock().await;
+        state.closed = true;
+        let live = state.live.take();
+        drop(state);
+        self.show(SourceState::Stopped, None);
+        if let Some(live) = live {
+            live.end().await;
+        }
+    }
+
+    /// A call was answered.
+    pub(super) async fn works(&self, live: &Live) {
+        if !live.proven.load(Ordering::Relaxed) {
+            let mut state = self.state.lock().await;
+            (state.failures, state.next_try) = (0, None);
+        }
+        live.works();
+    }
+}
+
+fn waiting(last: Option<&ToolFailure>, wait: Duration) -> ToolFailure {
+    let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+    let why = last.map_or("it cannot be reached", |failure| failure.message.as_str());
+    let message = format!("the server cannot be reached, and is tried again in {millis} ms: {why}");
+    ToolFailure::of(ErrorClass::DependencyUnavailable, message)
+        .code("server_unreachable")
+        .after_ms(millis)
+        .untouched()
+}
+
+/// Twice as long with each failure, less a part by chance: servers that failed together do not come back together.
+fn pause(failures: u32) -> Duration {
+    let whole = FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_PAUSE);
+    let part = u32::try_from(RandomState::new().hash_one(failures) % 256).unwrap_or_default();
+    whole - whole * part / 1024
+}

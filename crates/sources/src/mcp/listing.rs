@@ -1,0 +1,167 @@
+//! What a server offers, as the catalog and the operator are told of it.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde_json::{Value, json};
+use toolpost_model::{
+    CancelSupport, ClassFact, Companions, Declaration, EffectClass, ExecutionKind, Loading, Quarantined,
+    SourceProblem, ToolId, ToolKind,
+};
+
+use super::{
+    McpServer, clean,
+    definition::{companion_id, id_of, namespace, problem},
+    manifest::{Change, Manifest},
+};
+use crate::amplifier::counted;
+
+/// What a server offers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Listing {
+    pub(super) declarations: Vec<Declaration>,
+    /// What a call of each tool asks of the server.
+    pub(super) targets: HashMap<ToolId, Target>,
+    pub(super) problems: Vec<SourceProblem>,
+    pub(super) quarantined: Vec<Quarantined>,
+    pub(super) companions: Arc<Companions>,
+}
+
+/// What a call asks of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A tool, by its name there.
+    Tool(String),
+    /// `resources/read`.
+    Read,
+    /// `prompts/get`.
+    Prompt,
+    /// `completion/complete`.
+    Complete,
+    /// To be told of changes, or no longer.
+    Subscribe(bool),
+}
+
+impl Listing {
+    /// From what was accepted. `problems`: what was met while it was read.
+    pub(super) fn of(server: &McpServer, manifest: &Manifest, mut problems: Vec<SourceProblem>) -> Self {
+        let mut listing = Self::default();
+        let namespace = namespace(&server.name);
+        for definition in manifest.offered() {
+            let Some(id) = id_of(&namespace, &definition.name) else { continue };
+            let (declaration, odd) = definition.declare(id.clone(), server);
+            problems.extend(odd);
+            if listing.targets.insert(id, Target::Tool(definition.name.clone())).is_none() {
+                listing.declarations.push(declaration);
+            }
+        }
+        listing.problems = counted(problems);
+        for native in manifest.held.keys() {
+            let Some(id) = id_of(&namespace, native) else { continue };
+            let (change, diff) = (manifest.change(native), manifest.diff(native));
+            let what = match change {
+                Change::New => "was never seen before",
+                Change::Changed => "is not what was accepted",
+            };
+            let message = format!(
+                "`{id}` is kept back: its definition {what}\nhint: `toolpost tools accept {id}` takes it as it is now"
+            );
+            listing.problems.push(problem(&server.name, SourceProblem::REDUCED, message));
+            listing.quarantined.push(Quarantined { tool: id, change: change.as_str().to_owned(), diff });
+        }
+        listing.add_companions(server, &namespace, &manifest.beside);
+        listing
+    }
+
+    fn add_companions(&mut self, server: &McpServer, namespace: &str, beside: &Value) {
+        let objects = |field: &str| beside[field].as_array().cloned().unwrap_or_default();
+        let offers = |pointer: &str| beside["capabilities"].pointer(pointer).is_some_and(|value| *value != json!(false));
+        let mut companions = Companions {
+            resources: objects("resources"),
+            templates: objects("templates"),
+            prompts: objects("prompts"),
+            ..Companions::default()
+        };
+        if offers("/resources") {
+            companions.read = self.companion(server, namespace, &READ, Target::Read);
+        }
+        if offers("/resources/subscribe") {
+            companions.subscribe = self.companion(server, namespace, &SUBSCRIBE, Target::Subscribe(true));
+            companions.unsubscribe = self.companion(server, namespace, &UNSUBSCRIBE, Target::Subscribe(false));
+        }
+        if offers("/prompts") {
+            companions.prompt = self.companion(server, namespace, &PROMPT, Target::Prompt);
+        }
+        if offers("/completions") {
+            companions.complete = self.companion(server, namespace, &COMPLETE, Target::Complete);
+        }
+        self.companions = Arc::new(companions);
+    }
+
+    fn companion(
+        &mut self,
+        server: &McpServer,
+        namespace: &str,
+        kind: &Companion,
+        target: Target,
+    ) -> Option<ToolId> {
+        let id = companion_id(namespace, kind.name)?;
+        let mut declaration = Declaration::new(id.clone(), format!("{} of `{}`", kind.about, server.name));
+        let properties: serde_json::Map<String, Value> =
+            kind.arguments.iter().map(|(name, schema)| ((*name).to_owned(), json!({ "type": schema }))).collect();
+        declaration.input.schema = Arc::new(
+            json!({ "type": "object", "properties": properties, "required": [kind.arguments[0].0] }),
+        );
+        declaration.kind = ToolKind::Mcp;
+        declaration.toolkit.clone_from(&server.name);
+        declaration.loading = Loading::Companion;
+        let interface = &mut declaration.interface;
+        interface.safety.class = ClassFact::Always(EffectClass::Network);
+        interface.execution.kind = ExecutionKind::McpServer;
+        interface.execution.cancel = CancelSupport::Cooperative;
+        interface.execution.idempotent = true;
+        interface.rendering.subject_argument = Some(kind.arguments[0].0.to_owned());
+        self.targets.insert(id.clone(), target);
+        self.declarations.push(declaration);
+        Some(id)
+    }
+}
+
+/// A tool that stands for a request of the protocol.
+struct Companion {
+    name: &'static str,
+    about: &'static str,
+    /// The first is required.
+    arguments: &'static [(&'static str, &'static str)],
+}
+
+const READ: Companion =
+    Companion { name: "read_resource", about: "Reads a resource", arguments: &[("uri", "string")] };
+const PROMPT: Companion = Companion {
+    name: "get_prompt",
+    about: "Makes a prompt",
+    arguments: &[("name", "string"), ("arguments", "object")],
+};
+const COMPLETE: Companion = Companion {
+    name: "complete",
+    about: "Completes an argument of a prompt or template",
+    arguments: &[("ref", "object"), ("argument", "object"), ("context", "object")],
+};
+const SUBSCRIBE: Companion =
+    Companion { name: "subscribe", about: "Asks for news of a resource", arguments: &[("uri", "string")] };
+const UNSUBSCRIBE: Companion =
+    Companion { name: "unsubscribe", about: "Wants no more news of a resource", arguments: &[("uri", "string")] };
+
+/// Objects of a list beside tools: each with its key, without hidden characters, so many of them at most.
+pub(super) fn objects(list: Vec<Value>, key: &str, most: usize) -> Vec<Value> {
+    let usable = |object: &Value| object.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    let mut kept: Vec<Value> = list.into_iter().filter(usable).take(most).collect();
+    kept.iter_mut().for_each(|object| {
+        // An address or a name with hidden characters would be another one without them: it is sent as it is.
+        let own = object.get(key).cloned();
+        clean::value(object);
+        if let (Some(own), Some(fields)) = (own, object.as_object_mut()) {
+            fields.insert(key.to_owned(), own);
+        }
+    });
+    kept
+}

@@ -1,0 +1,269 @@
+//! A server that answers: its connection, and the program behind it where there is one.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::{Map, Value, json};
+use tokio::task::AbortHandle;
+use toolpost_model::{AppliedSandbox, ErrorClass, ToolFailure};
+
+use super::{
+    McpEra, McpServer, McpTransport,
+    client::{ConnectError, Connection, Way},
+    desk::{Desk, Told},
+    process::Program,
+};
+use crate::native::Children;
+
+/// How long a server may take to say goodbye.
+const FAREWELL: Duration = Duration::from_millis(500);
+/// Calls in a row that were stopped while the server said nothing at all; then it is asked whether it still lives.
+const UNHEARD: u32 = 3;
+/// How long it may take to answer that.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+
+/// A connection in use.
+pub(super) struct Live {
+    pub(super) connection: Connection,
+    pub(super) desk: Arc<Desk>,
+    program: Option<Program>,
+    /// Calls under way.
+    pub(super) busy: AtomicUsize,
+    /// When the last call ended.
+    used: Mutex<Instant>,
+    /// A call was answered, so it is worth another start at once.
+    pub(super) proven: AtomicBool,
+    unheard: AtomicU32,
+    messages: AtomicU64,
+    /// Hears what the server says unasked, where that must be asked for.
+    listening: Mutex<Option<AbortHandle>>,
+}
+
+/// Starts what has to be started, and connects. For a server whose revision is not known both are tried; a program that
+/// does not survive the first question is started anew for the other.
+pub(super) async fn start(
+    server: &McpServer,
+    children: Option<&Children>,
+    era: McpEra,
+    told: &Arc<dyn Fn(Told) + Send + Sync>,
+) -> Result<Live, ToolFailure> {
+    let whole = server.connect_timeout;
+    match (&server.transport, era) {
+        (McpTransport::Stdio(_), McpEra::Auto) => {
+            let began = Instant::now();
+            match attempt(server, children, McpEra::Auto, told, whole.mul_f64(0.6)).await {
+                Ok(live) => Ok(live),
+                Err(failure) if failure.class != ErrorClass::DependencyUnavailable => Err(failure),
+                Err(first) => {
+                    let rest = whole.saturating_sub(began.elapsed()).max(whole.mul_f64(0.4));
+                    let second = attempt(server, children, McpEra::Sessions, told, rest).await;
+                    // Where both failed the same way, the first story is as good.
+                    second.map_err(|second| if second.message.is_empty() { first } else { second })
+                }
+            }
+        }
+        (McpTransport::Stdio(_) | McpTransport::Http { .. }, era) => {
+            attempt(server, children, era, told, whole).await
+        }
+    }
+}
+
+async fn attempt(
+    server: &McpServer,
+    children: Option<&Children>,
+    era: McpEra,
+    told: &Arc<dyn Fn(Told) + Send + Sync>,
+    within: Duration,
+) -> Result<Live, ToolFailure> {
+    let of_program = matches!(server.transport, McpTransport::Stdio(_));
+    let tell = Arc::clone(told);
+    let desk = Arc::new(Desk::new(of_program, move |word| tell(word)));
+    let (program, way) = match &server.transport {
+        McpTransport::Stdio(program) => {
+            let Some(children) = children else {
+                let message = "a program can only be started where the host has a workspace and a launcher";
+                return Err(ToolFailure::of(ErrorClass::SetupRequired, message).untouched());
+            };
+            let (program, reading, writing) = Program::start(program, children, &desk).await?;
+            (Some(program), Way::Pipes(reading, writing))
+        }
+        McpTransport::Http { .. } => (None, Way::Http(&server.transport)),
+    };
+    let opening = Connection::open(way, era, server.max_message, Arc::clone(&desk));
+    let opened = tokio::time::timeout(within, opening).await.unwrap_or(Err(ConnectError::Silent(within)));
+    match opened {
+        Ok(connection) => Ok(Live {
+            connection,
+            desk,
+            program,
+            busy: AtomicUsize::new(0),
+            used: Mutex::new(Instant::now()),
+            proven: AtomicBool::new(false),
+            unheard: AtomicU32::new(0),
+            messages: AtomicU64::new(0),
+            listening: Mutex::default(),
+        }),
+        Err(error) => {
+            let told = match &program {
+                Some(program) => program.end(Duration::ZERO).await,
+                None => None,
+            };
+            desk.close();
+            Err(not_connected(&error, told.as_deref()))
+        }
+    }
+}
+
+fn not_connected(error: &ConnectError, program: Option<&str>) -> ToolFailure {
+    // A program that ended by itself says more than the handshake that it broke.
+    let message = match program {
+        Some(told) if !told.starts_with("the host ended") => format!("{error}; {told}"),
+        Some(_) | None => error.to_string(),
+    };
+    let failure = match error {
+        ConnectError::Setup(_) => ToolFailure::of(ErrorClass::SetupRequired, message),
+        ConnectError::Unauthorized(_) => ToolFailure::of(ErrorClass::SetupRequired, message)
+            .code("unauthorized")
+            .hint("the operator's headers for this server must hold a token that it takes"),
+        ConnectError::Handshake(_) | ConnectError::Silent(_) => {
+            ToolFailure::of(ErrorClass::DependencyUnavailable, message).code("server_unreachable")
+        }
+    };
+    failure.untouched()
+}
+
+impl Live {
+    /// What confines its program.
+    pub(super) fn applied(&self) -> Option<&AppliedSandbox> {
+        self.program.as_ref().map(Program::applied)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.desk.ended().is_none()
+    }
+
+    /// How long nobody has used it.
+    pub(super) fn idle(&self) -> Duration {
+        match self.busy.load(Ordering::Acquire) {
+            0 => self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed(),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// A call begins; it ends when what this gives is dropped.
+    pub(super) fn borrow(self: &Arc<Self>) -> InUse {
+        self.busy.fetch_add(1, Ordering::AcqRel);
+        InUse(Arc::clone(self))
+    }
+
+    /// A call was answered.
+    pub(super) fn works(&self) {
+        self.proven.store(true, Ordering::Relaxed);
+        self.unheard.store(0, Ordering::Relaxed);
+    }
+
+    /// A call was stopped before it was answered. A server that is silent through some of these and does not answer a
+    /// plain question either is stuck, and its connection ends.
+    pub(super) fn stopped_waiting(self: &Arc<Self>) {
+        let heard = self.desk.messages();
+        if self.messages.swap(heard, Ordering::AcqRel) != heard {
+            self.unheard.store(0, Ordering::Relaxed);
+        }
+        if self.unheard.fetch_add(1, Ordering::AcqRel) + 1 < UNHEARD {
+            return;
+        }
+        let live = Arc::downgrade(self);
+        tokio::spawn(async move {
+            let Some(live) = Weak::upgrade(&live) else { return };
+            let method = if live.connection.facts.stateless { "server/discover" } else { "ping" };
+            let asked = live.connection.request(method, Map::new(), Map::new(), None);
+            if tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_err() {
+                live.desk.end("it is stuck: calls were stopped, and it answers nothing any more");
+            }
+            live.unheard.store(0, Ordering::Relaxed);
+        });
+    }
+
+    /// What must be said once to a server that just connected.
+    pub(super) async fn introduce(&self, watched: &[String]) {
+        let facts = &self.connection.facts;
+        for uri in watched.iter().filter(|_| !facts.stateless) {
+            let params = json!({ "uri": uri }).as_object().cloned().unwrap_or_default();
+            let asked = self.connection.request("resources/subscribe", params, Map::new(), None);
+            let _ = tokio::time::timeout(SIGN_OF_LIFE, asked).await;
+        }
+        if !facts.stateless && facts.capabilities.get("logging").is_some() {
+            let params = json!({ "level": "info" }).as_object().cloned().unwrap_or_default();
+            let asked = self.connection.request("logging/setLevel", params, Map::new(), None);
+            let _ = tokio::time::timeout(SIGN_OF_LIFE, asked).await;
+        }
+    }
+
+    /// Hears a server without sessions say what it says unasked, from now on with these resources too.
+    pub(super) fn listen(self: &Arc<Self>, uris: &[String], mut hear: impl FnMut(Told) + Send + 'static) {
+        let Some(filter) = self.interests(uris) else { return };
+        let live = Arc::downgrade(self);
+        let task = tokio::spawn(async move {
+            let Some(live) = live.upgrade() else { return };
+            let desk = Arc::clone(&live.desk);
+            tokio::select! {
+                _ = live.connection.listen(&filter, &mut hear) => {}
+                _ = desk.end_reached() => {}
+            }
+        });
+        let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = listening.replace(task.abort_handle()) {
+            before.abort();
+        }
+    }
+
+    /// What is asked for. `None`: nothing.
+    fn interests(&self, uris: &[String]) -> Option<Value> {
+        let offers = |pointer: &str| self.connection.facts.capabilities.pointer(pointer) == Some(&Value::Bool(true));
+        let mut filter = Map::new();
+        for (pointer, field) in [
+            ("/tools/listChanged", "toolsListChanged"),
+            ("/resources/listChanged", "resourcesListChanged"),
+            ("/prompts/listChanged", "promptsListChanged"),
+        ] {
+            if offers(pointer) {
+                filter.insert(field.to_owned(), Value::Bool(true));
+            }
+        }
+        if !uris.is_empty() {
+            filter.insert("resourceSubscriptions".to_owned(), json!(uris));
+        }
+        (self.connection.facts.stateless && !filter.is_empty()).then_some(Value::Object(filter))
+    }
+
+    /// Ends it and everything behind it; returns when that is done.
+    pub(super) async fn end(&self) {
+        self.connection.close(FAREWELL).await;
+        if let Some(program) = &self.program {
+            program.end(FAREWELL).await;
+        }
+    }
+}
+
+/// A connection that a call uses.
+pub(super) struct InUse(pub(super) Arc<Live>);
+
+impl std::ops::Deref for InUse {
+    type Target = Arc<Live>;
+
+    fn deref(&self) -> &Arc<Live> {
+        &self.0
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        *self.0.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.0.busy.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,245 @@
+//! What was accepted of a server, from one life of the host to the next: whole definitions, so that a server that is not
+//! running can be listed, and a change can be shown.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use similar::TextDiff;
+
+use super::{McpEra, McpNewTools, clean, definition::Definition};
+
+/// The longest diff that is kept and shown.
+const DIFF: usize = 64 * 1024;
+/// How many definitions are remembered at most, those of tools that went away included.
+const REMEMBERED: usize = 20_000;
+/// The form of the text.
+const VERSION: u64 = 1;
+
+/// Accepted definitions of one server, and what is beside them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Manifest {
+    /// By native name.
+    pub(super) tools: BTreeMap<String, Pinned>,
+    /// Kept back, by native name.
+    pub(super) held: BTreeMap<String, Definition>,
+    /// What it offers beside tools, as last seen: MCP's capabilities and objects.
+    pub(super) beside: Value,
+    /// The revision that it was found to speak.
+    pub(super) era: Option<McpEra>,
+    /// The order in which the server lists its tools.
+    pub(super) order: Vec<String>,
+}
+
+/// An accepted definition.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Pinned {
+    pub(super) definition: Definition,
+    pub(super) digest: String,
+    /// The server still lists it.
+    pub(super) present: bool,
+}
+
+/// Why a definition is kept back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It was never seen.
+    New,
+    /// It is not what was accepted.
+    Changed,
+}
+
+impl Change {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Changed => "changed",
+        }
+    }
+}
+
+impl Manifest {
+    /// What becomes of it when a server lists this now. `known`: there was one before.
+    pub(super) fn updated(&self, known: bool, now: Vec<Definition>, new_tools: McpNewTools) -> Self {
+        let mut next = self.clone();
+        next.held.clear();
+        next.order = now.iter().map(|definition| definition.name.clone()).collect();
+        next.tools.values_mut().for_each(|pinned| pinned.present = false);
+        let take_new = match new_tools {
+            McpNewTools::FirstUse => !known,
+            McpNewTools::Ask => false,
+            McpNewTools::Take => true,
+        };
+        for definition in now {
+            let digest = definition.digest();
+            match next.tools.get_mut(&definition.name) {
+                Some(pinned) if pinned.digest == digest => {
+                    pinned.present = true;
+                    // Icons are not pinned, and may be newer.
+                    pinned.definition = definition;
+                }
+                None if take_new => next.pin(definition),
+                Some(_) | None => {
+                    next.held.insert(definition.name.clone(), definition);
+                }
+            }
+        }
+        if next.tools.len() > REMEMBERED {
+            next.tools.retain(|_, pinned| pinned.present);
+        }
+        next
+    }
+
+    fn pin(&mut self, definition: Definition) {
+        let digest = definition.digest();
+        self.tools.insert(definition.name.clone(), Pinned { definition, digest, present: true });
+    }
+
+    /// Takes a definition that was kept back. Whether there was one.
+    pub(super) fn accept(&mut self, native: &str) -> bool {
+        let Some(definition) = self.held.remove(native) else { return false };
+        self.pin(definition);
+        true
+    }
+
+    /// Why a tool is kept back.
+    pub(super) fn change(&self, native: &str) -> Change {
+        if self.tools.contains_key(native) { Change::Changed } else { Change::New }
+    }
+
+    /// What is different about a definition that is kept back.
+    pub(super) fn diff(&self, native: &str) -> String {
+        let Some(held) = self.held.get(native) else { return String::new() };
+        let old = self.tools.get(native).map(|pinned| pinned.definition.text()).unwrap_or_default();
+        let new = held.text();
+        let diff = TextDiff::from_lines(&old, &new);
+        let text = diff.unified_diff().context_radius(3).header("accepted", "now").to_string();
+        clean::shortened(&text, DIFF)
+    }
+
+    /// The accepted definitions of tools that are there, in the server's order.
+    pub(super) fn offered(&self) -> impl Iterator<Item = &Definition> {
+        let usable = |name: &String| {
+            let pinned = self.tools.get(name).filter(|pinned| pinned.present)?;
+            (!self.held.contains_key(name)).then_some(&pinned.definition)
+        };
+        self.order.iter().filter_map(usable)
+    }
+
+    /// As it is kept.
+    pub(super) fn text(&self) -> String {
+        let tools: Map<String, Value> = self
+            .tools
+            .iter()
+            .map(|(name, pinned)| {
+                let kept = json!({ "digest": pinned.digest, "present": pinned.present, "definition": pinned.definition.fields });
+                (name.clone(), kept)
+            })
+            .collect();
+        let held: Map<String, Value> =
+            self.held.iter().map(|(name, definition)| (name.clone(), json!(definition.fields))).collect();
+        let era = self.era.map(|era| match era {
+            McpEra::Auto => "auto",
+            McpEra::Stateless => "stateless",
+            McpEra::Sessions => "sessions",
+        });
+        let all = json!({
+            "version": VERSION, "era": era, "order": self.order, "tools": tools, "held": held,
+            "beside": self.beside,
+        });
+        all.to_string()
+    }
+
+    /// Reads what was kept. `Err`: it is damaged, and says how.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let Value::Object(mut all) =
+            serde_json::from_str(text).map_err(|error: serde_json::Error| error.to_string())?
+        else {
+            return Err("it is no JSON object".to_owned());
+        };
+        if all.get("version").and_then(Value::as_u64) != Some(VERSION) {
+            return Err("it is of a version that is not known here".to_owned());
+        }
+        let mut taken = |field: &str| match all.get_mut(field).map(Value::take) {
+            Some(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        };
+        let (tools, held) = (taken("tools"), taken("held"));
+        let mut manifest = Self::default();
+        for (name, mut kept) in tools {
+            let Value::Object(fields) = kept["definition"].take() else {
+                return Err(format!("the definition of `{name}` is missing"));
+            };
+            let definition = Definition { name: name.clone(), fields };
+            // Computed anew: the definition is what counts, and a digest beside it could be edited.
+            let digest = definition.digest();
+            let present = kept["present"].as_bool().unwrap_or(true);
+            manifest.tools.insert(name, Pinned { definition, digest, present });
+        }
+        for (name, fields) in held {
+            if let Value::Object(fields) = fields {
+                manifest.held.insert(name.clone(), Definition { name, fields });
+            }
+        }
+        let order = all.get("order").and_then(Value::as_array);
+        manifest.order = order.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect();
+        manifest.era = match all.get("era").and_then(Value::as_str) {
+            Some("sessions") => Some(McpEra::Sessions),
+            Some("stateless") => Some(McpEra::Stateless),
+            _ => None,
+        };
+        manifest.beside = all.remove("beside").unwrap_or_default();
+        Ok(manifest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Change, Manifest};
+    use crate::mcp::{McpNewTools, definition::Definition};
+
+    fn tool(name: &str, about: &str) -> Definition {
+        let entry = json!({ "name": name, "description": about, "inputSchema": { "type": "object" } });
+        Definition::read(entry, "s").unwrap()
+    }
+
+    fn names(manifest: &Manifest) -> Vec<&str> {
+        manifest.offered().map(|definition| definition.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_first_sight_is_taken_and_later_ones_are_kept_back() {
+        let first = Manifest::default().updated(false, vec![tool("b", "1"), tool("a", "1")], McpNewTools::FirstUse);
+        assert_eq!(names(&first), ["b", "a"]);
+        let now = vec![tool("a", "2\u{202e}"), tool("b", "1"), tool("c", "1")];
+        let mut next = first.updated(true, now, McpNewTools::FirstUse);
+        assert_eq!(names(&next), ["b"]);
+        assert_eq!((next.change("a"), next.change("c")), (Change::Changed, Change::New));
+        let diff = next.diff("a");
+        assert!(diff.contains("-  \"description\": \"1\"\n+  \"description\": \"2\\u{202e}\"\n"), "{diff}");
+        assert!(next.accept("a") && !next.accept("x"));
+        assert_eq!(names(&next), ["a", "b"]);
+        assert_eq!(Manifest::read(&next.text()).unwrap(), next);
+    }
+
+    #[test]
+    fn each_wish_about_new_tools_is_kept() {
+        let now = || vec![tool("a", "1")];
+        let ask = Manifest::default().updated(false, now(), McpNewTools::Ask);
+        assert!(names(&ask).is_empty() && ask.held.len() == 1);
+        let take = Manifest::default().updated(true, now(), McpNewTools::Take);
+        assert_eq!(names(&take), ["a"]);
+        let changed = take.updated(true, vec![tool("a", "2")], McpNewTools::Take);
+        assert!(names(&changed).is_empty());
+    }
+
+    #[test]
+    fn a_tool_that_comes_back_as_it_was_is_known() {
+        let first = Manifest::default().updated(false, vec![tool("a", "1")], McpNewTools::FirstUse);
+        let gone = first.updated(true, vec![], McpNewTools::FirstUse);
+        assert!(names(&gone).is_empty());
+        let back = gone.updated(true, vec![tool("a", "1")], McpNewTools::FirstUse);
+        assert_eq!(names(&back), ["a"]);
+    }
+}

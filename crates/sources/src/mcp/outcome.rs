@@ -1,0 +1,146 @@
+//! A server's answer as the end of a call, and a missing one as what can truthfully be said of it.
+
+use serde_json::{Map, Value, json};
+use toolpost_model::{Content, ErrorClass, ToolFailure, ToolOutput};
+
+use super::{
+    clean::{line, shortened},
+    client::RequestError,
+};
+
+/// The most pieces of one result.
+const PIECES: usize = 1_000;
+/// The longest that is repeated of a server's complaint.
+const LONGEST: usize = 4 * 1024;
+
+/// The result of `tools/call`.
+pub(super) fn of_tool(answer: Value) -> Result<ToolOutput, ToolFailure> {
+    let Value::Object(mut answer) = answer else {
+        return Err(unreadable("it is no object"));
+    };
+    let content = match answer.remove("content") {
+        Some(Value::Array(pieces)) => pieces.into_iter().take(PIECES).map(content).collect(),
+        None | Some(Value::Null) => Vec::new(),
+        Some(_) => return Err(unreadable("its `content` is no list")),
+    };
+    let structured = answer.remove("structuredContent");
+    if answer.get("isError").and_then(Value::as_bool) == Some(true) {
+        let mut failure = ToolFailure::new("the tool reports an error").code("tool_error");
+        failure.content = content;
+        failure.details = structured.map(|structured| json!({ "structured_content": structured }));
+        return Err(failure);
+    }
+    Ok(ToolOutput { content, structured, meta: meta(&mut answer), ..ToolOutput::default() })
+}
+
+/// The result of a request that is no tool's, whole.
+pub(super) fn of_request(answer: Value) -> Result<ToolOutput, ToolFailure> {
+    let Value::Object(mut answer) = answer else {
+        return Err(unreadable("it is no object"));
+    };
+    answer.remove("resultType");
+    let meta = meta(&mut answer);
+    Ok(ToolOutput { structured: Some(Value::Object(answer)), meta, ..ToolOutput::default() })
+}
+
+fn meta(answer: &mut Map<String, Value>) -> Option<Box<Map<String, Value>>> {
+    match answer.remove("_meta") {
+        Some(Value::Object(meta)) if !meta.is_empty() => Some(Box::new(meta)),
+        _ => None,
+    }
+}
+
+/// A piece of content. One of a kind that nobody knows is shown as it came.
+fn content(mut piece: Value) -> Content {
+    let kind = piece["type"].as_str().unwrap_or_default().to_owned();
+    let size = piece["size"].as_u64();
+    let mut text = |pointer: &str| match piece.pointer_mut(pointer).map(Value::take) {
+        Some(Value::String(text)) => Some(text),
+        Some(other) => {
+            if let Some(place) = piece.pointer_mut(pointer) {
+                *place = other;
+            }
+            None
+        }
+        None => None,
+    };
+    let media = |given: Option<String>| given.unwrap_or_else(|| "application/octet-stream".to_owned());
+    let read = match kind.as_str() {
+        "text" => text("/text").map(|text| Content::Text { text }),
+        "image" => text("/data").map(|data| Content::Image { data, media_type: media(text("/mimeType")) }),
+        "audio" => text("/data").map(|data| Content::Audio { data, media_type: media(text("/mimeType")) }),
+        "resource" => text("/resource/uri").map(|uri| Content::Resource {
+            uri,
+            media_type: text("/resource/mimeType"),
+            text: text("/resource/text"),
+            data: text("/resource/blob"),
+        }),
+        "resource_link" => text("/uri").map(|uri| {
+            let (name, title, description) = (text("/name"), text("/title"), text("/description"));
+            let media_type = text("/mimeType");
+            let name = name.unwrap_or_else(|| uri.clone());
+            Content::Link { name, title, description, media_type, size, uri }
+        }),
+        _ => None,
+    };
+    read.unwrap_or_else(|| Content::text(piece.to_string()))
+}
+
+fn unreadable(why: &str) -> ToolFailure {
+    ToolFailure::new(format!("the answer of the server cannot be read: {why}"))
+        .code("unreadable_answer")
+        .hint("the call may have taken effect")
+}
+
+/// Why there is no answer, as the caller should know it.
+pub(super) fn failure(error: RequestError, server: &str) -> ToolFailure {
+    match error {
+        RequestError::Remote { code, message, data } => remote(code, &message, data, server),
+        RequestError::Unsent(why) => {
+            let message = format!("the connection to `{server}` was gone before the call was sent: {why}");
+            ToolFailure::of(ErrorClass::DependencyUnavailable, message).code("not_sent").untouched()
+        }
+        RequestError::Busy { status, after } => {
+            let message = format!("`{server}` takes no requests for now (HTTP {status})");
+            let failure = ToolFailure::of(ErrorClass::RateLimited, message).code("server_busy").untouched();
+            match after {
+                Some(after) => failure.after_ms(u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+                None => failure,
+            }
+        }
+        RequestError::Unauthorized(why) => {
+            let message = format!("`{server}` refuses the host: {why}");
+            ToolFailure::of(ErrorClass::SetupRequired, message)
+                .code("unauthorized")
+                .hint("the operator's headers for this server must hold a token that it takes")
+                .untouched()
+        }
+        RequestError::Lost(why) => {
+            let message = format!(
+                "the connection to `{server}` broke while it was at work, and nobody knows how far it got: {why}"
+            );
+            ToolFailure::of(ErrorClass::DependencyUnavailable, message)
+                .code("connection_lost")
+                .hint("look at what the call would have changed before sending it again")
+        }
+        RequestError::Unreadable(why) => unreadable(&why),
+    }
+}
+
+fn remote(code: i32, message: &str, data: Option<Value>, server: &str) -> ToolFailure {
+    let message = line(message, LONGEST);
+    let failure = match code {
+        -32602 => ToolFailure::of(
+            ErrorClass::InvalidArguments,
+            format!("`{server}` does not take the arguments: {message}"),
+        )
+        .code("mcp_invalid_params")
+        .untouched(),
+        -32601 => {
+            ToolFailure::new(format!("`{server}` does not know the request: {message}")).code("mcp_unknown_method").untouched()
+        }
+        _ => ToolFailure::new(format!("`{server}` answered with error {code}: {message}")).code("mcp_error"),
+    };
+    let data = data.filter(|data| data.to_string().len() <= LONGEST);
+    ToolFailure { details: Some(json!({ "mcp_code": code, "mcp_message": shortened(&message, LONGEST), "mcp_data": data })), ..failure }
+}

@@ -1,0 +1,175 @@
+//! The program of an MCP server: started by the launcher, heard on its standard error, and ended with all it started.
+
+use std::{
+    ffi::OsString,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    io::AsyncReadExt as _,
+    net::unix::pipe::{Receiver, Sender},
+    sync::{mpsc, watch},
+    time::timeout,
+};
+use toolpost_model::{Access, AppliedSandbox, ErrorClass, ToolFailure};
+use toolpost_sandbox::{Ended, Process, Root, Stderr, Stdin};
+
+use super::{McpProgram, clean, desk::Desk};
+use crate::native::{Child, Children};
+
+/// How long a program may take to end once its input is closed.
+const LAST_MOMENT: Duration = Duration::from_secs(2);
+/// How long what it wrote is awaited after its end.
+const DRAIN: Duration = Duration::from_millis(200);
+/// How much of its standard error is kept for the story of its end.
+const LAST_WORDS: usize = 2000;
+/// The longest line of standard error that is told.
+const LINE: usize = 2000;
+
+/// A program that runs.
+pub(super) struct Program {
+    applied: AppliedSandbox,
+    end: mpsc::UnboundedSender<Duration>,
+    gone: watch::Receiver<Option<Arc<str>>>,
+}
+
+impl Program {
+    /// Starts it. Its end is the end of the desk.
+    pub(super) async fn start(
+        program: &McpProgram,
+        children: &Children,
+        desk: &Arc<Desk>,
+    ) -> Result<(Self, Receiver, Sender), ToolFailure> {
+        let mut process = children.start(child(program, children)).await?;
+        let (Some(reading), Some(writing)) = (process.take_stdout(), process.take_stdin()) else {
+            return Err(ToolFailure::of(ErrorClass::DependencyUnavailable, "the program has no pipes").untouched());
+        };
+        let applied = process.applied().clone();
+        let (end, ending) = mpsc::unbounded_channel();
+        let (ended, gone) = watch::channel(None);
+        tokio::spawn(keep(process, Arc::clone(desk), ending, ended));
+        Ok((Self { applied, end, gone }, reading, writing))
+    }
+
+    /// What confines it.
+    pub(super) fn applied(&self) -> &AppliedSandbox {
+        &self.applied
+    }
+
+    /// Ends it and everything it started, with so much time to clean up; returns when that is done.
+    pub(super) async fn end(&self, patience: Duration) -> Option<Arc<str>> {
+        let _ = self.end.send(patience);
+        self.ended().await
+    }
+
+    /// How it ended, when it has.
+    pub(super) async fn ended(&self) -> Option<Arc<str>> {
+        let mut gone = self.gone.clone();
+        gone.wait_for(Option::is_some).await.ok().and_then(|gone| gone.clone())
+    }
+}
+
+fn child(program: &McpProgram, children: &Children) -> Child {
+    let mut argv: Vec<OsString> = vec![program.command.clone().into()];
+    argv.extend(program.args.iter().map(OsString::from));
+    // The operator's own values for this very program: no name is refused.
+    let mut environment = children.settings().environment.with([]).unwrap_or_default();
+    environment.retain(|(name, _)| !program.environment.contains_key(&*name.to_string_lossy()));
+    let own = program.environment.iter();
+    environment.extend(own.map(|(name, value)| (name.into(), value.reveal().into())));
+    let mut confines = children.operators_confines(program.profile);
+    confines.readable.extend(program.readable.iter().cloned());
+    // The program and the scripts it is started with must be readable, wherever they lie.
+    let named = std::iter::once(&program.command).chain(&program.args).map(Path::new);
+    for path in named.filter(|path| path.is_absolute() && path.is_file()) {
+        confines.readable.push(path.to_owned());
+        confines.readable.extend(path.canonicalize());
+    }
+    confines
+        .roots
+        .extend(program.writable.iter().map(|path| Root { path: path.clone(), access: Access::Write }));
+    let directory = program.directory.clone().unwrap_or_else(|| children.workspace().path().to_owned());
+    Child { argv, environment, directory, stdin: Stdin::Piped, stderr: Stderr::Piped, confines }
+}
+
+/// Keeps a process until its end.
+async fn keep(
+    mut process: Process,
+    desk: Arc<Desk>,
+    mut ending: mpsc::UnboundedReceiver<Duration>,
+    gone: watch::Sender<Option<Arc<str>>>,
+) {
+    let words = Mutex::new(Vec::new());
+    let stderr = process.take_stderr();
+    let mut heard = std::pin::pin!(hear(stderr, &desk, &words));
+    let mut silent = false;
+    let ended = loop {
+        tokio::select! {
+            () = &mut heard, if !silent => silent = true,
+            ended = process.wait() => break Some(ended),
+            // The connection is over: its input is closed, or it cannot be borne any longer.
+            () = desk.fell_silent() => {
+                let patience = if desk.is_closing() { LAST_MOMENT } else { DRAIN };
+                break timeout(patience, process.wait()).await.ok();
+            }
+            patience = ending.recv() => {
+                let patience = patience.unwrap_or_default();
+                break timeout(patience, process.wait()).await.ok();
+            }
+        }
+    };
+    // What it left running goes with it.
+    let killed = process.kill().await;
+    if !silent {
+        let _ = timeout(DRAIN, heard).await;
+    }
+    let told = how(ended, killed, &String::from_utf8_lossy(&words.lock().unwrap_or_else(PoisonError::into_inner)));
+    desk.end(&told);
+    let _ = gone.send(Some(told.into()));
+}
+
+/// Hears standard error: its lines for the operator, the last of them for the story of its end.
+async fn hear(stderr: Option<Receiver>, desk: &Desk, words: &Mutex<Vec<u8>>) {
+    let Some(mut stderr) = stderr else { return };
+    let (mut buffer, mut line) = (vec![0; 8 << 10], Vec::new());
+    while let Some(length) = stderr.read(&mut buffer).await.ok().filter(|length| *length > 0) {
+        let bytes = &buffer[..length];
+        let mut kept = words.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(bytes);
+        let over = kept.len().saturating_sub(LAST_WORDS);
+        kept.drain(..over);
+        drop(kept);
+        for byte in bytes {
+            match byte {
+                b'\n' => tell(desk, &mut line),
+                _ if line.len() < LINE => line.push(*byte),
+                _ => {}
+            }
+        }
+    }
+    tell(desk, &mut line);
+}
+
+fn tell(desk: &Desk, line: &mut Vec<u8>) {
+    let text = String::from_utf8_lossy(&std::mem::take(line)).into_owned();
+    if !text.trim().is_empty() {
+        desk.line(clean::line(&text, LINE));
+    }
+}
+
+fn how(ended: Option<Ended>, killed: Ended, words: &str) -> String {
+    let told = match ended {
+        None => "the host ended the program".to_owned(),
+        Some(_) if killed.out_of_memory => "the program ran out of memory".to_owned(),
+        Some(Ended { code: Some(code), .. }) => format!("the program ended with exit code {code}"),
+        Some(Ended { signal: Some(signal), .. }) => format!("the program was ended by signal {signal}"),
+        Some(_) => "the program ended".to_owned(),
+    };
+    let words = clean::stripped(words.trim());
+    match words.is_empty() {
+        true => told,
+        false => format!("{told}; it last wrote:\n{words}"),
+    }
+}

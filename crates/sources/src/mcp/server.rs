@@ -1,0 +1,415 @@
+//! One MCP server, as the host knows it: what was accepted of it, what it offers now, and the ways to it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use toolpost_core::PinStore;
+use toolpost_model::{
+    SessionId, SourceError, SourceFeed, SourceHealth, SourceNotice, SourceProblem, SourceState, ToolFailure,
+    ToolId,
+};
+
+use super::{
+    McpEra, McpParts, McpServer, McpSharing, McpStart,
+    definition::problem,
+    desk::Told,
+    fetch,
+    link::Link,
+    listing::{Listing, Target},
+    live::{self, Live},
+    manifest::Manifest,
+    outcome,
+};
+use crate::native::Children;
+
+/// How long changes that a server tells are gathered before the host is told of them.
+const GATHERED: Duration = Duration::from_millis(200);
+
+/// One server.
+pub(super) struct Server {
+    me: Weak<Self>,
+    pub(super) settings: McpServer,
+    pub(super) children: Option<Children>,
+    pins: Arc<dyn PinStore>,
+    feed: OnceLock<SourceFeed>,
+    /// What was accepted; `None` while it was not read yet.
+    manifest: tokio::sync::Mutex<Option<Kept>>,
+    listing: Mutex<Arc<Listing>>,
+    /// The list that the host has is not what the server offers.
+    stale: AtomicBool,
+    telling: AtomicBool,
+    era: Mutex<Option<McpEra>>,
+    /// The way for everybody, and to the list.
+    pub(super) link: Arc<Link>,
+    sessions: Mutex<HashMap<SessionId, Arc<Link>>>,
+    /// The resources whose changes somebody wants to hear of, and how many do.
+    watched: Mutex<BTreeMap<String, usize>>,
+    closed: AtomicBool,
+}
+
+/// A manifest, and whether it was ever kept.
+struct Kept {
+    manifest: Manifest,
+    known: bool,
+    /// It was read from a server in this life of the host.
+    fresh: bool,
+}
+
+impl Server {
+    pub(super) fn new(parts: McpParts) -> Arc<Self> {
+        let McpParts { server, launcher, children, workspace, pins } = parts;
+        let children = workspace.map(|workspace| Children::new(launcher, children, workspace));
+        Arc::new_cyclic(|me: &Weak<Self>| Self {
+            me: Weak::clone(me),
+            settings: server,
+            children,
+            pins,
+            feed: OnceLock::new(),
+            manifest: tokio::sync::Mutex::default(),
+            listing: Mutex::default(),
+            stale: AtomicBool::new(false),
+            telling: AtomicBool::new(false),
+            era: Mutex::default(),
+            link: Link::new(Weak::clone(me)),
+            sessions: Mutex::default(),
+            watched: Mutex::default(),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn connect(&self, feed: SourceFeed) {
+        let _ = self.feed.set(feed);
+    }
+
+    fn notify(&self, notice: SourceNotice) {
+        if let Some(feed) = self.feed.get() {
+            feed.notify(notice);
+        }
+    }
+
+    /// A line for the operator.
+    pub(super) fn log(&self, line: String) {
+        self.notify(SourceNotice::Log(line));
+    }
+
+    /// The host should list again, soon and once.
+    pub(super) fn tools_changed(&self) {
+        if self.telling.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let me = Weak::clone(&self.me);
+        tokio::spawn(async move {
+            tokio::time::sleep(GATHERED).await;
+            let Some(server) = me.upgrade() else { return };
+            server.telling.store(false, Ordering::Release);
+            server.notify(SourceNotice::ToolsChanged);
+        });
+    }
+
+    /// What a server says beside any call.
+    fn hear(&self, told: Told) {
+        match told {
+            Told::Line(line) => self.log(line),
+            Told::Tools => {
+                self.stale.store(true, Ordering::Release);
+                self.tools_changed();
+            }
+            Told::Resources => {
+                self.stale.store(true, Ordering::Release);
+                self.tools_changed();
+                self.notify(SourceNotice::ResourcesChanged);
+            }
+            Told::Prompts => {
+                self.stale.store(true, Ordering::Release);
+                self.tools_changed();
+                self.notify(SourceNotice::PromptsChanged);
+            }
+            Told::Updated(uri) => self.notify(SourceNotice::ResourceUpdated(uri)),
+        }
+    }
+
+    /// Connects, and compares what is there with what was accepted.
+    pub(super) async fn start(&self) -> Result<Live, ToolFailure> {
+        self.load().await;
+        let me = Weak::clone(&self.me);
+        let told: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(move |word| {
+            if let Some(server) = me.upgrade() {
+                server.hear(word);
+            }
+        });
+        let era = match self.settings.era {
+            McpEra::Auto => lock(&self.era).unwrap_or(McpEra::Auto),
+            given => given,
+        };
+        let started = live::start(&self.settings, self.children.as_ref(), era, &told).await;
+        let live = match started {
+            Ok(live) => live,
+            Err(failure) => {
+                // It may have become another version of itself.
+                *lock(&self.era) = None;
+                return Err(failure);
+            }
+        };
+        let found = if live.connection.facts.stateless { McpEra::Stateless } else { McpEra::Sessions };
+        // One that speaks the newer revision may be asked for either.
+        *lock(&self.era) = Some(found).filter(|era| *era == McpEra::Sessions);
+        live.introduce(&self.watched()).await;
+        let compared = tokio::time::timeout(self.settings.connect_timeout, self.compare(&live)).await;
+        let failure = match compared {
+            Ok(Ok(())) => return Ok(live),
+            Ok(Err(failure)) => failure,
+            Err(_) => ToolFailure::of(
+                toolpost_model::ErrorClass::DependencyUnavailable,
+                "it did not list its tools in time",
+            )
+            .untouched(),
+        };
+        live.end().await;
+        Err(failure)
+    }
+
+    /// Reads what was kept, once.
+    async fn load(&self) {
+        let mut manifest = self.manifest.lock().await;
+        if manifest.is_some() {
+            return;
+        }
+        let (pins, name) = (Arc::clone(&self.pins), self.settings.name.clone());
+        let loaded = tokio::task::spawn_blocking(move || pins.load(&name)).await;
+        let (kept, trouble) = match loaded {
+            Ok(Ok(None)) => (None, None),
+            Ok(Ok(Some(text))) => match Manifest::read(&text) {
+                Ok(manifest) => (Some(manifest), None),
+                Err(why) => (Some(Manifest::default()), Some(format!("the accepted definitions are damaged: {why}"))),
+            },
+            // Nothing is taken on first sight that may have been refused before.
+            Ok(Err(error)) => (Some(Manifest::default()), Some(error.to_string())),
+            Err(error) => (Some(Manifest::default()), Some(error.to_string())),
+        };
+        let known = kept.is_some();
+        let kept = kept.unwrap_or_default();
+        *lock(&self.era) = kept.era;
+        let problems = trouble.map(|message| problem(&self.settings.name, SourceProblem::REDUCED, message));
+        *lock(&self.listing) = Arc::new(Listing::of(&self.settings, &kept, problems.into_iter().collect()));
+        *manifest = Some(Kept { manifest: kept, known, fresh: false });
+    }
+
+    /// Lists a server, and keeps what is accepted of it.
+    async fn compare(&self, live: &Live) -> Result<(), ToolFailure> {
+        self.stale.store(false, Ordering::Release);
+        let fetched = fetch::everything(&live.connection, &self.settings).await;
+        let fetched = fetched.map_err(|error| outcome::failure(error, &self.settings.name).untouched())?;
+        let mut manifest = self.manifest.lock().await;
+        let kept = manifest.take().unwrap_or(Kept { manifest: Manifest::default(), known: false, fresh: false });
+        let mut next = kept.manifest.updated(kept.known, fetched.tools, self.settings.new_tools);
+        next.beside = fetched.beside;
+        next.era = *lock(&self.era);
+        let mut problems = fetched.problems;
+        if !kept.known || next != kept.manifest {
+            problems.extend(self.keep(&next).await);
+        }
+        let listing = Arc::new(Listing::of(&self.settings, &next, problems));
+        let before = std::mem::replace(&mut *lock(&self.listing), Arc::clone(&listing));
+        *manifest = Some(Kept { manifest: next, known: true, fresh: true });
+        drop(manifest);
+        if kept.fresh || kept.known {
+            self.tell_changes(&before, &listing);
+        }
+        Ok(())
+    }
+
+    fn tell_changes(&self, before: &Listing, now: &Listing) {
+        let ids = |listing: &Listing| -> Vec<String> {
+            listing.declarations.iter().map(|one| serde_json::to_string(one).unwrap_or_default()).collect()
+        };
+        if before.quarantined != now.quarantined {
+            for held in &now.quarantined {
+                self.log(format!("`{}` is kept back: its definition is {}", held.tool, held.change));
+            }
+        }
+        if ids(before) != ids(now) || before.problems != now.problems || before.companions != now.companions {
+            self.tools_changed();
+        }
+    }
+
+    /// Keeps a manifest. A problem, where that failed: the next life of the host would know less.
+    async fn keep(&self, manifest: &Manifest) -> Option<SourceProblem> {
+        let (pins, name, text) = (Arc::clone(&self.pins), self.settings.name.clone(), manifest.text());
+        let kept = tokio::task::spawn_blocking(move || pins.keep(&name, &text)).await;
+        let message = match kept {
+            Ok(Ok(())) => return None,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Some(problem(&self.settings.name, SourceProblem::REDUCED, message))
+    }
+
+    /// The tools now. Nothing is started for what is known from before.
+    pub(super) async fn list(&self) -> Result<Arc<Listing>, SourceError> {
+        self.load().await;
+        if let Some(live) = self.link.open().await {
+            if self.stale.load(Ordering::Acquire) {
+                let compared = tokio::time::timeout(self.settings.connect_timeout, self.compare(&live)).await;
+                if !matches!(compared, Ok(Ok(()))) {
+                    self.log("its tools could not be listed again; those listed before stay".to_owned());
+                }
+            }
+            return Ok(self.listing());
+        }
+        let (known, fresh) =
+            self.manifest.lock().await.as_ref().map_or((false, false), |kept| (kept.known, kept.fresh));
+        if fresh || (known && self.settings.start == McpStart::Lazy) || self.closed.load(Ordering::Acquire) {
+            return Ok(self.listing());
+        }
+        match self.link.live().await {
+            Ok(_) => {
+                if self.settings.sharing == McpSharing::Session {
+                    self.link.rest().await;
+                }
+                Ok(self.listing())
+            }
+            Err(failure) => {
+                self.link.keep_trying();
+                match known {
+                    true => Ok(self.listing()),
+                    false => Err(self.error(&failure)),
+                }
+            }
+        }
+    }
+
+    pub(super) fn error(&self, failure: &ToolFailure) -> SourceError {
+        let hint = failure.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        SourceError { origin: self.settings.name.clone(), reason: format!("{}{hint}", failure.message) }
+    }
+
+    /// What was last listed.
+    pub(super) fn listing(&self) -> Arc<Listing> {
+        Arc::clone(&lock(&self.listing))
+    }
+
+    /// Takes definitions that are kept back.
+    pub(super) async fn accept(&self, tool: Option<&ToolId>) -> Result<Vec<ToolId>, SourceError> {
+        self.load().await;
+        let fresh = self.manifest.lock().await.as_ref().is_some_and(|kept| kept.fresh);
+        if !fresh {
+            self.link.live().await.map_err(|failure| self.error(&failure))?;
+        }
+        let mut manifest = self.manifest.lock().await;
+        let Some(kept) = manifest.as_mut() else { return Ok(Vec::new()) };
+        let namespace = super::definition::namespace(&self.settings.name);
+        let mut next = kept.manifest.clone();
+        let held: Vec<(ToolId, String)> = next
+            .held
+            .keys()
+            .filter_map(|native| Some((super::definition::id_of(&namespace, native)?, native.clone())))
+            .filter(|(id, _)| tool.is_none_or(|tool| tool == id))
+            .collect();
+        if held.is_empty() {
+            let reason = match tool {
+                Some(tool) => format!("`{tool}` is not kept back"),
+                None => "nothing of it is kept back".to_owned(),
+            };
+            return Err(SourceError { origin: self.settings.name.clone(), reason });
+        }
+        for (_, native) in &held {
+            next.accept(native);
+        }
+        if let Some(problem) = self.keep(&next).await {
+            return Err(SourceError { origin: self.settings.name.clone(), reason: problem.message });
+        }
+        *lock(&self.listing) = Arc::new(Listing::of(&self.settings, &next, Vec::new()));
+        kept.manifest = next;
+        Ok(held.into_iter().map(|(id, _)| id).collect())
+    }
+
+    /// The way that a session's calls take.
+    pub(super) fn way(&self, session: &SessionId) -> Arc<Link> {
+        match self.settings.sharing {
+            McpSharing::Host => Arc::clone(&self.link),
+            McpSharing::Session => {
+                let mut sessions = lock(&self.sessions);
+                let link = sessions.entry(session.clone()).or_insert_with(|| Link::new(Weak::clone(&self.me)));
+                Arc::clone(link)
+            }
+        }
+    }
+
+    /// A session ended.
+    pub(super) fn leave(&self, session: &SessionId) {
+        let link = lock(&self.sessions).remove(session);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if let Some(link) = link {
+            runtime.spawn(async move { link.close().await });
+        }
+    }
+
+    /// What a call of this tool asks for, now that the server is there.
+    pub(super) fn target(&self, tool: &ToolId) -> Option<Target> {
+        self.listing().targets.get(tool).cloned()
+    }
+
+    /// Notes that somebody wants to hear of a resource, or no longer.
+    pub(super) fn watch(&self, uri: &str, wanted: bool) {
+        let mut watched = lock(&self.watched);
+        match wanted {
+            true => *watched.entry(uri.to_owned()).or_default() += 1,
+            false => {
+                if let Some(count) = watched.get_mut(uri) {
+                    *count -= 1;
+                    if *count == 0 {
+                        watched.remove(uri);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hears what a server without sessions says unasked.
+    pub(super) fn listen(&self, live: &Arc<Live>) {
+        let me = Weak::clone(&self.me);
+        live.listen(&self.watched(), move |told| {
+            if let Some(server) = me.upgrade() {
+                server.hear(told);
+            }
+        });
+    }
+
+    fn watched(&self) -> Vec<String> {
+        lock(&self.watched).keys().cloned().collect()
+    }
+
+    pub(super) fn health(&self) -> SourceHealth {
+        let mut all: Vec<_> = lock(&self.sessions).values().map(|link| link.shown()).collect();
+        all.push(self.link.shown());
+        let rank = |state: SourceState| match state {
+            SourceState::Failing => 0,
+            SourceState::Starting => 1,
+            SourceState::Ready => 2,
+            SourceState::Idle => 3,
+            SourceState::Stopped => 4,
+        };
+        let restarts = all.iter().map(|shown| shown.restarts).sum();
+        let worst = all.into_iter().min_by_key(|shown| rank(shown.state));
+        let (state, message) = worst.map_or((SourceState::Idle, None), |shown| (shown.state, shown.message));
+        SourceHealth { state, message, restarts, quarantined: self.listing().quarantined.clone() }
+    }
+
+    /// Ends everything.
+    pub(super) async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        let mut links: Vec<Arc<Link>> = lock(&self.sessions).drain().map(|(_, link)| link).collect();
+        links.push(Arc::clone(&self.link));
+        futures_util::future::join_all(links.iter().map(|link| link.close())).await;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,133 @@
+//! An MCP server as a source of the host.
+
+use std::sync::Arc;
+
+use toolpost_core::PinStore;
+use toolpost_model::{
+    BoxFuture, CallInput, Companions, Declaration, EffectOrigin, Naming, Refusal, SandboxPlan, SandboxProfile,
+    SessionId, SessionScope, Source, SourceError, SourceFeed, SourceHealth, SourceProblem, SourceSession,
+    ToolCall, ToolFailure, ToolId, ToolOutput,
+};
+use toolpost_sandbox::Launcher;
+
+use super::{McpServer, McpTransport, call, link::Link, server::Server};
+use crate::native::{ChildSettings, Workspace};
+
+/// What an MCP server is made of.
+pub struct McpParts {
+    /// What the operator says of it.
+    pub server: McpServer,
+    /// Starts its program, where it is one.
+    pub launcher: Option<Launcher>,
+    /// What that is started with.
+    pub children: ChildSettings,
+    /// Where that works. A program cannot be started without.
+    pub workspace: Option<Arc<Workspace>>,
+    /// Where its accepted definitions are kept.
+    pub pins: Arc<dyn PinStore>,
+}
+
+/// An MCP server as a source. Nothing is started before the first `list`.
+pub struct McpSource {
+    server: Arc<Server>,
+}
+
+impl McpSource {
+    /// From its parts.
+    pub fn new(parts: McpParts) -> Self {
+        Self { server: Server::new(parts) }
+    }
+}
+
+impl Source for McpSource {
+    fn name(&self) -> &str {
+        &self.server.settings.name
+    }
+
+    fn origin(&self) -> EffectOrigin {
+        EffectOrigin::Claimed
+    }
+
+    fn naming(&self) -> Naming {
+        self.server.settings.naming
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
+        Box::pin(async { Ok(self.server.list().await?.declarations.clone()) })
+    }
+
+    fn problems(&self) -> Vec<SourceProblem> {
+        self.server.listing().problems.clone()
+    }
+
+    fn health(&self) -> SourceHealth {
+        self.server.health()
+    }
+
+    fn companions(&self) -> Arc<Companions> {
+        Arc::clone(&self.server.listing().companions)
+    }
+
+    fn accept<'a>(&'a self, tool: Option<&'a ToolId>) -> BoxFuture<'a, Result<Vec<ToolId>, SourceError>> {
+        Box::pin(self.server.accept(tool))
+    }
+
+    fn open<'a>(
+        &'a self,
+        session: &'a SessionScope,
+    ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
+        let link = self.server.way(&session.session_id);
+        let opened = Opened { server: Arc::clone(&self.server), link, session: session.session_id.clone() };
+        Box::pin(std::future::ready(Ok(Arc::new(opened) as Arc<dyn SourceSession>)))
+    }
+
+    fn connect(&self, feed: SourceFeed) {
+        self.server.connect(feed);
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.server.close())
+    }
+}
+
+/// A server, opened for a session.
+struct Opened {
+    server: Arc<Server>,
+    link: Arc<Link>,
+    session: SessionId,
+}
+
+impl Opened {
+    fn profile(&self) -> Option<SandboxProfile> {
+        match &self.server.settings.transport {
+            McpTransport::Stdio(program) => Some(program.profile),
+            McpTransport::Http { .. } => None,
+        }
+    }
+}
+
+impl SourceSession for Opened {
+    fn check(&self, _: &ToolId, _: &CallInput) -> Result<(), Refusal> {
+        match (self.profile(), &self.server.children) {
+            (Some(profile), Some(children)) => children.check(profile),
+            (Some(_), None) | (None, _) => Ok(()),
+        }
+    }
+
+    fn sandbox(&self, _: &ToolId, _: &CallInput, _: Option<SandboxProfile>) -> Option<SandboxPlan> {
+        // The process is there before the call, so what an operator says of one tool cannot narrow it.
+        Some(self.server.children.as_ref()?.plan(self.profile()?, None))
+    }
+
+    fn execute<'a>(
+        &'a self,
+        tool: &'a ToolId,
+        call: ToolCall,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        Box::pin(call::run(&self.server, &self.link, tool, call))
+    }
+
+    fn close(&self) {
+        self.server.leave(&self.session);
+    }
+}

@@ -1,0 +1,160 @@
+//! A host with an MCP server.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use globset::GlobSet;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use toolpost_core::{Listener, MemoryPins, PinStore};
+use toolpost_model::{Event, EventBody, Naming, SandboxProfile, SandboxTier, SourceHealth, ToolResult};
+use toolpost_sources::{
+    ChildSettings, McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource, McpStart,
+    McpTransport, Workspace,
+};
+use toolpost_testkit::TestHost;
+
+use crate::python_modules::stage::launcher;
+
+/// A host, and the folder its server works in.
+pub(crate) struct Stage {
+    pub(crate) test: TestHost,
+    pub(crate) folder: TempDir,
+}
+
+/// What a test wants.
+pub(crate) struct Wanted {
+    pub(crate) server: McpServer,
+    pub(crate) pins: Arc<dyn PinStore>,
+    pub(crate) folder: TempDir,
+}
+
+pub(crate) fn fixture(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/mcp").join(file)
+}
+
+impl Wanted {
+    /// The server of this folder, in a mode. It counts its starts in `starts`.
+    pub(crate) fn new(mode: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        let args = ["-I".as_ref(), "-S".as_ref(), fixture("server.py").as_os_str(), mode.as_ref(), path.join("starts").as_os_str()]
+            .map(|arg| arg.to_str().unwrap().to_owned());
+        let program = McpProgram {
+            command: "/usr/bin/python3".to_owned(),
+            args: args.to_vec(),
+            directory: None,
+            profile: SandboxProfile::WorkspaceWrite,
+            environment: BTreeMap::new(),
+            readable: Vec::new(),
+            writable: Vec::new(),
+        };
+        Self { server: server(McpTransport::Stdio(Box::new(program))), pins: Arc::new(MemoryPins::default()), folder }
+    }
+
+    pub(crate) fn set(mut self, change: impl FnOnce(&mut McpServer)) -> Self {
+        change(&mut self.server);
+        self
+    }
+
+    pub(crate) fn parts(&self) -> McpParts {
+        let path = self.folder.path().canonicalize().unwrap();
+        McpParts {
+            server: self.server.clone(),
+            launcher: Some(launcher(SandboxTier::A)),
+            children: ChildSettings::default(),
+            workspace: Some(Arc::new(Workspace::open(&path).unwrap())),
+            pins: Arc::clone(&self.pins),
+        }
+    }
+
+    pub(crate) async fn start(self) -> Stage {
+        let source = McpSource::new(self.parts());
+        let test = TestHost::build(|builder| builder.source(source)).await;
+        Stage { test, folder: self.folder }
+    }
+}
+
+/// A server that is reached so, with settings that suit tests.
+pub(crate) fn server(transport: McpTransport) -> McpServer {
+    McpServer {
+        name: "fix".to_owned(),
+        transport,
+        era: McpEra::Auto,
+        naming: Naming::Namespaced,
+        sharing: McpSharing::Host,
+        start: McpStart::Lazy,
+        new_tools: McpNewTools::FirstUse,
+        allow: None,
+        deny: GlobSet::empty(),
+        connect_timeout: Duration::from_secs(20),
+        call_timeout: None,
+        idle_stop: None,
+        max_message: 2 << 20,
+    }
+}
+
+impl Stage {
+    pub(crate) async fn new(mode: &str) -> Self {
+        Wanted::new(mode).start().await
+    }
+
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
+        self.test.call(tool, arguments).await
+    }
+
+    pub(crate) async fn call_within(&self, tool: &str, within: Duration) -> ToolResult {
+        let mut request = self.test.request(tool, serde_json::json!({}));
+        request.timeout = Some(within);
+        self.test.host.call(request).await.result().clone()
+    }
+
+    /// The result, and the events on the way to it.
+    pub(crate) async fn watched(&self, tool: &str, arguments: Value) -> (ToolResult, Vec<EventBody>) {
+        let (sender, mut events) = mpsc::unbounded_channel();
+        let mut request = self.test.request(tool, arguments);
+        request.listener = Some(Arc::new(Ear(sender)));
+        let result = self.test.host.call(request).await.result().clone();
+        let mut heard = Vec::new();
+        while let Ok(event) = events.try_recv() {
+            heard.push(event.body);
+        }
+        (result, heard)
+    }
+
+    /// Wire names of what is listed.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        let surface = self.test.host.surface(&self.test.session);
+        surface.all().map(|(entry, _)| entry.name().to_owned()).collect()
+    }
+
+    pub(crate) fn health(&self) -> SourceHealth {
+        let mut reports = self.test.host.sources();
+        reports.retain(|report| report.name == "fix");
+        reports.remove(0).health
+    }
+
+    /// What is said to be missing.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        self.test.host.notices().iter().map(ToString::to_string).collect()
+    }
+
+    /// How often the program was started.
+    pub(crate) fn starts(&self) -> u64 {
+        std::fs::metadata(self.folder.path().join("starts")).map_or(0, |file| file.len())
+    }
+}
+
+struct Ear(mpsc::UnboundedSender<Event>);
+
+impl Listener for Ear {
+    fn hear(&self, event: Event) -> toolpost_core::Heard {
+        let _ = self.0.send(event);
+        toolpost_core::Heard::Taken
+    }
+}
