@@ -9,7 +9,6 @@
 
 mod audit;
 mod plugins;
-mod reading;
 mod server;
 mod transport;
 
@@ -24,7 +23,7 @@ use crate::{
 
 pub use plugins::{A2eCapability, A2ePlugin, A2ePluginClass};
 
-use reading::{Reading, Table};
+use crate::reading::{Reading, Table};
 
 /// The keys that mean something to an A2E host, for suggestions.
 const KEYS: [&str; 10] = [
@@ -86,7 +85,7 @@ impl A2eHostFile {
                 reading.ignored(entry.key.at, key.to_owned(), "this host keeps no snapshots");
             }
         }
-        reading.name_the_rest(&root, &KEYS);
+        reading.name_the_rest(&root, "A2E", &KEYS);
         let notices = reading.finish()?;
         let parsed = Parsed::new(file, source, Vec::new())?;
         Ok(Self { parsed, face, token, plugins, notices })

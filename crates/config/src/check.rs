@@ -9,6 +9,7 @@ mod commands;
 mod hooks;
 mod http;
 pub(crate) mod limits;
+pub(crate) mod mcp;
 mod network;
 mod retention;
 mod roots;
@@ -24,6 +25,7 @@ use toolpost_model::Rule;
 use crate::{
     CommandConfig, ConfigFile, HookConfig, Located, TokenConfig,
     error::{Complaint, Source},
+    mcp_entry::McpSaid,
     snippet::shown,
 };
 
@@ -37,6 +39,8 @@ pub(crate) struct Checked {
     pub(crate) network: network::Network,
     pub(crate) commands: Vec<Located<CommandConfig>>,
     pub(crate) hooks: Vec<Located<HookConfig>>,
+    /// Their paths are as written.
+    pub(crate) mcp: Vec<Located<(String, McpSaid)>>,
 }
 
 pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Complaint>) {
@@ -48,6 +52,7 @@ pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Comp
         network: network::check(&file.network, source, &mut complaints),
         commands: commands::check(&file.commands, source, &mut complaints),
         hooks: hooks::check(&file.hooks, source, &mut complaints),
+        mcp: mcp::check(&file.mcp, source, &mut complaints),
     };
     roots::check(&file.roots, &file.protect, &mut complaints);
     sandbox::check(&file.sandbox, &mut complaints);

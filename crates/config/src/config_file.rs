@@ -7,6 +7,8 @@ mod approvals;
 mod code;
 mod commands;
 mod hooks;
+mod include;
+mod mcp;
 mod network;
 mod retention;
 mod roots;
@@ -27,6 +29,8 @@ pub use approvals::ApprovalsSection;
 pub use code::CodeSection;
 pub use commands::{CommandEntry, CommandOutput, ParameterEntry, ParameterType};
 pub use hooks::HookEntry;
+pub use include::IncludeEntry;
+pub use mcp::{McpSection, McpServerEntry, McpToolsEntry, McpValue};
 pub use network::{CredentialEntry, NetworkSection};
 pub use retention::{JournalRetentionSection, RetentionSection};
 pub use roots::{ProtectSection, RootAccess, RootEntry};
@@ -84,9 +88,11 @@ pub struct ConfigFile {
     pub a2e: A2eSection,
     /// Other agents and chat clients that speak A2A.
     pub a2a: A2aSection,
-    /// Mount plans and bundles, relative to this file, whose tools and hooks are mounted. A later one is laid over an
-    /// earlier one. Only in a file that is trusted.
-    pub include: Vec<Located<PathBuf>>,
+    /// The Model Context Protocol.
+    pub mcp: McpSection,
+    /// Mount plans and bundles, relative to this file, whose tools and hooks are mounted, and as `{mcp: FILE}` lists of
+    /// MCP servers. A later one is laid over an earlier one. Only in a file that is trusted.
+    pub include: Vec<Located<IncludeEntry>>,
     /// How the modules of mount plans are fetched and run.
     pub amplifier: AmplifierSection,
 }

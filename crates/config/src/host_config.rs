@@ -5,6 +5,7 @@ mod amplifier;
 mod approvals;
 mod commands;
 mod hooks;
+mod mcp;
 mod native;
 mod retention;
 mod tools;
@@ -26,6 +27,10 @@ pub use amplifier::{
 pub use approvals::ApprovalsConfig;
 pub use commands::{CommandConfig, ParameterConfig, ParameterKind, Piece, Template};
 pub use hooks::HookConfig;
+pub use mcp::{
+    McpConfig, McpEra, McpNaming, McpNewTools, McpPiece, McpReach, McpServerConfig, McpShare, McpStart,
+    McpText, McpTextError, McpUnresolved, McpUnusable, McpValues, Resolved,
+};
 pub use native::{
     ChildVariables, CodeConfig, CredentialConfig, CredentialSource, NetworkConfig, ProtectConfig, RootConfig,
     SandboxConfig,
@@ -91,6 +96,8 @@ pub struct HostConfig {
     pub a2e: A2eConfig,
     /// Other agents and chat clients that speak A2A.
     pub a2a: A2aConfig,
+    /// The Model Context Protocol.
+    pub mcp: McpConfig,
     /// The modules of all mount plans, merged and expanded, in their order.
     pub modules: Vec<PlannedModule>,
     /// Bundles that mount plans build on and that are not here, so that nobody knows what they plan.

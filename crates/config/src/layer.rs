@@ -8,7 +8,7 @@ use std::{
 use toolpost_amplifier::Plan;
 use toolpost_model::RuleOrigin;
 
-use crate::{Located, Parsed};
+use crate::{IncludeEntry, Located, McpServersFile, Parsed};
 
 /// Who vouches for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub struct Layer {
     /// The plans that its `include` names, in their order. Whoever makes the layer reads them: of one that is not trusted
     /// they do not count.
     pub plans: Vec<Plan>,
+    /// The lists of MCP servers that its `include` names, in their order. The same holds for them.
+    pub mcp_files: Vec<McpServersFile>,
     /// What every decision should say of it.
     pub note: Option<String>,
 }
@@ -42,7 +44,15 @@ pub struct Layer {
 impl Layer {
     /// A layer whose relative paths are left as they are.
     pub fn new(parsed: Parsed, standing: Standing, origin: RuleOrigin) -> Self {
-        Self { parsed, standing, origin, base: PathBuf::new(), plans: Vec::new(), note: None }
+        Self {
+            parsed,
+            standing,
+            origin,
+            base: PathBuf::new(),
+            plans: Vec::new(),
+            mcp_files: Vec::new(),
+            note: None,
+        }
     }
 
     /// The layer of a file that can no longer be read: what it last said counts as far as it restricts, and every
@@ -63,9 +73,26 @@ impl Layer {
         Self { plans, ..self }
     }
 
+    /// Brings the lists of MCP servers along that the file includes.
+    #[must_use]
+    pub fn with_mcp_files(self, mcp_files: Vec<McpServersFile>) -> Self {
+        Self { mcp_files, ..self }
+    }
+
     /// The plans that the file includes, from where its paths begin.
     pub fn includes(&self) -> impl Iterator<Item = PathBuf> {
-        self.parsed.file().include.iter().map(|path| self.beneath(&path.value))
+        self.parsed.file().include.iter().filter_map(|entry| match &entry.value {
+            IncludeEntry::Plan(path) => Some(self.beneath(path)),
+            IncludeEntry::Mcp(_) => None,
+        })
+    }
+
+    /// The same of lists of MCP servers.
+    pub fn mcp_includes(&self) -> impl Iterator<Item = PathBuf> {
+        self.parsed.file().include.iter().filter_map(|entry| match &entry.value {
+            IncludeEntry::Mcp(path) => Some(self.beneath(path)),
+            IncludeEntry::Plan(_) => None,
+        })
     }
 
     /// A path as written, from where the layer's paths begin.

@@ -19,6 +19,8 @@
 //!
 //! An A2E host's own YAML file comes in through [`A2eHostFile`], which makes a [`Parsed`] of it.
 //!
+//! A list of MCP servers that other programs share comes in through [`McpServersFile`].
+//!
 //! Mount plans come in through [`PlanReader`] and are put on the layer that includes them.
 //!
 //! Text comes in as a string; only [`read_config`] and [`PlanReader`] open files. There is no environment and no home
@@ -32,13 +34,17 @@ mod duration;
 mod error;
 mod file;
 mod host_config;
+mod jsonc;
 mod layer;
 mod located;
+mod mcp_entry;
+mod mcp_file;
 mod merge;
 mod nearest;
 mod parsed;
 mod plans;
 mod profiles;
+mod reading;
 mod reference;
 mod resolve;
 mod rule_entry;
@@ -53,9 +59,9 @@ pub use a2e_host::{A2eCapability, A2eFace, A2eHostFile, A2ePlugin, A2ePluginClas
 pub use config_file::{
     A2aSection, A2eSection, AmplifierSection, ApprovalsSection, ArgumentKinds, AuditSection, CodeSection,
     CommandEntry, CommandOutput, ConfigFile, CredentialEntry, DiscoverySection, HookEntry, HttpSection,
-    JournalRetentionSection, Keep, LimitsSection, NetworkSection, ParameterEntry, ParameterType,
-    ProtectSection, RetentionSection, RootAccess, RootEntry, SandboxSection, SourceEntry, SourceTrust,
-    TokenEntry, ToolEntry, WasmEntry,
+    IncludeEntry, JournalRetentionSection, Keep, LimitsSection, McpSection, McpServerEntry, McpToolsEntry,
+    McpValue, NetworkSection, ParameterEntry, ParameterType, ProtectSection, RetentionSection, RootAccess,
+    RootEntry, SandboxSection, SourceEntry, SourceTrust, TokenEntry, ToolEntry, WasmEntry,
 };
 pub use duration::{ConfigDuration, DurationError};
 pub use error::{ConfigError, ConfigErrors};
@@ -63,12 +69,15 @@ pub use file::read_config;
 pub use host_config::{
     A2aConfig, A2aEvents, A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig,
     ChildVariables, CodeConfig, CommandConfig, CredentialConfig, CredentialSource, Discovery, HookConfig,
-    HostConfig, HttpConfig, JournalRetention, Limits, ModuleInstall, ModuleIsolation, NetworkConfig,
-    ParameterConfig, ParameterKind, Piece, PluginConfig, ProtectConfig, RetentionConfig, RootConfig,
-    SandboxConfig, SourceConfig, Template, TokenConfig, ToolIndex, ToolSettings, ToolTable, WasmConfig,
+    HostConfig, HttpConfig, JournalRetention, Limits, McpConfig, McpEra, McpNaming, McpNewTools, McpPiece,
+    McpReach, McpServerConfig, McpShare, McpStart, McpText, McpTextError, McpUnresolved, McpUnusable,
+    McpValues, ModuleInstall, ModuleIsolation, NetworkConfig, ParameterConfig, ParameterKind, Piece,
+    PluginConfig, ProtectConfig, Resolved, RetentionConfig, RootConfig, SandboxConfig, SourceConfig,
+    Template, TokenConfig, ToolIndex, ToolSettings, ToolTable, WasmConfig,
 };
 pub use layer::{Layer, Notice, Standing};
 pub use located::{Located, Position};
+pub use mcp_file::McpServersFile;
 pub use parsed::Parsed;
 pub use plans::{LoadedPlan, PlanReader};
 pub use profiles::profile_names;

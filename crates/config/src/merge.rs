@@ -3,6 +3,7 @@
 
 mod amplifier;
 mod hooks;
+mod mcp;
 mod native;
 mod retention;
 mod tools;

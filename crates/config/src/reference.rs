@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::config_schema;
 
 /// Headings of the tables, with the schema each is made of and where its keys stand.
-const TABLES: [(&str, &str, &str); 27] = [
+const TABLES: [(&str, &str, &str); 30] = [
     ("Top level", "", ""),
     ("`rules`", "RuleTable", "Each entry is a line such as `ask class:write`, or a table of these keys."),
     ("`rules.….tests`", "RuleTests", ""),
@@ -36,12 +36,19 @@ const TABLES: [(&str, &str, &str); 27] = [
     ("`a2e`", "A2eSection", ""),
     ("`a2e.audit`", "AuditSection", "A file that other programs read. The host's own record is the journal."),
     ("`a2a`", "A2aSection", ""),
+    ("`mcp`", "McpSection", ""),
+    (
+        "`mcp.servers`",
+        "McpServerEntry",
+        "Under the name that the tools' ids begin with. [MCP servers](mcp-servers.md) tells more.",
+    ),
+    ("`mcp.servers.….tools`", "McpToolsEntry", ""),
     ("`amplifier`", "AmplifierSection", ""),
     ("`amplifier.wasm`", "WasmEntry", "Under the id of a module."),
 ];
 
 /// Headings of the lists of words.
-const WORDS: [(&str, &str); 18] = [
+const WORDS: [(&str, &str); 23] = [
     ("Modes", "Mode"),
     ("Offers to remember", "Remember"),
     ("Classes", "EffectClass"),
@@ -57,14 +64,24 @@ const WORDS: [(&str, &str); 18] = [
     ("Events of hooks", "HookEvent"),
     ("Standings of hooks", "HookStanding"),
     ("Events over A2A", "A2aEvents"),
+    ("Revisions of MCP", "McpEra"),
+    ("Names of MCP tools", "McpNaming"),
+    ("Sharing MCP servers", "McpShare"),
+    ("Starting MCP servers", "McpStart"),
+    ("New MCP tools", "McpNewTools"),
     ("Isolation of modules", "ModuleIsolation"),
     ("Amplifier's own library", "AmplifierCore"),
     ("Installing modules", "ModuleInstall"),
 ];
 
 /// Headings of the ways to write a value.
-const FORMS: [(&str, &str); 3] =
-    [("Rules of one line", "Rule"), ("Durations", "Duration"), ("Sizes", "Size")];
+const FORMS: [(&str, &str); 5] = [
+    ("Rules of one line", "Rule"),
+    ("Durations", "Duration"),
+    ("Sizes", "Size"),
+    ("Values that may be secrets", "McpValue"),
+    ("Files that are taken in", "IncludeEntry"),
+];
 
 /// A file that uses every key.
 pub fn config_example() -> &'static str {
@@ -176,7 +193,10 @@ fn named(name: &str) -> String {
         "Scalar" => "single value",
         "HookStanding" => "standing",
         "ModuleIsolation" => "isolation",
-        "A2aEvents" | "AmplifierCore" | "ModuleInstall" => "word",
+        "A2aEvents" | "AmplifierCore" | "ModuleInstall" | "McpEra" | "McpNaming" | "McpShare"
+        | "McpStart" | "McpNewTools" => "word",
+        "McpValue" => "value",
+        "IncludeEntry" => "file",
         "Mode" | "Role" | "Rule" | "Duration" | "Size" => return name.to_lowercase(),
         _ => "table",
     };

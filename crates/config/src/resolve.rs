@@ -11,6 +11,7 @@ use toolpost_model::{EffectClass, Mode, SandboxProfile};
 use crate::{
     ByteSize, ConfigDuration, ConfigError, ConfigErrors, HostConfig, Layer, Located, Notice, Standing,
     error::Complaint,
+    mcp_entry::McpSaidOfAll,
     merge::{Merge, power},
 };
 
@@ -31,6 +32,16 @@ impl HostConfig {
             Merge { layer, trusted_mode: config.mode, notices: &mut notices }.plans(&mut plan);
             Merge { layer, trusted_mode: config.mode, notices: &mut notices }.apply(&mut config);
         }
+        let mut servers = McpSaidOfAll::default();
+        // Within one standing, a list of servers says which there are, and a section what is different.
+        for layers in trusted.chunk_by(|earlier, later| earlier.origin == later.origin) {
+            for layer in layers {
+                Merge { layer, trusted_mode: config.mode, notices: &mut notices }.mcp_files(&mut servers);
+            }
+            for layer in layers {
+                Merge { layer, trusted_mode: config.mode, notices: &mut notices }.mcp(&mut servers);
+            }
+        }
         config.settle_default_deadline(&trusted);
         let errors = config.disagreements(&trusted);
         if !errors.is_empty() {
@@ -41,7 +52,9 @@ impl HostConfig {
         for layer in untrusted {
             Merge { layer, trusted_mode, notices: &mut notices }.plans(&mut plan);
             Merge { layer, trusted_mode, notices: &mut notices }.apply(&mut config);
+            Merge { layer, trusted_mode, notices: &mut notices }.mcp(&mut servers);
         }
+        config.mcp = servers.settle(&mut notices);
         config.take_modules(&plan, &mut notices);
         config.stay_below_ceiling();
         notices.extend(config.stay_out_of_bypass());
@@ -92,6 +105,9 @@ impl HostConfig {
         for command in &mut self.commands {
             command.timeout = command.timeout.map(|timeout| timeout.min(ceiling));
         }
+        for server in &mut self.mcp.servers {
+            server.timeout = server.timeout.map(|timeout| timeout.min(ceiling));
+        }
     }
 
     /// A profile that an untrusted file tightened holds for commands with one of their own, too.
@@ -99,6 +115,9 @@ impl HostConfig {
         let limit = self.sandbox.profile;
         let modules = &mut self.amplifier.sandbox;
         *modules = modules.map(|own| if power(own) > power(limit) { limit } else { own });
+        for server in &mut self.mcp.servers {
+            server.sandbox = server.sandbox.map(|own| if power(own) > power(limit) { limit } else { own });
+        }
         for command in &mut self.commands {
             // Without a profile of its own, a command that is for the network would get it.
             let implied = (command.class == EffectClass::Network).then_some(SandboxProfile::Network);

@@ -4,8 +4,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::{
-    ByteSize, CommandConfig, CommandOutput, ConfigDuration, ConfigFile, CredentialConfig, HostConfig,
-    ParameterType, RootAccess,
+    ByteSize, CommandConfig, CommandOutput, ConfigDuration, ConfigFile, CredentialConfig, HostConfig, McpEra,
+    McpNaming, McpNewTools, McpServerConfig, McpShare, McpStart, ParameterType, RootAccess,
 };
 
 /// JSON Schema 2020-12 of `toolpost.yaml`, with the defaults in force.
@@ -14,7 +14,11 @@ pub fn config_schema() -> Value {
     let mut schema = schema.to_value();
     schema["title"] = json!("toolpost.yaml");
     let config = HostConfig::default();
-    let all = defaults(&config).into_iter().chain(native_defaults(&config)).chain(module_defaults(&config));
+    let all = defaults(&config)
+        .into_iter()
+        .chain(native_defaults(&config))
+        .chain(module_defaults(&config))
+        .chain(mcp_defaults());
     for (pointer, default) in all {
         let property = schema.pointer_mut(&pointer).and_then(Value::as_object_mut);
         if let Some(property) = property {
@@ -125,6 +129,26 @@ fn module_defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("AmplifierSection", "post_on_failure", json!(amplifier.post_on_failure)),
         ("WasmEntry", "directories", json!([])),
         ("WasmEntry", "network", json!(false)),
+    ];
+    placed(rows)
+}
+
+/// The same of MCP servers.
+fn mcp_defaults() -> Vec<(String, Value)> {
+    let rows = [
+        ("McpServerEntry", "disabled", json!(false)),
+        ("McpServerEntry", "required", json!(false)),
+        ("McpServerEntry", "era", json!(McpEra::default())),
+        ("McpServerEntry", "naming", json!(McpNaming::default())),
+        ("McpServerEntry", "share", json!(McpShare::default())),
+        ("McpServerEntry", "start", json!(McpStart::default())),
+        ("McpServerEntry", "new_tools", json!(McpNewTools::default())),
+        (
+            "McpServerEntry",
+            "connect_timeout",
+            json!(ConfigDuration::new(McpServerConfig::CONNECT_TIMEOUT).to_string()),
+        ),
+        ("McpServerEntry", "max_message", json!(ByteSize::new(McpServerConfig::MAX_MESSAGE).to_string())),
     ];
     placed(rows)
 }

@@ -44,7 +44,7 @@ pub(crate) fn source_line(text: &str, at: Position) -> Option<(String, usize)> {
 /// Whether a token may stand in the line: pasted in the place of its hash, or where another program keeps it.
 fn holds_secrets(text: &str, index: usize) -> bool {
     let suspicious =
-        |line: &str| ["token:", "tokens:", "sha256:", "secret:"].iter().any(|key| line.contains(key));
+        |line: &str| ["token:", "tokens:", "sha256:", "secret:", "mcp:"].iter().any(|key| line.contains(key));
     let own = text.lines().nth(index).is_some_and(suspicious);
     own || section_of(text, index).is_some_and(suspicious) || follows_plain_token(text, index)
 }
@@ -73,7 +73,7 @@ pub(crate) fn starts_section(line: &str) -> bool {
 }
 
 /// Keys whose names are no secret. A word that merely looks like a key may be part of a token.
-const OPEN_KEYS: [&str; 16] = [
+const OPEN_KEYS: [&str; 21] = [
     "tokens",
     "name",
     "role",
@@ -90,6 +90,11 @@ const OPEN_KEYS: [&str; 16] = [
     "header",
     "scheme",
     "urls",
+    "mcp",
+    "servers",
+    "command",
+    "args",
+    "headers",
 ];
 
 /// The line with everything covered but keys and punctuation, so that the caret keeps its place.

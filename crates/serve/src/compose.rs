@@ -3,6 +3,7 @@
 //! `Server` and the command line's own short-lived host both come through here.
 
 mod hooks;
+mod mcp;
 mod modules;
 mod native;
 mod supply;
@@ -28,6 +29,7 @@ use toolpost_store::{
 };
 
 pub use hooks::HooksError;
+pub use mcp::{McpHandover, RequiredServerError};
 pub use modules::{LoadedModules, ModuleProgress, ModulesError, ModulesHandover, load_modules};
 pub use native::{NativeError, NativeHandover};
 pub use supply::module_supply;
@@ -47,6 +49,9 @@ pub enum StartError {
     /// The modules of mount plans cannot be made.
     #[error(transparent)]
     Modules(#[from] ModulesError),
+    /// An MCP server that the host must have is not there.
+    #[error(transparent)]
+    RequiredServer(#[from] RequiredServerError),
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
@@ -180,8 +185,9 @@ pub fn check_places(config: &HostConfig) -> Result<(), StartError> {
     {
         return Err(StartError::DataInWorkspace { data: data.clone(), workspace });
     }
-    // Without modules nothing is kept there.
-    if let Some(cache) = config.cache_dir.as_ref().filter(|_| !config.modules.is_empty())
+    // Without modules and servers nothing is kept there.
+    let used = !config.modules.is_empty() || !config.mcp.servers.is_empty();
+    if let Some(cache) = config.cache_dir.as_ref().filter(|_| used)
         && let Some(workspace) = within(cache)
     {
         return Err(StartError::CacheInWorkspace { cache: cache.clone(), workspace });
@@ -230,6 +236,8 @@ pub(crate) async fn host_on(
     let grants = native::grants(&config.network.credentials, &parts.native.credentials);
     let of_environment = parts.native.secrets.drain(..);
     parts.secrets.extend(of_environment.map(|(kind, value)| (kind, value.reveal().to_owned())));
+    let servers = mcp::servers(config, &parts.native.mcp)?;
+    parts.secrets.extend(servers.secrets.iter().cloned());
     let mut builder = Host::builder()
         .policy(policy(config)?)
         .limits(limits(config))
@@ -265,11 +273,17 @@ pub(crate) async fn host_on(
     let modules = modules::modules(config, data_dir, program, handover).await?;
     builder = builder.sources(modules.sources).hooks(modules.hooks);
     builder = modules.witnesses.into_iter().fold(builder, HostBuilder::witness);
-    parts.native.own_files.extend(hooks::files(config));
+    parts.native.own_files.extend(hooks::files(config).into_iter().chain(mcp::files(config)));
+    builder = builder.sources(mcp::sources(config, data_dir, &parts.native, servers)?);
     if let Some(workspace) = &config.workspace {
         builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);
     }
-    Ok(builder.build().await?)
+    let host = builder.build().await?;
+    if let Err(error) = mcp::check_required(config, &host) {
+        host.shutdown(Duration::ZERO).await;
+        return Err(error.into());
+    }
+    Ok(host)
 }
 
 /// The store of kept results, cleared of what is too old now and from time to time for as long as it is used.

@@ -12,6 +12,7 @@ pub(crate) mod openapi;
 mod problem;
 mod rules;
 mod sessions;
+mod sources;
 mod stream;
 pub(crate) mod tools;
 
@@ -84,6 +85,8 @@ fn router(shared: Shared) -> Router {
         .route("/approvals/{id}", get(approvals::show).post(approvals::answer))
         .route("/rules", get(rules::list))
         .route("/rules/{id}", delete(rules::forget))
+        .route("/sources", get(sources::list))
+        .route("/sources/{name}/accept", post(sources::accept))
         .route("/sessions", post(sessions::open))
         .route("/sessions/{id}", get(sessions::show).delete(sessions::close))
         .route("/sessions/{id}/events", get(events::follow))
@@ -144,10 +147,12 @@ pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem
 /// Answered without a token, so it tells how the host is doing and nothing of what it does.
 async fn health(State(shared): State<Shared>) -> Json<Value> {
     let health = shared.host.health();
-    let status = match (health.shutting_down, health.journal_failing) {
-        (true, _) => "shutting_down",
-        (false, true) => "journal_failing",
-        (false, false) => "ok",
+    let (failing, sources) = sources::counted(&shared);
+    let status = match (health.shutting_down, health.journal_failing, failing) {
+        (true, _, _) => "shutting_down",
+        (false, true, _) => "journal_failing",
+        (false, false, true) => "degraded",
+        (false, false, false) => "ok",
     };
     Json(json!({
         "status": status,
@@ -157,6 +162,7 @@ async fn health(State(shared): State<Shared>) -> Json<Value> {
         "queued": health.queued,
         "approvals": health.approvals,
         "sessions": health.sessions,
+        "sources": sources,
     }))
 }
 

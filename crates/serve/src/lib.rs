@@ -18,8 +18,9 @@ mod server;
 
 pub use auth::Access;
 pub use compose::{
-    Asked, HooksError, HostParts, LoadedModules, ModuleProgress, ModulesError, ModulesHandover, NativeError,
-    NativeHandover, OpenedHost, StartError, check_places, load_modules, module_supply, open_host,
+    Asked, HooksError, HostParts, LoadedModules, McpHandover, ModuleProgress, ModulesError, ModulesHandover,
+    NativeError, NativeHandover, OpenedHost, RequiredServerError, StartError, check_places, load_modules,
+    module_supply, open_host,
 };
 pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
 pub use reload::Reloaded;

@@ -146,6 +146,7 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         modules,
         missing_bundles,
         amplifier,
+        mcp,
     } = now;
     let sections = [
         ("workspace", *workspace != next.workspace),
@@ -167,6 +168,7 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         ("a2a", *a2a != next.a2a),
         ("modules", (modules, missing_bundles) != (&next.modules, &next.missing_bundles)),
         ("amplifier", *amplifier != next.amplifier),
+        ("mcp", *mcp != next.mcp),
     ];
     sections.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
 }

@@ -147,6 +147,11 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
 
 /// A small file's bytes and who can get at them; `None` where there is no file.
 pub(crate) fn read_small(path: &Path) -> io::Result<Option<(Vec<u8>, Privacy)>> {
+    read_bounded(path, LONGEST_SMALL_FILE)
+}
+
+/// The same of a file that may be larger. Of one that is larger still, only the beginning.
+pub(crate) fn read_bounded(path: &Path, longest: u64) -> io::Result<Option<(Vec<u8>, Privacy)>> {
     let file = match OpenOptions::new().read(true).custom_flags(bits(OFlags::NOFOLLOW)).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -154,7 +159,7 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Option<(Vec<u8>, Privacy)>> 
     };
     let mut bytes = Vec::new();
     let privacy = privacy(&file.metadata()?);
-    file.take(LONGEST_SMALL_FILE).read_to_end(&mut bytes)?;
+    file.take(longest).read_to_end(&mut bytes)?;
     Ok(Some((bytes, privacy)))
 }
 

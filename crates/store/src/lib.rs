@@ -1,5 +1,5 @@
 //! Toolpost's state on disk: the journal on SQLite, kept results, the data directory with its lock, its token, the list
-//! of trusted files and the remembered rules, and an audit log for other programs to read.
+//! of trusted files, the remembered rules and accepted definitions, and an audit log for other programs to read.
 //!
 //! The binary opens a [`DataDir`], then a [`SqliteJournal`] inside it, and hands the journal to the host as
 //! its port. Commands that only look use [`DataDir::at`] and [`JournalReader`], whether a host runs or not.
@@ -11,6 +11,7 @@ mod data_dir;
 mod disk;
 mod journal;
 mod last_good;
+mod pins;
 mod reader;
 mod rules;
 mod token;
@@ -22,6 +23,7 @@ pub use blobs::{BlobFile, BlobFiles, BlobOptions, BlobsError, DiskBlobs, Removed
 pub use data_dir::{DataDir, DataDirError};
 pub use journal::{JournalOptions, OpenError, ReadError, SqliteJournal};
 pub use last_good::{LastGood, LastGoodError};
+pub use pins::PinFiles;
 pub use reader::{CallPages, JournalReader, SealError};
 pub use rules::RulesFile;
 pub use token::{TokenError, load_or_create_token, load_token, new_token};

@@ -113,6 +113,7 @@ impl PolicyArgs {
             && self.deny.is_empty()
             && self.confines.is_empty()
             && self.modules.mount_plan.is_empty()
+            && self.modules.mcp_config.is_empty()
     }
 }
 
@@ -153,6 +154,9 @@ pub(crate) struct ModuleArgs {
     /// earlier one
     #[arg(long, value_name = "FILE")]
     pub(crate) mount_plan: Vec<PathBuf>,
+    /// A list of MCP servers as other programs keep it, such as `.mcp.json`; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<PathBuf>,
     /// Where fetched modules and their packages are kept; by default `$XDG_CACHE_HOME/toolpost`
     #[arg(long, value_name = "DIR")]
     pub(crate) cache_dir: Option<PathBuf>,

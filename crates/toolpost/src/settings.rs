@@ -15,7 +15,7 @@ use toolpost_config::{
 };
 use toolpost_model::RuleOrigin;
 use toolpost_sandbox::Launcher;
-use toolpost_serve::{NativeHandover, module_supply};
+use toolpost_serve::{McpHandover, NativeHandover, module_supply};
 use toolpost_sources::Supply;
 use toolpost_store::{DataDir, LastGood};
 
@@ -65,7 +65,9 @@ impl Settings {
         let mut config = self.config.clone();
         config.data_dir = None;
         config.network.credentials.clear();
-        (config, self.without_credentials())
+        let mut handover = self.without_credentials();
+        handover.mcp.pins = Some(environment::pins_to_look_at(&self.place.data_dir));
+        (config, handover)
     }
 
     fn without_credentials(&self) -> NativeHandover {
@@ -88,6 +90,11 @@ impl Settings {
             program: environment::this_program(),
             own_files,
             secrets,
+            mcp: McpHandover {
+                values: environment::mcp_values(&self.config),
+                caches: environment::mcp_caches(&self.config),
+                pins: None,
+            },
             ..NativeHandover::default()
         }
     }

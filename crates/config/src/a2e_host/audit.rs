@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-use super::reading::{Reading, Table};
+use crate::reading::{Reading, Table};
 
 pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> AuditSection {
     let elsewhere = path(root, "audit_log_path", reading);
@@ -24,7 +24,7 @@ pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> AuditSection 
         let why = "lines name a session by the id that it has";
         reading.ignored(entry.key.at, "audit.session_id_source".to_owned(), why);
     }
-    reading.name_the_rest(&audit, &["enabled", "path", "rotate", "session_id_source"]);
+    reading.name_the_rest(&audit, "A2E", &["enabled", "path", "rotate", "session_id_source"]);
     let path = match (enabled.map(|enabled| enabled.value), own, elsewhere) {
         (Some(true), Some(own), elsewhere) => {
             unused(elsewhere, "audit_log_path", "`audit.path` counts", reading);
@@ -60,7 +60,7 @@ fn rotation(audit: &mut Table, reading: &mut Reading<'_>) -> AuditSection {
                        and its lines are gone";
         reading.notice(at, "audit.rotate.backup_count".to_owned(), message.to_owned());
     }
-    reading.name_the_rest(&rotate, &["max_bytes", "backup_count"]);
+    reading.name_the_rest(&rotate, "A2E", &["max_bytes", "backup_count"]);
     AuditSection { path: None, max_bytes, backup_count }
 }
 

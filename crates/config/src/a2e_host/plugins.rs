@@ -7,7 +7,7 @@ use crate::{
     yaml::tree::Value,
 };
 
-use super::reading::{Reading, Table};
+use crate::reading::{Reading, Table};
 
 /// The class that stands for the built-in tools, and its short name.
 const NATIVE: [&str; 2] = ["toolpost.native", "native"];
@@ -229,7 +229,7 @@ fn settings(
         let key = plugin.path_of("config");
         reading.ignored(entry.key.at, key, "what a plugin is given stands under `metadata`");
     }
-    reading.name_the_rest(&plugin, &["name", "type", "cls", "metadata"]);
+    reading.name_the_rest(&plugin, "A2E", &["name", "type", "cls", "metadata"]);
     let Some(mut metadata) = metadata else {
         return (0, false);
     };

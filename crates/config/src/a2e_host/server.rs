@@ -6,7 +6,7 @@ use toolpost_model::Secret;
 
 use crate::{HostConfig, HttpSection, Located, snippet::shown};
 
-use super::reading::{Reading, Table};
+use crate::reading::{Reading, Table};
 
 pub(super) fn read(root: &mut Table, http: &mut HttpSection, reading: &mut Reading<'_>) -> Option<Secret> {
     let token = reading.text(root, "auth_token");
@@ -15,7 +15,7 @@ pub(super) fn read(root: &mut Table, http: &mut HttpSection, reading: &mut Readi
     };
     http.listen = listen(&mut server, reading);
     let misplaced = reading.text(&mut server, "auth_token");
-    reading.name_the_rest(&server, &["host", "port"]);
+    reading.name_the_rest(&server, "A2E", &["host", "port"]);
     match (token, misplaced) {
         (Some(token), misplaced) => {
             if let Some(misplaced) = misplaced {

@@ -2,10 +2,8 @@
 
 use crate::{nearest::suggestion, snippet::shown};
 
-use super::{
-    A2eFace,
-    reading::{Reading, Table},
-};
+use super::A2eFace;
+use crate::reading::{Reading, Table};
 
 const TYPES: [&str; 4] = ["http", "subprocess", "stdio", "direct"];
 const CLIENT_KEYS: [&str; 6] = ["base_url", "send_path", "stream_path", "command", "env", "cwd"];
@@ -22,9 +20,9 @@ pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> A2eFace {
                 reading.ignored(entry.key.at, config.path_of(key), why);
             }
         }
-        reading.name_the_rest(&config, &CLIENT_KEYS);
+        reading.name_the_rest(&config, "A2E", &CLIENT_KEYS);
     }
-    reading.name_the_rest(&transport, &["type", "config"]);
+    reading.name_the_rest(&transport, "A2E", &["type", "config"]);
     face
 }
 

@@ -12,7 +12,9 @@ use super::{
 
 pub(super) fn check(file: &ConfigFile, complaints: &mut Vec<Complaint>) {
     let amplifier = &file.amplifier;
-    complaints.extend(file.include.iter().filter_map(|path| path_complaint("include", path)));
+    for Located { value, at } in &file.include {
+        complaints.extend(path_complaint("include", &Located { value: value.path().clone(), at: *at }));
+    }
     complaints.extend(amplifier.python.as_ref().and_then(|path| path_complaint("amplifier.python", path)));
     for (key, paths) in
         [("amplifier.readable", &amplifier.readable), ("amplifier.writable", &amplifier.writable)]

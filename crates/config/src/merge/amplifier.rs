@@ -24,7 +24,11 @@ impl Merge<'_> {
             }
             Standing::Untrusted | Standing::LastGood => {
                 for Located { value, at } in &self.layer.parsed.file().include {
-                    self.ignored("include", *at, &format!("include: {}", shown(&value.to_string_lossy())));
+                    self.ignored(
+                        "include",
+                        *at,
+                        &format!("include: {}", shown(&value.path().to_string_lossy())),
+                    );
                 }
             }
         }

@@ -8,6 +8,8 @@ mod file;
 mod hardening;
 mod hooks;
 mod layers;
+mod mcp;
+mod mcp_file;
 mod native;
 mod plans;
 mod reference;

@@ -12,9 +12,9 @@ use std::{
 use toolpost_config::{
     A2aConfig, A2aEvents, A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig, ByteSize,
     ChildVariables, CodeConfig, ConfigDuration, ConfigFile, Discovery, HostConfig, HttpConfig,
-    JournalRetention, Layer, Limits, Located, ModuleInstall, ModuleIsolation, NetworkConfig, ProtectConfig,
-    RetentionConfig, SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig, ToolSettings,
-    config_example,
+    JournalRetention, Layer, Limits, Located, McpConfig, ModuleInstall, ModuleIsolation, NetworkConfig,
+    ProtectConfig, RetentionConfig, SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig,
+    ToolSettings, config_example,
 };
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, PersistStrategy, Remember,
@@ -179,6 +179,7 @@ fn defaults_are_the_documented_ones() {
             audit: AuditConfig { path: None, max_bytes: 10_485_760, backup_count: 5 },
         },
         a2a: agent_by_default(),
+        mcp: McpConfig { servers: Vec::new(), unusable: Vec::new() },
         cache_dir: None,
         modules: Vec::new(),
         missing_bundles: Vec::new(),

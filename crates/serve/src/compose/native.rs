@@ -20,6 +20,8 @@ use toolpost_sources::{
 };
 use toolpost_store::DataDir;
 
+use super::McpHandover;
+
 /// Why the native tools of a configuration cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum NativeError {
@@ -64,6 +66,8 @@ pub struct NativeHandover {
     pub secrets: Vec<(String, Secret)>,
     /// Files that tell this host what is allowed. Tools ask before they change one.
     pub own_files: Vec<PathBuf>,
+    /// What MCP servers need beside the configuration.
+    pub mcp: McpHandover,
 }
 
 /// The credentials that calls may name, for the tools that may have them.

@@ -27,7 +27,8 @@ pub fn document() -> Value {
                 "Session": header("Toolpost-Session", "A session opened with `POST /sessions`. Without it the caller's own session is used."),
                 "IdempotencyKey": header("Idempotency-Key", "A repeat with the same key and arguments gets the first answer, byte for byte, and nothing runs twice."),
                 "Tool": path_parameter("name", "The tool's name, alias or id."),
-                "Id": path_parameter("id", "The id.")
+                "Id": path_parameter("id", "The id."),
+                "Name": path_parameter("name", "The name.")
             },
             "schemas": schemas()
         }
@@ -194,6 +195,19 @@ fn operators_paths() -> Value {
             "summary": "Take a remembered rule back. For operators",
             "parameters": [parameter("Id")],
             "responses": with_problems(json!({ "200": any, "404": answer("No such rule.", "Problem") }))
+        } },
+        "/sources": { "get": {
+            "summary": "How every source of tools is doing, and what it keeps back. For operators",
+            "responses": with_problems(json!({ "200": any }))
+        } },
+        "/sources/{name}/accept": { "post": {
+            "summary": "Take definitions that a source keeps back: of the `tool` in the body, or all. For operators",
+            "parameters": [parameter("Name")],
+            "responses": with_problems(json!({
+                "200": any,
+                "404": answer("No such source.", "Problem"),
+                "409": answer("Nothing is kept back, or it cannot be taken.", "Problem")
+            }))
         } }
     })
 }

@@ -50,6 +50,10 @@ impl Problem {
         Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message)
     }
 
+    pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, message)
+    }
+
     fn unprocessable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
     }

@@ -11,6 +11,7 @@ mod kept_results;
 mod killed;
 mod last_good;
 mod older_format;
+mod pins;
 mod pruning;
 mod readers;
 mod rules;

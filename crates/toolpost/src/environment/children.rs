@@ -26,7 +26,9 @@ fn shown_to_children(
     let of_hooks = config.hooks.iter().flat_map(|hook| &hook.environment);
     // Modules get what they are passed, and whatever fetches them what it needs for that; nobody else does.
     let of_modules = config.amplifier.pass.iter().chain(&config.amplifier.fetch_pass);
+    let of_servers = config.mcp.servers.iter().flat_map(|server| &server.pass);
     let named = config.sandbox.environment.iter().chain(of_commands).chain(of_hooks).chain(of_modules);
+    let named = named.chain(of_servers);
     let named: Vec<&str> = named.map(String::as_str).collect();
     let shown = |name: &str| {
         SHOWN.contains(&name)

@@ -54,6 +54,16 @@ fn read(credential: &CredentialConfig) -> anyhow::Result<Secret> {
     }
 }
 
+/// The one value that a file holds, where only its owner can read it.
+pub(super) fn secret_file(path: &Path) -> anyhow::Result<Secret> {
+    let bytes = read_file(path, "the value")?;
+    if bytes.len() > LONGEST + 2 {
+        return Err(UsageError(format!("it is longer than {LONGEST} characters")).into());
+    }
+    let text = str::from_utf8(bytes.trim_ascii()).context("it is not text")?;
+    Ok(Secret::new(text))
+}
+
 /// What is looked at is the opened file, so that nothing can be put in its place in between. Opening does not wait,
 /// as it otherwise would for the writer of a pipe.
 fn read_file(path: &Path, called: &str) -> anyhow::Result<Vec<u8>> {

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use toolpost_config::{
-    ConfigFile, Layer, NetworkSection, RootAccess, RootEntry, RuleEntry, SandboxSection, Standing,
+    ConfigFile, IncludeEntry, Layer, NetworkSection, RootAccess, RootEntry, RuleEntry, SandboxSection,
+    Standing,
 };
 use toolpost_model::RuleOrigin;
 
@@ -13,10 +14,12 @@ use crate::cli::{ConfineArgs, PolicyArgs};
 pub(super) fn flags(policy: &PolicyArgs) -> anyhow::Result<Layer> {
     let rules = [("allow", &policy.allow), ("ask", &policy.ask), ("deny", &policy.deny)];
     let lines = rules.iter().flat_map(|(word, tools)| tools.iter().map(move |tool| format!("{word} {tool}")));
+    let plans = policy.modules.mount_plan.iter().cloned().map(IncludeEntry::Plan);
+    let servers = policy.modules.mcp_config.iter().cloned().map(IncludeEntry::Mcp);
     let file = ConfigFile {
         mode: policy.mode.map(Into::into),
         rules: lines.map(|line| RuleEntry::Line(line).into()).collect(),
-        include: policy.modules.mount_plan.iter().cloned().map(Into::into).collect(),
+        include: plans.chain(servers).map(Into::into).collect(),
         ..confines(&policy.confines)
     };
     Ok(Layer::new(file.check("command line")?, Standing::Trusted, RuleOrigin::Cli))
@@ -70,11 +73,17 @@ mod tests {
         assert_eq!(roots, [root("b", Access::Read), root("a", Access::Write), root("c", Access::Write)]);
         assert_eq!(resolved(&["--sandbox", "none"]).unwrap().sandbox.profile, SandboxProfile::None);
         let plans = flags(&PolicyArgs {
-            modules: ModuleArgs { mount_plan: vec!["a".into(), "b".into()], cache_dir: None },
+            modules: ModuleArgs {
+                mount_plan: vec!["a".into(), "b".into()],
+                mcp_config: vec!["c".into()],
+                cache_dir: None,
+            },
             ..PolicyArgs::default()
         });
-        let included: Vec<PathBuf> = plans.unwrap().includes().collect();
+        let plans = plans.unwrap();
+        let included: Vec<PathBuf> = plans.includes().collect();
         assert_eq!(included, [PathBuf::from("a"), PathBuf::from("b")]);
+        assert_eq!(plans.mcp_includes().collect::<Vec<_>>(), [PathBuf::from("c")]);
         assert!(resolved(&["--require-sandbox"]).unwrap().sandbox.require);
         let network =
             resolved(&["--allow-private", "http://127.0.0.1:1", "--allow-private", "http://a/b"]).unwrap();

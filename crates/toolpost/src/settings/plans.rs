@@ -1,10 +1,12 @@
-//! The mount plans that trusted layers include: read, and put on their layers.
+//! The mount plans and lists of MCP servers that trusted layers include: read, and put on their layers.
 
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use toolpost_amplifier::{Include, ModuleSource, NoteWeight, PlanNote};
-use toolpost_config::{ConfigErrors, Layer, LoadedPlan, PlanReader, Standing};
+use toolpost_config::{
+    ConfigErrors, Layer, LoadedPlan, McpServersFile, Notice, PlanReader, Standing, read_config,
+};
 use toolpost_sources::cached_module;
 
 use crate::environment;
@@ -20,8 +22,10 @@ pub(crate) struct Plans {
     pub(crate) missing: Vec<Include>,
     /// All bundles that plans build on and that lie elsewhere.
     pub(crate) bundles: Vec<Include>,
-    /// The files the plans were read from.
+    /// The files the plans and lists were read from.
     pub(crate) files: Vec<PathBuf>,
+    /// What lists of MCP servers say that means nothing here.
+    pub(crate) mcp_notices: Vec<Notice>,
 }
 
 impl Plans {
@@ -44,7 +48,14 @@ impl Plans {
             self.files.extend(loaded.files.into_iter().map(|(path, _)| path));
             plans.push(loaded.plan);
         }
-        Ok(layer.with_plans(plans))
+        let mut lists = Vec::new();
+        for path in layer.mcp_includes() {
+            let (file, _) = read_servers(&path)?;
+            self.mcp_notices.extend(file.notices.iter().cloned());
+            self.files.push(path);
+            lists.push(file);
+        }
+        Ok(layer.with_plans(plans).with_mcp_files(lists))
     }
 
     /// What an operator should look at.
@@ -53,7 +64,7 @@ impl Plans {
             NoteWeight::Warning => true,
             NoteWeight::Info => false,
         });
-        odd.map(ToString::to_string)
+        odd.map(ToString::to_string).chain(self.mcp_notices.iter().map(ToString::to_string))
     }
 
     /// The bundles that are not here, for a command without a host: a host tells them itself.
@@ -75,7 +86,16 @@ fn read(path: &Path, cache: Option<&Path>) -> Result<LoadedPlan, ConfigErrors> {
     PlanReader { lookup: &environment::variable, find: &find }.read(path)
 }
 
-/// What trust in a file is given to: its text, and that of every plan it includes, since those say which programs run.
+/// A list of MCP servers, and its text.
+fn read_servers(path: &Path) -> Result<(McpServersFile, String), ConfigErrors> {
+    let text = read_config(path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let file = McpServersFile::parse(&text, &path.display().to_string(), &folder)?;
+    Ok((file, text))
+}
+
+/// What trust in a file is given to: its text, and that of everything it includes, since that says which programs run.
 pub(super) fn digest(text: &str, layer: &Layer, cache: Option<&Path>) -> Result<[u8; 32], ConfigErrors> {
     if layer.parsed.file().include.is_empty() {
         return Ok(Sha256::digest(text.as_bytes()).into());
@@ -88,6 +108,9 @@ pub(super) fn digest(text: &str, layer: &Layer, cache: Option<&Path>) -> Result<
     add(text);
     for path in layer.includes() {
         read(&path, cache)?.files.iter().for_each(|(_, text)| add(text));
+    }
+    for path in layer.mcp_includes() {
+        add(&read_servers(&path)?.1);
     }
     Ok(hasher.finalize().into())
 }

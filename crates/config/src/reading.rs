@@ -10,64 +10,69 @@ use crate::{
 };
 
 /// A table of which keys are taken one by one.
-pub(super) struct Table {
+pub(crate) struct Table {
     path: String,
-    pub(super) at: Position,
+    pub(crate) at: Position,
     entries: Vec<Entry>,
 }
 
 impl Table {
-    pub(super) fn new(path: String, at: Position, entries: Vec<Entry>) -> Self {
+    pub(crate) fn new(path: String, at: Position, entries: Vec<Entry>) -> Self {
         Self { path, at, entries }
     }
 
     /// The whole name of one of its keys, such as `server.port`.
-    pub(super) fn path_of(&self, key: &str) -> String {
+    pub(crate) fn path_of(&self, key: &str) -> String {
         let key = shown(key);
         if self.path.is_empty() { key } else { format!("{}.{key}", self.path) }
     }
 
     /// All that stands in it and was not taken, as JSON.
-    pub(super) fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
+    pub(crate) fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
         let entries = self.entries.iter().cloned();
         entries.map(|entry| (entry.key.value, entry.value.value.into_json())).collect()
     }
 
-    pub(super) fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
     /// Whether a key is there and is not null.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| entry.key.value == key && !matches!(entry.value.value, Value::Null))
     }
 
-    pub(super) fn take_entry(&mut self, key: &str) -> Option<Entry> {
+    pub(crate) fn take_entry(&mut self, key: &str) -> Option<Entry> {
         let index = self.entries.iter().position(|entry| entry.key.value == key)?;
         Some(self.entries.remove(index))
     }
 
+    /// All that stands in it and was not taken.
+    pub(crate) fn into_entries(self) -> Vec<Entry> {
+        self.entries
+    }
+
     /// The value of a key; a null is as good as none.
-    fn take(&mut self, key: &str) -> Option<Located<Value>> {
+    pub(crate) fn take(&mut self, key: &str) -> Option<Located<Value>> {
         let value = self.take_entry(key)?.value;
         (!matches!(value.value, Value::Null)).then_some(value)
     }
 }
 
 /// What was found on the way.
-pub(super) struct Reading<'a> {
+pub(crate) struct Reading<'a> {
     source: Source<'a>,
-    pub(super) complaints: Vec<Complaint>,
+    pub(crate) complaints: Vec<Complaint>,
     notices: Vec<(Position, Notice)>,
 }
 
 impl<'a> Reading<'a> {
-    pub(super) fn new(source: Source<'a>) -> Self {
+    pub(crate) fn new(source: Source<'a>) -> Self {
         Self { source, complaints: Vec::new(), notices: Vec::new() }
     }
 
     /// The notices in the order of the file, or all that is wrong with it.
-    pub(super) fn finish(self) -> Result<Vec<Notice>, ConfigErrors> {
+    pub(crate) fn finish(self) -> Result<Vec<Notice>, ConfigErrors> {
         if !self.complaints.is_empty() {
             return Err(ConfigErrors::of_source(Vec::new(), self.complaints, self.source));
         }
@@ -76,45 +81,45 @@ impl<'a> Reading<'a> {
         Ok(notices.into_iter().map(|(_, notice)| notice).collect())
     }
 
-    pub(super) fn complain(&mut self, at: Position, message: String, hint: impl Into<Option<String>>) {
+    pub(crate) fn complain(&mut self, at: Position, message: String, hint: impl Into<Option<String>>) {
         self.complaints.push(Complaint::new(at, message).hint(hint));
     }
 
     /// True where there is nothing to complain of.
-    pub(super) fn complain_if(&mut self, complaint: Option<Complaint>) -> bool {
+    pub(crate) fn complain_if(&mut self, complaint: Option<Complaint>) -> bool {
         let fine = complaint.is_none();
         self.complaints.extend(complaint);
         fine
     }
 
-    pub(super) fn notice(&mut self, at: Position, key: String, message: String) {
+    pub(crate) fn notice(&mut self, at: Position, key: String, message: String) {
         let place = self.source.place(at);
         self.notices.push((at, Notice { key, place, message }));
     }
 
-    pub(super) fn ignored(&mut self, at: Position, key: String, why: &str) {
+    pub(crate) fn ignored(&mut self, at: Position, key: String, why: &str) {
         let message = format!("`{key}` is ignored: {why}");
         self.notice(at, key, message);
     }
 
-    /// Names every key that was not taken, where A2E allows any and this host knows none.
-    pub(super) fn ignore_the_rest(&mut self, table: &Table, why: &str) {
+    /// Names every key that was not taken, where its owner allows any and this host knows none.
+    pub(crate) fn ignore_the_rest(&mut self, table: &Table, why: &str) {
         for Entry { key, .. } in &table.entries {
             self.ignored(key.at, table.path_of(&key.value), why);
         }
     }
 
-    /// Names every key that was not taken, where A2E knows no others.
-    pub(super) fn name_the_rest(&mut self, table: &Table, known: &[&str]) {
+    /// Names every key that was not taken, where `whose` protocol or program knows no others.
+    pub(crate) fn name_the_rest(&mut self, table: &Table, whose: &str, known: &[&str]) {
         for Entry { key, .. } in &table.entries {
             let near = nearest(&key.value, known.iter().copied()).filter(|near| *near != key.value);
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            self.ignored(key.at, table.path_of(&key.value), &format!("A2E knows no such key{near}"));
+            self.ignored(key.at, table.path_of(&key.value), &format!("{whose} knows no such key{near}"));
         }
     }
 
     /// The whole file as a table. One that is empty holds nothing wrong.
-    pub(super) fn root(&mut self, value: Located<Value>) -> Table {
+    pub(crate) fn root(&mut self, value: Located<Value>) -> Table {
         let entries = match value.value {
             Value::Table(entries) => entries,
             Value::Null => Vec::new(),
@@ -127,7 +132,7 @@ impl<'a> Reading<'a> {
         Table::new(String::new(), value.at, entries)
     }
 
-    pub(super) fn table(&mut self, table: &mut Table, key: &str) -> Option<Table> {
+    pub(crate) fn table(&mut self, table: &mut Table, key: &str) -> Option<Table> {
         let Located { value, at } = table.take(key)?;
         match value {
             Value::Table(entries) => Some(Table::new(table.path_of(key), at, entries)),
@@ -135,7 +140,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    pub(super) fn list(&mut self, table: &mut Table, key: &str) -> Vec<Located<Value>> {
+    pub(crate) fn list(&mut self, table: &mut Table, key: &str) -> Vec<Located<Value>> {
         let Some(Located { value, at }) = table.take(key) else {
             return Vec::new();
         };
@@ -145,7 +150,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    pub(super) fn text(&mut self, table: &mut Table, key: &str) -> Option<Located<String>> {
+    pub(crate) fn text(&mut self, table: &mut Table, key: &str) -> Option<Located<String>> {
         let Located { value, at } = table.take(key)?;
         match value {
             Value::Text(value) => Some(Located { value, at }),
@@ -160,7 +165,7 @@ impl<'a> Reading<'a> {
     }
 
     /// True or false, also in the words that Python's YAML reader takes for them.
-    pub(super) fn flag(&mut self, table: &mut Table, key: &str) -> Option<Located<bool>> {
+    pub(crate) fn flag(&mut self, table: &mut Table, key: &str) -> Option<Located<bool>> {
         let Located { value, at } = table.take(key)?;
         let flag = match &value {
             Value::Flag(flag) => Some(*flag),
@@ -179,8 +184,20 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// The same where what is neither is no reason to refuse the file.
+    pub(crate) fn lenient_flag(&mut self, table: &mut Table, key: &str) -> Option<bool> {
+        let Located { value, at } = table.take(key)?;
+        match value {
+            Value::Flag(flag) => Some(flag),
+            _ => {
+                self.ignored(at, table.path_of(key), "it is neither true nor false");
+                None
+            }
+        }
+    }
+
     /// A whole number. Other hosts take one in quotes, too, and `2.0`.
-    pub(super) fn whole<T: TryFrom<i128>>(&mut self, table: &mut Table, key: &str) -> Option<Located<T>> {
+    pub(crate) fn whole<T: TryFrom<i128>>(&mut self, table: &mut Table, key: &str) -> Option<Located<T>> {
         let Located { value, at } = table.take(key)?;
         let number = match &value {
             Value::Whole(number) => Some(*number),
@@ -200,7 +217,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Says what was expected and what kind was found, without the value, which may be a token.
-    pub(super) fn wrong_kind<T>(
+    pub(crate) fn wrong_kind<T>(
         &mut self,
         at: Position,
         key: &str,

@@ -1,0 +1,376 @@
+//! `mcp`: from entries to what they say of servers. No message here quotes a value of `env`, `headers` or `args`, since
+//! somebody may have put a secret there.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use toolpost_model::changes_code;
+
+use crate::{
+    ConfigDuration, Located, McpReach, McpSection, McpServerEntry, McpText, McpValue, Position,
+    error::{Complaint, Source},
+    host_config::McpPiece,
+    mcp_entry::{McpSaid, is_clear_program, is_name, is_own},
+    snippet::shown,
+};
+
+use super::{
+    http::is_host,
+    limits::{check_deadline, check_lifetime, check_range, size},
+    path_complaint,
+    sandbox::is_variable,
+};
+
+/// Longer than this nobody waits for a server to begin.
+const LONGEST_CONNECT: Duration = Duration::from_secs(600);
+
+pub(super) fn check(
+    mcp: &McpSection,
+    source: Source<'_>,
+    complaints: &mut Vec<Complaint>,
+) -> Vec<Located<(String, McpSaid)>> {
+    let mut checked = Vec::with_capacity(mcp.servers.len());
+    for (name, Located { value: entry, at }) in &mcp.servers {
+        complaints.extend(name_complaint(name, *at));
+        let said = Checking { name: shown(name), entry, at: *at, complaints }.said();
+        let said = McpSaid { place: source.place(*at), ..said };
+        checked.push(Located { value: (name.clone(), said), at: *at });
+    }
+    checked
+}
+
+fn name_complaint(name: &str, at: Position) -> Option<Complaint> {
+    if is_own(name) {
+        let message = format!("`{name}` is a name of the host's own tools");
+        return Some(Complaint::new(at, message).hint(Some("call the server something else".to_owned())));
+    }
+    let message = format!("`{}` is not a name for a server", shown(name));
+    let hint = "use up to 48 letters, digits, `_` and `-`, without `__`, beginning with a letter or digit";
+    (!is_name(name)).then(|| Complaint::new(at, message).hint(Some(hint.to_owned())))
+}
+
+/// One entry on its way.
+struct Checking<'a> {
+    /// Fit to be shown.
+    name: String,
+    entry: &'a McpServerEntry,
+    at: Position,
+    complaints: &'a mut Vec<Complaint>,
+}
+
+impl Checking<'_> {
+    fn key(&self, part: &str) -> String {
+        format!("mcp.servers.{}.{part}", self.name)
+    }
+
+    fn complain(&mut self, at: Position, message: String, hint: Option<&str>) {
+        self.complaints.push(Complaint::new(at, message).hint(hint.map(ToOwned::to_owned)));
+    }
+
+    fn said(mut self) -> McpSaid {
+        let entry = self.entry;
+        self.numbers();
+        self.confines();
+        let env = self.values("env", &entry.env, Self::variable_complaint);
+        let headers = self.values("headers", &entry.headers, Self::header_complaint);
+        let said = McpSaid {
+            reach: self.reach(),
+            env,
+            headers,
+            disabled: entry.disabled.map(|disabled| disabled.value),
+            required: entry.required.map(|required| required.value),
+            era: entry.era.map(|era| era.value),
+            naming: entry.naming.map(|naming| naming.value),
+            share: entry.share.map(|share| share.value),
+            start: entry.start.map(|start| start.value),
+            new_tools: entry.new_tools.map(|new| new.value),
+            allow: entry.tools.allow.as_ref().map(|allow| plain(&allow.value)),
+            deny: plain(&entry.tools.deny),
+            timeout: entry.timeout.map(|timeout| timeout.value.into()),
+            connect_timeout: entry.connect_timeout.map(|timeout| timeout.value.into()),
+            idle_stop: entry.idle_stop.map(|idle| idle.value.into()),
+            max_message: entry.max_message.map(|size| size.value.into()),
+            sandbox: entry.sandbox.map(|sandbox| sandbox.value),
+            pass: plain(&entry.pass),
+            readable: entry.readable.iter().map(|path| path.value.clone()).collect(),
+            writable: entry.writable.iter().map(|path| path.value.clone()).collect(),
+            files: Vec::new(),
+            place: String::new(),
+            unusable: None,
+        };
+        self.globs();
+        said
+    }
+
+    fn numbers(&mut self) {
+        let entry = self.entry;
+        check_deadline(&self.key("timeout"), entry.timeout, self.complaints);
+        let connect = ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(LONGEST_CONNECT);
+        check_range(&self.key("connect_timeout"), entry.connect_timeout, connect, self.complaints);
+        check_lifetime(&self.key("idle_stop"), entry.idle_stop, self.complaints);
+        check_range(
+            &self.key("max_message"),
+            entry.max_message,
+            size(1 << 10)..=size(1 << 30),
+            self.complaints,
+        );
+    }
+
+    fn confines(&mut self) {
+        let entry = self.entry;
+        for (part, paths) in [("readable", &entry.readable), ("writable", &entry.writable)] {
+            let key = self.key(part);
+            self.complaints.extend(paths.iter().filter_map(|path| path_complaint(&key, path)));
+        }
+        let cwd = self.key("cwd");
+        self.complaints.extend(entry.cwd.as_ref().and_then(|path| path_complaint(&cwd, path)));
+        let key = self.key("pass");
+        for name in &entry.pass {
+            if !is_variable(&name.value) {
+                let message = format!("`{}` in `{key}` is not the name of a variable", shown(&name.value));
+                self.complain(name.at, message, Some("only the name stands here; `env` gives values"));
+            } else if changes_code(&name.value) {
+                let message = format!(
+                    "`{}` in `{key}` is never handed on: it changes which code is loaded",
+                    shown(&name.value)
+                );
+                self.complain(name.at, message, Some("say its value under `env`, where it can be seen"));
+            }
+        }
+    }
+
+    fn globs(&mut self) {
+        let tools = &self.entry.tools;
+        let lists = [
+            ("tools.allow", tools.allow.as_ref().map(|list| &list.value)),
+            ("tools.deny", Some(&tools.deny)),
+        ];
+        for (part, list) in lists {
+            let key = self.key(part);
+            for pattern in list.into_iter().flatten() {
+                let bad = pattern.value.is_empty() || globset::Glob::new(&pattern.value).is_err();
+                if bad {
+                    let message = format!("`{}` in `{key}` is no pattern", shown(&pattern.value));
+                    self.complain(
+                        pattern.at,
+                        message,
+                        Some("a name of a tool, or one with `*` for any characters"),
+                    );
+                }
+            }
+        }
+    }
+
+    /// How the server is reached, where the entry says so.
+    fn reach(&mut self) -> Option<McpReach> {
+        let entry = self.entry;
+        self.transport();
+        match (&entry.command, &entry.url) {
+            (Some(command), None) => self.program(command),
+            (None, Some(url)) => {
+                let url = self.url(url)?;
+                Some(McpReach::Http { url, headers: BTreeMap::new() })
+            }
+            (Some(_), Some(url)) => {
+                self.complain(
+                    url.at,
+                    format!("`{}` stands beside a `command`", self.key("url")),
+                    Some("a server is a program or an endpoint, not both"),
+                );
+                None
+            }
+            (None, None) => {
+                let further = [
+                    ("args", entry.args.as_ref().map(|args| args.at)),
+                    ("cwd", entry.cwd.as_ref().map(|cwd| cwd.at)),
+                ];
+                for (part, at) in further {
+                    if let Some(at) = at {
+                        self.complain(at, format!("`{}` stands without a `command`", self.key(part)), None);
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    fn transport(&mut self) {
+        let entry = self.entry;
+        let Some(Located { value, at }) = &entry.transport else { return };
+        let key = self.key("type");
+        let (message, hint) = match value.as_str() {
+            "stdio" if entry.url.is_some() => {
+                (format!("`{key}` is `stdio`, and the server has a `url`"), "leave `type` out")
+            }
+            "http" | "streamable-http" | "streamableHttp" | "streamable_http" if entry.command.is_some() => {
+                (format!("`{key}` is `{value}`, and the server has a `command`"), "leave `type` out")
+            }
+            "stdio" | "http" | "streamable-http" | "streamableHttp" | "streamable_http" => return,
+            "sse" => (
+                format!("`{key}` is `sse`, which is not spoken here"),
+                "most such servers speak streamable HTTP too, often at the same host with `/mcp` at the end; write `type: http` and that `url`",
+            ),
+            other => (format!("`{key}` is `{}`", shown(other)), "write `stdio` or `http`"),
+        };
+        self.complain(*at, message, Some(hint));
+    }
+
+    fn program(&mut self, command: &Located<String>) -> Option<McpReach> {
+        let entry = self.entry;
+        let key = self.key("command");
+        if command.value.trim().is_empty() || command.value.contains('\0') {
+            self.complain(command.at, format!("`{key}` names no program"), None);
+        } else if command.value.contains(' ') && !command.value.contains('/') {
+            self.complain(
+                command.at,
+                format!("`{key}` holds blanks"),
+                Some("write the arguments under `args`"),
+            );
+        } else if !is_clear_program(&command.value) {
+            let hint =
+                "write a name that is found in PATH, `./FILE` for one beside this file, or a whole path";
+            self.complain(
+                command.at,
+                format!("`{key}` is neither a name nor a path that is clear"),
+                Some(hint),
+            );
+        }
+        let args = entry.args.iter().flat_map(|args| &args.value);
+        let args: Vec<_> = args.filter_map(|word| self.text("args", word)).collect();
+        let cwd = entry.cwd.as_ref().and_then(|cwd| {
+            let text = Located { value: cwd.value.to_string_lossy().into_owned(), at: cwd.at };
+            self.text("cwd", &text)
+        });
+        let command = self.text("command", command)?;
+        Some(McpReach::Program { command, args, cwd, folder: PathBuf::new(), env: BTreeMap::new() })
+    }
+
+    fn url(&mut self, url: &Located<String>) -> Option<McpText> {
+        let text = self.text("url", url)?;
+        if let Some(plain) = text.as_plain()
+            && let Err(why) = check_url(plain)
+        {
+            self.complain(
+                url.at,
+                format!("`{}` {why}", self.key("url")),
+                Some("such as `https://mcp.example.org/mcp`"),
+            );
+        }
+        Some(text)
+    }
+
+    fn text(&mut self, part: &str, written: &Located<String>) -> Option<McpText> {
+        match McpText::parse(&written.value, Path::new("")) {
+            Ok(text) => Some(text),
+            Err(error) => {
+                let message = format!("`{}`: {error}", self.key(part));
+                self.complain(written.at, message, Some(error.hint()));
+                None
+            }
+        }
+    }
+
+    fn values(
+        &mut self,
+        part: &str,
+        written: &BTreeMap<String, Located<McpValue>>,
+        name_complaint: fn(&mut Self, &str, Position),
+    ) -> BTreeMap<String, McpText> {
+        let mut values = BTreeMap::new();
+        for (name, Located { value, at }) in written {
+            name_complaint(self, name, *at);
+            let key = self.key(&format!("{part}.{}", shown(name)));
+            let text = match value {
+                McpValue::Text(text) => match self
+                    .text(&format!("{part}.{}", shown(name)), &Located { value: text.clone(), at: *at })
+                {
+                    Some(text) => text,
+                    None => continue,
+                },
+                McpValue::File(path) => {
+                    let path = Located { value: path.clone(), at: *at };
+                    self.complaints.extend(path_complaint(&key, &path));
+                    McpText::of(McpPiece::File(path.value))
+                }
+                McpValue::Variable(variable) => {
+                    if !is_variable(variable) {
+                        self.complain(*at, format!("`{key}.env` is not the name of a variable"), None);
+                    }
+                    McpText::of(McpPiece::Variable { name: variable.clone(), default: None })
+                }
+            };
+            values.insert(name.clone(), text);
+        }
+        values
+    }
+
+    fn variable_complaint(&mut self, name: &str, at: Position) {
+        if !is_variable(name) {
+            let message = format!("`{}` in `{}` is not the name of a variable", shown(name), self.key("env"));
+            self.complain(at, message, None);
+        }
+    }
+
+    fn header_complaint(&mut self, name: &str, at: Position) {
+        if let Some(why) = header_problem(name) {
+            self.complain(at, format!("`{}` in `{}` {why}", shown(name), self.key("headers")), None);
+        }
+        if self.entry.command.is_some() {
+            self.complain(
+                self.at,
+                format!("`{}` stands beside a `command`", self.key("headers")),
+                Some("a program gets what it needs under `env`"),
+            );
+        }
+    }
+}
+
+/// Why a header cannot be set for every request.
+pub(crate) fn header_problem(name: &str) -> Option<&'static str> {
+    const CARRIED: [&str; 12] = [
+        "host",
+        "content-length",
+        "content-type",
+        "transfer-encoding",
+        "connection",
+        "upgrade",
+        "te",
+        "trailer",
+        "expect",
+        "keep-alive",
+        "accept",
+        "mcp-session-id",
+    ];
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let lower = name.to_ascii_lowercase();
+    if name.is_empty() || name.len() > 128 || !name.bytes().all(legal) {
+        Some("is not the name of a header")
+    } else if CARRIED.contains(&lower.as_str()) || lower.starts_with("mcp-") || lower.starts_with("proxy-") {
+        Some("is a header that the protocol sets itself")
+    } else {
+        None
+    }
+}
+
+/// Why a text is no endpoint.
+pub(crate) fn check_url(text: &str) -> Result<(), &'static str> {
+    let (scheme, rest) = text.split_once("://").ok_or("is no URL")?;
+    if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
+        return Err("is neither `http` nor `https`");
+    }
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.contains('@') {
+        return Err("holds a user or password; send it under `headers` instead");
+    }
+    if !is_host(host) || !text.chars().all(|c| c.is_ascii_graphic()) {
+        return Err("is no URL");
+    }
+    Ok(())
+}
+
+fn plain(list: &[Located<String>]) -> Vec<String> {
+    list.iter().map(|text| text.value.clone()).collect()
+}

@@ -1,0 +1,235 @@
+//! What files say of one MCP server, checked: between an entry as written and the server as used.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use toolpost_model::SandboxProfile;
+
+use crate::{
+    McpConfig, McpEra, McpNaming, McpNewTools, McpReach, McpServerConfig, McpShare, McpStart, McpText,
+    McpUnusable, Notice,
+};
+
+/// What one or more files say of a server. What nobody said is `None`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct McpSaid {
+    pub(crate) reach: Option<McpReach>,
+    /// Values that an entry without a reach adds to the one that there is.
+    pub(crate) env: BTreeMap<String, McpText>,
+    pub(crate) headers: BTreeMap<String, McpText>,
+    pub(crate) disabled: Option<bool>,
+    pub(crate) required: Option<bool>,
+    pub(crate) era: Option<McpEra>,
+    pub(crate) naming: Option<McpNaming>,
+    pub(crate) share: Option<McpShare>,
+    pub(crate) start: Option<McpStart>,
+    pub(crate) new_tools: Option<McpNewTools>,
+    pub(crate) allow: Option<Vec<String>>,
+    pub(crate) deny: Vec<String>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) connect_timeout: Option<Duration>,
+    pub(crate) idle_stop: Option<Duration>,
+    pub(crate) max_message: Option<u64>,
+    pub(crate) sandbox: Option<SandboxProfile>,
+    pub(crate) pass: Vec<String>,
+    pub(crate) readable: Vec<PathBuf>,
+    pub(crate) writable: Vec<PathBuf>,
+    /// Files among the program and its arguments that were written relative to the configuration.
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) place: String,
+    /// Why it cannot be had, where a foreign file names it in a way that is none.
+    pub(crate) unusable: Option<String>,
+}
+
+impl McpSaid {
+    /// Lays what a file says over what was said before. How a server is reached, with its variables and headers, is one
+    /// thing: a token that was meant for one endpoint must not be sent to another.
+    pub(crate) fn over(self, before: Self) -> Self {
+        let unite = |mut earlier: Vec<PathBuf>, later: Vec<PathBuf>| {
+            earlier.extend(later);
+            earlier
+        };
+        let names = |mut earlier: Vec<String>, later: Vec<String>| {
+            earlier.extend(later);
+            earlier
+        };
+        let (reach, env, headers, files, unusable, place) = if self.reach.is_some() || self.unusable.is_some()
+        {
+            (self.reach, self.env, self.headers, self.files, self.unusable, self.place)
+        } else {
+            let env = before.env.into_iter().chain(self.env).collect();
+            let headers = before.headers.into_iter().chain(self.headers).collect();
+            let place = if before.place.is_empty() { self.place } else { before.place };
+            (before.reach, env, headers, before.files, before.unusable, place)
+        };
+        Self {
+            reach,
+            env,
+            headers,
+            files,
+            unusable,
+            place,
+            disabled: self.disabled.or(before.disabled),
+            required: self.required.or(before.required),
+            era: self.era.or(before.era),
+            naming: self.naming.or(before.naming),
+            share: self.share.or(before.share),
+            start: self.start.or(before.start),
+            new_tools: self.new_tools.or(before.new_tools),
+            allow: self.allow.or(before.allow),
+            deny: names(before.deny, self.deny),
+            timeout: self.timeout.or(before.timeout),
+            connect_timeout: self.connect_timeout.or(before.connect_timeout),
+            idle_stop: self.idle_stop.or(before.idle_stop),
+            max_message: self.max_message.or(before.max_message),
+            sandbox: self.sandbox.or(before.sandbox),
+            pass: names(before.pass, self.pass),
+            readable: unite(before.readable, self.readable),
+            writable: unite(before.writable, self.writable),
+        }
+    }
+
+    /// The same with relative paths beneath a folder.
+    pub(crate) fn beneath(mut self, folder: &Path) -> Self {
+        let texts = |texts: BTreeMap<String, McpText>| {
+            texts.into_iter().map(|(name, text)| (name, text.beneath(folder))).collect()
+        };
+        self.env = texts(self.env);
+        self.headers = texts(self.headers);
+        if let Some(McpReach::Program { folder: begins, .. }) = &mut self.reach {
+            *begins = folder.join(&*begins);
+        }
+        for path in self.readable.iter_mut().chain(&mut self.writable) {
+            *path = folder.join(&*path);
+        }
+        self
+    }
+}
+
+/// What all files say, by the names of servers.
+#[derive(Default)]
+pub(crate) struct McpSaidOfAll(pub(crate) BTreeMap<String, McpSaid>);
+
+impl McpSaidOfAll {
+    pub(crate) fn lay(&mut self, name: &str, said: McpSaid) {
+        let before = self.0.remove(name).unwrap_or_default();
+        self.0.insert(name.to_owned(), said.over(before));
+    }
+
+    /// The servers as used.
+    pub(crate) fn settle(self, notices: &mut Vec<Notice>) -> McpConfig {
+        let mut config = McpConfig::default();
+        for (name, said) in self.0 {
+            if said.disabled == Some(true) {
+                continue;
+            }
+            match settled(name, said, notices) {
+                Ok(server) => config.servers.push(server),
+                Err(unusable) => config.unusable.push(unusable),
+            }
+        }
+        config
+    }
+}
+
+fn settled(name: String, said: McpSaid, notices: &mut Vec<Notice>) -> Result<McpServerConfig, McpUnusable> {
+    let unusable = |reason: String| McpUnusable { name: name.clone(), place: said.place.clone(), reason };
+    if let Some(reason) = said.unusable {
+        return Err(unusable(reason));
+    }
+    let nowhere =
+        "no file says how it is reached\nhint: give it a `command` or a `url`, or include the file that does";
+    let mut reach = said.reach.ok_or_else(|| unusable(nowhere.to_owned()))?;
+    let unused = match &mut reach {
+        McpReach::Program { env, .. } => {
+            env.extend(said.env);
+            (!said.headers.is_empty()).then_some("headers")
+        }
+        McpReach::Http { headers, .. } => {
+            headers.extend(said.headers);
+            (!said.env.is_empty()).then_some("env")
+        }
+    };
+    notices.extend(unused.map(|key| Notice {
+        key: format!("mcp.servers.{name}.{key}"),
+        place: said.place.clone(),
+        message: format!(
+            "`mcp.servers.{name}.{key}` is ignored: it means nothing for the way this server is reached"
+        ),
+    }));
+    Ok(McpServerConfig {
+        reach,
+        required: said.required.unwrap_or_default(),
+        era: said.era.unwrap_or_default(),
+        naming: said.naming.unwrap_or_default(),
+        share: said.share.unwrap_or_default(),
+        start: said.start.unwrap_or_default(),
+        new_tools: said.new_tools.unwrap_or_default(),
+        allow: said.allow,
+        deny: said.deny,
+        timeout: said.timeout,
+        connect_timeout: said.connect_timeout.unwrap_or(McpServerConfig::CONNECT_TIMEOUT),
+        idle_stop: said.idle_stop,
+        max_message: said.max_message.unwrap_or(McpServerConfig::MAX_MESSAGE),
+        sandbox: said.sandbox,
+        pass: said.pass,
+        readable: said.readable,
+        writable: said.writable,
+        files: said.files,
+        place: said.place,
+        name,
+    })
+}
+
+/// Namespaces that the host's own tools have. A server that took one would be meant by rules that are about those.
+const OWN: [&str; 12] = [
+    "files",
+    "search",
+    "shell",
+    "http",
+    "code",
+    "results",
+    "calls",
+    "commands",
+    "native",
+    "amplifier",
+    "mcp",
+    "toolpost",
+];
+
+/// Whether a server may be called so: its tools' ids begin with it, and agents see it before a double underscore.
+pub(crate) fn is_name(text: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    !text.is_empty()
+        && text.len() <= 48
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(legal)
+        && !text.contains("__")
+}
+
+/// Whether the name is one of the host's own.
+pub(crate) fn is_own(text: &str) -> bool {
+    OWN.contains(&text) || text.starts_with("amplifier-")
+}
+
+/// Relative words of a command are files beside the configuration; others are names or whole paths.
+pub(crate) fn is_clear_program(text: &str) -> bool {
+    ["/", "./", "../", "${"].iter().any(|begin| text.starts_with(begin)) || !text.contains('/')
+}
+
+/// Whether a word is a path relative to the file it stands in.
+pub(crate) fn is_relative(text: &str) -> bool {
+    text.starts_with("./") || text.starts_with("../")
+}
+
+/// A word of a command line, with a relative path made whole.
+pub(crate) fn program(text: &str, folder: &Path) -> String {
+    if is_relative(text) {
+        folder.join(text.strip_prefix("./").unwrap_or(text)).to_string_lossy().into_owned()
+    } else {
+        text.to_owned()
+    }
+}

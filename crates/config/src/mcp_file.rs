@@ -1,0 +1,141 @@
+//! A list of MCP servers as other programs keep it (`mcpServers`, or `servers` in an editor's `mcp.json`), in this host's
+//! terms.
+//!
+//! Such files are shared between programs that each know other keys, so a key that means nothing here is no error; but
+//! each is named in a notice. A server that cannot be had as it is named there is told of, and the others serve.
+
+mod server;
+
+use std::path::Path;
+
+use crate::{
+    ConfigErrors, Located, Notice,
+    error::Source,
+    jsonc,
+    mcp_entry::{McpSaid, is_name, is_own},
+    reading::{Reading, Table},
+    snippet::shown,
+    yaml::{MAX_BYTES, tree::Value},
+};
+
+/// Where the servers stand, by what programs call it.
+const SERVERS: [&str; 4] = ["mcpServers", "servers", "mcp_servers", "context_servers"];
+
+/// A list of MCP servers, translated.
+#[derive(Clone, Debug)]
+pub struct McpServersFile {
+    servers: Vec<(String, McpSaid)>,
+    /// What has no meaning here, or not the one its place suggests, in the order of the file.
+    pub notices: Vec<Notice>,
+}
+
+impl McpServersFile {
+    /// Translates a file's text. `name` is what places in messages begin with, `folder` where relative paths begin.
+    pub fn parse(text: &str, name: &str, folder: &Path) -> Result<Self, ConfigErrors> {
+        if text.len() > MAX_BYTES {
+            return Err(crate::ConfigError::too_large(name).into());
+        }
+        // Without the text: a line of such a file may hold a token, and must not be shown.
+        let source = Source { name, text: "" };
+        let tree = jsonc::read(text).map_err(|complaint| source.error(complaint))?;
+        let mut reading = Reading::new(source);
+        let servers = match tree.value {
+            Value::Table(entries) => {
+                servers(Table::new(String::new(), tree.at, entries), folder, &mut reading)
+            }
+            other => {
+                reading.wrong_kind::<()>(tree.at, "the whole file", "a table with `mcpServers`", &other);
+                Vec::new()
+            }
+        };
+        let servers = servers.into_iter().map(|Located { value: (server, said), at }| {
+            (server, McpSaid { place: source.place(at), ..said })
+        });
+        Ok(Self { servers: servers.collect(), notices: reading.finish()? })
+    }
+
+    /// The names of the servers, in the order of the file.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.servers.iter().map(|(name, _)| name.as_str())
+    }
+
+    pub(crate) fn said(&self) -> impl Iterator<Item = (&str, &McpSaid)> {
+        self.servers.iter().map(|(name, said)| (name.as_str(), said))
+    }
+}
+
+fn servers(mut root: Table, folder: &Path, reading: &mut Reading<'_>) -> Vec<Located<(String, McpSaid)>> {
+    // An editor keeps the list within its own settings.
+    let mut outer = reading.table(&mut root, "mcp");
+    let table = outer.as_mut().unwrap_or(&mut root);
+    let found = SERVERS.into_iter().find(|key| table.has(key));
+    let Some(key) = found else {
+        let hint = "such a file has a table `mcpServers` with a server under each name".to_owned();
+        reading.complain(table.at, "the file names no MCP servers".to_owned(), hint);
+        return Vec::new();
+    };
+    let listed = reading.table(table, key);
+    if let Some(inputs) = table.take_entry("inputs") {
+        let why = "nobody can be asked for them here; keep what they ask for in variables, and refer to those as \
+                   `${env:NAME}`";
+        reading.ignored(inputs.key.at, "inputs".to_owned(), why);
+    }
+    reading.ignore_the_rest(table, "it is no list of MCP servers");
+    let mut servers: Vec<Located<(String, McpSaid)>> = Vec::new();
+    for entry in listed.into_iter().flat_map(Table::into_entries) {
+        let (given, at) = (entry.key.value, entry.key.at);
+        let name = legal_name(&given);
+        let mut said = match entry.value.value {
+            Value::Table(entries) => {
+                let path = format!("{key}.{}", shown(&given));
+                server::read(Table::new(path, entry.value.at, entries), folder, reading)
+            }
+            other => unusable(format!("expected a table, found {}", other.kind())),
+        };
+        if name.is_empty() {
+            let message = format!("`{}` is left out: no name can be made of it", shown(&given));
+            reading.notice(at, given, message);
+            continue;
+        }
+        if servers.iter().any(|earlier| earlier.value.0 == name) {
+            let message = format!(
+                "`{}` is left out: another server is called `{name}` already, which is how this one would be called here",
+                shown(&given)
+            );
+            reading.notice(at, given, message);
+            continue;
+        }
+        if name != given {
+            let message =
+                format!("the server `{}` is called `{name}` here, and so are its tools' ids", shown(&given));
+            reading.notice(at, given, message);
+        }
+        if is_own(&name) {
+            let reason =
+                format!("`{name}` is a name of the host's own tools\nhint: call the server something else");
+            said = McpSaid { unusable: Some(reason), ..said };
+        }
+        servers.push(Located { value: (name, said), at });
+    }
+    servers
+}
+
+fn unusable(reason: String) -> McpSaid {
+    McpSaid { unusable: Some(reason), ..McpSaid::default() }
+}
+
+/// The nearest name that a server may have here.
+fn legal_name(given: &str) -> String {
+    if is_name(given) {
+        return given.to_owned();
+    }
+    let mut name = String::new();
+    for c in given.chars() {
+        let c = if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+        if !(matches!(c, '-' | '_') && (name.is_empty() || name.ends_with(['-', '_']))) {
+            name.push(c);
+        }
+    }
+    name.truncate(48);
+    name.trim_end_matches(['-', '_']).to_owned()
+}

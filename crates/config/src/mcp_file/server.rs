@@ -1,0 +1,249 @@
+//! One server of such a list.
+
+use std::{collections::BTreeMap, path::Path, time::Duration};
+
+use crate::{
+    Located, McpReach, McpText, Position,
+    check::mcp::{check_url, header_problem},
+    mcp_entry::{McpSaid, program},
+    reading::{Reading, Table},
+    snippet::shown,
+    yaml::tree::Value,
+};
+
+/// Keys that mean something to other programs, and what to write here instead.
+const ELSEWHERE: [(&str, &str); 12] = [
+    ("alwaysAllow", "calls are allowed by rules"),
+    ("autoApprove", "calls are allowed by rules"),
+    ("trust", "calls are allowed by rules; `sources` says what a server's own words count for"),
+    ("disabledTools", "`mcp.servers.NAME.tools.deny` in `toolpost.yaml` leaves tools out"),
+    ("enabledTools", "`mcp.servers.NAME.tools.allow` in `toolpost.yaml` chooses tools"),
+    ("includeTools", "`mcp.servers.NAME.tools.allow` in `toolpost.yaml` chooses tools"),
+    ("excludeTools", "`mcp.servers.NAME.tools.deny` in `toolpost.yaml` leaves tools out"),
+    ("envFile", "`${file:PATH}` refers to a file that holds one value"),
+    ("oauth", "a token is sent with `headers`, as `Bearer ${env:NAME}`"),
+    ("auth", "a token is sent with `headers`, as `Bearer ${env:NAME}`"),
+    ("description", "nothing shows it"),
+    ("icon", "nothing shows it"),
+];
+
+/// Why a server cannot be had.
+struct Unusable(String);
+
+pub(super) fn read(mut server: Table, folder: &Path, reading: &mut Reading<'_>) -> McpSaid {
+    let disabled = reading.lenient_flag(&mut server, "disabled");
+    let enabled = reading.lenient_flag(&mut server, "enabled");
+    let timeout = timeout(&mut server, reading);
+    let mut files = Vec::new();
+    let reach = reach(&mut server, folder, &mut files, reading);
+    let (reach, unusable) = match reach {
+        Ok(reach) => (Some(reach), None),
+        Err(Unusable(reason)) => (None, Some(reason)),
+    };
+    leave_out(&mut server, reading);
+    McpSaid {
+        reach,
+        unusable,
+        disabled: disabled.or(enabled.map(|enabled| !enabled)),
+        timeout,
+        readable: files.clone(),
+        files,
+        ..McpSaid::default()
+    }
+}
+
+fn reach(
+    server: &mut Table,
+    folder: &Path,
+    files: &mut Vec<std::path::PathBuf>,
+    reading: &mut Reading<'_>,
+) -> Result<McpReach, Unusable> {
+    let kind = text(server, &["type", "transport"])?;
+    let kind = kind.map(|kind| kind.value);
+    let command = text(server, &["command"])?;
+    let url = text(server, &["url", "serverUrl", "httpUrl", "uri"])?;
+    match kind.as_deref() {
+        None | Some("stdio" | "http" | "streamable-http" | "streamableHttp" | "streamable_http") => {}
+        Some("sse") => {
+            let hint =
+                "most such servers speak streamable HTTP too, often at the same host with `/mcp` at the end";
+            return Err(Unusable(format!("its type is `sse`, which is not spoken here\nhint: {hint}")));
+        }
+        Some(other) => {
+            return Err(Unusable(format!("its type is `{}`, which is not known here", shown(other))));
+        }
+    }
+    match (command, url) {
+        (Some(command), None) => program_reach(&command.value, server, folder, files),
+        (None, Some(url)) => {
+            let url = parsed("url", &url.value, folder)?;
+            if let Some(plain) = url.as_plain() {
+                check_url(plain).map_err(|why| Unusable(format!("its `url` {why}")))?;
+            }
+            let headers = values(server, &["headers", "requestInit.headers"], folder)?;
+            for name in headers.keys() {
+                if let Some(why) = header_problem(name) {
+                    return Err(Unusable(format!("`{}` in its `headers` {why}", shown(name))));
+                }
+            }
+            Ok(McpReach::Http { url, headers })
+        }
+        (Some(_), Some(url)) => {
+            reading.ignored(url.at, server.path_of("url"), "the server is a program");
+            Err(Unusable("it has a `command` and a `url`; it can only have one".to_owned()))
+        }
+        (None, None) => Err(Unusable("it has neither a `command` nor a `url`".to_owned())),
+    }
+}
+
+fn program_reach(
+    command: &str,
+    server: &mut Table,
+    folder: &Path,
+    files: &mut Vec<std::path::PathBuf>,
+) -> Result<McpReach, Unusable> {
+    if command.trim().is_empty() || command.contains('\0') {
+        return Err(Unusable("its `command` names no program".to_owned()));
+    }
+    let cwd = text(server, &["cwd"])?.map(|cwd| parsed("cwd", &cwd.value, folder)).transpose()?;
+    let mut args = Vec::new();
+    for (index, word) in words(server)?.iter().enumerate() {
+        let beside = cwd.is_none() && (word.starts_with("./") || word.starts_with("../"));
+        let word = if beside { program(word, folder) } else { word.clone() };
+        if beside {
+            files.push(word.clone().into());
+        }
+        args.push(parsed(&format!("args[{index}]"), &word, folder)?);
+    }
+    let whole = program(command, folder);
+    if whole != command {
+        files.push(whole.clone().into());
+    }
+    let env = values(server, &["env"], folder)?;
+    let named = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
+    if let Some(name) = env.keys().find(|name| !named(name)) {
+        return Err(Unusable(format!("`{}` in its `env` is not the name of a variable", shown(name))));
+    }
+    let command = parsed("command", &whole, folder)?;
+    Ok(McpReach::Program { command, args, cwd, folder: folder.to_owned(), env })
+}
+
+fn parsed(key: &str, text: &str, folder: &Path) -> Result<McpText, Unusable> {
+    McpText::parse(text, folder)
+        .map_err(|error| Unusable(format!("in its `{key}`, {error}\nhint: {}", error.hint())))
+}
+
+fn text(server: &mut Table, keys: &[&str]) -> Result<Option<Located<String>>, Unusable> {
+    for key in keys {
+        match server.take(key) {
+            None => {}
+            Some(Located { value: Value::Text(value), at }) => return Ok(Some(Located { value, at })),
+            Some(other) => {
+                return Err(Unusable(format!(
+                    "its `{key}` is {}, where a text is expected",
+                    other.value.kind()
+                )));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn words(server: &mut Table) -> Result<Vec<String>, Unusable> {
+    let Some(args) = server.take("args") else { return Ok(Vec::new()) };
+    let wrong =
+        |found: &Value| Unusable(format!("its `args` hold {}, where texts are expected", found.kind()));
+    match args.value {
+        Value::List(items) => {
+            items.into_iter().map(|item| scalar(&item.value).ok_or_else(|| wrong(&item.value))).collect()
+        }
+        other => Err(wrong(&other)),
+    }
+}
+
+fn values(server: &mut Table, keys: &[&str], folder: &Path) -> Result<BTreeMap<String, McpText>, Unusable> {
+    let mut values = BTreeMap::new();
+    for key in keys {
+        match server.take(key).map(|found| found.value) {
+            None => {}
+            Some(Value::Table(entries)) => {
+                for entry in entries {
+                    let name = entry.key.value;
+                    let wrong = || Unusable(format!("`{}` in its `{key}` is no text", shown(&name)));
+                    // What is nothing to one program is an unset variable to another.
+                    if matches!(entry.value.value, Value::Null) {
+                        continue;
+                    }
+                    let text = scalar(&entry.value.value).ok_or_else(wrong)?;
+                    let text = parsed(&format!("{key}.{}", shown(&name)), &text, folder)?;
+                    values.insert(name, text);
+                }
+            }
+            Some(other) => {
+                return Err(Unusable(format!("its `{key}` is {}, where a table is expected", other.kind())));
+            }
+        }
+    }
+    Ok(values)
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::Text(text) => Some(text.clone()),
+        Value::Flag(flag) => Some(flag.to_string()),
+        Value::Whole(number) => Some(number.to_string()),
+        Value::Fraction(number) => Some(number.to_string()),
+        Value::Null | Value::List(_) | Value::Table(_) => None,
+    }
+}
+
+/// Some programs count in seconds and some in milliseconds. Nobody waits a thousand seconds, or for one millisecond.
+fn timeout(server: &mut Table, reading: &mut Reading<'_>) -> Option<Duration> {
+    let key = server.path_of("timeout");
+    let Located { value, at } = server.take("timeout")?;
+    let number = match value {
+        Value::Whole(number) => u64::try_from(number).ok().filter(|number| *number > 0),
+        _ => None,
+    };
+    let Some(number) = number else {
+        reading.ignored(at, key, "it is no whole number above zero");
+        return None;
+    };
+    let (read, unit) = if number >= 1000 {
+        (Duration::from_millis(number), "milliseconds")
+    } else {
+        (Duration::from_secs(number), "seconds")
+    };
+    reading.notice(at, key.clone(), format!("`{key}` is taken for {unit}"));
+    Some(read.min(Duration::from_secs(24 * 60 * 60)))
+}
+
+/// Names every key that means nothing here.
+fn leave_out(server: &mut Table, reading: &mut Reading<'_>) {
+    for (key, instead) in ELSEWHERE {
+        let path = server.path_of(key);
+        let Some(entry) = server.take_entry(key) else { continue };
+        let why = match (key, &entry.value.value) {
+            ("alwaysAllow" | "autoApprove", Value::List(tools)) => rules(server, tools),
+            _ => instead.to_owned(),
+        };
+        notice(entry.key.at, path, &why, reading);
+    }
+    reading.ignore_the_rest(server, "this host knows no such key");
+}
+
+fn notice(at: Position, path: String, why: &str, reading: &mut Reading<'_>) {
+    reading.ignored(at, path, why);
+}
+
+/// The rules that would do what a list of allowed tools does elsewhere.
+fn rules(server: &Table, tools: &[Located<Value>]) -> String {
+    let name = server.path().rsplit('.').next().unwrap_or_default();
+    let named = tools.iter().filter_map(|tool| match &tool.value {
+        Value::Text(tool) => Some(format!("`allow {name}.{}`", shown(tool))),
+        _ => None,
+    });
+    let named: Vec<String> = named.take(3).collect();
+    let more = if tools.len() > named.len() { " and so on" } else { "" };
+    format!("calls are allowed by rules: {}{more}", named.join(", "))
+}

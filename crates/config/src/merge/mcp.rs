@@ -1,0 +1,79 @@
+//! `mcp` and the lists of servers under `include`. A server is a program of somebody's choosing, or an endpoint that
+//! hears what agents say: which there are is for trusted files alone. An untrusted one may leave some out.
+
+use crate::{
+    Located, McpReach, McpText, Notice, Standing,
+    mcp_entry::{McpSaid, McpSaidOfAll, is_relative, program},
+    snippet::shown,
+};
+
+use super::Merge;
+
+impl Merge<'_> {
+    /// Lays the lists of servers that a trusted layer includes over what was said so far.
+    pub(crate) fn mcp_files(&mut self, all: &mut McpSaidOfAll) {
+        match self.layer.standing {
+            Standing::Trusted => {
+                for file in &self.layer.mcp_files {
+                    for (name, said) in file.said() {
+                        all.lay(name, said.clone());
+                    }
+                }
+            }
+            // That its `include` is ignored is told with the plans.
+            Standing::Untrusted | Standing::LastGood => {}
+        }
+    }
+
+    /// Lays the section over what was said so far.
+    pub(crate) fn mcp(&mut self, all: &mut McpSaidOfAll) {
+        for Located { value: (name, said), at } in &self.layer.parsed.checked().mcp {
+            match self.layer.standing {
+                Standing::Trusted => {
+                    self.plain_secrets(name, said);
+                    all.lay(name, self.placed(said));
+                }
+                Standing::Untrusted | Standing::LastGood => {
+                    if said.disabled != Some(true) {
+                        self.ignored("mcp.servers", *at, &format!("mcp.servers: {}", shown(name)));
+                    } else if let Some(known) = all.0.get_mut(name) {
+                        known.disabled = Some(true);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the section says, with its paths beneath the file's folder. A word of the command line that begins as a
+    /// relative path is a file beside the configuration, unless the server begins in a folder of its own.
+    fn placed(&self, said: &McpSaid) -> McpSaid {
+        let mut said = said.clone().beneath(&self.layer.base);
+        if let Some(McpReach::Program { command, args, cwd, .. }) = &mut said.reach {
+            let args = args.iter_mut().filter(|_| cwd.is_none());
+            for word in std::iter::once(command).chain(args) {
+                let Some(text) = word.as_plain().filter(|text| is_relative(text)) else { continue };
+                let file = program(text, &self.layer.base);
+                said.readable.push(file.clone().into());
+                said.files.push(file.clone().into());
+                *word = McpText::plain(file);
+            }
+        }
+        said
+    }
+
+    /// A token in the file is read by whoever reads the file.
+    fn plain_secrets(&mut self, name: &str, said: &McpSaid) {
+        for (part, values) in [("env", &said.env), ("headers", &said.headers)] {
+            for variable in
+                values.iter().filter(|(name, text)| text.plain_secret(name).is_some()).map(|(name, _)| name)
+            {
+                let key = format!("mcp.servers.{name}.{part}.{variable}");
+                let message = format!(
+                    "`{key}` looks like a secret that stands in the file itself; `${{env:NAME}}` or `${{file:PATH}}` \
+                     would refer to it"
+                );
+                self.notices.push(Notice { key, place: said.place.clone(), message });
+            }
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! The MCP servers of a configuration: references put together, the file's words in the source's own types. One that
+//! cannot be had is reported, and the others serve.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use toolpost_config::{HostConfig, McpReach, McpServerConfig, McpText, McpUnresolved, McpValues, Resolved};
+use toolpost_core::{Host, PinStore};
+use toolpost_model::{
+    BoxFuture, Declaration, EffectOrigin, Naming, SandboxProfile, Secret, SessionScope, Source, SourceError,
+    SourceHealth, SourceProblem, SourceSession, SourceState,
+};
+use toolpost_sources::{McpEra, McpNewTools, McpProgram, McpServer, McpSharing, McpStart, McpTransport};
+use toolpost_store::DataDir;
+
+use super::native::{NativeError, NativeHandover};
+
+/// Shorter values are not looked for in records and answers, because they would blot out ordinary words.
+const SHORTEST_SECRET: usize = 8;
+
+/// Why a host does not start for the sake of an MCP server.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the MCP server `{name}` ({place}) is required and not available: {reason}\n\
+     hint: mend it, or let the host start without it: `mcp.servers.{name}.required: false`"
+)]
+pub struct RequiredServerError {
+    /// The server.
+    pub name: String,
+    /// File and line of its entry.
+    pub place: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// What MCP servers get beside the configuration.
+#[derive(Clone, Default)]
+pub struct McpHandover {
+    /// What references in the configuration came to. Without it, a server that has some is reported as not available.
+    pub values: McpValues,
+    /// Folders that programs may keep what they fetch in, by the names of servers.
+    pub caches: BTreeMap<String, PathBuf>,
+    /// Where accepted definitions are kept. Without it: in the data directory, or in memory where there is none.
+    pub pins: Option<Arc<dyn PinStore>>,
+}
+
+/// The servers of a configuration, with everything that they are started with.
+pub(super) struct Servers {
+    pub(super) ready: Vec<McpServer>,
+    pub(super) unusable: Vec<UnusableServer>,
+    /// Values that must never be written or shown, with their kind.
+    pub(super) secrets: Vec<(String, String)>,
+}
+
+/// Puts every server together.
+pub(super) fn servers(config: &HostConfig, handover: &McpHandover) -> Result<Servers, RequiredServerError> {
+    let mut servers = Servers { ready: Vec::new(), unusable: Vec::new(), secrets: Vec::new() };
+    for server in &config.mcp.servers {
+        match (Making { config, handover, server, secrets: Vec::new() }).server() {
+            Ok((ready, secrets)) => {
+                let kind = format!("mcp_{}", server.name.replace('-', "_").to_lowercase());
+                let long = secrets.into_iter().filter(|secret| secret.len() >= SHORTEST_SECRET);
+                servers.secrets.extend(long.map(|secret| (kind.clone(), secret)));
+                servers.ready.push(ready);
+            }
+            Err(reason) if server.required => {
+                let (name, place) = (server.name.clone(), server.place.clone());
+                return Err(RequiredServerError { name, place, reason });
+            }
+            Err(reason) => servers.unusable.push(UnusableServer::new(&server.name, &server.place, reason)),
+        }
+    }
+    let named = config.mcp.unusable.iter();
+    servers
+        .unusable
+        .extend(named.map(|server| UnusableServer::new(&server.name, &server.place, server.reason.clone())));
+    Ok(servers)
+}
+
+/// A source for each server.
+pub(super) fn sources(
+    config: &HostConfig,
+    data_dir: Option<&DataDir>,
+    native: &NativeHandover,
+    servers: Servers,
+) -> Result<Vec<Arc<dyn Source>>, NativeError> {
+    let mut sources: Vec<Arc<dyn Source>> = Vec::new();
+    for server in servers.unusable {
+        sources.push(Arc::new(server));
+    }
+    let _ = (config, data_dir, native);
+    for server in servers.ready {
+        let reason = "this build speaks with no MCP servers".to_owned();
+        sources.push(Arc::new(UnusableServer::new(&server.name, "", reason)));
+    }
+    Ok(sources)
+}
+
+/// Whether every server that the host must have is there, once it was asked for its tools.
+pub(super) fn check_required(config: &HostConfig, host: &Host) -> Result<(), RequiredServerError> {
+    let reports = host.sources();
+    for server in config.mcp.servers.iter().filter(|server| server.required) {
+        let Some(report) = reports.iter().find(|report| report.name == server.name) else { continue };
+        match report.health.state {
+            SourceState::Ready | SourceState::Idle => {}
+            state @ (SourceState::Starting | SourceState::Failing | SourceState::Stopped) => {
+                let reason = report.health.message.clone().unwrap_or_else(|| state.as_str().to_owned());
+                return Err(RequiredServerError {
+                    name: server.name.clone(),
+                    place: server.place.clone(),
+                    reason,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Files that say which servers run and what they do. Agents are asked before they change one.
+pub(super) fn files(config: &HostConfig) -> impl Iterator<Item = PathBuf> {
+    config.mcp.servers.iter().flat_map(|server| server.files.iter().cloned())
+}
+
+/// One server on its way.
+struct Making<'a> {
+    config: &'a HostConfig,
+    handover: &'a McpHandover,
+    server: &'a McpServerConfig,
+    secrets: Vec<String>,
+}
+
+impl Making<'_> {
+    fn server(mut self) -> Result<(McpServer, Vec<String>), String> {
+        let server = self.server;
+        let transport = match &server.reach {
+            McpReach::Program { command, args, cwd, folder, env } => {
+                let program = self.program(command, args, cwd.as_ref(), folder, env)?;
+                McpTransport::Stdio(Box::new(program))
+            }
+            McpReach::Http { url, headers } => {
+                let url = self.text("url", url)?;
+                let url = url.reveal().parse().map_err(|error| format!("its `url` is none: {error}"))?;
+                McpTransport::Http { url, headers: self.values("headers", headers)? }
+            }
+        };
+        let made = McpServer {
+            name: server.name.clone(),
+            transport,
+            era: match server.era {
+                toolpost_config::McpEra::Auto => McpEra::Auto,
+                toolpost_config::McpEra::Sessions => McpEra::Sessions,
+                toolpost_config::McpEra::Stateless => McpEra::Stateless,
+            },
+            naming: match server.naming {
+                toolpost_config::McpNaming::Namespaced => Naming::Namespaced,
+                toolpost_config::McpNaming::Bare => Naming::Bare,
+            },
+            sharing: match server.share {
+                toolpost_config::McpShare::Host => McpSharing::Host,
+                toolpost_config::McpShare::Session => McpSharing::Session,
+            },
+            // A host that must have it finds out at once whether it does.
+            start: match server.start {
+                toolpost_config::McpStart::Lazy if !server.required => McpStart::Lazy,
+                toolpost_config::McpStart::Lazy | toolpost_config::McpStart::Eager => McpStart::Eager,
+            },
+            new_tools: match server.new_tools {
+                toolpost_config::McpNewTools::FirstUse => McpNewTools::FirstUse,
+                toolpost_config::McpNewTools::Ask => McpNewTools::Ask,
+                toolpost_config::McpNewTools::Take => McpNewTools::Take,
+            },
+            allow: server.allow.as_deref().map(patterns).transpose()?,
+            deny: patterns(&server.deny)?,
+            connect_timeout: server.connect_timeout,
+            call_timeout: server.timeout,
+            idle_stop: server.idle_stop,
+            max_message: usize::try_from(server.max_message).unwrap_or(usize::MAX),
+        };
+        Ok((made, self.secrets))
+    }
+
+    fn program(
+        &mut self,
+        command: &McpText,
+        args: &[McpText],
+        cwd: Option<&McpText>,
+        folder: &Path,
+        env: &BTreeMap<String, McpText>,
+    ) -> Result<McpProgram, String> {
+        let server = self.server;
+        let command = self.text("command", command)?.reveal().to_owned();
+        let mut words = Vec::with_capacity(args.len());
+        for word in args {
+            words.push(self.text("args", word)?.reveal().to_owned());
+        }
+        let directory = match cwd {
+            Some(cwd) => Some(folder.join(self.text("cwd", cwd)?.reveal())),
+            None => None,
+        };
+        let profile = server.sandbox.unwrap_or(self.config.sandbox.profile);
+        let mut environment = self.passed()?;
+        let (mut readable, mut writable) = (server.readable.clone(), server.writable.clone());
+        if Path::new(&command).is_absolute() {
+            readable.push(command.clone().into());
+        }
+        if let Some(cache) = self.handover.caches.get(&server.name) {
+            match profile {
+                SandboxProfile::ReadOnly => {}
+                SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => {
+                    environment.extend(cache_variables(cache));
+                    writable.push(cache.clone());
+                }
+            }
+        }
+        environment.extend(self.values("env", env)?);
+        Ok(McpProgram { command, args: words, directory, profile, environment, readable, writable })
+    }
+
+    /// Variables of the host's environment that the server is passed.
+    fn passed(&mut self) -> Result<BTreeMap<String, Secret>, String> {
+        let mut passed = BTreeMap::new();
+        for name in &self.server.pass {
+            let value = self.config.environment.variables.get(name);
+            let missing = || format!("{}, which `pass` names", McpUnresolved::Variable(name.clone()));
+            passed.insert(name.clone(), Secret::new(value.ok_or_else(missing)?));
+        }
+        Ok(passed)
+    }
+
+    fn values(
+        &mut self,
+        part: &str,
+        texts: &BTreeMap<String, McpText>,
+    ) -> Result<BTreeMap<String, Secret>, String> {
+        let mut values = BTreeMap::new();
+        for (name, text) in texts {
+            self.secrets.extend(text.plain_secret(name).map(ToOwned::to_owned));
+            let Resolved { text, secrets } = self.resolved(&format!("{part}.{name}"), text)?;
+            self.secrets.extend(secrets.iter().map(|secret| secret.reveal().to_owned()));
+            values.insert(name.clone(), text);
+        }
+        Ok(values)
+    }
+
+    fn text(&self, part: &str, text: &McpText) -> Result<Secret, String> {
+        Ok(self.resolved(part, text)?.text)
+    }
+
+    fn resolved(&self, part: &str, text: &McpText) -> Result<Resolved, String> {
+        text.resolve(&self.handover.values).map_err(|missing| format!("in its `{part}`, {missing}"))
+    }
+}
+
+/// Programs that fetch what they run keep it in a folder of the server's own, and not among the user's files.
+fn cache_variables(cache: &Path) -> [(String, Secret); 3] {
+    let of = |path: PathBuf| Secret::new(path.to_string_lossy());
+    [
+        ("XDG_CACHE_HOME".to_owned(), of(cache.to_owned())),
+        ("npm_config_cache".to_owned(), of(cache.join("npm"))),
+        ("UV_CACHE_DIR".to_owned(), of(cache.join("uv"))),
+    ]
+}
+
+fn patterns(list: &[String]) -> Result<GlobSet, String> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in list {
+        set.add(Glob::new(pattern).map_err(|error| format!("`{pattern}` is no pattern: {error}"))?);
+    }
+    set.build().map_err(|error| format!("its patterns cannot be used: {error}"))
+}
+
+/// A server that cannot be had, as a source without tools: it is reported wherever somebody looks for some.
+pub(super) struct UnusableServer {
+    name: String,
+    place: String,
+    reason: String,
+}
+
+impl UnusableServer {
+    fn new(name: &str, place: &str, reason: String) -> Self {
+        Self { name: name.to_owned(), place: place.to_owned(), reason }
+    }
+}
+
+impl Source for UnusableServer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn origin(&self) -> EffectOrigin {
+        EffectOrigin::Claimed
+    }
+
+    fn naming(&self) -> Naming {
+        Naming::Namespaced
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn problems(&self) -> Vec<SourceProblem> {
+        vec![SourceProblem {
+            part: self.name.clone(),
+            origin: Some(self.place.clone()),
+            code: "setup_required".to_owned(),
+            message: self.reason.clone(),
+        }]
+    }
+
+    fn health(&self) -> SourceHealth {
+        SourceHealth {
+            state: SourceState::Failing,
+            message: Some(self.reason.clone()),
+            ..SourceHealth::default()
+        }
+    }
+
+    fn open<'a>(&'a self, _: &'a SessionScope) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
+        let error = SourceError { origin: self.name.clone(), reason: self.reason.clone() };
+        Box::pin(std::future::ready(Err(error)))
+    }
+}

@@ -1,0 +1,64 @@
+//! `GET /sources` and `POST /sources/{name}/accept`: how sources are doing, and taking definitions that are kept back. For
+//! operators.
+
+use axum::{Extension, Json, body::Body, extract::State};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolpost_model::{Principal, ToolId};
+
+use super::{Named, Problem, Shared, operators_only, read_body};
+
+/// Which definitions are taken. Without a tool: all that the source keeps back.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Accepting {
+    tool: Option<ToolId>,
+}
+
+/// How every source is doing.
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+) -> Result<Json<Value>, Problem> {
+    operators_only(&principal)?;
+    Ok(Json(json!({ "sources": shared.host.sources() })))
+}
+
+/// Takes definitions that a source keeps back.
+pub(super) async fn accept(
+    State(shared): State<Shared>,
+    Extension(principal): Extension<Principal>,
+    Named(name): Named,
+    body: Body,
+) -> Result<Json<Value>, Problem> {
+    operators_only(&principal)?;
+    let body = read_body(body, shared.body_limit).await?;
+    let asked: Accepting = match body.trim_ascii() {
+        [] => Accepting::default(),
+        text => serde_json::from_slice(text).map_err(|error| {
+            Problem::bad_request("bad_body", format!("the body cannot be read: {error}"))
+                .hint("send `{\"tool\": \"server.tool\"}`, or nothing for all")
+        })?,
+    };
+    if !shared.host.sources().iter().any(|source| source.name == name) {
+        let message = format!("there is no source `{}`", name.escape_debug());
+        return Err(Problem::not_found("unknown_source", message).hint("`GET /sources` lists them"));
+    }
+    let accepted = shared.host.accept(&name, asked.tool.as_ref()).await;
+    let accepted = accepted.map_err(|error| Problem::conflict("not_accepted", error.reason))?;
+    Ok(Json(json!({ "source": name, "accepted": accepted })))
+}
+
+/// How many sources are in which state, for those who need no token to ask. Sources that are always there are left out.
+pub(super) fn counted(shared: &Shared) -> (bool, Value) {
+    let mut states = serde_json::Map::new();
+    let (mut failing, mut quarantined) = (false, 0);
+    for report in shared.host.sources() {
+        let state = report.health.state;
+        failing |= state == toolpost_model::SourceState::Failing;
+        quarantined += report.health.quarantined.len();
+        let count = states.entry(state.as_str()).or_insert_with(|| json!(0));
+        *count = json!(count.as_u64().unwrap_or_default() + 1);
+    }
+    (failing, json!({ "states": states, "quarantined": quarantined }))
+}

@@ -1,0 +1,118 @@
+//! The definitions of tools from outside that somebody accepted, as `pins/NAME.json` in the data directory.
+//!
+//! What stands in such a file decides which definitions reach a model, so one that is damaged, or that others could have
+//! written, counts for nothing and is left as it is: the source says so, and a person decides what to do with it.
+
+use std::{
+    fmt::Write as _,
+    io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use toolpost_core::{PinStore, PinStoreError};
+
+use crate::{
+    data_dir::DataDir,
+    disk::{self, Privacy},
+};
+
+/// Room for the definitions of thousands of tools.
+const LONGEST: u64 = 64 << 20;
+
+/// A file as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pinned {
+    /// Whose definitions they are: a file that was moved to another name is none of that one's.
+    source: String,
+    /// Of the manifest, so that a file which was cut short or edited is known for that.
+    sha256: String,
+    manifest: String,
+}
+
+/// The accepted definitions of one data directory.
+pub struct PinFiles {
+    folder: PathBuf,
+}
+
+impl PinFiles {
+    /// The definitions kept in this data directory. Nothing is read yet.
+    pub fn new(data_dir: &DataDir) -> Self {
+        Self { folder: data_dir.path().join("pins") }
+    }
+
+    /// Where those of a source lie.
+    pub fn path(&self, source: &str) -> PathBuf {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        let plain = !source.is_empty() && source.len() <= 64 && source.bytes().all(legal);
+        let name = if plain { source.to_owned() } else { format!("~{}", hex(source.as_bytes())) };
+        self.folder.join(format!("{name}.json"))
+    }
+
+    /// Forgets what was accepted of a source. Whether there was anything.
+    pub fn forget(&self, source: &str) -> Result<bool, PinStoreError> {
+        let path = self.path(source);
+        let failed = |error| failed(source, "forgotten", &path, &error);
+        let there = !matches!(disk::look(&path).map_err(failed)?, disk::Found::Nothing);
+        disk::remove(&path).map_err(failed)?;
+        Ok(there)
+    }
+}
+
+impl PinStore for PinFiles {
+    fn load(&self, source: &str) -> Result<Option<String>, PinStoreError> {
+        let path = self.path(source);
+        let unreliable = |why: &str| PinStoreError {
+            origin: source.to_owned(),
+            attempt: "read",
+            reason: format!("`{}` {why}; look at it, then mend or delete it", path.display()),
+        };
+        let read =
+            disk::read_bounded(&path, LONGEST).map_err(|error| failed(source, "read", &path, &error))?;
+        let bytes = match read {
+            None => return Ok(None),
+            Some((bytes, Privacy::Private)) => bytes,
+            Some((_, Privacy::OwnedBy(_) | Privacy::OpenToOthers(_))) => {
+                return Err(unreliable("can be reached by other users"));
+            }
+        };
+        let pinned: Pinned = serde_json::from_slice(&bytes).map_err(|_| unreliable("is damaged"))?;
+        if pinned.source != source {
+            return Err(unreliable("holds what was accepted of another source"));
+        }
+        if pinned.sha256 != hex(pinned.manifest.as_bytes()) {
+            return Err(unreliable("is damaged"));
+        }
+        Ok(Some(pinned.manifest))
+    }
+
+    fn keep(&self, source: &str, manifest: &str) -> Result<(), PinStoreError> {
+        let path = self.path(source);
+        let failed = |error: io::Error| failed(source, "kept", &path, &error);
+        let pinned = Pinned {
+            source: source.to_owned(),
+            sha256: hex(manifest.as_bytes()),
+            manifest: manifest.to_owned(),
+        };
+        let text = serde_json::to_vec(&pinned).map_err(|error| failed(io::Error::other(error)))?;
+        if text.len() as u64 > LONGEST {
+            return Err(failed(io::Error::other("its definitions are too large to be kept")));
+        }
+        disk::create_private_directories(&self.folder).map_err(failed)?;
+        disk::replace(&path, &text).map_err(failed)
+    }
+}
+
+fn failed(source: &str, attempt: &'static str, path: &Path, error: &io::Error) -> PinStoreError {
+    PinStoreError { origin: source.to_owned(), attempt, reason: format!("`{}`: {error}", path.display()) }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
