@@ -19,7 +19,7 @@ CONFORMANCE = f"""
     conformance:
       command: {sys.executable}
       args: [{HERE / "conformance_server.py"}]
-      sandbox: unconfined
+      sandbox: none
       naming: bare
 """
 
