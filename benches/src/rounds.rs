@@ -47,6 +47,21 @@ impl Pairs {
     }
 }
 
+impl Pairs {
+    /// The first of each pair is the way without the hop, the second the way with it: how many times longer that takes.
+    pub(crate) fn tell_hop(&self, name: &str) {
+        let times: Vec<f64> =
+            self.ours.iter().zip(&self.floor).map(|(direct, through)| direct / through).collect();
+        let (low, high) = spread(&times);
+        println!(
+            "{name}: {} calls/s through the host against {} asked directly, a call takes {:.2} times as long [{low:.2}–{high:.2}]",
+            shown(median(&self.floor)),
+            shown(median(&self.ours)),
+            median(&times),
+        );
+    }
+}
+
 /// Calls a second of tasks that count their own.
 pub(crate) async fn rate(began: Instant, tasks: Vec<JoinHandle<anyhow::Result<u64>>>) -> anyhow::Result<f64> {
     let mut calls = 0;
