@@ -1,5 +1,5 @@
-//! Invariants 1 and 7 of ARCHITECTURE.md, as far as words show them: one place executes tools, core
-//! opens nothing, and the outside world enters a crate through one module.
+//! Invariants 1, 2 and 7 of ARCHITECTURE.md, as far as words show them: one place executes tools, core opens nothing, an
+//! SDK's types stop at their adapter, and the outside world enters a crate through one module.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,16 @@ const OUTSIDE: &[(&str, &[&str])] = &[
 
 const OPENS: &[&str] = &["std::fs", "std::net", "std::process", "tokio::fs", "tokio::net", "tokio::process"];
 
+/// SDKs of protocols, and the modules that may name them: `a/b` stands for `a/b.rs` and all of `a/b/`. The second of MCP's
+/// is the peer that benchmarks measure against.
+const SDKS: &[(&str, &[&str])] = &[("rmcp", &["crates/sources/src/mcp/client", "benches/src/mcp/peer"])];
+
 pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in repo.rust_files() {
         found.extend(check_execution(file));
         found.extend(check_core_opens_nothing(file));
+        found.extend(check_sdks(file));
     }
     found.extend(check_outside_world(repo));
     found
@@ -58,6 +63,25 @@ fn check_core_opens_nothing(file: &File) -> Vec<Violation> {
             let message = format!("`{word}` in core, which opens nothing");
             found.push(Violation::new(&file.path, number, message, hint));
         }
+    }
+    found
+}
+
+/// An SDK breaks often and its types are the protocol's, not ours: they stay where they are adapted.
+fn check_sdks(file: &File) -> Vec<Violation> {
+    let module = file.path.strip_suffix(".rs").unwrap_or(&file.path);
+    let is_within = |home: &&str| module == *home || module.starts_with(&format!("{home}/"));
+    let mut found = Vec::new();
+    for (sdk, homes) in SDKS.iter().filter(|(_, homes)| !homes.iter().any(is_within)) {
+        let path = format!("{sdk}::");
+        let code = file.code();
+        let named = code
+            .lines()
+            .filter(|(_, line)| find_word(line, sdk).is_some_and(|at| line[at..].starts_with(&path)));
+        found.extend(named.map(|(number, _)| {
+            let hint = format!("only {} may; the rest speaks the model's words", homes.join(" and "));
+            Violation::new(&file.path, number, format!("types of `{sdk}` are named here"), hint)
+        }));
     }
     found
 }
@@ -159,6 +183,21 @@ mod tests {
             ("// std::fs is not for us", false),
         ] {
             assert_eq!(!check(&Repo::of(&[(path, text)])).is_empty(), struck, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_sdk_stays_at_home() {
+        for (path, struck) in [
+            ("crates/sources/src/mcp/client.rs", false),
+            ("crates/sources/src/mcp/client/calls.rs", false),
+            ("crates/sources/src/mcp/source.rs", true),
+            ("crates/sources/src/mcp/clients.rs", true),
+            ("crates/sources/tests/it/mcp.rs", true),
+            ("benches/src/mcp/peer.rs", false),
+        ] {
+            let found = check(&Repo::of(&[(path, "use rmcp::model::Tool;")]));
+            assert_eq!(!found.is_empty(), struck, "{path}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The turn of a call and its work: admit, execute.
 
 use std::{
+    ops::ControlFlow,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -191,8 +192,8 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
             Err(ending) => return Step::End(ending),
         };
         match again(host, call, way, finished, retries, began + limit).await {
-            Ok(Again::Try) => {}
-            Ok(Again::Stop(finished)) => break finished,
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(finished)) => break finished,
             Err(ending) => return Step::End(ending),
         }
     };
@@ -265,12 +266,6 @@ async fn acknowledged(
     }
 }
 
-/// What follows a try.
-enum Again {
-    Try,
-    Stop(Finished),
-}
-
 /// Tries again after a failure that may pass, as often as the tool or the operator says and as long as there is time.
 /// The call keeps its slot and its resources meanwhile: what was decided on is still what is there.
 async fn again(
@@ -280,15 +275,15 @@ async fn again(
     finished: Finished,
     retries: u32,
     deadline: Instant,
-) -> Result<Again, Ending> {
+) -> Result<ControlFlow<Finished>, Ending> {
     let failure = match finished {
         Finished::Returned(Err(failure)) if result::may_pass(&failure) => failure,
-        other => return Ok(Again::Stop(other)),
+        other => return Ok(ControlFlow::Break(other)),
     };
     let tries = u32::try_from(call.attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
     let pause = execution::pause_after(tries, call.live.id);
     if tries > retries || Instant::now() + pause >= deadline {
-        return Ok(Again::Stop(Finished::Returned(Err(failure))));
+        return Ok(ControlFlow::Break(Finished::Returned(Err(failure))));
     }
     let error = call.live.redactor().text(&failure.message).into_owned();
     call.live.say(format!("try {tries} failed, trying again in {} ms: {error}", pause.as_millis()));
@@ -298,8 +293,8 @@ async fn again(
     }
     tokio::select! {
         biased;
-        () = call.live.token().cancelled() => Ok(Again::Stop(Finished::Canceled { said: Some(failure) })),
-        () = tokio::time::sleep(pause) => Ok(Again::Try),
+        () = call.live.token().cancelled() => Ok(ControlFlow::Break(Finished::Canceled { said: Some(failure) })),
+        () = tokio::time::sleep(pause) => Ok(ControlFlow::Continue(())),
     }
 }
 

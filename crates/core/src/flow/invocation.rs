@@ -1,12 +1,12 @@
 //! Layer 4: what the agent asked for, and everything known of it on its way.
 
+mod cancel;
 mod met;
 mod milestones;
 mod output;
 mod request;
 
 use std::{
-    borrow::Cow,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -23,6 +23,7 @@ use toolpost_model::{
     ToolResult, Transition, Vote,
 };
 
+pub use cancel::CancelReason;
 pub use met::{Deadline, DeadlineBy, MatchedBy};
 pub(crate) use met::{LateAnswer, Met, MetBody};
 pub(crate) use milestones::Milestone;
@@ -48,42 +49,6 @@ use crate::{
     },
     session::Session,
 };
-
-/// Why a call was told to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CancelReason {
-    /// Somebody asked for it.
-    Requested,
-    /// The caller went away.
-    CallerGone,
-    /// The host is going away.
-    Shutdown,
-    /// The session was closed.
-    SessionClosed,
-    /// The call that made it was stopped.
-    ParentStopped,
-    /// Another call of its batch failed.
-    SiblingFailed {
-        /// The place of that call.
-        place: u32,
-    },
-}
-
-impl CancelReason {
-    /// Why, for people.
-    pub fn explain(self) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
-            Self::Requested => "it was canceled on request",
-            Self::CallerGone => "the caller went away",
-            Self::Shutdown => "the host is shutting down",
-            Self::SessionClosed => "its session was closed",
-            Self::ParentStopped => "the call that made it was stopped",
-            Self::SiblingFailed { place } => {
-                return Cow::Owned(format!("call {place} of its batch did not succeed"));
-            }
-        })
-    }
-}
 
 /// The part of a call that others may touch while it runs: cancel it, look at its stage, hear its events.
 pub(crate) struct LiveCall {

@@ -6,6 +6,8 @@ mod approvals;
 mod artifacts;
 mod background;
 mod batches;
+mod companions;
+mod consulting;
 mod credentials;
 mod discovery;
 mod evidence;
