@@ -9,15 +9,19 @@ use std::{
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use toolpost_config::{HostConfig, McpReach, McpServerConfig, McpText, McpUnresolved, McpValues, Resolved};
-use toolpost_core::{Host, PinStore};
+use toolpost_core::{Host, MemoryPins, PinStore};
 use toolpost_model::{
     BoxFuture, Declaration, EffectOrigin, Naming, SandboxProfile, Secret, SessionScope, Source, SourceError,
     SourceHealth, SourceProblem, SourceSession, SourceState,
 };
-use toolpost_sources::{McpEra, McpNewTools, McpProgram, McpServer, McpSharing, McpStart, McpTransport};
-use toolpost_store::DataDir;
+use toolpost_sandbox::Launcher;
+use toolpost_sources::{
+    ChildSettings, McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource, McpStart,
+    McpTransport,
+};
+use toolpost_store::{DataDir, PinFiles};
 
-use super::native::{NativeError, NativeHandover};
+use super::native::{self, NativeError, NativeHandover};
 
 /// Shorter values are not looked for in records and answers, because they would blot out ordinary words.
 const SHORTEST_SECRET: usize = 8;
@@ -92,10 +96,30 @@ pub(super) fn sources(
     for server in servers.unusable {
         sources.push(Arc::new(server));
     }
-    let _ = (config, data_dir, native);
+    if servers.ready.is_empty() {
+        return Ok(sources);
+    }
+    let launcher = native.program.clone().map(Launcher::new);
+    let workspace =
+        config.workspace.as_deref().map(|root| native::workspace(config, root, native.own_files.clone()));
+    let workspace = workspace.transpose()?.map(Arc::new);
+    let children = match &workspace {
+        Some(workspace) => native::children(config, workspace, data_dir),
+        None => ChildSettings::default(),
+    };
+    let pins: Arc<dyn PinStore> = match (&native.mcp.pins, data_dir) {
+        (Some(pins), _) => Arc::clone(pins),
+        (None, Some(data_dir)) => Arc::new(PinFiles::new(data_dir)),
+        (None, None) => Arc::new(MemoryPins::default()),
+    };
     for server in servers.ready {
-        let reason = "this build speaks with no MCP servers".to_owned();
-        sources.push(Arc::new(UnusableServer::new(&server.name, "", reason)));
+        sources.push(Arc::new(McpSource::new(McpParts {
+            server,
+            launcher: launcher.clone(),
+            children: children.clone(),
+            workspace: workspace.clone(),
+            pins: Arc::clone(&pins),
+        })));
     }
     Ok(sources)
 }

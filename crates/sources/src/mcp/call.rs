@@ -69,12 +69,14 @@ fn held_back(server: &Server, tool: &ToolId) -> ToolFailure {
     let failure = match listing.quarantined.iter().find(|held| held.tool == *tool) {
         Some(held) => {
             let message = format!("`{tool}` is kept back: its definition is {}", held.change);
-            ToolFailure::of(ErrorClass::SetupRequired, message)
-                .code("definition_kept_back")
-                .hint(format!("an operator looks at the change and takes it with `toolpost tools accept {tool}`"))
+            ToolFailure::of(ErrorClass::SetupRequired, message).code("definition_kept_back").hint(format!(
+                "an operator looks at the change and takes it with `toolpost tools accept {tool}`"
+            ))
         }
-        None => ToolFailure::of(ErrorClass::UnknownTool, format!("the server does not offer `{tool}` any more"))
-            .code("tool_gone"),
+        None => {
+            ToolFailure::of(ErrorClass::UnknownTool, format!("the server does not offer `{tool}` any more"))
+                .code("tool_gone")
+        }
     };
     failure.untouched()
 }
@@ -88,7 +90,8 @@ struct Asked<'a> {
 impl Asked<'_> {
     async fn answer(&self, target: &Target, arguments: &Value) -> Result<ToolOutput, ToolFailure> {
         let only = |names: &[&str]| -> Map<String, Value> {
-            let given = names.iter().filter_map(|name| Some(((*name).to_owned(), arguments.get(*name)?.clone())));
+            let given =
+                names.iter().filter_map(|name| Some(((*name).to_owned(), arguments.get(*name)?.clone())));
             given.collect()
         };
         match target {
@@ -200,7 +203,8 @@ impl Asked<'_> {
                 }
                 Some("failed") => {
                     running.live = None;
-                    let said = state["error"]["message"].as_str().unwrap_or("it says nothing more").to_owned();
+                    let said =
+                        state["error"]["message"].as_str().unwrap_or("it says nothing more").to_owned();
                     return Err(ToolFailure::new(format!("the task failed: {said}")).code("task_failed"));
                 }
                 Some("cancelled") => {

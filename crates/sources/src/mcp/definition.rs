@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use toolpost_core::Schema;
 use toolpost_model::{
-    AccessKind, CancelSupport, ClassFact, Declaration, EffectClass, ExecutionKind, ExternalMapping, RiskLevel,
-    SourceProblem, ToolId, ToolKind,
+    AccessKind, CancelSupport, ClassFact, Declaration, EffectClass, ExecutionKind, ExternalMapping,
+    RiskLevel, SourceProblem, ToolId, ToolKind,
 };
 
 use super::{McpServer, clean};
@@ -46,9 +46,14 @@ impl Definition {
             return refuse("invalid_tool_name", format!("its tool `{shown}` has no name that can be used"));
         }
         if !fields.get("inputSchema").is_some_and(Value::is_object) {
-            return refuse("invalid_schema", format!("its tool `{shown}` is left out: it has no input schema"));
+            return refuse(
+                "invalid_schema",
+                format!("its tool `{shown}` is left out: it has no input schema"),
+            );
         }
-        fields.retain(|field, value| (PINNED.contains(&field.as_str()) || field == "icons") && !value.is_null());
+        fields.retain(|field, value| {
+            (PINNED.contains(&field.as_str()) || field == "icons") && !value.is_null()
+        });
         let size = serde_json::to_vec(&fields).map_or(usize::MAX, |text| text.len());
         if size > DEFINITION {
             let message = format!(
@@ -162,7 +167,8 @@ impl Definition {
         execution.streaming = true;
         execution.cancel = CancelSupport::Cooperative;
         execution.idempotent = read_only || self.hint("idempotentHint").unwrap_or(false);
-        execution.timeout_ms = server.call_timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        execution.timeout_ms =
+            server.call_timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     }
 }
 
@@ -280,10 +286,13 @@ mod tests {
     #[test]
     fn the_digest_counts_what_is_pinned_in_any_order() {
         let read = |value| Definition::read(value, "fs").unwrap();
-        let one = read(json!({ "name": "a", "description": "d", "inputSchema": { "type": "object", "x": 1 } }));
-        let same = read(json!({ "inputSchema": { "x": 1, "type": "object" }, "description": "d", "name": "a",
+        let one =
+            read(json!({ "name": "a", "description": "d", "inputSchema": { "type": "object", "x": 1 } }));
+        let same =
+            read(json!({ "inputSchema": { "x": 1, "type": "object" }, "description": "d", "name": "a",
             "icons": [{ "src": "x" }], "title": null }));
-        let other = read(json!({ "name": "a", "description": "e", "inputSchema": { "type": "object", "x": 1 } }));
+        let other =
+            read(json!({ "name": "a", "description": "e", "inputSchema": { "type": "object", "x": 1 } }));
         assert_eq!(one.digest(), same.digest());
         assert_ne!(one.digest(), other.digest());
         assert_eq!(canonical(&json!({ "b": [1, "x"], "a": null })), r#"{"a":null,"b":[1,"x"]}"#);

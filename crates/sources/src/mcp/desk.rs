@@ -187,8 +187,10 @@ impl Desk {
         let slot = lock(&self.waiting).by_token.get(token).cloned();
         let Some(slot) = slot else { return self.nuisance("progress of nothing that runs") };
         let Some(context) = slot.hearing() else { return };
-        let whole = |value: f64| (value >= 0.0 && value.fract() == 0.0 && value < 1e15).then_some(value as u64);
-        let percent = total.filter(|total| *total > 0.0).map(|total| (progress / total * 100.0).clamp(0.0, 100.0));
+        let whole =
+            |value: f64| (value >= 0.0 && value.fract() == 0.0 && value < 1e15).then_some(value as u64);
+        let percent =
+            total.filter(|total| *total > 0.0).map(|total| (progress / total * 100.0).clamp(0.0, 100.0));
         context.progress(Progress {
             message: message.map(|text| clean::line(&text, LINE)).unwrap_or_default(),
             percent,

@@ -34,7 +34,9 @@ pub(super) async fn everything(connection: &Connection, server: &McpServer) -> R
     // A server without the capability is asked all the same: many say nothing and have tools.
     let listed = match list(connection, "tools/list", "tools", TOOLS).await {
         Ok(listed) => listed,
-        Err(RequestError::Remote { code: -32601, .. }) if capabilities.get("tools").is_none() => List::default(),
+        Err(RequestError::Remote { code: -32601, .. }) if capabilities.get("tools").is_none() => {
+            List::default()
+        }
         Err(error) => return Err(error),
     };
     problems.extend(listed.odd.map(|odd| problem(&server.name, SourceProblem::REDUCED, odd)));
@@ -121,7 +123,9 @@ async fn list(connection: &Connection, method: &str, field: &str, most: usize) -
         match page.get("nextCursor").and_then(Value::as_str) {
             None => return Ok(list),
             Some(next) if !seen.insert(next.to_owned()) => {
-                list.odd = Some(format!("`{method}` names the same next page twice; what was read until then counts"));
+                list.odd = Some(format!(
+                    "`{method}` names the same next page twice; what was read until then counts"
+                ));
                 return Ok(list);
             }
             Some(next) => cursor = Some(next.to_owned()),

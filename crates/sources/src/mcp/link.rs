@@ -96,11 +96,15 @@ impl Link {
         };
         let now = Instant::now();
         let recent = state.last_try.is_some_and(|last| now.duration_since(last) < BETWEEN_TRIES);
-        if let Some(wait) = state.next_try.and_then(|next| next.checked_duration_since(now)).filter(|_| recent) {
+        if let Some(wait) =
+            state.next_try.and_then(|next| next.checked_duration_since(now)).filter(|_| recent)
+        {
             return Err(waiting(state.last.as_ref(), wait));
         }
         let trying = tokio::spawn(async move { link.connect(state).await });
-        trying.await.unwrap_or_else(|error| Err(ToolFailure::new(format!("connecting failed: {error}")).untouched()))
+        trying
+            .await
+            .unwrap_or_else(|error| Err(ToolFailure::new(format!("connecting failed: {error}")).untouched()))
     }
 
     async fn connect(
@@ -150,7 +154,8 @@ impl Link {
             let (link, watched) = (Weak::clone(&self.me), Arc::downgrade(live));
             tokio::spawn(async move {
                 loop {
-                    let Some(idle) = watched.upgrade().filter(|live| live.is_open()).map(|live| live.idle()) else {
+                    let Some(idle) = watched.upgrade().filter(|live| live.is_open()).map(|live| live.idle())
+                    else {
                         return;
                     };
                     if idle < limit {

@@ -74,7 +74,9 @@ impl Listing {
 
     fn add_companions(&mut self, server: &McpServer, namespace: &str, beside: &Value) {
         let objects = |field: &str| beside[field].as_array().cloned().unwrap_or_default();
-        let offers = |pointer: &str| beside["capabilities"].pointer(pointer).is_some_and(|value| *value != json!(false));
+        let offers = |pointer: &str| {
+            beside["capabilities"].pointer(pointer).is_some_and(|value| *value != json!(false))
+        };
         let mut companions = Companions {
             resources: objects("resources"),
             templates: objects("templates"),
@@ -86,7 +88,8 @@ impl Listing {
         }
         if offers("/resources/subscribe") {
             companions.subscribe = self.companion(server, namespace, &SUBSCRIBE, Target::Subscribe(true));
-            companions.unsubscribe = self.companion(server, namespace, &UNSUBSCRIBE, Target::Subscribe(false));
+            companions.unsubscribe =
+                self.companion(server, namespace, &UNSUBSCRIBE, Target::Subscribe(false));
         }
         if offers("/prompts") {
             companions.prompt = self.companion(server, namespace, &PROMPT, Target::Prompt);
@@ -106,8 +109,11 @@ impl Listing {
     ) -> Option<ToolId> {
         let id = companion_id(namespace, kind.name)?;
         let mut declaration = Declaration::new(id.clone(), format!("{} of `{}`", kind.about, server.name));
-        let properties: serde_json::Map<String, Value> =
-            kind.arguments.iter().map(|(name, schema)| ((*name).to_owned(), json!({ "type": schema }))).collect();
+        let properties: serde_json::Map<String, Value> = kind
+            .arguments
+            .iter()
+            .map(|(name, schema)| ((*name).to_owned(), json!({ "type": schema })))
+            .collect();
         declaration.input.schema = Arc::new(
             json!({ "type": "object", "properties": properties, "required": [kind.arguments[0].0] }),
         );
@@ -148,12 +154,16 @@ const COMPLETE: Companion = Companion {
 };
 const SUBSCRIBE: Companion =
     Companion { name: "subscribe", about: "Asks for news of a resource", arguments: &[("uri", "string")] };
-const UNSUBSCRIBE: Companion =
-    Companion { name: "unsubscribe", about: "Wants no more news of a resource", arguments: &[("uri", "string")] };
+const UNSUBSCRIBE: Companion = Companion {
+    name: "unsubscribe",
+    about: "Wants no more news of a resource",
+    arguments: &[("uri", "string")],
+};
 
 /// Objects of a list beside tools: each with its key, without hidden characters, so many of them at most.
 pub(super) fn objects(list: Vec<Value>, key: &str, most: usize) -> Vec<Value> {
-    let usable = |object: &Value| object.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    let usable =
+        |object: &Value| object.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     let mut kept: Vec<Value> = list.into_iter().filter(usable).take(most).collect();
     kept.iter_mut().for_each(|object| {
         // An address or a name with hidden characters would be another one without them: it is sent as it is.

@@ -224,7 +224,8 @@ impl Live {
 
     /// What is asked for. `None`: nothing.
     fn interests(&self, uris: &[String]) -> Option<Value> {
-        let offers = |pointer: &str| self.connection.facts.capabilities.pointer(pointer) == Some(&Value::Bool(true));
+        let offers =
+            |pointer: &str| self.connection.facts.capabilities.pointer(pointer) == Some(&Value::Bool(true));
         let mut filter = Map::new();
         for (pointer, field) in [
             ("/tools/listChanged", "toolsListChanged"),

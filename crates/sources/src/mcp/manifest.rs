@@ -181,7 +181,8 @@ impl Manifest {
             }
         }
         let order = all.get("order").and_then(Value::as_array);
-        manifest.order = order.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect();
+        manifest.order =
+            order.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect();
         manifest.era = match all.get("era").and_then(Value::as_str) {
             Some("sessions") => Some(McpEra::Sessions),
             Some("stateless") => Some(McpEra::Stateless),
@@ -210,7 +211,8 @@ mod tests {
 
     #[test]
     fn a_first_sight_is_taken_and_later_ones_are_kept_back() {
-        let first = Manifest::default().updated(false, vec![tool("b", "1"), tool("a", "1")], McpNewTools::FirstUse);
+        let first =
+            Manifest::default().updated(false, vec![tool("b", "1"), tool("a", "1")], McpNewTools::FirstUse);
         assert_eq!(names(&first), ["b", "a"]);
         let now = vec![tool("a", "2\u{202e}"), tool("b", "1"), tool("c", "1")];
         let mut next = first.updated(true, now, McpNewTools::FirstUse);

@@ -136,11 +136,16 @@ fn remote(code: i32, message: &str, data: Option<Value>, server: &str) -> ToolFa
         )
         .code("mcp_invalid_params")
         .untouched(),
-        -32601 => {
-            ToolFailure::new(format!("`{server}` does not know the request: {message}")).code("mcp_unknown_method").untouched()
-        }
+        -32601 => ToolFailure::new(format!("`{server}` does not know the request: {message}"))
+            .code("mcp_unknown_method")
+            .untouched(),
         _ => ToolFailure::new(format!("`{server}` answered with error {code}: {message}")).code("mcp_error"),
     };
     let data = data.filter(|data| data.to_string().len() <= LONGEST);
-    ToolFailure { details: Some(json!({ "mcp_code": code, "mcp_message": shortened(&message, LONGEST), "mcp_data": data })), ..failure }
+    ToolFailure {
+        details: Some(
+            json!({ "mcp_code": code, "mcp_message": shortened(&message, LONGEST), "mcp_data": data }),
+        ),
+        ..failure
+    }
 }

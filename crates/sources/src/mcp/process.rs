@@ -44,7 +44,9 @@ impl Program {
     ) -> Result<(Self, Receiver, Sender), ToolFailure> {
         let mut process = children.start(child(program, children)).await?;
         let (Some(reading), Some(writing)) = (process.take_stdout(), process.take_stdin()) else {
-            return Err(ToolFailure::of(ErrorClass::DependencyUnavailable, "the program has no pipes").untouched());
+            return Err(
+                ToolFailure::of(ErrorClass::DependencyUnavailable, "the program has no pipes").untouched()
+            );
         };
         let applied = process.applied().clone();
         let (end, ending) = mpsc::unbounded_channel();
@@ -125,7 +127,8 @@ async fn keep(
     if !silent {
         let _ = timeout(DRAIN, heard).await;
     }
-    let told = how(ended, killed, &String::from_utf8_lossy(&words.lock().unwrap_or_else(PoisonError::into_inner)));
+    let told =
+        how(ended, killed, &String::from_utf8_lossy(&words.lock().unwrap_or_else(PoisonError::into_inner)));
     desk.end(&told);
     let _ = gone.send(Some(told.into()));
 }

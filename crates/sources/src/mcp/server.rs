@@ -186,7 +186,9 @@ impl Server {
             Ok(Ok(None)) => (None, None),
             Ok(Ok(Some(text))) => match Manifest::read(&text) {
                 Ok(manifest) => (Some(manifest), None),
-                Err(why) => (Some(Manifest::default()), Some(format!("the accepted definitions are damaged: {why}"))),
+                Err(why) => {
+                    (Some(Manifest::default()), Some(format!("the accepted definitions are damaged: {why}")))
+                }
             },
             // Nothing is taken on first sight that may have been refused before.
             Ok(Err(error)) => (Some(Manifest::default()), Some(error.to_string())),
@@ -206,7 +208,8 @@ impl Server {
         let fetched = fetch::everything(&live.connection, &self.settings).await;
         let fetched = fetched.map_err(|error| outcome::failure(error, &self.settings.name).untouched())?;
         let mut manifest = self.manifest.lock().await;
-        let kept = manifest.take().unwrap_or(Kept { manifest: Manifest::default(), known: false, fresh: false });
+        let kept =
+            manifest.take().unwrap_or(Kept { manifest: Manifest::default(), known: false, fresh: false });
         let mut next = kept.manifest.updated(kept.known, fetched.tools, self.settings.new_tools);
         next.beside = fetched.beside;
         next.era = *lock(&self.era);
@@ -335,7 +338,8 @@ impl Server {
             McpSharing::Host => Arc::clone(&self.link),
             McpSharing::Session => {
                 let mut sessions = lock(&self.sessions);
-                let link = sessions.entry(session.clone()).or_insert_with(|| Link::new(Weak::clone(&self.me)));
+                let link =
+                    sessions.entry(session.clone()).or_insert_with(|| Link::new(Weak::clone(&self.me)));
                 Arc::clone(link)
             }
         }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use toolpost_core::PinStore;
 use toolpost_model::{
-    BoxFuture, CallInput, Companions, Declaration, EffectOrigin, Naming, Refusal, SandboxPlan, SandboxProfile,
-    SessionId, SessionScope, Source, SourceError, SourceFeed, SourceHealth, SourceProblem, SourceSession,
-    ToolCall, ToolFailure, ToolId, ToolOutput,
+    BoxFuture, CallInput, Companions, Declaration, EffectOrigin, Naming, Refusal, SandboxPlan,
+    SandboxProfile, SessionId, SessionScope, Source, SourceError, SourceFeed, SourceHealth, SourceProblem,
+    SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 use toolpost_sandbox::Launcher;
 

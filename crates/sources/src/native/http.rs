@@ -28,11 +28,11 @@ use toolpost_model::{
     EffectClass, ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
 };
 
+use self::{client::Clients, target::Target};
 pub(crate) use self::{
     client::tls,
     download::{DownloadError, download},
 };
-use self::{client::Clients, target::Target};
 pub use self::{
     names::{NameLookup, SystemNames},
     settings::{Credential, CredentialHeader, CredentialHeaderError, NetworkSettings, PrivateTarget},

@@ -11,8 +11,8 @@ use std::{
 use rmcp::{
     RoleClient,
     model::{
-        ClientJsonRpcMessage, ClientRequest, GetExtensions as _, GetMeta as _, RequestId, ServerJsonRpcMessage,
-        ServerNotification,
+        ClientJsonRpcMessage, ClientRequest, GetExtensions as _, GetMeta as _, RequestId,
+        ServerJsonRpcMessage, ServerNotification,
     },
     transport::Transport,
 };

@@ -8,8 +8,8 @@ use std::{borrow::Cow, io, sync::Arc};
 use rmcp::{
     RoleClient,
     model::{
-        ClientJsonRpcMessage, CustomResult, JsonRpcResponse, JsonRpcVersion2_0, RequestId, ServerJsonRpcMessage,
-        ServerResult,
+        ClientJsonRpcMessage, CustomResult, JsonRpcResponse, JsonRpcVersion2_0, RequestId,
+        ServerJsonRpcMessage, ServerResult,
     },
     transport::Transport,
 };

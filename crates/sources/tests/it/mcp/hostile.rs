@@ -20,7 +20,11 @@ async fn a_server_that_dies_at_start_says_why() {
 async fn a_death_in_the_middle_of_a_call_is_told_as_it_is() {
     let stage = Stage::new("good").await;
     let error = stage.call("fix__die", json!({})).await.error.unwrap();
-    assert_eq!((error.class, &*error.code), (ErrorClass::DependencyUnavailable, "connection_lost"), "{error:?}");
+    assert_eq!(
+        (error.class, &*error.code),
+        (ErrorClass::DependencyUnavailable, "connection_lost"),
+        "{error:?}"
+    );
     assert!(error.message.contains("exit code 7") && error.message.contains("it was too much"), "{error:?}");
     assert!(!error.retry.safe);
     tokio::time::sleep(Duration::from_millis(1100)).await;
@@ -72,7 +76,14 @@ async fn one_bad_tool_does_not_take_the_others() {
     let stage = Stage::new("bad_tools").await;
     assert_eq!(stage.call("fix__echo", json!({ "text": "x" })).await.model_text(), "x");
     let told = stage.problems().join("\n");
-    for words in ["has no input schema", "is no object", "without a name", "is broken", "are allowed", "more than once"] {
+    for words in [
+        "has no input schema",
+        "is no object",
+        "without a name",
+        "is broken",
+        "are allowed",
+        "more than once",
+    ] {
         assert!(told.contains(words), "{words}: {told}");
     }
 }

@@ -43,8 +43,14 @@ impl Wanted {
     pub(crate) fn new(mode: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap();
-        let args = ["-I".as_ref(), "-S".as_ref(), fixture("server.py").as_os_str(), mode.as_ref(), path.join("starts").as_os_str()]
-            .map(|arg| arg.to_str().unwrap().to_owned());
+        let args = [
+            "-I".as_ref(),
+            "-S".as_ref(),
+            fixture("server.py").as_os_str(),
+            mode.as_ref(),
+            path.join("starts").as_os_str(),
+        ]
+        .map(|arg| arg.to_str().unwrap().to_owned());
         let program = McpProgram {
             command: "/usr/bin/python3".to_owned(),
             args: args.to_vec(),
@@ -54,7 +60,11 @@ impl Wanted {
             readable: Vec::new(),
             writable: Vec::new(),
         };
-        Self { server: server(McpTransport::Stdio(Box::new(program))), pins: Arc::new(MemoryPins::default()), folder }
+        Self {
+            server: server(McpTransport::Stdio(Box::new(program))),
+            pins: Arc::new(MemoryPins::default()),
+            folder,
+        }
     }
 
     pub(crate) fn set(mut self, change: impl FnOnce(&mut McpServer)) -> Self {
