@@ -33,7 +33,7 @@ pub use capability::{Answered, Capability, Handled, Peer};
 pub(crate) use http::{ROUTES, routes, tend};
 pub use in_process::connect;
 pub(crate) use in_process::link;
-pub(crate) use stdio::converse;
+pub(crate) use stdio::{Line, converse, read_lines};
 
 use capability::Registry;
 use sessions::Sessions;

@@ -18,11 +18,13 @@ mod http;
 mod listing;
 mod meta;
 mod news;
+mod opening;
 mod peer;
 mod result;
 mod rounds;
 mod seal;
 mod sessions;
+mod stdio;
 mod version;
 mod wire;
 
@@ -37,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 use toolpost_core::Host;
 
 pub(crate) use http::routes;
+pub(crate) use stdio::converse;
 
 use asked::{Asked, Method};
 use companions::Kind;

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use toolpost_a2e::Link;
 use toolpost_config::{AuditConfig, HostConfig, TokenConfig};
 use toolpost_core::{Cassette, Hook, Host, ReplayOptions};
-use toolpost_model::{Principal, Source, Tool, ToolSet};
+use toolpost_model::{Principal, Role, Source, Tool, ToolSet};
 use toolpost_sources::RustModules;
 use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token};
 
@@ -348,6 +348,21 @@ impl Server {
         tokens.extend(own);
         let door = Arc::new(Door::Process { tokens, token_required, principal: Principal::agent("stdio") });
         a2e::converse(&self.a2e, &door, input, output).await;
+    }
+
+    /// Talks MCP with the client at the other end of two pipes, as the agent `stdio`, or as the operator `stdio` whose
+    /// client may ask about calls that need approval. Returns when the client has left.
+    pub async fn converse_mcp(
+        &self,
+        role: Role,
+        input: impl Read + Send + 'static,
+        output: impl Write + Send + 'static,
+    ) {
+        let principal = match role {
+            Role::Agent => Principal::agent("stdio"),
+            Role::Operator => Principal::operator("stdio"),
+        };
+        mcp::converse(&self.mcp, principal, input, output).await;
     }
 
     /// The token callers must send, where there is one.

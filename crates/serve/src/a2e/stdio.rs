@@ -30,7 +30,8 @@ const UNREAD: Duration = Duration::from_secs(60);
 /// How long running calls get once the peer has closed its end: it waits three seconds for the process to go.
 const LAST_CALLS: Duration = Duration::from_millis(1_500);
 
-enum Line {
+/// A line of input.
+pub(crate) enum Line {
     Whole(Vec<u8>),
     /// Longer than the limit; this is how it began.
     TooLong(Vec<u8>),
@@ -79,7 +80,8 @@ pub(crate) async fn converse(
     let _ = tokio::time::timeout(Duration::from_millis(500), written).await;
 }
 
-fn read_lines(mut input: impl BufRead, limit: usize, lines: &mpsc::Sender<Line>) {
+/// Hands on the lines of an input, each up to a length, until it ends or nobody takes them.
+pub(crate) fn read_lines(mut input: impl BufRead, limit: usize, lines: &mpsc::Sender<Line>) {
     loop {
         let mut line = Vec::new();
         // One byte more than the limit tells a line that is too long from one that fits.

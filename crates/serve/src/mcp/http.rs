@@ -19,14 +19,14 @@ use toolpost_core::SessionError;
 use toolpost_model::Principal;
 
 use super::{
-    Face, answer,
+    Face,
     asked::{Asked, Method},
-    exchange::{Exchange, Outcome, Outlet, WhenLeft},
+    exchange::{Exchange, WhenLeft},
     fault::Fault,
     headers, news,
+    opening::{self, Opened, cancellable, in_session, take_note},
     peer::Peer,
-    rounds::{self, Returned},
-    sessions::{self, Running, Stay},
+    sessions::{self, Stay},
     version::Version,
     welcome,
     wire::{self, Id, Message, Reply},
@@ -189,7 +189,7 @@ impl Came {
         StatusCode::ACCEPTED.into_response()
     }
 
-    async fn stateless(self, id: Id, method: &str, mut asked: Asked) -> Response {
+    async fn stateless(self, id: Id, method: &str, asked: Asked) -> Response {
         let peer = match self.checked(method, &asked) {
             Ok(peer) => peer,
             Err(fault) => {
@@ -197,29 +197,13 @@ impl Came {
                 return refused(&self.face, Some(&id), fault, status);
             }
         };
-        let may_ask = asked.may_ask() && peer.can != Default::default();
-        let state = asked.state.take().filter(|_| asked.may_ask());
-        let digest = if may_ask || state.is_some() { rounds::digest(&asked) } else { [0; 32] };
-        let speaking = Speaking {
-            face: Arc::clone(&self.face),
-            id: id.clone(),
-            asker: Some((self.principal.clone(), digest)),
-        };
-        let exchange = match state {
-            Some(state) => {
-                let answers = std::mem::take(&mut asked.answers);
-                match self.face.rounds.take_up(&state, answers, &self.principal, &digest) {
-                    Ok(Returned::GoesOn(exchange)) => exchange,
-                    Ok(Returned::AskedAgain(reply)) => return speaking.end(Ok(reply)),
-                    Err(fault) => return speaking.end(Err(fault)),
-                }
-            }
-            None if asked.method == Method::Listen => {
-                Exchange::begin(WhenLeft::Stops, |outlet| news::listen(peer, asked, id, outlet))
-            }
-            None => Exchange::begin(WhenLeft::Stops, |outlet| answer(peer, asked, outlet)),
-        };
-        speaking.respond(exchange).await
+        let (opened, digest) = opening::stateless(peer, asked, &id);
+        let asker = Some((self.principal, digest));
+        let speaking = Speaking { face: self.face, id, asker };
+        match opened {
+            Opened::Exchange(exchange) => speaking.respond(exchange).await,
+            Opened::Answered(outcome) => speaking.end(outcome),
+        }
     }
 
     /// Everything that a request of the stateless era must say of itself, in body and headers.
@@ -251,40 +235,6 @@ impl Came {
         let level = asked.meta.log_level;
         Ok(Peer { face: Arc::clone(&self.face), session, version, can, level, stay: None, came_by: CAME_BY })
     }
-}
-
-/// What a notification of a session changes.
-pub(super) fn take_note(stay: &Stay, method: &str, params: Option<&RawValue>) {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Cancelled<'a> {
-        #[serde(borrow)]
-        request_id: &'a RawValue,
-    }
-    if method == "notifications/cancelled"
-        && let Ok(cancelled) = wire::params::<Cancelled<'_>>(params)
-    {
-        stay.cancel(cancelled.request_id);
-    }
-}
-
-/// The peer of a session.
-pub(super) fn in_session(face: &Arc<Face>, stay: &Arc<Stay>) -> Peer {
-    Peer {
-        face: Arc::clone(face),
-        session: Arc::clone(&stay.session),
-        version: stay.version,
-        can: stay.can,
-        level: Some(stay.level()),
-        stay: Some(Arc::clone(stay)),
-        came_by: CAME_BY,
-    }
-}
-
-/// Answers a request of a session, unless it is cancelled; then there is no answer.
-pub(super) async fn cancellable(peer: Peer, asked: Asked, running: Running, outlet: Outlet) -> Outcome {
-    let answered = running.cancel.run_until_cancelled(answer(peer, asked, outlet)).await;
-    answered.unwrap_or(Ok(Reply::Nothing))
 }
 
 async fn listen(

@@ -209,6 +209,13 @@ impl Stay {
         reader
     }
 
+    /// Ends the stream that hears what belongs to no request.
+    pub(super) fn stop_telling(&self) {
+        if let Some(reader) = self.state().reader.take() {
+            reader.cancel();
+        }
+    }
+
     /// How long nobody asked, waited or listened.
     fn idle_time(&self) -> Duration {
         let state = self.state();

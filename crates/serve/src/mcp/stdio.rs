@@ -1,0 +1,311 @@
+//! Over a pair of pipes: one message a line, many requests at once, one client a process.
+//!
+//! Both pipes have a thread of their own. A client that stops reading blocks the thread that writes and nothing else.
+
+use std::{
+    io::{BufReader, Read, Write},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+use toolpost_model::Principal;
+
+use super::{
+    Face,
+    asked::{Asked, Method},
+    exchange::{Exchange, Outcome, Step, WhenLeft},
+    fault::Fault,
+    meta::Capabilities,
+    news,
+    opening::{self, Opened},
+    peer::Peer,
+    sessions::{self, Stay},
+    version::Version,
+    welcome,
+    wire::{self, Id, Message, Reply},
+};
+use crate::a2e::{Line, read_lines};
+
+/// Lines that may wait to be handled, and messages that may wait to be read.
+const ROOM: usize = 1_024;
+/// How long a client may leave all that unread before it counts as gone.
+const UNREAD: Duration = Duration::from_secs(60);
+/// How long running requests get once the client has closed its end.
+const LAST_CALLS: Duration = Duration::from_millis(1_500);
+
+/// Talks until the input ends, then lets what runs finish for a moment.
+pub(crate) async fn converse(
+    face: &Arc<Face>,
+    principal: Principal,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+) {
+    let limit = face.settings.message_limit;
+    let (lines, mut to_handle) = mpsc::channel(ROOM);
+    std::thread::spawn(move || read_lines(BufReader::with_capacity(64 << 10, input), limit, &lines));
+    let (writer, messages) = mpsc::channel(ROOM);
+    let mut written = write_lines(messages, output);
+    let pipe = Pipe {
+        face: Arc::clone(face),
+        principal,
+        writer,
+        with_handshake: OnceLock::new(),
+        without: OnceLock::new(),
+        tasks: TaskTracker::new(),
+    };
+    loop {
+        let line = tokio::select! {
+            biased;
+            line = to_handle.recv() => line,
+            _ = &mut written => None,
+        };
+        let goes_on = match line {
+            None => break,
+            Some(Line::Whole(line)) => pipe.take(&line).await,
+            Some(Line::TooLong(_)) => {
+                let message = format!("a message has at most {limit} bytes (setting `http.body_limit`)");
+                pipe.say(wire::refusal(None, &Fault::invalid_request(message))).await
+            }
+        };
+        if !goes_on {
+            break;
+        }
+    }
+    pipe.leave().await;
+    // What was answered last is written in what is left of the client's patience.
+    let _ = tokio::time::timeout(Duration::from_millis(500), written).await;
+}
+
+/// The client at the other end.
+struct Pipe {
+    face: Arc<Face>,
+    principal: Principal,
+    writer: mpsc::Sender<Bytes>,
+    /// The session that a handshake opened.
+    with_handshake: OnceLock<Arc<Stay>>,
+    /// The session of requests that speak for themselves.
+    without: OnceLock<Arc<Stay>>,
+    tasks: TaskTracker,
+}
+
+impl Pipe {
+    /// `false`: nobody reads any more.
+    async fn say(&self, message: Bytes) -> bool {
+        say(&self.writer, &[message]).await
+    }
+
+    async fn refuse(&self, id: Option<&Id>, fault: Fault) -> bool {
+        self.say(wire::refusal(id, &self.face.tellable(fault))).await
+    }
+
+    async fn take(&self, line: &[u8]) -> bool {
+        let Ok(text) = std::str::from_utf8(line) else {
+            return self.refuse(None, Fault::unreadable("the line is not UTF-8")).await;
+        };
+        match wire::read(text) {
+            Err((id, fault)) => self.refuse(id.as_ref(), fault).await,
+            Ok(Message::Request { id, method, params }) => match Asked::read(Method::read(&method), params) {
+                Err(fault) => self.refuse(Some(&id), fault).await,
+                Ok(asked) => match self.request(&id, &method, asked).await {
+                    Ok(()) => true,
+                    Err(fault) => self.refuse(Some(&id), fault).await,
+                },
+            },
+            Ok(Message::Notification { method, params }) => {
+                for stay in [&self.with_handshake, &self.without].into_iter().filter_map(OnceLock::get) {
+                    opening::take_note(stay, &method, params);
+                }
+                true
+            }
+            Ok(Message::Response { id, outcome }) => {
+                if let Some(stay) = self.with_handshake.get() {
+                    stay.answered(&id, outcome);
+                }
+                true
+            }
+        }
+    }
+
+    async fn request(&self, id: &Id, method: &str, mut asked: Asked) -> Result<(), Fault> {
+        asked.meta.request_id = Some(id.as_json().trim_matches('"').to_owned());
+        if asked.method == Method::Initialize {
+            return self.initialize(id, &asked).await;
+        }
+        let speaks_for_itself =
+            asked.meta.version.is_some() || matches!(asked.method, Method::Discover | Method::Listen);
+        if !speaks_for_itself {
+            let Some(stay) = self.with_handshake.get() else {
+                let is_probe = asked.method == Method::Ping;
+                return match is_probe {
+                    true => self.end(id, Ok(Reply::Text("{}".to_owned()))).await,
+                    false => Err(Fault::missing_meta(&asked.meta.missing())),
+                };
+            };
+            if !asked.method.is_of(false) {
+                return Err(Fault::no_such_method(method));
+            }
+            let peer = Peer { came_by: CAME_BY, ..opening::in_session(&self.face, stay) };
+            let exchange = Exchange::begin(WhenLeft::Stops, |outlet| super::answer(peer, asked, outlet));
+            return self.follow(stay, id, exchange, None);
+        }
+        let (peer, stay) = self.stateless(method, &asked).await?;
+        let (opened, digest) = opening::stateless(peer, asked, id);
+        match opened {
+            Opened::Answered(outcome) => self.end(id, outcome).await,
+            Opened::Exchange(exchange) => self.follow(&stay, id, exchange, Some(digest)),
+        }
+    }
+
+    async fn end(&self, id: &Id, outcome: Outcome) -> Result<(), Fault> {
+        say(&self.writer, &wire::answer(id, outcome?)).await;
+        Ok(())
+    }
+
+    async fn initialize(&self, id: &Id, asked: &Asked) -> Result<(), Fault> {
+        let wished = asked.wished_version.as_ref();
+        let wished = wished.ok_or_else(|| Fault::invalid_params("`protocolVersion` is missing"))?;
+        if self.with_handshake.get().is_some() {
+            return Err(Fault::invalid_request("the handshake was made already"));
+        }
+        let can = asked.announced.as_ref().and_then(Capabilities::of).unwrap_or_default();
+        let opened = sessions::open(&self.face.host, &self.principal, Version::negotiated(wished), can).await;
+        let (_, stay) = opened.map_err(|error| Fault::internal(error.to_string()))?;
+        let peer = Peer { came_by: CAME_BY, ..opening::in_session(&self.face, &stay) };
+        self.end(id, Ok(welcome(&peer))).await?;
+        let reader = stay.attach_reader();
+        let followed = Arc::clone(&stay);
+        let _ = self.with_handshake.set(stay);
+        let (writer, over) = (self.writer.clone(), followed.over.clone());
+        let mut exchange =
+            Exchange::begin(WhenLeft::Stops, |outlet| news::follow(peer, followed, reader, outlet));
+        self.tasks.spawn(async move {
+            while let Some(Step::Note(message)) = over.run_until_cancelled(exchange.next()).await {
+                if !say(&writer, &[message]).await {
+                    return;
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Checks what a request that speaks for itself must say.
+    async fn stateless(&self, method: &str, asked: &Asked) -> Result<(Peer, Arc<Stay>), Fault> {
+        let missing = asked.meta.missing();
+        let (Some(version), true) = (asked.meta.version.as_deref(), missing.is_empty()) else {
+            return Err(Fault::missing_meta(&missing));
+        };
+        let Some(version) = Version::read(version).filter(|version| version.is_modern()) else {
+            return Err(Fault::unsupported_version(version));
+        };
+        if !asked.method.is_of(true) {
+            return Err(Fault::no_such_method(method));
+        }
+        let stay = match self.without.get() {
+            Some(stay) => Arc::clone(stay),
+            None => {
+                let opened =
+                    sessions::open(&self.face.host, &self.principal, version, Capabilities::default()).await;
+                let (_, stay) = opened.map_err(|error| Fault::internal(error.to_string()))?;
+                let _ = self.without.set(Arc::clone(&stay));
+                stay
+            }
+        };
+        let peer = Peer {
+            stay: None,
+            can: asked.meta.capabilities.unwrap_or_default(),
+            level: asked.meta.log_level,
+            came_by: CAME_BY,
+            ..opening::in_session(&self.face, &stay)
+        };
+        Ok((peer, stay))
+    }
+
+    /// Writes what comes of a request, in a task of its own.
+    fn follow(
+        &self,
+        stay: &Arc<Stay>,
+        id: &Id,
+        mut exchange: Exchange,
+        digest: Option<[u8; 32]>,
+    ) -> Result<(), Fault> {
+        let Some(running) = stay.begin(id) else {
+            return Err(Fault::invalid_request("a request with this id runs already, or too many run"));
+        };
+        let (face, principal) = (Arc::clone(&self.face), self.principal.clone());
+        let (writer, id) = (self.writer.clone(), id.clone());
+        self.tasks.spawn(async move {
+            let outcome = loop {
+                match running.cancel.run_until_cancelled(exchange.next()).await {
+                    Some(Step::Note(message)) => {
+                        // From now on it must not depend on how fast the client reads.
+                        exchange.go_on_alone();
+                        if !say(&writer, &[message]).await {
+                            return;
+                        }
+                    }
+                    Some(Step::Done(outcome)) => break outcome,
+                    Some(Step::Ask(round)) => {
+                        break match &digest {
+                            Some(digest) => face.rounds.keep(exchange, round, &principal, digest),
+                            None => Err(Fault::internal("this client is asked in another way")),
+                        };
+                    }
+                    None => return,
+                }
+            };
+            match outcome {
+                Ok(Reply::Nothing) => {}
+                Ok(reply) => drop(say(&writer, &wire::answer(&id, reply)).await),
+                Err(fault) => drop(say(&writer, &[wire::refusal(Some(&id), &face.tellable(fault))]).await),
+            }
+        });
+        Ok(())
+    }
+
+    /// The client has closed its end: what runs may finish for a moment, then it is stopped.
+    async fn leave(self) {
+        self.tasks.close();
+        let stays: Vec<&Arc<Stay>> =
+            [&self.with_handshake, &self.without].into_iter().filter_map(OnceLock::get).collect();
+        stays.iter().for_each(|stay| stay.stop_telling());
+        let _ = tokio::time::timeout(LAST_CALLS, self.tasks.wait()).await;
+        for stay in stays {
+            sessions::end(&self.face.host, stay).await;
+        }
+    }
+}
+
+/// Where the calls of this transport come from, for the record.
+const CAME_BY: &str = "mcp-stdio";
+
+async fn say(writer: &mpsc::Sender<Bytes>, pieces: &[Bytes]) -> bool {
+    let mut line = Vec::with_capacity(pieces.iter().map(Bytes::len).sum::<usize>() + 1);
+    pieces.iter().for_each(|piece| line.extend_from_slice(piece));
+    line.push(b'\n');
+    matches!(tokio::time::timeout(UNREAD, writer.send(line.into())).await, Ok(Ok(())))
+}
+
+/// Writes what there is, in a thread. Resolves when all is written or nobody reads any more.
+fn write_lines(
+    mut messages: mpsc::Receiver<Bytes>,
+    mut output: impl Write + Send + 'static,
+) -> oneshot::Receiver<()> {
+    let (done, written) = oneshot::channel();
+    std::thread::spawn(move || {
+        while let Some(first) = messages.blocking_recv() {
+            let mut text = Vec::from(first);
+            // Whatever waits goes out in one write.
+            while let Ok(next) = messages.try_recv() {
+                text.extend_from_slice(&next);
+            }
+            if output.write_all(&text).and_then(|()| output.flush()).is_err() {
+                break;
+            }
+        }
+        let _ = done.send(());
+    });
+    written
+}
