@@ -11,9 +11,9 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use toolpost_model::{
-    BoxFuture, ClassFact, Companions, ConsultKind, Content, Declaration, EffectClass, EffectOrigin, Loading,
-    LogLevel, Naming, Progress, Question, SessionScope, Source, SourceError, SourceFeed, SourceNotice,
-    SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
+    BoxFuture, ClassFact, Companions, ConsultError, ConsultKind, Content, Declaration, EffectClass,
+    EffectOrigin, Loading, LogLevel, Naming, Progress, Question, SessionScope, Source, SourceError,
+    SourceFeed, SourceNotice, SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 
 const PAUSE: Duration = Duration::from_millis(50);
@@ -234,10 +234,25 @@ async fn ask(call: &ToolCall, does: &Value, given: &Value) -> Result<Map<String,
             does["leaves_out"] != json!(true) || call.context.consultable().includes(question.kind)
         };
         let replies = call.context.consult(questions.filter(askable).collect()).await;
-        let replies = replies.map_err(|error| ToolFailure::new(format!("nobody answered: {error}")))?;
+        let replies = replies.map_err(|error| unanswered(&error, does))?;
         answers.extend(replies.into_iter().map(|reply| (reply.key, reply.value)));
     }
     Ok(answers)
+}
+
+/// The failure that faces tell as what the client lacks.
+fn unanswered(error: &ConsultError, does: &Value) -> ToolFailure {
+    let failure = ToolFailure::new(format!("nobody answered: {error}"));
+    let lacking = match error {
+        ConsultError::Unsupported(kind) => kind.as_str(),
+        // The first question tells what a caller would need who can be asked nothing at all.
+        ConsultError::Nobody => match does["asks"][0].to_string().contains("sampling/createMessage") {
+            true => ConsultKind::Sampling.as_str(),
+            false => ConsultKind::Elicitation.as_str(),
+        },
+        ConsultError::Canceled | ConsultError::TimedOut | ConsultError::Refused(_) => return failure,
+    };
+    ToolFailure { details: Some(json!({ "kind": lacking })), ..failure.code("caller_cannot_answer") }
 }
 
 /// The value with `${name}` replaced by the argument of that name.
