@@ -60,11 +60,13 @@ impl Reader<'_> {
                 }
             } else if rest.starts_with("/*") {
                 let begun = self.wrong("a comment has no end");
-                (self.take(), self.take());
+                self.take();
+                self.take();
                 while !self.rest.as_str().starts_with("*/") {
                     self.take().ok_or_else(|| begun.clone())?;
                 }
-                (self.take(), self.take());
+                self.take();
+                self.take();
             } else if rest.starts_with([' ', '\t', '\r', '\n']) {
                 self.take();
             } else {

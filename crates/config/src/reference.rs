@@ -40,7 +40,7 @@ const TABLES: [(&str, &str, &str); 30] = [
     (
         "`mcp.servers`",
         "McpServerEntry",
-        "Under the name that the tools' ids begin with. [MCP servers](mcp-servers.md) tells more.",
+        "Under the name that the tools' ids begin with. [MCP servers](../mcp-servers.md) tells more.",
     ),
     ("`mcp.servers.….tools`", "McpToolsEntry", ""),
     ("`amplifier`", "AmplifierSection", ""),

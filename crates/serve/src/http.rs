@@ -12,7 +12,7 @@ pub(crate) mod openapi;
 mod problem;
 mod rules;
 mod sessions;
-mod sources;
+pub(crate) mod sources;
 mod stream;
 pub(crate) mod tools;
 

@@ -22,7 +22,9 @@ pub use compose::{
     NativeError, NativeHandover, OpenedHost, RequiredServerError, StartError, check_places, load_modules,
     module_supply, open_host,
 };
-pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
+pub use http::{
+    formats::UnknownFormat, openapi::document as openapi_document, sources::accept_seen, tools::list_tools,
+};
 pub use reload::Reloaded;
 pub use server::{Server, ServerBuilder};
 pub use toolpost_sources::{ModuleStandings, RustModule, RustModules};

@@ -16,7 +16,6 @@ mod unloaded;
 mod witnessing;
 
 pub use cache::CacheError;
-pub(crate) use declared::counted;
 pub use fetch::{Fetched, Fetcher, Pin, cached_module};
 #[cfg(feature = "grpc")]
 pub use grpc::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};

@@ -4,11 +4,12 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use hyper::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinHandle};
-use toolpost_core::{CallRequest, Session, ToolFilter};
-use toolpost_model::{EventBody, ModelInput, Principal, ToolResult};
-use toolpost_serve::{Asked, HostParts, OpenedHost, StartError, open_host};
+use toolpost_config::{HostConfig, McpStart};
+use toolpost_core::{CallRequest, Session, SourceReport, ToolFilter};
+use toolpost_model::{EventBody, ModelInput, Principal, Quarantined, ToolResult};
+use toolpost_serve::{Asked, HostParts, OpenedHost, StartError, accept_seen, open_host};
 use toolpost_store::{DataDir, DataDirError};
 
 use crate::{
@@ -37,6 +38,10 @@ pub(crate) enum Purpose {
     /// To look. A host of our own then has its journal in memory: it writes nothing and ends nothing that the last
     /// host left open.
     Look,
+    /// The same, and servers whose definitions are known are asked for them all the same.
+    LookAtServers,
+    /// To take definitions that are kept back. Servers are asked for theirs.
+    Accept,
 }
 
 /// How long our own host waits for what it still does when the command is over.
@@ -63,12 +68,18 @@ pub(crate) async fn reach(
     }
     settings.warnings().for_each(terminal::warn);
     let (config, native) = match purpose {
-        Purpose::Call | Purpose::CallUnasked => (settings.config.clone(), settings.handover()?),
-        Purpose::Look => settings.to_look_at(),
+        Purpose::Call | Purpose::CallUnasked | Purpose::Accept => {
+            (settings.config.clone(), settings.handover()?)
+        }
+        Purpose::Look | Purpose::LookAtServers => settings.to_look_at(),
+    };
+    let config = match purpose {
+        Purpose::LookAtServers | Purpose::Accept => with_servers_started(config),
+        Purpose::Call | Purpose::CallUnasked | Purpose::Look => config,
     };
     let tty = match purpose {
         Purpose::Call => prompt::terminal(&config.approvals),
-        Purpose::CallUnasked | Purpose::Look => None,
+        Purpose::CallUnasked | Purpose::Look | Purpose::LookAtServers | Purpose::Accept => None,
     };
     let asked = if tty.is_some() { Asked::Operators } else { Asked::Nobody };
     match open_host(
@@ -98,6 +109,14 @@ pub(crate) async fn reach(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// The same configuration, in which every MCP server is asked for its tools at the start.
+pub(crate) fn with_servers_started(mut config: HostConfig) -> HostConfig {
+    for server in &mut config.mcp.servers {
+        server.start = McpStart::Eager;
+    }
+    config
 }
 
 /// The host that runs on a data directory, if one does.
@@ -243,6 +262,32 @@ impl Reached {
                 serde_json::from_str(&list).context("the list of tools")
             }
         }
+    }
+
+    /// How every source is doing.
+    pub(crate) async fn sources(&mut self) -> anyhow::Result<Vec<SourceReport>> {
+        match self {
+            Self::Running(client) => {
+                let told = taken(client.json(Method::GET, "/sources", String::new()).await?)?;
+                serde_json::from_value(told["sources"].clone()).context("the sources of the running host")
+            }
+            Self::Own { opened, .. } => Ok(opened.host.sources()),
+        }
+    }
+
+    /// Takes a definition that is kept back, as long as it is the one that was seen.
+    pub(crate) async fn accept(&mut self, source: &str, seen: &Quarantined) -> anyhow::Result<()> {
+        match self {
+            Self::Running(client) => {
+                let path = format!("/sources/{}/accept", escape(source));
+                let body = json!({ "tool": seen.tool, "diff": seen.diff }).to_string();
+                taken(client.json(Method::POST, &path, body).await?)?;
+            }
+            Self::Own { opened, .. } => {
+                accept_seen(&opened.host, source, Some(&seen.tool), Some(&seen.diff)).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Ends our own host, its record complete.

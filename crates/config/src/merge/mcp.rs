@@ -47,12 +47,14 @@ impl Merge<'_> {
     /// What the section says, with its paths beneath the file's folder. A word of the command line that begins as a
     /// relative path is a file beside the configuration, unless the server begins in a folder of its own.
     fn placed(&self, said: &McpSaid) -> McpSaid {
-        let mut said = said.clone().beneath(&self.layer.base);
+        // The program begins in another folder than the host did.
+        let base = std::path::absolute(&self.layer.base).unwrap_or_else(|_| self.layer.base.clone());
+        let mut said = said.clone().beneath(&base);
         if let Some(McpReach::Program { command, args, cwd, .. }) = &mut said.reach {
             let args = args.iter_mut().filter(|_| cwd.is_none());
             for word in std::iter::once(command).chain(args) {
                 let Some(text) = word.as_plain().filter(|text| is_relative(text)) else { continue };
-                let file = program(text, &self.layer.base);
+                let file = program(text, &base);
                 said.readable.push(file.clone().into());
                 said.files.push(file.clone().into());
                 *word = McpText::plain(file);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 use toolpost_model::{Companions, Declaration, Source, SourceError, SourceHealth, SourceNotice, ToolId};
 
@@ -15,7 +15,7 @@ const SOURCE_PATIENCE: Duration = Duration::from_secs(30);
 const NEWS: usize = 256;
 
 /// How one source is doing.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SourceReport {
     /// Its name.
     pub name: String,

@@ -97,7 +97,7 @@ pub(super) fn sources(
         sources.push(Arc::new(server));
     }
     if servers.ready.is_empty() {
-        return Ok(sources);
+        return Ok(in_order(sources));
     }
     let launcher = native.program.clone().map(Launcher::new);
     let workspace =
@@ -121,7 +121,13 @@ pub(super) fn sources(
             pins: Arc::clone(&pins),
         })));
     }
-    Ok(sources)
+    Ok(in_order(sources))
+}
+
+/// By their names, so that of two that want one name for a tool it is always the same that gets it.
+fn in_order(mut sources: Vec<Arc<dyn Source>>) -> Vec<Arc<dyn Source>> {
+    sources.sort_by(|one, other| one.name().cmp(other.name()));
+    sources
 }
 
 /// Whether every server that the host must have is there, once it was asked for its tools.

@@ -4,7 +4,8 @@
 use axum::{Extension, Json, body::Body, extract::State};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolpost_model::{Principal, ToolId};
+use toolpost_core::Host;
+use toolpost_model::{Principal, SourceError, ToolId};
 
 use super::{Named, Problem, Shared, operators_only, read_body};
 
@@ -13,6 +14,8 @@ use super::{Named, Problem, Shared, operators_only, read_body};
 #[serde(default, deny_unknown_fields)]
 struct Accepting {
     tool: Option<ToolId>,
+    /// What was seen to be different, where the answer is about exactly that.
+    diff: Option<String>,
 }
 
 /// How every source is doing.
@@ -44,9 +47,29 @@ pub(super) async fn accept(
         let message = format!("there is no source `{}`", name.escape_debug());
         return Err(Problem::not_found("unknown_source", message).hint("`GET /sources` lists them"));
     }
-    let accepted = shared.host.accept(&name, asked.tool.as_ref()).await;
+    let accepted = accept_seen(&shared.host, &name, asked.tool.as_ref(), asked.diff.as_deref()).await;
     let accepted = accepted.map_err(|error| Problem::conflict("not_accepted", error.reason))?;
     Ok(Json(json!({ "source": name, "accepted": accepted })))
+}
+
+/// Takes definitions that a source keeps back, of one tool or all. With `seen`, only where that is still what is different:
+/// a server may change a definition again while somebody reads.
+pub async fn accept_seen(
+    host: &Host,
+    source: &str,
+    tool: Option<&ToolId>,
+    seen: Option<&str>,
+) -> Result<Vec<ToolId>, SourceError> {
+    if let (Some(tool), Some(seen)) = (tool, seen) {
+        let reports = host.sources();
+        let report = reports.iter().find(|report| report.name == source);
+        let kept = report.and_then(|report| report.health.quarantined.iter().find(|kept| kept.tool == *tool));
+        if kept.is_some_and(|kept| kept.diff != seen) {
+            let reason = format!("the definition of `{tool}` changed again meanwhile; look at it once more");
+            return Err(SourceError { origin: source.to_owned(), reason });
+        }
+    }
+    host.accept(source, tool).await
 }
 
 /// How many sources are in which state, for those who need no token to ask. Sources that are always there are left out.

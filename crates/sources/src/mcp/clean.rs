@@ -77,8 +77,8 @@ pub(super) fn value(value: &mut Value) -> bool {
             }
             false => false,
         },
-        Value::Array(items) => items.iter_mut().fold(false, |any, item| self::value(item) || any),
-        Value::Object(fields) => fields.values_mut().fold(false, |any, item| self::value(item) || any),
+        Value::Array(items) => items.iter_mut().map(self::value).filter(|any| *any).count() > 0,
+        Value::Object(fields) => fields.values_mut().map(self::value).filter(|any| *any).count() > 0,
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }

@@ -165,7 +165,9 @@ impl Connection {
             McpEra::Sessions => ClientLifecycleMode::Initialize,
         };
         let handler = Handler { desk: Arc::clone(&desk) };
-        let running = serve_client_with_lifecycle(handler, transport, mode).await.map_err(not_connected)?;
+        let running = serve_client_with_lifecycle(handler, transport, mode)
+            .await
+            .map_err(|error| not_connected(&error))?;
         let peer = running.peer().clone();
         let facts = peer.peer_info().map(|info| Facts {
             stateless: !info.protocol_version.has_initialize(),
@@ -326,11 +328,11 @@ fn refused(status: &HttpStatusError) -> RequestError {
     }
 }
 
-fn not_connected(error: ClientInitializeError) -> ConnectError {
+fn not_connected(error: &ClientInitializeError) -> ConnectError {
     if error.is_authorization_required() {
         return ConnectError::Unauthorized("it wants a token (HTTP 401)".to_owned());
     }
-    let told = match &error {
+    let told = match error {
         ClientInitializeError::JsonRpcError(error) => format!("it answered: {}", error.message),
         ClientInitializeError::TransportError { error, .. } => chain(&*error.error),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback.to_string(),

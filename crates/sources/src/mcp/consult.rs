@@ -1,6 +1,6 @@
 //! Questions of a server, put to whoever made the call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use serde_json::{Map, Value, json};
 use toolpost_model::{CallContext, ConsultError, ConsultKind, Question};
@@ -72,8 +72,8 @@ pub(super) async fn ask_all(
         Ok(replies) => {
             answers.extend(replies.into_iter().map(|reply| (reply.key, reply.value)));
             for (key, kind) in kinds {
-                if !answers.contains_key(&key) {
-                    answers.insert(key, settled(unanswered(kind, &ConsultError::TimedOut))?);
+                if let Entry::Vacant(place) = answers.entry(key) {
+                    place.insert(settled(unanswered(kind, &ConsultError::TimedOut))?);
                 }
             }
         }

@@ -92,7 +92,7 @@ impl Definition {
     }
 
     /// As the catalog gets it, with what is not whole about it.
-    pub(super) fn declare(&self, id: ToolId, server: &McpServer) -> (Declaration, Vec<SourceProblem>) {
+    pub(super) fn declare(&self, id: &ToolId, server: &McpServer) -> (Declaration, Vec<SourceProblem>) {
         let mut problems = Vec::new();
         let mut told = |code: &str, message: String| problems.push(problem(&server.name, code, message));
         let description = clean::stripped(self.text_of("description").unwrap_or_default());

@@ -13,7 +13,9 @@ use super::{
     definition::{companion_id, id_of, namespace, problem},
     manifest::{Change, Manifest},
 };
-use crate::amplifier::counted;
+
+/// How many problems with single tools are told.
+const PROBLEMS: usize = 100;
 
 /// What a server offers.
 #[derive(Clone, Debug, Default)]
@@ -48,13 +50,13 @@ impl Listing {
         let namespace = namespace(&server.name);
         for definition in manifest.offered() {
             let Some(id) = id_of(&namespace, &definition.name) else { continue };
-            let (declaration, odd) = definition.declare(id.clone(), server);
+            let (declaration, odd) = definition.declare(&id, server);
             problems.extend(odd);
             if listing.targets.insert(id, Target::Tool(definition.name.clone())).is_none() {
                 listing.declarations.push(declaration);
             }
         }
-        listing.problems = counted(problems);
+        listing.problems = told(problems, &server.name);
         for native in manifest.held.keys() {
             let Some(id) = id_of(&namespace, native) else { continue };
             let (change, diff) = (manifest.change(native), manifest.diff(native));
@@ -130,6 +132,17 @@ impl Listing {
         self.declarations.push(declaration);
         Some(id)
     }
+}
+
+/// Problems as an operator can bear to read them.
+fn told(mut problems: Vec<SourceProblem>, server: &str) -> Vec<SourceProblem> {
+    let more = problems.len().saturating_sub(PROBLEMS);
+    if more > 0 {
+        problems.truncate(PROBLEMS);
+        let message = format!("{more} more problems with its tools are not told");
+        problems.push(problem(server, SourceProblem::REDUCED, message));
+    }
+    problems
 }
 
 /// A tool that stands for a request of the protocol.

@@ -83,15 +83,18 @@ fn child(program: &McpProgram, children: &Children) -> Child {
     environment.extend(own.map(|(name, value)| (name.into(), value.reveal().into())));
     let mut confines = children.operators_confines(program.profile);
     confines.readable.extend(program.readable.iter().cloned());
-    // The program and the scripts it is started with must be readable, wherever they lie.
-    let named = std::iter::once(&program.command).chain(&program.args).map(Path::new);
-    for path in named.filter(|path| path.is_absolute() && path.is_file()) {
-        confines.readable.push(path.to_owned());
-        confines.readable.extend(path.canonicalize());
-    }
     confines
         .roots
         .extend(program.writable.iter().map(|path| Root { path: path.clone(), access: Access::Write }));
+    // The program and the scripts it is started with must be readable, wherever they lie. What lies in a root is that
+    // already, and would no longer be writable.
+    let named = std::iter::once(&program.command).chain(&program.args).map(Path::new);
+    for path in named.filter(|path| path.is_absolute() && path.is_file()) {
+        let outside = |path: &Path| !confines.roots.iter().any(|root| path.starts_with(&root.path));
+        let found = [Some(path.to_owned()), path.canonicalize().ok()];
+        let found: Vec<_> = found.into_iter().flatten().filter(|path| outside(path)).collect();
+        confines.readable.extend(found);
+    }
     let directory = program.directory.clone().unwrap_or_else(|| children.workspace().path().to_owned());
     Child { argv, environment, directory, stdin: Stdin::Piped, stderr: Stderr::Piped, confines }
 }

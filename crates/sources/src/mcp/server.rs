@@ -11,12 +11,12 @@ use std::{
 
 use toolpost_core::PinStore;
 use toolpost_model::{
-    SessionId, SourceError, SourceFeed, SourceHealth, SourceNotice, SourceProblem, SourceState, ToolFailure,
-    ToolId,
+    SandboxProfile, SessionId, SourceError, SourceFeed, SourceHealth, SourceNotice, SourceProblem,
+    SourceState, ToolFailure, ToolId,
 };
 
 use super::{
-    McpEra, McpParts, McpServer, McpSharing, McpStart,
+    McpEra, McpParts, McpServer, McpSharing, McpStart, McpTransport,
     definition::problem,
     desk::Told,
     fetch,
@@ -43,6 +43,8 @@ pub(super) struct Server {
     listing: Mutex<Arc<Listing>>,
     /// The list that the host has is not what the server offers.
     stale: AtomicBool,
+    other_resources: AtomicBool,
+    other_prompts: AtomicBool,
     telling: AtomicBool,
     era: Mutex<Option<McpEra>>,
     /// The way for everybody, and to the list.
@@ -74,6 +76,8 @@ impl Server {
             manifest: tokio::sync::Mutex::default(),
             listing: Mutex::default(),
             stale: AtomicBool::new(false),
+            other_resources: AtomicBool::new(false),
+            other_prompts: AtomicBool::new(false),
             telling: AtomicBool::new(false),
             era: Mutex::default(),
             link: Link::new(Weak::clone(me)),
@@ -120,15 +124,16 @@ impl Server {
                 self.stale.store(true, Ordering::Release);
                 self.tools_changed();
             }
+            // Told on once the new list is there.
             Told::Resources => {
+                self.other_resources.store(true, Ordering::Release);
                 self.stale.store(true, Ordering::Release);
                 self.tools_changed();
-                self.notify(SourceNotice::ResourcesChanged);
             }
             Told::Prompts => {
+                self.other_prompts.store(true, Ordering::Release);
                 self.stale.store(true, Ordering::Release);
                 self.tools_changed();
-                self.notify(SourceNotice::PromptsChanged);
             }
             Told::Updated(uri) => self.notify(SourceNotice::ResourceUpdated(uri)),
         }
@@ -224,6 +229,12 @@ impl Server {
         if kept.fresh || kept.known {
             self.tell_changes(&before, &listing);
         }
+        if self.other_resources.swap(false, Ordering::AcqRel) {
+            self.notify(SourceNotice::ResourcesChanged);
+        }
+        if self.other_prompts.swap(false, Ordering::AcqRel) {
+            self.notify(SourceNotice::PromptsChanged);
+        }
         Ok(())
     }
 
@@ -288,8 +299,21 @@ impl Server {
     }
 
     pub(super) fn error(&self, failure: &ToolFailure) -> SourceError {
-        let hint = failure.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        let hint = failure.hint.clone().or_else(|| self.confined());
+        let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
         SourceError { origin: self.settings.name.clone(), reason: format!("{}{hint}", failure.message) }
+    }
+
+    /// What most programs miss that end before they answer.
+    fn confined(&self) -> Option<String> {
+        let McpTransport::Stdio(program) = &self.settings.transport else { return None };
+        match program.profile {
+            SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite => Some(format!(
+                "its program has no network; `mcp.servers.{}.sandbox: network` would give it one",
+                self.settings.name
+            )),
+            SandboxProfile::Network | SandboxProfile::None => None,
+        }
     }
 
     /// What was last listed.

@@ -1,5 +1,9 @@
 //! `toolpost doctor`: is everything in place?
 
+mod servers;
+
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::json;
 use toolpost_config::{HookConfig, Standing};
@@ -12,7 +16,6 @@ use toolpost_store::{DataDir, DataDirError, JournalReader};
 use super::tools;
 use crate::{
     cli::{ModuleArgs, PlaceArgs, PolicyArgs},
-    client::Client,
     environment,
     exit::Exit,
     hooks,
@@ -128,17 +131,21 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
     findings.push(journal(settings));
     findings.push(sandbox(settings));
     findings.extend(settings.config.hooks.iter().map(hook));
-    findings.push(match answer {
-        Ok(Some((client, _))) => tools_of(client).await,
+    findings.extend(match answer {
+        Ok(Some((client, _))) => {
+            let mut host = Reached::Running(client);
+            let servers = host.sources().await.map(|reports| servers::findings(settings, &reports));
+            servers.unwrap_or_default().into_iter().chain([tools_of(host).await]).collect()
+        }
         Ok(None) | Err(_) => dry_start(settings).await,
     });
     findings
 }
 
 /// What the running host offers, and what of it is not there.
-async fn tools_of(client: Client) -> Finding {
+async fn tools_of(mut host: Reached) -> Finding {
     let filter = ToolFilter { include_deferred: true, ..ToolFilter::default() };
-    let listed = match Reached::Running(client).list(&filter, "toolpost", false).await {
+    let listed = match host.list(&filter, "toolpost", false).await {
         Ok(listed) => listed,
         Err(error) => return Finding::bad("tools", format!("{error:#}")),
     };
@@ -255,22 +262,26 @@ fn hook(hook: &HookConfig) -> Finding {
 }
 
 /// Opens everything a host opens, on a journal in memory, and counts the tools.
-async fn dry_start(settings: &Settings) -> Finding {
+async fn dry_start(settings: &Settings) -> Vec<Finding> {
     let (config, native) = settings.to_look_at();
+    let config = reach::with_servers_started(config);
     match open_host(&config, HostParts { native, ..HostParts::default() }).await {
         Ok(opened) => {
             let notices = opened.host.notices();
             let tools = opened.host.catalog().entries().len();
             let catalog = opened.host.catalog();
             let missing: Vec<String> = catalog.unavailable().iter().map(ToString::to_string).collect();
-            match notices.first() {
+            let mut findings = servers::findings(settings, &opened.host.sources());
+            findings.push(match notices.first() {
                 None => Finding::good("tools", format!("{tools} tools")),
                 Some(_) if !missing.is_empty() => {
                     Finding::bad("tools", format!("{tools} tools; {}", missing.join("\n")))
                 }
                 Some(first) => Finding::odd("tools", format!("{tools} tools; {first}")),
-            }
+            });
+            opened.host.shutdown(Duration::ZERO).await;
+            findings
         }
-        Err(error) => Finding::bad("tools", error.to_string()),
+        Err(error) => vec![Finding::bad("tools", error.to_string())],
     }
 }

@@ -1,9 +1,11 @@
 //! `toolpost tools`: what can be called here.
 
-use clap::Args;
-use serde_json::Value;
-use toolpost_core::ToolFilter;
-use toolpost_model::SourceProblem;
+mod accept;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use toolpost_core::{SourceReport, ToolFilter};
+use toolpost_model::{SourceProblem, SourceState};
 
 use crate::{
     cli::{PlaceArgs, PolicyArgs},
@@ -13,7 +15,22 @@ use crate::{
 };
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ToolsArgs {
+    #[command(subcommand)]
+    command: Option<ToolsCommand>,
+    #[command(flatten)]
+    list: ListArgs,
+}
+
+#[derive(Subcommand)]
+enum ToolsCommand {
+    /// Show definitions that are kept back because they are new or changed, and take them
+    Accept(Box<accept::AcceptArgs>),
+}
+
+#[derive(Args)]
+struct ListArgs {
     /// Search words; without any, everything is listed
     query: Vec<String>,
     /// Only tools of this kind, such as `file`
@@ -44,6 +61,13 @@ pub(crate) struct ToolsArgs {
 }
 
 pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<Exit> {
+    match arguments.command {
+        None => list(arguments.list).await,
+        Some(ToolsCommand::Accept(accept)) => accept::run(*accept).await,
+    }
+}
+
+async fn list(arguments: ListArgs) -> anyhow::Result<Exit> {
     let mut host = reach::reach(&arguments.place, &arguments.policy, Purpose::Look).await?;
     let is_running = matches!(host, Reached::Running(_));
     let filter = ToolFilter {
@@ -55,8 +79,16 @@ pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<Exit> {
     };
     let format = arguments.format.as_deref().unwrap_or("toolpost");
     let listed = host.list(&filter, format, arguments.hidden).await;
+    let unwell = match host.sources().await {
+        Ok(sources) => sources.into_iter().filter(is_unwell).collect(),
+        // One that runs may be older than this program.
+        Err(_) => Vec::new(),
+    };
     host.close().await;
-    let listed = listed?;
+    let mut listed = listed?;
+    if let Some(listed) = listed.as_object_mut().filter(|_| !unwell.is_empty() && format == "toolpost") {
+        listed.insert("sources".to_owned(), json!(unwell));
+    }
     let list = listed.get("tools").unwrap_or(&listed);
     let unavailable = listed["unavailable"].as_array().map(Vec::as_slice).unwrap_or_default();
     let found = list.as_array().is_some_and(|tools| !tools.is_empty());
@@ -69,6 +101,7 @@ pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<Exit> {
     if is_running {
         unavailable.iter().map(unavailable_line).for_each(terminal::warn);
     }
+    unwell.iter().flat_map(|report| health_lines(report, unavailable)).for_each(terminal::warn);
     if !found {
         anstream::eprintln!(
             "nothing found{}",
@@ -76,6 +109,35 @@ pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<Exit> {
         );
     }
     Ok(status(found, unavailable))
+}
+
+/// Whether an operator should know how a source is doing.
+fn is_unwell(report: &SourceReport) -> bool {
+    report.health.state == SourceState::Failing || !report.health.quarantined.is_empty()
+}
+
+/// What is wrong with a source, and which of its tools are kept back. What was told with the missing parts is not told
+/// again.
+fn health_lines(report: &SourceReport, unavailable: &[Value]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let told = unavailable.iter().any(|missing| missing["part"] == report.name.as_str());
+    if report.health.state == SourceState::Failing && !told {
+        let message = report.health.message.as_deref().unwrap_or("it cannot be reached");
+        lines.push(format!("`{}` is failing: {}", report.name, printable(message)));
+    }
+    let kept = &report.health.quarantined;
+    if !kept.is_empty() {
+        let shown: Vec<String> =
+            kept.iter().take(5).map(|kept| format!("{} ({})", kept.tool, printable(&kept.change))).collect();
+        let more = if kept.len() > shown.len() { ", …" } else { "" };
+        lines.push(format!(
+            "definitions of `{}` are kept back until you accept them: {}{more}\nhint: toolpost tools accept {}",
+            report.name,
+            shown.join(", "),
+            report.name
+        ));
+    }
+    lines
 }
 
 fn status(found: bool, unavailable: &[Value]) -> Exit {

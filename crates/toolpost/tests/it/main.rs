@@ -30,6 +30,7 @@ mod hooks;
 mod journal;
 mod journal_retention;
 mod journal_search;
+mod mcp_servers;
 mod modules;
 mod new;
 mod origins;

@@ -127,3 +127,16 @@ fn trust_and_a_signal_are_taken_up_too() {
     until_reloaded(&mut operator, after["configuration"]["reloads"].as_u64().unwrap());
     assert_eq!(served.stop().0.code(), Some(0), "the signal did not end it");
 }
+
+#[test]
+fn a_server_that_is_added_waits_for_a_restart_and_is_named() {
+    let home = Home::new();
+    let (served, mut operator) = serve(&home, "");
+    home.write_user("mcp: { servers: { late: { command: python3 } } }\n");
+    let after = until_reloaded(&mut operator, 0);
+    assert_eq!(after["configuration"]["after_restart"], json!(["mcp"]));
+    let doctor = home.run(&["doctor"]);
+    assert!(doctor.stdout.contains("not taken up: mcp"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("late (program): the running host does not know it"), "{}", doctor.stdout);
+    served.stop();
+}

@@ -1,6 +1,8 @@
 //! Streamable HTTP: the same TLS as every other client of this host, no proxies, no redirects, and the operator's headers
 //! with every request. Nothing that a caller brought goes out.
 
+mod guarded;
+
 use std::{collections::BTreeMap, collections::HashMap, time::Duration};
 
 use reqwest::{
@@ -16,6 +18,7 @@ use url::Url;
 
 use super::ConnectError;
 use crate::native::tls;
+use guarded::Guarded;
 
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -27,13 +30,13 @@ pub(super) fn transport(
     url: &Url,
     headers: &BTreeMap<String, Secret>,
     longest: usize,
-) -> Result<StreamableHttpClientTransport<Client>, ConnectError> {
+) -> Result<StreamableHttpClientTransport<Guarded>, ConnectError> {
     let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .max_sse_event_size(longest)
         .max_concurrent_requests(REQUESTS)
         .custom_headers(written(headers)?)
         .reinit_on_expired_session(true);
-    Ok(StreamableHttpClientTransport::with_client(client(url)?, config))
+    Ok(StreamableHttpClientTransport::with_client(Guarded { client: client(url)?, longest }, config))
 }
 
 fn client(url: &Url) -> Result<Client, ConnectError> {

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_model::{
-    BoxFuture, Caller, ConsultError, ConsultKinds, Content, EventBody, InvocationId, Outcome, Question, Reply,
-    SourceState,
+    BoxFuture, Caller, ConsultError, ConsultKinds, Content, EventBody, InvocationId, Outcome, Question,
+    Reply, SourceState,
 };
 
 use super::stage::{Stage, Wanted};
@@ -14,7 +14,8 @@ use crate::python_modules::stage::until;
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_are_listed_and_called() {
     for mode in ["good", "modern", "ignores_discover", "dies_on_discover", "pages"] {
-        let stage = Wanted::new(mode).set(|server| server.connect_timeout = Duration::from_secs(30)).start().await;
+        let stage =
+            Wanted::new(mode).set(|server| server.connect_timeout = Duration::from_secs(30)).start().await;
         let result = stage.call("fix__echo", json!({ "text": "hello" })).await;
         assert_eq!(result.outcome, Outcome::Succeeded, "{mode}: {result:?} {:?}", stage.problems());
         assert_eq!(result.model_text(), "hello", "{mode}");
@@ -31,12 +32,15 @@ async fn what_a_server_answers_is_carried_through() {
     let every = stage.call("fix__every", json!({})).await;
     let kinds: Vec<Value> = every.content.iter().map(|piece| json!(piece)["type"].clone()).collect();
     assert_eq!(kinds, ["text", "image", "audio", "resource", "link", "text"], "{every:?}");
-    assert_eq!(every.content[3], Content::Resource {
-        uri: "x://a".to_owned(),
-        media_type: Some("text/plain".to_owned()),
-        text: Some("r".to_owned()),
-        data: None,
-    });
+    assert_eq!(
+        every.content[3],
+        Content::Resource {
+            uri: "x://a".to_owned(),
+            media_type: Some("text/plain".to_owned()),
+            text: Some("r".to_owned()),
+            data: None,
+        }
+    );
     assert_eq!(every.meta.as_deref().map(|meta| json!(meta)), Some(json!({ "example/x": 1 })));
 
     let failed = stage.call("fix__fail", json!({})).await;
@@ -47,10 +51,15 @@ async fn what_a_server_answers_is_carried_through() {
     assert_eq!(structured.structured_content, Some(json!({ "a": [1, 2] })));
 
     let mut request = stage.test.request("fix__meta", json!({}));
-    let meta = json!({ "traceparent": "00-x", "example/y": 2, "progressToken": 9, "io.modelcontextprotocol/z": 1 });
+    let meta =
+        json!({ "traceparent": "00-x", "example/y": 2, "progressToken": 9, "io.modelcontextprotocol/z": 1 });
     request.meta = Some(Box::new(meta.as_object().unwrap().clone()));
     let result = stage.test.host.call(request).await.result().clone();
-    assert_eq!(result.structured_content, Some(json!({ "traceparent": "00-x", "example/y": 2 })), "{result:?}");
+    assert_eq!(
+        result.structured_content,
+        Some(json!({ "traceparent": "00-x", "example/y": 2 })),
+        "{result:?}"
+    );
 
     let (slow, events) = stage.watched("fix__slow", json!({})).await;
     assert_eq!(slow.model_text(), "done");
@@ -62,7 +71,8 @@ async fn what_a_server_answers_is_carried_through() {
         })
         .collect();
     assert_eq!(steps, [Some(1), Some(2), Some(3)]);
-    let logged = |event: &EventBody| matches!(event, EventBody::Log { message, .. } if message == "nearly there");
+    let logged =
+        |event: &EventBody| matches!(event, EventBody::Log { message, .. } if message == "nearly there");
     assert!(events.iter().any(logged), "{events:?}");
 }
 
@@ -117,7 +127,8 @@ async fn a_server_asks_the_caller_in_both_eras() {
         let result = stage.test.host.call(request).await.result().clone();
         let said: Value = serde_json::from_str(&result.model_text()).unwrap();
         assert_eq!(said, serde_json::from_str::<Value>(&told).unwrap(), "{mode}");
-        let alone: Value = serde_json::from_str(&stage.call("fix__ask", json!({})).await.model_text()).unwrap();
+        let alone: Value =
+            serde_json::from_str(&stage.call("fix__ask", json!({})).await.model_text()).unwrap();
         assert_eq!(alone, serde_json::from_str::<Value>(&nobody).unwrap(), "{mode}");
     }
 }

@@ -1,0 +1,52 @@
+//! What servers offer beside tools.
+
+use serde_json::json;
+use toolpost_model::SourceNotice;
+
+use super::stage::Stage;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resources_and_prompts_are_offered_and_served() {
+    let stage = Stage::new("companions").await;
+    let (name, companions) = stage.test.host.companions().remove(0);
+    assert_eq!(name, "fix");
+    assert_eq!(companions.resources, [json!({ "uri": "x://a", "name": "a" })]);
+    assert_eq!(companions.prompts, [json!({ "name": "hello", "description": "Greets." })]);
+    let call = |id: &Option<toolpost_model::ToolId>, arguments| {
+        let id = id.clone().unwrap();
+        let stage = &stage;
+        async move { stage.call(id.as_str(), arguments).await }
+    };
+    let read = call(&companions.read, json!({ "uri": "x://a" })).await;
+    assert_eq!(
+        read.structured_content,
+        Some(json!({ "contents": [{ "uri": "x://a", "text": "here" }] })),
+        "{read:?}"
+    );
+    let missing = call(&companions.read, json!({ "uri": "x://no" })).await.error.unwrap();
+    assert_eq!(missing.details.unwrap()["mcp_code"], -32002);
+    let prompt = call(&companions.prompt, json!({ "name": "hello", "arguments": {} })).await;
+    assert_eq!(prompt.structured_content.unwrap()["messages"][0]["role"], "user");
+    let complete =
+        json!({ "ref": { "type": "ref/prompt", "name": "hello" }, "argument": { "name": "a", "value": "" } });
+    let complete = call(&companions.complete, complete).await;
+    assert_eq!(complete.structured_content.unwrap()["completion"]["values"], json!(["a", "b"]));
+
+    let mut news = stage.test.host.news();
+    let subscribed = call(&companions.subscribe, json!({ "uri": "x://a" })).await;
+    assert_eq!(subscribed.structured_content, Some(json!({})), "{subscribed:?}");
+    let told = tokio::time::timeout(std::time::Duration::from_secs(10), async {
+        loop {
+            if let SourceNotice::ResourceUpdated(uri) = news.recv().await.unwrap().notice {
+                return uri;
+            }
+        }
+    });
+    assert_eq!(told.await.unwrap(), "x://a");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_them_has_none() {
+    let stage = Stage::new("good").await;
+    assert!(stage.test.host.companions().is_empty());
+}

@@ -1,0 +1,95 @@
+"""An MCP server over streamable HTTP in plain Python, of the revision with sessions, that answers with JSON.
+
+It prints its port. `/expire` forgets all sessions, `/seen` tells what came.
+"""
+
+import json
+import sys
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+SESSIONS = set()
+SEEN = {"calls": 0, "initialized": 0, "authorization": None}
+MODE = sys.argv[1] if len(sys.argv) > 1 else "good"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, body=b"", headers=()):
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        if self.path == "/expire":
+            SESSIONS.clear()
+            self.answer(200)
+        elif self.path == "/seen":
+            self.answer(200, json.dumps(SEEN).encode())
+        else:
+            self.answer(405)
+
+    def do_DELETE(self):
+        self.answer(405)
+
+    def do_POST(self):
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        method, ident = message.get("method"), message.get("id")
+        SEEN["authorization"] = self.headers.get("authorization")
+        if MODE == "redirects":
+            self.answer(307, headers=[("location", "http://127.0.0.1:1/mcp")])
+            return
+        if MODE == "closed":
+            self.answer(401, headers=[("www-authenticate", "Bearer")])
+            return
+        kind = [("content-type", "application/json")]
+        if method == "initialize":
+            session = uuid.uuid4().hex
+            SESSIONS.add(session)
+            SEEN["initialized"] += 1
+            result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                      "serverInfo": {"name": "fixture", "version": "1"}}
+            body = json.dumps({"jsonrpc": "2.0", "id": ident, "result": result}).encode()
+            self.answer(200, body, kind + [("mcp-session-id", session)])
+            return
+        if method == "server/discover":
+            self.answer(400, b"no session")
+            return
+        if self.headers.get("mcp-session-id") not in SESSIONS:
+            self.answer(404, b"no such session")
+            return
+        if ident is None:
+            self.answer(202)
+            return
+        if method == "tools/list":
+            schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+            result = {"tools": [{"name": "echo", "description": "Says it.", "inputSchema": schema}]}
+        elif method == "tools/call":
+            SEEN["calls"] += 1
+            text = message["params"]["arguments"].get("text", "")
+            if text == "large":
+                text = "x" * (3 << 20)
+            if text == "busy":
+                self.answer(429, headers=[("retry-after", "2")])
+                return
+            if text == "break":
+                self.close_connection = True
+                self.connection.close()
+                return
+            result = {"content": [{"type": "text", "text": text}]}
+        else:
+            result = {}
+        self.answer(200, json.dumps({"jsonrpc": "2.0", "id": ident, "result": result}).encode(), kind)
+
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server.daemon_threads = True
+print(server.server_address[1], flush=True)
+server.serve_forever()

@@ -1,0 +1,116 @@
+//! Servers that are reached over HTTP.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use toolpost_core::MemoryPins;
+use toolpost_model::{ErrorClass, Secret};
+use toolpost_sources::McpTransport;
+
+use super::stage::{Stage, Wanted, fixture, server};
+
+/// The server, as a process of its own.
+struct Remote {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Remote {
+    fn start(mode: &str) -> Self {
+        let mut child = Command::new("/usr/bin/python3")
+            .args(["-I", "-S"])
+            .arg(fixture("http_server.py"))
+            .arg(mode)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { child, port: line.trim().parse().unwrap() }
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    }
+
+    fn seen(&self) -> Value {
+        serde_json::from_str(&self.get("/seen")).unwrap()
+    }
+
+    async fn stage(&self) -> Stage {
+        let url = format!("http://127.0.0.1:{}/mcp", self.port).parse().unwrap();
+        let headers = BTreeMap::from([("authorization".to_owned(), Secret::new("Bearer sesame"))]);
+        let mut server = server(McpTransport::Http { url, headers });
+        server.connect_timeout = Duration::from_secs(10);
+        let folder = tempfile::tempdir().unwrap();
+        Wanted { server, pins: Arc::new(MemoryPins::default()), folder }.start().await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_are_called_with_the_operators_headers() {
+    let remote = Remote::start("good");
+    let stage = remote.stage().await;
+    let result = stage.call("fix__echo", json!({ "text": "hello" })).await;
+    assert_eq!(result.model_text(), "hello", "{result:?} {:?}", stage.problems());
+    assert_eq!(remote.seen()["authorization"], "Bearer sesame");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_expired_is_made_anew_without_losing_the_call() {
+    let remote = Remote::start("good");
+    let stage = remote.stage().await;
+    stage.call("fix__echo", json!({ "text": "one" })).await;
+    remote.get("/expire");
+    let result = stage.call("fix__echo", json!({ "text": "two" })).await;
+    assert_eq!(result.model_text(), "two", "{result:?}");
+    let seen = remote.seen();
+    assert_eq!((&seen["calls"], &seen["initialized"]), (&json!(2), &json!(2)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_say_whether_anything_was_done() {
+    let remote = Remote::start("good");
+    let stage = remote.stage().await;
+    let busy = stage.call("fix__echo", json!({ "text": "busy" })).await.error.unwrap();
+    assert_eq!(
+        (busy.class, busy.retry.safe, busy.retry.after_ms),
+        (ErrorClass::RateLimited, true, Some(2000)),
+        "{busy:?}"
+    );
+    let broken = stage.call("fix__echo", json!({ "text": "break" })).await.error.unwrap();
+    assert_eq!((&*broken.code, broken.retry.safe), ("connection_lost", false), "{broken:?}");
+    let large = stage.call("fix__echo", json!({ "text": "large" })).await.error.unwrap();
+    assert!(large.message.contains("more than 2097152 bytes"), "{large:?}");
+    assert_eq!(stage.call("fix__echo", json!({ "text": "still" })).await.model_text(), "still");
+    drop(remote);
+    let gone = stage.call("fix__echo", json!({ "text": "x" })).await.error.unwrap();
+    assert!(gone.retry.safe, "{gone:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_or_a_refusal_is_told() {
+    for (mode, words) in [("redirects", "HTTP 307"), ("closed", "401")] {
+        let remote = Remote::start(mode);
+        let told = remote.stage().await.problems().join("\n");
+        assert!(told.contains(words), "{mode}: {told}");
+    }
+}

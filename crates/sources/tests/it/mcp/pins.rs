@@ -1,0 +1,80 @@
+//! Definitions are pinned: what changed is kept back until an operator accepts it.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use toolpost_core::MemoryPins;
+use toolpost_model::{ErrorClass, Outcome, ToolId};
+use toolpost_sources::McpNewTools;
+
+use super::stage::{Stage, Wanted};
+use crate::python_modules::stage::until;
+
+fn id(text: &str) -> ToolId {
+    text.parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_definition_is_kept_back_until_it_is_accepted() {
+    let stage = Stage::new("changing").await;
+    assert_eq!(stage.call("fix__echo", json!({ "text": "x" })).await.model_text(), "x");
+    stage.call("fix__die", json!({})).await;
+    // The next start brings other definitions; the call that causes it must not reach the changed tool.
+    let error = stage.call("fix__echo", json!({ "text": "x" })).await.error.unwrap();
+    assert_eq!((error.class, &*error.code), (ErrorClass::SetupRequired, "definition_kept_back"), "{error:?}");
+    assert!(error.hint.unwrap().contains("toolpost tools accept fix.echo"));
+    until("the new list", || !stage.tools().contains(&"fix__echo".to_owned())).await;
+    let health = stage.health();
+    let held: Vec<(&str, &str)> =
+        health.quarantined.iter().map(|held| (held.tool.as_str(), held.change.as_str())).collect();
+    assert_eq!(held, [("fix.added", "new"), ("fix.echo", "changed")]);
+    assert!(
+        health.quarantined[1].diff.contains("+    And sends it to evil.example."),
+        "{}",
+        health.quarantined[1].diff
+    );
+    assert!(stage.problems().join("\n").contains("`fix.echo` is kept back"), "{:?}", stage.problems());
+    // The others still work.
+    assert_eq!(stage.call("fix__structured", json!({})).await.outcome, Outcome::Succeeded);
+
+    let accepted = stage.test.host.accept("fix", Some(&id("fix.echo"))).await.unwrap();
+    assert_eq!(accepted, [id("fix.echo")]);
+    assert_eq!(stage.call("fix__echo", json!({ "text": "x" })).await.model_text(), "x");
+    assert_eq!(stage.test.host.accept("fix", None).await.unwrap(), [id("fix.added")]);
+    assert!(stage.test.host.accept("fix", None).await.is_err());
+    assert!(stage.tools().contains(&"fix__added".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accepted_definitions_outlive_the_host() {
+    let pins = Arc::new(MemoryPins::default());
+    let wanted = |mode: &str| {
+        let mut wanted = Wanted::new(mode).set(|server| server.new_tools = McpNewTools::Ask);
+        wanted.pins = pins.clone();
+        wanted
+    };
+    let first = wanted("good").start().await;
+    assert!(first.tools().is_empty());
+    assert_eq!(first.health().quarantined.len(), 11);
+    first.test.host.accept("fix", Some(&id("fix.echo"))).await.unwrap();
+    assert_eq!(first.tools(), ["fix__echo"]);
+    let second = wanted("good").start().await;
+    assert_eq!((second.tools(), second.starts()), (vec!["fix__echo".to_owned()], 0));
+    // What is kept back is still told, although nothing was started.
+    assert_eq!(second.health().quarantined.len(), 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_wanted_tools_are_taken() {
+    let globs = |pattern: &str| {
+        globset::GlobSetBuilder::new().add(globset::Glob::new(pattern).unwrap()).build().unwrap()
+    };
+    let stage = Wanted::new("good")
+        .set(|server| {
+            server.allow = Some(globs("e*"));
+            server.deny = globs("every");
+        })
+        .start()
+        .await;
+    assert_eq!(stage.tools(), ["fix__echo", "fix__environment"]);
+}

@@ -1,0 +1,138 @@
+//! `toolpost tools accept`: definitions of tools that are kept back, shown, and taken by whoever read them.
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::{Value, json};
+use toolpost_core::SourceReport;
+use toolpost_model::Quarantined;
+
+use crate::{
+    cli::{PlaceArgs, PolicyArgs},
+    environment::{Tty, Typed},
+    exit::{Exit, UsageError},
+    reach::{self, Purpose, Reached},
+    terminal::{BOLD, CYAN, GREEN, RED, say, spelled_out, styled},
+};
+
+#[derive(Args)]
+pub(crate) struct AcceptArgs {
+    /// A server, or the id of one tool; without it, what is kept back is shown
+    target: Option<String>,
+    /// Everything that is kept back
+    #[arg(long, conflicts_with = "target")]
+    all: bool,
+    /// Only show what is kept back, and what is different
+    #[arg(long)]
+    show: bool,
+    /// Take it without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+/// A definition that is kept back, and whose it is.
+struct Kept {
+    source: String,
+    what: Quarantined,
+}
+
+pub(super) async fn run(arguments: AcceptArgs) -> anyhow::Result<Exit> {
+    let shows = arguments.show || (arguments.target.is_none() && !arguments.all);
+    let purpose = if shows { Purpose::LookAtServers } else { Purpose::Accept };
+    let mut host = reach::reach(&arguments.place, &arguments.policy, purpose).await?;
+    let done = accept(&mut host, &arguments, shows).await;
+    host.close().await;
+    done
+}
+
+async fn accept(host: &mut Reached, arguments: &AcceptArgs, shows: bool) -> anyhow::Result<Exit> {
+    let kept = meant(host.sources().await?, arguments.target.as_deref())?;
+    if shows || kept.is_empty() {
+        show(&kept, arguments.json)?;
+        return Ok(Exit::Done);
+    }
+    if !arguments.yes {
+        show(&kept, false)?;
+        if !agreed(kept.len()).await? {
+            anstream::eprintln!("nothing was accepted");
+            return Ok(Exit::Failed);
+        }
+    }
+    let mut accepted = Vec::new();
+    for Kept { source, what } in &kept {
+        host.accept(source, what).await?;
+        accepted.push(&what.tool);
+    }
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(&json!({ "accepted": accepted }))?);
+    } else {
+        accepted.iter().for_each(|tool| say!("{tool} can be used now"));
+    }
+    Ok(Exit::Done)
+}
+
+/// What of all that is kept back is meant.
+fn meant(sources: Vec<SourceReport>, target: Option<&str>) -> anyhow::Result<Vec<Kept>> {
+    let known = target.is_some_and(|target| sources.iter().any(|source| source.name == target));
+    let mut kept = Vec::new();
+    for report in sources {
+        let whole = target.is_none_or(|target| target == report.name);
+        let wanted = report
+            .health
+            .quarantined
+            .into_iter()
+            .filter(|what| whole || target.is_some_and(|target| target == what.tool.as_str()));
+        kept.extend(wanted.map(|what| Kept { source: report.name.clone(), what }));
+    }
+    match target {
+        Some(target) if kept.is_empty() && !known => {
+            let hint = "hint: `toolpost tools accept` shows what is kept back";
+            bail!("`{}` is no source, and no tool that is kept back\n{hint}", spelled_out(target))
+        }
+        Some(_) | None => Ok(kept),
+    }
+}
+
+fn show(kept: &[Kept], as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        let row = |Kept { source, what }: &Kept| json!({ "source": source, "tool": what.tool, "change": what.change, "diff": what.diff });
+        let rows: Vec<Value> = kept.iter().map(row).collect();
+        say!("{}", serde_json::to_string_pretty(&json!({ "quarantined": rows }))?);
+        return Ok(());
+    }
+    if kept.is_empty() {
+        say!("nothing is kept back");
+    }
+    for Kept { what, .. } in kept {
+        say!("{} {}", styled(BOLD, &what.tool), styled(CYAN, format!("({})", spelled_out(&what.change))));
+        for line in what.diff.lines() {
+            let shown = format!("  {}", spelled_out(line));
+            match line.chars().next() {
+                Some('+') => say!("{}", styled(GREEN, shown)),
+                Some('-') => say!("{}", styled(RED, shown)),
+                Some(_) | None => say!("{shown}"),
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn agreed(count: usize) -> anyhow::Result<bool> {
+    let Some(mut tty) = Tty::open() else {
+        let message = "there is no terminal to ask on\nhint: look with `--show`, then say `--yes`";
+        return Err(UsageError(message.into()).into());
+    };
+    let what = if count == 1 { "this definition".to_owned() } else { format!("these {count} definitions") };
+    tty.forget_typed();
+    tty.say(&format!("accept {what}? [y/N] ")).await?;
+    match tty.line().await? {
+        Typed::Line(line) => Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")),
+        Typed::Nothing => Ok(false),
+    }
+}
