@@ -113,6 +113,11 @@ pub trait Caller: Send + Sync + 'static {
     /// What may be asked.
     fn answers(&self) -> ConsultKinds;
 
+    /// Told that something was asked for which it does not answer.
+    fn lacks(&self, kind: ConsultKind) {
+        let _ = kind;
+    }
+
     /// Asks, all at once, and gives the answers in any order. Dropped where the call ends first.
     fn consult(
         &self,

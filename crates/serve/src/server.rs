@@ -67,6 +67,7 @@ pub struct ServerBuilder {
     parts: HostParts,
     capabilities: Vec<Arc<dyn Capability>>,
     tools: ToolsEntry,
+    mcp_approval_wait: Duration,
 }
 
 impl ServerBuilder {
@@ -116,6 +117,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn tools_capability(mut self, plugin: impl Into<String>, priority: i32, exclusive: bool) -> Self {
         self.tools = ToolsEntry { plugin: plugin.into(), priority, exclusive };
+        self
+    }
+
+    /// How long a call over MCP waits for an approval before its caller is told to come again; half a minute unless set.
+    #[must_use]
+    pub fn mcp_approval_wait(mut self, wait: Duration) -> Self {
+        self.mcp_approval_wait = wait;
         self
     }
 
@@ -209,7 +217,7 @@ impl ServerBuilder {
         let closing = CancellationToken::new();
         let a2a = a2a::Face::new(host.clone(), config.a2a.clone(), config.http.body_limit, closing.clone());
         let settings =
-            mcp::Settings { message_limit: config.http.body_limit, approval_wait: MCP_APPROVAL_WAIT };
+            mcp::Settings { message_limit: config.http.body_limit, approval_wait: self.mcp_approval_wait };
         let mcp = mcp::Face::new(host.clone(), settings, closing.clone());
         tokio::spawn(mcp::tend(Arc::downgrade(&mcp)));
         let attending = data_dir.clone().map(|data_dir| {
@@ -283,6 +291,7 @@ impl Server {
             parts: HostParts::default(),
             capabilities: Vec::new(),
             tools: ToolsEntry::default(),
+            mcp_approval_wait: MCP_APPROVAL_WAIT,
         }
     }
 

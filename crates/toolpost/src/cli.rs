@@ -7,9 +7,9 @@ use toolpost_model::{Mode, SandboxProfile};
 
 use crate::commands::{
     a2a::A2aArgs, approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs, capture::CaptureArgs,
-    completions::CompletionsArgs, doctor::DoctorArgs, explain::ExplainArgs, journal::JournalArgs,
-    modules::ModulesArgs, new::NewArgs, reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs,
-    trust::TrustArgs, validate::ValidateArgs, watch::WatchArgs,
+    completions::CompletionsArgs, connect::ConnectArgs, doctor::DoctorArgs, explain::ExplainArgs,
+    journal::JournalArgs, modules::ModulesArgs, new::NewArgs, reference::ReferenceArgs, serve::ServeArgs,
+    tools::ToolsArgs, trust::TrustArgs, validate::ValidateArgs, watch::WatchArgs,
 };
 
 /// Holds the tools of AI agents: one binary between agents and everything they can call.
@@ -22,8 +22,10 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Start the host and serve its tools over HTTP and A2E
+    /// Start the host and serve its tools over HTTP, MCP and A2E
     Serve(ServeArgs),
+    /// Tell what to run or paste so that an MCP client finds the host
+    Connect(ConnectArgs),
     /// List or search the tools
     Tools(ToolsArgs),
     /// Call a tool
@@ -190,6 +192,8 @@ impl std::error::Error for UnknownProfile {}
 pub(crate) enum StdioProtocol {
     /// A2E, one message a line
     A2e,
+    /// MCP, one message a line
+    Mcp,
 }
 
 /// Where to listen, and who may come in.

@@ -6,6 +6,7 @@ pub(crate) mod artifacts;
 pub(crate) mod call;
 pub(crate) mod capture;
 pub(crate) mod completions;
+pub(crate) mod connect;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod journal;

@@ -96,6 +96,11 @@ pub(crate) fn this_program() -> Option<PathBuf> {
     if link.exists() { Some(link) } else { std::env::current_exe().ok() }
 }
 
+/// Where this program lies, by a path that another program can start it by.
+pub(crate) fn program_path() -> Option<PathBuf> {
+    std::env::current_exe().ok()
+}
+
 /// Every stream of events is an open file, and the usual limit is a thousand. What the system grants is taken.
 pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);

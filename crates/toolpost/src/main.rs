@@ -19,8 +19,8 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use commands::{
-    a2a, approvals, artifacts, call, capture, completions, doctor, explain, journal, modules, new, reference,
-    serve, tools, trust, validate, watch, welcome,
+    a2a, approvals, artifacts, call, capture, completions, connect, doctor, explain, journal, modules, new,
+    reference, serve, tools, trust, validate, watch, welcome,
 };
 
 fn main() -> ExitCode {
@@ -53,6 +53,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
         Command::Artifacts(arguments) => artifacts::run(&arguments),
         Command::New(arguments) => new::run(&arguments),
         Command::Trust(arguments) => trust::run(&arguments),
+        Command::Connect(arguments) => connect::run(&arguments),
         Command::Serve(arguments) => runtime()?.block_on(serve::run(arguments)),
         Command::Capture(arguments) => runtime()?.block_on(capture::run(arguments)),
         Command::Tools(arguments) => runtime()?.block_on(tools::run(arguments)),

@@ -130,6 +130,7 @@ impl Port {
         let Some(caller) = self.live.caller.clone() else { return Err(ConsultError::Nobody) };
         let answered = caller.answers();
         if let Some(other) = questions.iter().find(|question| !answered.includes(question.kind)) {
+            caller.lacks(other.kind);
             return Err(ConsultError::Unsupported(other.kind));
         }
         let kinds: Vec<&str> = questions.iter().map(|question| question.kind.as_str()).collect();

@@ -1,11 +1,13 @@
 //! The way from a running call to its client: a form to fill in, a text from its model, the folders it works in.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::try_join_all;
 use serde_json::json;
 use tokio::sync::oneshot;
-use toolpost_model::{BoxFuture, Caller, ConsultError, ConsultKinds, InvocationId, Question, Reply};
+use toolpost_model::{
+    BoxFuture, Caller, ConsultError, ConsultKind, ConsultKinds, InvocationId, Question, Reply,
+};
 
 use super::{
     exchange::{Outlet, Round},
@@ -21,17 +23,19 @@ pub(super) struct Bridge {
     /// The session its answers come in by; without one it answers by repeating its request.
     stay: Option<Arc<Stay>>,
     outlet: Outlet,
+    /// What a call wanted to ask that it does not answer.
+    lacked: OnceLock<ConsultKind>,
 }
 
 impl Bridge {
-    /// `None`: the client answers nothing.
-    pub(super) fn to(peer: &Peer, outlet: &Outlet) -> Option<Self> {
-        let can = peer.can.0;
-        (can != ConsultKinds::default()).then(|| Self {
-            can,
-            stay: peer.stay.clone(),
-            outlet: outlet.clone(),
-        })
+    pub(super) fn to(peer: &Peer, outlet: &Outlet) -> Self {
+        let (stay, outlet) = (peer.stay.clone(), outlet.clone());
+        Self { can: peer.can.0, stay, outlet, lacked: OnceLock::new() }
+    }
+
+    /// What a call wanted to ask that this client does not answer.
+    pub(super) fn lacked(&self) -> Option<ConsultKind> {
+        self.lacked.get().copied()
     }
 
     /// Asks, in the way of the client's era.
@@ -93,6 +97,10 @@ impl Drop for Pending<'_> {
 impl Caller for Bridge {
     fn answers(&self) -> ConsultKinds {
         self.can
+    }
+
+    fn lacks(&self, kind: ConsultKind) {
+        let _ = self.lacked.set(kind);
     }
 
     fn consult(

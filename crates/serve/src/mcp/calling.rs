@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolpost_core::{Answer, CallRequest, Heard, Listener, Wants};
 use toolpost_model::{
-    ApprovalStatus, BoxFuture, ErrorClass, Event, EventBody, InvocationId, ModelInput, Progress, ToolError,
+    ApprovalStatus, BoxFuture, Caller, ConsultKind, ErrorClass, Event, EventBody, InvocationId, ModelInput,
+    Progress,
 };
 
 use super::{
@@ -41,34 +42,32 @@ pub(super) async fn call(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outc
     }
     let tool = asked.name()?.to_owned();
     let input = ModelInput::Text(asked.arguments.take().unwrap_or_else(|| "{}".into()));
-    let answer = run(peer, tool, input, &mut asked.meta, outlet).await;
+    let Ran { answer, lacked } = run(peer, tool, input, &mut asked.meta, outlet).await;
     let result = answer.result();
     let Some(error) = &result.error else { return Ok(result::of_call(result, peer.version)) };
     if error.class == ErrorClass::UnknownTool {
         let hint = error.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
         return Err(Fault::invalid_params(format!("{}{hint}", error.message)));
     }
-    match missing_capability(error, peer) {
-        Some(fault) => Err(fault),
+    match lacked {
+        Some(kind) => Err(missing_capability(kind)),
         None => Ok(result::of_call(result, peer.version)),
     }
 }
 
-/// The code of a failure that comes from what the client cannot be asked.
-const UNSUPPORTED_BY_CALLER: &str = "caller_cannot_answer";
+/// A call that ran, and what it could not ask its client. Only the stateless era has a word for that.
+pub(super) struct Ran {
+    pub(super) answer: Arc<Answer>,
+    pub(super) lacked: Option<ConsultKind>,
+}
 
-/// The stateless era has a word for calls that need a client who can do more.
-pub(super) fn missing_capability(error: &ToolError, peer: &Peer) -> Option<Fault> {
-    if !peer.is_modern() || error.code != UNSUPPORTED_BY_CALLER {
-        return None;
-    }
-    let kind = error.details.as_ref().and_then(|details| details["kind"].as_str()).unwrap_or("elicitation");
-    Some(Fault::missing_capability(match kind {
-        "sampling" => json!({ "sampling": {} }),
-        "roots" => json!({ "roots": {} }),
-        "url elicitation" => json!({ "elicitation": { "url": {} } }),
-        _ => json!({ "elicitation": {} }),
-    }))
+pub(super) fn missing_capability(kind: ConsultKind) -> Fault {
+    Fault::missing_capability(&match kind {
+        ConsultKind::Elicitation => json!({ "elicitation": {} }),
+        ConsultKind::UrlElicitation => json!({ "elicitation": { "url": {} } }),
+        ConsultKind::Sampling => json!({ "sampling": {} }),
+        ConsultKind::Roots => json!({ "roots": {} }),
+    })
 }
 
 /// Runs a tool for a request, with everything the request brings: its id, its caller, its wish to hear of progress.
@@ -78,17 +77,17 @@ pub(super) async fn run(
     input: ModelInput,
     meta: &mut Meta,
     outlet: &Outlet,
-) -> Arc<Answer> {
+) -> Ran {
     let mut call = CallRequest::new(Arc::clone(&peer.session), tool, input);
     call.face = peer.came_by;
     call.correlation_id = meta.request_id.take();
     call.meta = meta.for_the_tool();
-    let bridge = Bridge::to(peer, outlet).map(Arc::new);
-    call.caller = bridge.clone().map(|bridge| bridge as Arc<dyn toolpost_model::Caller>);
-    let operator = bridge.filter(|_| peer.may_approve());
+    let bridge = Arc::new(Bridge::to(peer, outlet));
+    call.caller = Some(Arc::clone(&bridge) as Arc<dyn Caller>);
+    let operator = peer.may_approve().then(|| Arc::clone(&bridge));
     let patience = if operator.is_some() { OPERATOR_PATIENCE } else { peer.face.settings.approval_wait };
     call.approval_patience = Some(patience);
-    let (asks, mut asked) = mpsc::channel(4);
+    let (asks, asked) = mpsc::channel(4);
     let ear = Ear {
         outlet: outlet.clone(),
         token: meta.progress_token.take(),
@@ -99,7 +98,21 @@ pub(super) async fn run(
     if ear.hears_anything() {
         call.listener = Some(Arc::new(ear));
     }
-    let Some(operator) = operator else { return peer.face.host.call(call).await };
+    let answer = match operator {
+        None => peer.face.host.call(call).await,
+        Some(operator) => with_operator(peer, call, operator, asked).await,
+    };
+    let lacked = bridge.lacked().filter(|_| peer.is_modern() && answer.result().is_error);
+    Ran { answer, lacked }
+}
+
+/// Runs a call and puts what a person must say to it before the operator behind the client.
+async fn with_operator(
+    peer: &Peer,
+    call: CallRequest,
+    operator: Arc<Bridge>,
+    mut asked: mpsc::Receiver<InvocationId>,
+) -> Arc<Answer> {
     let mut work = std::pin::pin!(peer.face.host.call(call));
     let mut asking: Option<BoxFuture<'_, ()>> = None;
     loop {

@@ -145,10 +145,13 @@ async fn serve(
     meta: &mut Meta,
     outlet: &Outlet,
 ) -> Result<Map<String, Value>, Fault> {
-    let answer = calling::run(peer, tool.to_string(), ModelInput::value(arguments), meta, outlet).await;
-    let result = answer.result();
+    let ran = calling::run(peer, tool.to_string(), ModelInput::value(arguments), meta, outlet).await;
+    let result = ran.answer.result();
+    if let Some(kind) = ran.lacked {
+        return Err(calling::missing_capability(kind));
+    }
     if result.is_error {
-        return Err(fault(result, peer));
+        return Err(fault(result));
     }
     match &result.structured_content {
         Some(Value::Object(object)) => Ok(object.clone()),
@@ -157,11 +160,8 @@ async fn serve(
 }
 
 /// What a failed call is to a request that has no place for a tool's errors.
-fn fault(result: &ToolResult, peer: &Peer) -> Fault {
+fn fault(result: &ToolResult) -> Fault {
     let Some(error) = &result.error else { return Fault::internal("the source failed") };
-    if let Some(fault) = calling::missing_capability(error, peer) {
-        return fault;
-    }
     let hint = error.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
     let message = format!("{}{hint}", error.message);
     let code = error.details.as_ref().and_then(|details| details["code"].as_i64());

@@ -118,9 +118,10 @@ impl Exchange {
 
     /// Lets the work go on by itself, whether or not somebody reads.
     pub(super) fn go_on_alone(&mut self) {
-        if let Work::Here(work) = std::mem::replace(&mut self.work, Work::Over) {
-            self.work = Work::Task(tokio::spawn(work));
-        }
+        self.work = match std::mem::replace(&mut self.work, Work::Over) {
+            Work::Here(work) => Work::Task(tokio::spawn(work)),
+            other @ (Work::Task(_) | Work::Over) => other,
+        };
     }
 }
 

@@ -59,7 +59,7 @@ impl Fault {
     }
 
     /// The client does not do what the request needs.
-    pub(super) fn missing_capability(required: Value) -> Self {
+    pub(super) fn missing_capability(required: &Value) -> Self {
         let message = "the request needs something that the client does not offer";
         Self::new(-32021, StatusCode::BAD_REQUEST, message).with(json!({ "requiredCapabilities": required }))
     }

@@ -32,14 +32,11 @@ pub(super) fn stateless(peer: Peer, mut asked: Asked, id: &Id) -> (Opened, [u8; 
     let state = asked.state.take().filter(|_| asked.may_ask());
     let digest = if asks || state.is_some() { rounds::digest(&asked) } else { [0; 32] };
     let opened = match state {
-        Some(state) => {
-            let answers = std::mem::take(&mut asked.answers);
-            match peer.face.rounds.take_up(&state, answers, peer.principal(), &digest) {
-                Ok(Returned::GoesOn(exchange)) => Opened::Exchange(exchange),
-                Ok(Returned::AskedAgain(reply)) => Opened::Answered(Ok(reply)),
-                Err(fault) => Opened::Answered(Err(fault)),
-            }
-        }
+        Some(state) => match peer.face.rounds.take_up(&state, &asked.answers, peer.principal(), &digest) {
+            Ok(Returned::GoesOn(exchange)) => Opened::Exchange(exchange),
+            Ok(Returned::AskedAgain(reply)) => Opened::Answered(Ok(reply)),
+            Err(fault) => Opened::Answered(Err(fault)),
+        },
         None if asked.method == Method::Listen => {
             let id = id.clone();
             Opened::Exchange(Exchange::begin(WhenLeft::Stops, |outlet| news::listen(peer, asked, id, outlet)))

@@ -100,7 +100,7 @@ impl Rounds {
     pub(super) fn take_up(
         &self,
         state: &str,
-        answers: Map<String, Value>,
+        answers: &Map<String, Value>,
         principal: &Principal,
         digest: &[u8; 32],
     ) -> Result<Returned, Fault> {
@@ -122,7 +122,7 @@ impl Rounds {
             }
             table.remove(&ticket.exchange).ok_or_else(refused)?
         };
-        let complete = waiting.questions.iter().all(|question| is_answered(question, &answers));
+        let complete = waiting.questions.iter().all(|question| is_answered(question, answers));
         if !complete {
             waiting.round += 1;
             return self.put(ticket.exchange, waiting, digest).map(Returned::AskedAgain);

@@ -41,11 +41,6 @@ impl Version {
     pub(super) fn is_modern(self) -> bool {
         self >= Self::V2026
     }
-
-    /// Whether several messages may come as one array.
-    pub(super) fn has_batches(self) -> bool {
-        self == Self::V2025March
-    }
 }
 
 /// The names of all revisions.

@@ -18,6 +18,7 @@ mod honesty;
 mod invocations;
 mod leaving;
 mod listing;
+mod mcp;
 mod openapi;
 mod repeats;
 mod secrets;

@@ -11,14 +11,14 @@ use toolpost_config::{
     A2eCapability, A2eFace, A2eHostFile, ApprovalsConfig, ConfigDuration, HostConfig, Standing,
 };
 use toolpost_core::{Host, ToolFilter};
-use toolpost_model::{Behavior, EffectClass, Principal, RuleOrigin, Visibility};
+use toolpost_model::{Behavior, EffectClass, Principal, Role, RuleOrigin, Visibility};
 use toolpost_serve::{Access, Server, ServerBuilder};
 
 use reload::Reloads;
 
 use crate::{
     approving::prompt,
-    cli::{FaceArgs, PlaceArgs, PolicyArgs},
+    cli::{FaceArgs, PlaceArgs, PolicyArgs, StdioProtocol},
     environment::{self, Tty},
     exit::{Exit, UsageError},
     hooks,
@@ -40,6 +40,10 @@ pub(crate) struct ServeArgs {
     /// The configuration file of an A2E host, trusted like one given with `--config`
     #[arg(long, value_name = "FILE")]
     a2e_config: Option<PathBuf>,
+    /// The person behind the MCP client that started the host may approve calls through it; without this the client
+    /// counts as an agent
+    #[arg(long, requires = "stdio")]
+    operator: bool,
     /// Do not ask on this terminal about calls that need approval
     #[arg(long)]
     no_prompt: bool,
@@ -148,7 +152,8 @@ async fn talk(
     server.host().notices().iter().for_each(|notice| tracing::warn!("{notice}"));
     let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
     {
-        let mut conversation = std::pin::pin!(server.converse(std::io::stdin(), std::io::stdout()));
+        let role = if arguments.operator { Role::Operator } else { Role::Agent };
+        let mut conversation = std::pin::pin!(converse(&server, arguments.face.stdio, role));
         loop {
             tokio::select! {
                 () = &mut conversation => break,
@@ -164,6 +169,15 @@ async fn talk(
     // What still runs is ended; the record says so now, or at the next start.
     let _ = tokio::time::timeout(LAST_MOMENT, server.shutdown(Duration::ZERO)).await;
     Ok(Exit::Done)
+}
+
+/// Speaks the protocol that was asked for, until the other end leaves.
+pub(crate) async fn converse(server: &Server, protocol: Option<StdioProtocol>, role: Role) {
+    let (input, output) = (std::io::stdin(), std::io::stdout());
+    match protocol {
+        Some(StdioProtocol::Mcp) => server.converse_mcp(role, input, output).await,
+        Some(StdioProtocol::A2e) | None => server.converse(input, output).await,
+    }
 }
 
 /// How callers prove themselves.

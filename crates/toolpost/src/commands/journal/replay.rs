@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use toolpost_config::HostConfig;
 use toolpost_core::{Cassette, Host, Matching, Pace, RecordKind, Recorder, ReplayOptions, ReplayReport};
-use toolpost_model::SessionId;
+use toolpost_model::{Role, SessionId};
 use toolpost_serve::Server;
 use toolpost_store::JournalReader;
 
@@ -120,7 +120,7 @@ pub(crate) async fn run(arguments: &ReplayArgs) -> anyhow::Result<Exit> {
     let server = if arguments.talks_over_pipes() {
         let server = builder.start_offline().await?;
         tokio::select! {
-            () = server.converse(std::io::stdin(), std::io::stdout()) => {}
+            () = serve::converse(&server, arguments.face.stdio, Role::Agent) => {}
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }

@@ -1,0 +1,117 @@
+//! What is refused, how, and that nothing of it harms what comes after.
+
+use serde_json::{Value, json};
+use toolpost_model::Role;
+use toolpost_testkit::MockTool;
+
+use super::{Era, Place, Running, begin, meta, posted};
+
+fn body(method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+}
+
+/// Sends a message with headers, and looks at the status and the code of the refusal.
+async fn check(server: &Running, what: &str, body: &Value, headers: &[(&str, &str)], status: u16, code: i64) {
+    let request = headers.iter().fold(posted(body), |request, (name, value)| request.header(name, value));
+    let answer = server.send(request).await;
+    assert_eq!((answer.status(), answer.json()["error"]["code"].as_i64()), (status, Some(code)), "{what}");
+}
+
+#[tokio::test]
+async fn wrong_requests_of_a_session_get_its_eras_codes() {
+    let place = Place::without_native_tools();
+    let server = place.start_with(|builder| builder.tool(MockTool::named("demo.say").output("hi"))).await;
+    let Era::Session(session) = begin(&server, json!({}), None).await else { unreachable!() };
+    let call = json!({ "name": "say", "arguments": {} });
+    check(&server, "no session", &body("tools/call", call), &[], 400, -32600).await;
+    check(&server, "a strange one", &body("ping", json!({})), &[("Mcp-Session-Id", "x")], 404, -32600).await;
+    let message = |version: &str, id: Value| json!({ "jsonrpc": version, "id": id, "method": "ping" });
+    for (what, body, status, code) in [
+        ("a method of the other era", body("server/discover", json!({})), 400, -32602),
+        ("a method of no era", body("tools/eat", json!({})), 200, -32601),
+        ("no tool of that name", body("tools/call", json!({ "name": "x" })), 200, -32602),
+        ("no resource", body("resources/read", json!({ "uri": "x://y" })), 200, -32002),
+        ("odd parameters", body("tools/call", json!({ "name": 5 })), 200, -32602),
+        ("a bad cursor", body("tools/list", json!({ "cursor": "x" })), 200, -32602),
+        ("two messages at once", json!([]), 400, -32600),
+        ("no message", message("1.0", json!(1)), 400, -32600),
+        ("an id that is none", message("2.0", json!(null)), 400, -32600),
+    ] {
+        check(&server, what, &body, &[("Mcp-Session-Id", &session)], status, code).await;
+    }
+    let era = Era::Session(session);
+    assert_eq!(era.call(&server, "say", json!({})).await["content"][0]["text"], "hi");
+}
+
+#[tokio::test]
+async fn wrong_requests_that_stand_for_themselves_get_their_eras_codes() {
+    let place = Place::without_native_tools();
+    let server = place.start_with(|builder| builder.tool(MockTool::named("demo.say").output("hi"))).await;
+    let call = |meta: &Value| body("tools/call", json!({ "name": "say", "arguments": {}, "_meta": meta }));
+    let full = meta(&json!({}));
+    let mut elsewhen = full.clone();
+    elsewhen["io.modelcontextprotocol/protocolVersion"] = json!("1900-01-01");
+    let mut incapable = full.clone();
+    incapable.as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
+    let [version, method, name] =
+        [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", "say")];
+    let old = ("MCP-Protocol-Version", "1900-01-01");
+    let sealed = body("tools/call", json!({ "name": "say", "requestState": "x", "_meta": full }));
+    for (what, body, headers, status, code) in [
+        ("no version said", call(&json!({})), [version, method, name], 400, -32602),
+        ("no capabilities said", call(&incapable), [version, method, name], 400, -32602),
+        ("no version header", call(&full), [method, method, name], 400, -32020),
+        ("no method header", call(&full), [version, version, name], 400, -32020),
+        ("no name header", call(&full), [version, method, method], 400, -32020),
+        ("another name", call(&full), [version, method, ("Mcp-Name", "x")], 400, -32020),
+        ("another version", call(&elsewhen), [old, method, name], 400, -32022),
+        ("a state that was never given", sealed, [version, method, name], 200, -32602),
+    ] {
+        check(&server, what, &body, &headers, status, code).await;
+    }
+    let ping = body("ping", json!({ "_meta": full }));
+    check(&server, "a method that was removed", &ping, &[version, ("Mcp-Method", "ping")], 404, -32601).await;
+    assert_eq!(Era::Stateless.call(&server, "say", json!({})).await["content"][0]["text"], "hi");
+}
+
+#[tokio::test]
+async fn who_is_not_meant_is_kept_out() {
+    let place = Place::without_native_tools().with_token("ann", Role::Agent, "ann-has-a-token").with_token(
+        "bob",
+        Role::Agent,
+        "bob-has-a-token",
+    );
+    let server = place.start().await;
+    let Era::Session(session) = begin(&server, json!({}), Some("ann-has-a-token")).await else {
+        unreachable!()
+    };
+    let ping =
+        posted(&json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })).header("Mcp-Session-Id", &session);
+    for (what, request, status) in [
+        ("its owner", ping.clone().bearer("ann-has-a-token"), 200),
+        ("somebody else", ping.clone().bearer("bob-has-a-token"), 404),
+        ("a bad token", ping.clone().bearer("x"), 401),
+        (
+            "a strange page",
+            ping.clone().bearer("ann-has-a-token").header("Origin", "http://evil.example"),
+            403,
+        ),
+        ("a strange name", ping.clone().bearer("ann-has-a-token").header("Host", "evil.example"), 403),
+        ("no JSON", ping.clone().bearer("ann-has-a-token").header("Content-Type", "text/plain"), 415),
+        ("nothing to read", ping.clone().bearer("ann-has-a-token").header("Accept", "text/html"), 406),
+    ] {
+        assert_eq!(server.send(request).await.status(), status, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_ends_when_its_client_says_so() {
+    let place = Place::without_native_tools();
+    let server = place.start().await;
+    let Era::Session(session) = begin(&server, json!({}), None).await else { unreachable!() };
+    let end = super::Request::new("DELETE", "/mcp").header("Mcp-Session-Id", &session);
+    assert_eq!(server.send(end.clone()).await.status(), 204);
+    assert_eq!(server.send(end).await.status(), 404);
+    let era = Era::Session(session);
+    assert_eq!(era.ask(&server, "ping", json!({})).await.status(), 404);
+}

@@ -1,0 +1,139 @@
+//! `toolpost connect CLIENT`: what to run or paste so that an MCP client finds this host.
+
+mod clients;
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use crate::{
+    cli::{PlaceArgs, PolicyArgs},
+    environment,
+    exit::{Exit, UsageError},
+    settings::{self, Settings},
+    terminal::{BOLD, DIM, say, styled},
+};
+use clients::{Client, Reach, Recipe};
+
+#[derive(Args)]
+pub(crate) struct ConnectArgs {
+    /// The client; without one, all of them are listed
+    #[arg(value_name = "CLIENT")]
+    client: Option<Client>,
+    /// Let the client start a host of its own and talk to it over pipes
+    #[arg(long, conflicts_with = "http")]
+    stdio: bool,
+    /// Let the client come to the host that `toolpost serve` runs; the default where the client can
+    #[arg(long)]
+    http: bool,
+    /// What the client calls this host
+    #[arg(long, value_name = "NAME", default_value = "toolpost")]
+    name: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(crate) fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
+    let Some(client) = arguments.client else { return list(arguments.json) };
+    check_name(&arguments.name)?;
+    let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
+    let over_pipes = arguments.stdio || (!arguments.http && client.prefers_pipes());
+    let reach = if over_pipes { pipes(arguments, &settings) } else { address(&settings) };
+    let recipe = client.recipe(&arguments.name, &reach);
+    let token_file = settings.place.data_dir.join("token");
+    if arguments.json {
+        say!(
+            "{}",
+            json!({
+                "client": client.word(),
+                "transport": if over_pipes { "stdio" } else { "http" },
+                "command": recipe.command,
+                "file": recipe.file,
+                "snippet": recipe.snippet,
+                "token_variable": (!over_pipes).then_some(clients::VARIABLE),
+                "token_file": (!over_pipes).then_some(&token_file),
+            })
+        );
+        return Ok(Exit::Done);
+    }
+    show(client, &recipe);
+    if !over_pipes && client.reads_environment() {
+        anstream::eprintln!(
+            "\n{}\n  export {}=\"$(cat '{}')\"",
+            styled(DIM, "the client reads the token from its environment, so set that before it starts:"),
+            clients::VARIABLE,
+            token_file.display()
+        );
+    } else if !over_pipes {
+        anstream::eprintln!("{}", styled(DIM, format!("the token is in {}", token_file.display())));
+    }
+    Ok(Exit::Done)
+}
+
+/// The text to use goes to standard output; where to put it is talk.
+fn show(client: Client, recipe: &Recipe) {
+    anstream::eprintln!("{}", styled(BOLD, client.title()));
+    if let Some(command) = &recipe.command {
+        anstream::eprintln!("{}", styled(DIM, "run this:"));
+        say!("{command}");
+    }
+    if let Some(snippet) = &recipe.snippet {
+        let or = if recipe.command.is_some() { "or put this into" } else { "put this into" };
+        anstream::eprintln!("{}", styled(DIM, format!("{or} {}:", recipe.file)));
+        // With a command there is one text to take, and that is it.
+        match recipe.command {
+            Some(_) => anstream::eprintln!("{snippet}"),
+            None => say!("{snippet}"),
+        }
+    }
+    for note in &recipe.notes {
+        anstream::eprintln!("{}", styled(DIM, note));
+    }
+}
+
+fn list(as_json: bool) -> anyhow::Result<Exit> {
+    let all = Client::value_variants();
+    if as_json {
+        let words: Vec<&str> = all.iter().map(|client| client.word()).collect();
+        say!("{}", json!({ "clients": words }));
+        return Ok(Exit::Done);
+    }
+    for client in all {
+        say!("{:<16}{}", client.word(), client.title());
+    }
+    anstream::eprintln!("{}", styled(DIM, "`toolpost connect CLIENT` tells what to run or paste"));
+    Ok(Exit::Done)
+}
+
+/// The name stands in commands and files of others, unquoted.
+fn check_name(name: &str) -> Result<(), UsageError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    match !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) {
+        true => Ok(()),
+        false => Err(UsageError("a name has 1 to 64 letters, digits, `-` and `_`".into())),
+    }
+}
+
+fn pipes(arguments: &ConnectArgs, settings: &Settings) -> Reach {
+    let program = environment::program_path().map(|path| path.display().to_string());
+    let mut words = vec!["serve".to_owned(), "--stdio".to_owned(), "mcp".to_owned()];
+    // The client starts it in a folder of its own.
+    words.extend(["--workspace".to_owned(), settings.place.workspace.display().to_string()]);
+    let given = [("--data-dir", &arguments.place.data_dir), ("--config", &arguments.place.config)];
+    for (flag, path) in given {
+        if let Some(path) = path {
+            words.extend([flag.to_owned(), environment::real_path(path).display().to_string()]);
+        }
+    }
+    Reach::Pipes { program: program.unwrap_or_else(|| "toolpost".to_owned()), words }
+}
+
+fn address(settings: &Settings) -> Reach {
+    let mut listen = settings.config.http.listen;
+    if listen.ip().is_unspecified() {
+        listen.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    Reach::Address(format!("http://{listen}/mcp"))
+}

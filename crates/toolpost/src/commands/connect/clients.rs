@@ -1,0 +1,276 @@
+//! The clients, and the form each of them wants.
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+/// Where clients find the token. A reference keeps it out of files that are shared.
+pub(super) const VARIABLE: &str = "TOOLPOST_TOKEN";
+
+/// A client whose form is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Client {
+    ClaudeCode,
+    ClaudeDesktop,
+    Vscode,
+    Cursor,
+    Codex,
+    Goose,
+}
+
+/// How the client comes to the host.
+pub(super) enum Reach {
+    /// The address of `/mcp`.
+    Address(String),
+    /// What the client starts.
+    Pipes { program: String, words: Vec<String> },
+}
+
+/// What to do.
+pub(super) struct Recipe {
+    /// One line for a shell, where the client has a command for it.
+    pub(super) command: Option<String>,
+    /// Where the snippet belongs.
+    pub(super) file: &'static str,
+    pub(super) snippet: Option<String>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Recipe {
+    fn of(file: &'static str, snippet: String) -> Self {
+        Self { command: None, file, snippet: Some(snippet), notes: Vec::new() }
+    }
+
+    fn or_run(mut self, command: String) -> Self {
+        self.command = Some(command);
+        self
+    }
+
+    fn note(mut self, note: &str) -> Self {
+        self.notes.push(note.to_owned());
+        self
+    }
+}
+
+impl Client {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::ClaudeDesktop => "claude-desktop",
+            Self::Vscode => "vscode",
+            Self::Cursor => "cursor",
+            Self::Codex => "codex",
+            Self::Goose => "goose",
+        }
+    }
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "Claude Code",
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::Vscode => "VS Code",
+            Self::Cursor => "Cursor",
+            Self::Codex => "Codex",
+            Self::Goose => "goose",
+        }
+    }
+
+    /// Whether it has no way of its own to a host on this machine that wants a token.
+    pub(super) fn prefers_pipes(self) -> bool {
+        match self {
+            Self::ClaudeDesktop => true,
+            Self::ClaudeCode | Self::Vscode | Self::Cursor | Self::Codex | Self::Goose => false,
+        }
+    }
+
+    /// Whether it takes the token from its environment; the others ask for it or want it in their file.
+    pub(super) fn reads_environment(self) -> bool {
+        match self {
+            Self::ClaudeCode | Self::Cursor | Self::Codex | Self::Goose => true,
+            Self::ClaudeDesktop | Self::Vscode => false,
+        }
+    }
+
+    pub(super) fn recipe(self, name: &str, reach: &Reach) -> Recipe {
+        match self {
+            Self::ClaudeCode => claude_code(name, reach),
+            Self::ClaudeDesktop => claude_desktop(name, reach),
+            Self::Vscode => vscode(name, reach),
+            Self::Cursor => cursor(name, reach),
+            Self::Codex => codex(name, reach),
+            Self::Goose => goose(name, reach),
+        }
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned())
+}
+
+fn command_line(program: &str, words: &[String]) -> String {
+    let all = std::iter::once(program).chain(words.iter().map(String::as_str));
+    all.map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// An `mcpServers` file, which several clients share.
+fn servers(name: &str, entry: &Value) -> String {
+    pretty(&json!({ "mcpServers": { name: entry } }))
+}
+
+fn started(program: &str, words: &[String]) -> Value {
+    json!({ "command": program, "args": words })
+}
+
+fn claude_code(name: &str, reach: &Reach) -> Recipe {
+    const FILE: &str = "`.mcp.json` in the project";
+    match reach {
+        Reach::Address(url) => {
+            let bearer = format!("Bearer ${{{VARIABLE}}}");
+            let entry = json!({ "type": "http", "url": url, "headers": { "Authorization": bearer } });
+            // In single quotes the shell leaves the reference to the client.
+            let command = format!(
+                "claude mcp add --transport http {name} {url} --header 'Authorization: Bearer ${{{VARIABLE}}}'"
+            );
+            Recipe::of(FILE, servers(name, &entry)).or_run(command)
+        }
+        Reach::Pipes { program, words } => {
+            let command = format!("claude mcp add {name} -- {}", command_line(program, words));
+            Recipe::of(FILE, servers(name, &started(program, words))).or_run(command)
+        }
+    }
+}
+
+fn claude_desktop(name: &str, reach: &Reach) -> Recipe {
+    const FILE: &str = "`claude_desktop_config.json` (Settings, Developer, Edit Config)";
+    match reach {
+        Reach::Pipes { program, words } => Recipe::of(FILE, servers(name, &started(program, words)))
+            .note("restart Claude Desktop afterwards"),
+        Reach::Address(url) => {
+            let entry = json!({
+                "command": "npx",
+                "args": ["-y", "mcp-remote", url, "--header", format!("Authorization:${{{VARIABLE}}}")],
+                "env": { VARIABLE: "Bearer PUT-THE-TOKEN-HERE" },
+            });
+            Recipe::of(FILE, servers(name, &entry)).note(
+                "this client reads no variables of yours and no addresses of this machine, so a bridge \
+                       (`mcp-remote`, which needs Node) carries the token; `--stdio` needs neither",
+            )
+        }
+    }
+}
+
+fn vscode(name: &str, reach: &Reach) -> Recipe {
+    const FILE: &str = "`.vscode/mcp.json` in the project, or the user's with `MCP: Open User Configuration`";
+    match reach {
+        Reach::Address(url) => {
+            let bearer = format!("Bearer ${{input:{name}-token}}");
+            let entry = json!({ "type": "http", "url": url, "headers": { "Authorization": bearer } });
+            let input = json!({
+                "type": "promptString",
+                "id": format!("{name}-token"),
+                "description": "Toolpost's token",
+                "password": true,
+            });
+            Recipe::of(FILE, pretty(&json!({ "servers": { name: entry }, "inputs": [input] })))
+                .note("VS Code asks for the token once and keeps it encrypted")
+        }
+        Reach::Pipes { program, words } => {
+            let mut entry = started(program, words);
+            entry["type"] = json!("stdio");
+            let mut named = entry.clone();
+            named["name"] = json!(name);
+            Recipe::of(FILE, pretty(&json!({ "servers": { name: entry } })))
+                .or_run(format!("code --add-mcp {}", quoted(&named.to_string())))
+        }
+    }
+}
+
+fn cursor(name: &str, reach: &Reach) -> Recipe {
+    const FILE: &str = "`~/.cursor/mcp.json`, or `.cursor/mcp.json` in the project";
+    match reach {
+        Reach::Address(url) => {
+            let bearer = format!("Bearer ${{env:{VARIABLE}}}");
+            Recipe::of(FILE, servers(name, &json!({ "url": url, "headers": { "Authorization": bearer } })))
+        }
+        Reach::Pipes { program, words } => Recipe::of(FILE, servers(name, &started(program, words))),
+    }
+}
+
+fn codex(name: &str, reach: &Reach) -> Recipe {
+    const FILE: &str = "`~/.codex/config.toml`";
+    match reach {
+        Reach::Address(url) => {
+            let snippet =
+                format!("[mcp_servers.{name}]\nurl = {}\nbearer_token_env_var = \"{VARIABLE}\"", json!(url));
+            Recipe::of(FILE, snippet)
+                .or_run(format!("codex mcp add {name} --url {url} --bearer-token-env-var {VARIABLE}"))
+        }
+        Reach::Pipes { program, words } => {
+            // A JSON string or list of strings is written the same in TOML.
+            let snippet =
+                format!("[mcp_servers.{name}]\ncommand = {}\nargs = {}", json!(program), json!(words));
+            Recipe::of(FILE, snippet)
+                .or_run(format!("codex mcp add {name} -- {}", command_line(program, words)))
+        }
+    }
+}
+
+fn goose(name: &str, reach: &Reach) -> Recipe {
+    const FILE: &str = "`~/.config/goose/config.yaml`";
+    let head = format!("extensions:\n  {name}:\n    enabled: true\n    name: {name}\n    timeout: 300\n");
+    match reach {
+        Reach::Address(url) => {
+            let rest = format!(
+                "    type: streamable_http\n    uri: {}\n    env_keys: [{VARIABLE}]\n    headers:\n      \
+                 Authorization: \"Bearer ${{{VARIABLE}}}\"",
+                json!(url)
+            );
+            Recipe::of(FILE, head + &rest)
+        }
+        Reach::Pipes { program, words } => {
+            let rest = format!("    type: stdio\n    cmd: {}\n    args: {}", json!(program), json!(words));
+            Recipe::of(FILE, head + &rest)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum as _;
+
+    use super::{Client, Reach, VARIABLE};
+
+    #[test]
+    fn every_recipe_names_the_host_and_no_token() {
+        let address = Reach::Address("http://127.0.0.1:8765/mcp".to_owned());
+        let words = ["serve", "--stdio", "mcp", "--workspace", "/a b"].map(str::to_owned).to_vec();
+        let pipes = Reach::Pipes { program: "/bin/toolpost".to_owned(), words };
+        for client in Client::value_variants() {
+            let word = client.to_possible_value().map(|value| value.get_name().to_owned());
+            assert_eq!(word.as_deref(), Some(client.word()));
+            let told = client.recipe("tools", &address);
+            let text = told.snippet.unwrap_or_default();
+            assert!(text.contains("http://127.0.0.1:8765/mcp") && text.contains("tools"), "{text}");
+            assert!(text.contains(VARIABLE) || text.contains("${input:"), "{text}");
+            let told = client.recipe("tools", &pipes);
+            let text = told.snippet.unwrap_or_default();
+            assert!(text.contains("--stdio") && text.contains("/a b"), "{text}");
+            assert!(told.command.is_none_or(|command| command.contains("/a b")));
+        }
+    }
+
+    #[test]
+    fn snippets_can_be_read_by_their_clients() {
+        let address = Reach::Address("http://127.0.0.1:8765/mcp".to_owned());
+        for client in [Client::ClaudeCode, Client::ClaudeDesktop, Client::Vscode, Client::Cursor] {
+            let text = client.recipe("tools", &address).snippet.unwrap_or_default();
+            assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
+        }
+        let text = Client::Codex.recipe("tools", &address).snippet.unwrap_or_default();
+        assert!(text.parse::<toml::Table>().is_ok(), "{text}");
+    }
+}
