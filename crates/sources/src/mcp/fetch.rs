@@ -44,7 +44,7 @@ pub(super) async fn everything(connection: &Connection, server: &McpServer) -> R
     let mut names = HashSet::new();
     for entry in listed.entries {
         match Definition::read(entry, &server.name) {
-            Ok(definition) if !wanted(server, &definition.name) => {}
+            Ok(definition) if !server.wants(&definition.name) => {}
             Ok(definition) if !names.insert(definition.name.clone()) => {
                 let message = format!("it lists `{}` more than once; the first one counts", definition.name);
                 problems.push(problem(&server.name, "invalid_spec", message));
@@ -77,11 +77,6 @@ pub(super) async fn everything(connection: &Connection, server: &McpServer) -> R
         }
     }
     Ok(Fetched { tools, problems, beside })
-}
-
-/// Whether the operator wants a tool, by its name there.
-fn wanted(server: &McpServer, name: &str) -> bool {
-    server.allow.as_ref().is_none_or(|allow| allow.is_match(name)) && !server.deny.is_match(name)
 }
 
 /// The capabilities that mean something here; a stranger's other words are not kept.

@@ -256,6 +256,17 @@ impl Link {
     }
 }
 
+impl Drop for Link {
+    fn drop(&mut self) {
+        // Whatever else holds on to the connection lets go of it when it is over.
+        if let Ok(state) = self.state.try_lock()
+            && let Some(live) = &state.live
+        {
+            live.desk.close();
+        }
+    }
+}
+
 fn waiting(last: Option<&ToolFailure>, wait: Duration) -> ToolFailure {
     let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
     let why = last.map_or("it cannot be reached", |failure| failure.message.as_str());

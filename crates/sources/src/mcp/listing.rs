@@ -48,7 +48,8 @@ impl Listing {
     pub(super) fn of(server: &McpServer, manifest: &Manifest, mut problems: Vec<SourceProblem>) -> Self {
         let mut listing = Self::default();
         let namespace = namespace(&server.name);
-        for definition in manifest.offered() {
+        // What was kept may be older than the operator's wishes.
+        for definition in manifest.offered().filter(|definition| server.wants(&definition.name)) {
             let Some(id) = id_of(&namespace, &definition.name) else { continue };
             let (declaration, odd) = definition.declare(&id, server);
             problems.extend(odd);
@@ -57,7 +58,7 @@ impl Listing {
             }
         }
         listing.problems = told(problems, &server.name);
-        for native in manifest.held.keys() {
+        for native in manifest.held.keys().filter(|native| server.wants(native)) {
             let Some(id) = id_of(&namespace, native) else { continue };
             let (change, diff) = (manifest.change(native), manifest.diff(native));
             let what = match change {

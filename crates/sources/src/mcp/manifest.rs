@@ -39,6 +39,19 @@ pub(super) struct Pinned {
     pub(super) present: bool,
 }
 
+/// Why what was kept cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ManifestError {
+    #[error("it is no JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("it is no JSON object")]
+    Form,
+    #[error("it is of a version that is not known here")]
+    Version,
+    #[error("the definition of `{0}` is missing")]
+    Definition(String),
+}
+
 /// Why a definition is kept back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
@@ -149,15 +162,13 @@ impl Manifest {
         all.to_string()
     }
 
-    /// Reads what was kept. `Err`: it is damaged, and says how.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
-        let Value::Object(mut all) =
-            serde_json::from_str(text).map_err(|error: serde_json::Error| error.to_string())?
-        else {
-            return Err("it is no JSON object".to_owned());
+    /// Reads what was kept.
+    pub(super) fn read(text: &str) -> Result<Self, ManifestError> {
+        let Value::Object(mut all) = serde_json::from_str(text)? else {
+            return Err(ManifestError::Form);
         };
         if all.get("version").and_then(Value::as_u64) != Some(VERSION) {
-            return Err("it is of a version that is not known here".to_owned());
+            return Err(ManifestError::Version);
         }
         let mut taken = |field: &str| match all.get_mut(field).map(Value::take) {
             Some(Value::Object(fields)) => fields,
@@ -167,7 +178,7 @@ impl Manifest {
         let mut manifest = Self::default();
         for (name, mut kept) in tools {
             let Value::Object(fields) = kept["definition"].take() else {
-                return Err(format!("the definition of `{name}` is missing"));
+                return Err(ManifestError::Definition(name));
             };
             let definition = Definition { name: name.clone(), fields };
             // Computed anew: the definition is what counts, and a digest beside it could be edited.

@@ -324,8 +324,14 @@ impl Server {
     /// Takes definitions that are kept back.
     pub(super) async fn accept(&self, tool: Option<&ToolId>) -> Result<Vec<ToolId>, SourceError> {
         self.load().await;
-        let fresh = self.manifest.lock().await.as_ref().is_some_and(|kept| kept.fresh);
-        if !fresh {
+        // What was kept back in an earlier life of the host is what the operator was shown.
+        let looked = self
+            .manifest
+            .lock()
+            .await
+            .as_ref()
+            .is_some_and(|kept| kept.fresh || !kept.manifest.held.is_empty());
+        if !looked {
             self.link.live().await.map_err(|failure| self.error(&failure))?;
         }
         let mut manifest = self.manifest.lock().await;

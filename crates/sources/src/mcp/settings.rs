@@ -37,6 +37,13 @@ pub struct McpServer {
     pub max_message: usize,
 }
 
+impl McpServer {
+    /// Whether the operator wants a tool, by its name there.
+    pub(super) fn wants(&self, native: &str) -> bool {
+        self.allow.as_ref().is_none_or(|allow| allow.is_match(native)) && !self.deny.is_match(native)
+    }
+}
+
 /// How a server is reached.
 #[derive(Clone, Debug)]
 pub enum McpTransport {

@@ -39,6 +39,33 @@ class Handler(BaseHTTPRequestHandler):
     def do_DELETE(self):
         self.answer(405)
 
+    def modern(self, message):
+        """The revision without sessions; calls are answered as a stream of events."""
+        method, ident = message["method"], message["id"]
+        version = (message["params"].get("_meta") or {}).get("io.modelcontextprotocol/protocolVersion")
+        if version != "2026-07-28" or self.headers.get("mcp-method") != method:
+            self.answer(400, b"bad headers")
+            return
+        common = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        if method == "server/discover":
+            result = {**common, "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                      "serverInfo": {"name": "fixture", "version": "1"}}
+        elif method == "tools/list":
+            schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+            result = {**common, "tools": [{"name": "echo", "description": "Says it.", "inputSchema": schema}]}
+        else:
+            token = message["params"]["_meta"]["progressToken"]
+            text = message["params"]["arguments"].get("text", "")
+            events = [
+                {"method": "notifications/progress", "params": {"progressToken": token, "progress": 1, "total": 2}},
+                {"id": ident, "result": {"resultType": "complete", "content": [{"type": "text", "text": text}]}},
+            ]
+            body = "".join("data: %s\n\n" % json.dumps({"jsonrpc": "2.0", **event}) for event in events)
+            self.answer(200, body.encode(), [("content-type", "text/event-stream")])
+            return
+        body = json.dumps({"jsonrpc": "2.0", "id": ident, "result": result}).encode()
+        self.answer(200, body, [("content-type", "application/json")])
+
     def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         method, ident = message.get("method"), message.get("id")
@@ -50,6 +77,9 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(401, headers=[("www-authenticate", "Bearer")])
             return
         kind = [("content-type", "application/json")]
+        if MODE == "modern":
+            self.modern(message)
+            return
         if method == "initialize":
             session = uuid.uuid4().hex
             SESSIONS.add(session)

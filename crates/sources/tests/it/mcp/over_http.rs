@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 use toolpost_core::MemoryPins;
-use toolpost_model::{ErrorClass, Secret};
+use toolpost_model::{ErrorClass, EventBody, Secret};
 use toolpost_sources::McpTransport;
 
 use super::stage::{Stage, Wanted, fixture, server};
@@ -84,6 +84,17 @@ async fn a_session_that_expired_is_made_anew_without_losing_the_call() {
     assert_eq!(result.model_text(), "two", "{result:?}");
     let seen = remote.seen();
     assert_eq!((&seen["calls"], &seen["initialized"]), (&json!(2), &json!(2)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_revision_without_sessions_is_spoken_over_http() {
+    let remote = Remote::start("modern");
+    let stage = remote.stage().await;
+    let (result, events) = stage.watched("fix__echo", json!({ "text": "hello" })).await;
+    assert_eq!(result.model_text(), "hello", "{result:?} {:?}", stage.problems());
+    let half =
+        |event: &EventBody| matches!(event, EventBody::Progress(progress) if progress.percent == Some(50.0));
+    assert!(events.iter().any(half), "{events:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

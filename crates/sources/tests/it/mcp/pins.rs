@@ -10,6 +10,10 @@ use toolpost_sources::McpNewTools;
 use super::stage::{Stage, Wanted};
 use crate::python_modules::stage::until;
 
+fn globs(pattern: &str) -> globset::GlobSet {
+    globset::GlobSetBuilder::new().add(globset::Glob::new(pattern).unwrap()).build().unwrap()
+}
+
 fn id(text: &str) -> ToolId {
     text.parse().unwrap()
 }
@@ -62,13 +66,16 @@ async fn accepted_definitions_outlive_the_host() {
     assert_eq!((second.tools(), second.starts()), (vec!["fix__echo".to_owned()], 0));
     // What is kept back is still told, although nothing was started.
     assert_eq!(second.health().quarantined.len(), 10);
+    // And can be accepted as it was shown.
+    second.test.host.accept("fix", Some(&id("fix.fail"))).await.unwrap();
+    assert_eq!((second.tools().len(), second.starts()), (2, 0));
+    // A wish that is younger than what was kept counts.
+    let denied = wanted("good").set(|server| server.deny = globs("echo")).start().await;
+    assert_eq!(denied.tools(), ["fix__fail"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_wanted_tools_are_taken() {
-    let globs = |pattern: &str| {
-        globset::GlobSetBuilder::new().add(globset::Glob::new(pattern).unwrap()).build().unwrap()
-    };
     let stage = Wanted::new("good")
         .set(|server| {
             server.allow = Some(globs("e*"));

@@ -35,6 +35,17 @@ async fn a_host_that_goes_leaves_no_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_is_dropped_leaves_no_process() {
+    for mode in ["good", "modern"] {
+        let stage = Stage::new(mode).await;
+        let words = stage.folder.path().join("starts").to_str().unwrap().to_owned();
+        assert!(!processes(&words).is_empty(), "{mode}");
+        drop(stage);
+        until("its end", || processes(&words).is_empty()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_known_is_listed_without_a_start() {
     let pins = Arc::new(MemoryPins::default());
     let wanted = || {
