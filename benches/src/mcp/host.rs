@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use toolpost_config::HostConfig;
-use toolpost_model::Mode;
+use toolpost_model::{Mode, Role};
 use toolpost_serve::{Access, Server, ServerBuilder};
 
 use crate::children::{announce, echoes};
@@ -31,6 +31,6 @@ pub(crate) async fn converse(words: &[String]) -> anyhow::Result<()> {
     let [data_dir] = words else { anyhow::bail!("a data directory") };
     let (config, build) = builder(data_dir)?;
     let server = build(config).source(echoes(1)).start_offline().await?;
-    server.converse(std::io::stdin(), std::io::stdout()).await;
+    server.converse_mcp(Role::Agent, std::io::stdin(), std::io::stdout()).await;
     Ok(())
 }
