@@ -250,10 +250,10 @@ impl Connection {
             },
             ServiceError::TransportSend(error) => self.not_sent(&*error.error),
             ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
-                match (slot.sent(), self.over_pipes) {
-                    // A line without its end is no message: a server cannot have acted on it.
-                    (Sent::Not, _) | (Sent::Perhaps, true) => RequestError::Unsent(self.why()),
-                    (Sent::Perhaps, false) | (Sent::Yes, _) => RequestError::Lost(self.why()),
+                match slot.sent() {
+                    Sent::Not => RequestError::Unsent(self.why()),
+                    // A server can have read all of it and ended before the write was seen to be done.
+                    Sent::Perhaps | Sent::Yes => RequestError::Lost(self.why()),
                 }
             }
             other => RequestError::Unreadable(shortened(&other.to_string(), LONGEST)),
@@ -262,6 +262,7 @@ impl Connection {
 
     fn not_sent(&self, error: &(dyn Error + Send + Sync + 'static)) -> RequestError {
         if self.over_pipes {
+            // A line without its end is no message: a server cannot have acted on it.
             return RequestError::Unsent(chain(error));
         }
         let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() else {

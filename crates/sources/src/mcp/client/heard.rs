@@ -66,7 +66,6 @@ impl<T: Transport<RoleClient>> Heard<T> {
                 let slot = marked.map_or_else(|| Arc::new(Slot::new(None)), |marked| Arc::clone(&marked.0));
                 let token = request.request.get_meta().get_progress_token().map(|token| token.0.to_string());
                 self.desk.await_answer(id, token, &slot);
-                slot.mark(Sent::Perhaps);
                 Some(slot)
             }
             ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => {
@@ -142,6 +141,9 @@ impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for Heard<T> {
         let slot = self.note(&item);
         let sending = self.inner.send(item);
         async move {
+            if let Some(slot) = &slot {
+                slot.mark(Sent::Perhaps);
+            }
             let sent = sending.await;
             if let (Some(slot), Ok(())) = (slot, &sent) {
                 slot.mark(Sent::Yes);

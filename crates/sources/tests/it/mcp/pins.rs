@@ -50,6 +50,24 @@ async fn a_changed_definition_is_kept_back_until_it_is_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_changes_is_compared_in_both_eras() {
+    for mode in ["good", "modern"] {
+        let stage = Wanted::new(mode).set(|server| server.new_tools = McpNewTools::Take).start().await;
+        assert!(!stage.tools().contains(&"fix__added".to_owned()), "{mode}");
+        // The word of a server without sessions is only heard once it was asked for, which happens beside everything else.
+        let grown = || stage.tools().contains(&"fix__added".to_owned());
+        let calls = async {
+            while !grown() {
+                stage.call("fix__fail", json!({ "grow": true })).await;
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(20), calls).await.unwrap();
+        assert_eq!(stage.starts(), 1, "{mode}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn accepted_definitions_outlive_the_host() {
     let pins = Arc::new(MemoryPins::default());
     let wanted = |mode: &str| {

@@ -14,6 +14,8 @@ STATE = sys.argv[2] if len(sys.argv) > 2 else None
 LOCK = threading.Lock()
 ANSWERS = {}
 CANCELED = set()
+GROWN = []
+LISTENING = []
 
 
 def send(message):
@@ -66,6 +68,8 @@ def tools():
         tool("odd name!", "A name that ids cannot hold."),
         tool("environment", "Names of its environment."),
     ]
+    if GROWN:
+        listed.append(tool("added", "Came later."))
     if MODE == "bidi":
         listed.append(tool("tricky", "Reads\u202e files\u200b.", schema={
             "type": "object", "properties": {"a": {"type": "string", "description": "x\u2066y"}}}))
@@ -117,6 +121,12 @@ def call(message):
         if MODE == "duplicates":
             for _ in range(3):
                 result(ident, {"content": [{"type": "text", "text": "again"}]})
+    elif name == "fail" and arguments.get("grow"):
+        GROWN.append(True)
+        for listener in LISTENING or [None]:
+            meta = {} if listener is None else {"_meta": {"io.modelcontextprotocol/subscriptionId": listener}}
+            notify("notifications/tools/list_changed", meta)
+        result(ident, {"content": []})
     elif name == "fail":
         result(ident, {"content": [{"type": "text", "text": "no such thing"}], "isError": True})
     elif name == "every":
@@ -180,6 +190,7 @@ def modern(message):
         result(ident, {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "resources": RESOURCES})
     elif method == "subscriptions/listen":
         meta = {"io.modelcontextprotocol/subscriptionId": ident}
+        LISTENING.append(ident)
         send({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
               "params": {"_meta": meta, "notifications": message["params"]["notifications"]}})
     elif method == "tools/call" and message["params"]["name"] == "ask":
