@@ -54,10 +54,11 @@ impl Drop for Upstream {
     }
 }
 
-/// A host whose only tools are the server's, under their own names, and whose rules allow everything.
+/// A host with the server's tools under their own names, and with rules that allow everything. They count as reading: what
+/// is not known to runs alone, and the suite leaves questions open that such a call would wait on.
 fn host(home: &Home, reach: &str, era: &str) -> Served {
     let text = format!(
-        "mode: bypass\n\
+        "mode: bypass\ntools:\n  conformance.*: {{ class: read }}\n\
          mcp:\n  servers:\n    conformance:\n      {reach}\n      era: {era}\n      naming: bare\n      \
          start: eager\n      new_tools: take\n"
     );
@@ -98,17 +99,28 @@ fn the_server_by_itself_stateless() {
     suite::run(&Upstream::start().url, STATELESS).judge("the server itself, 2026-07-28", &[]);
 }
 
-/// What a question is called is the asker's to say in 2026-07-28, and has no place in 2025-11-25.
-const NAMELESS_QUESTIONS: Known = &[];
+/// What a server with sessions cannot say to a client without them.
+const BETWEEN_THE_REVISIONS: Known = &[
+    (
+        "input-required-result-basic-elicitation",
+        "the asker names its question in 2026-07-28, and questions have no names in 2025-11-25",
+    ),
+    (
+        "input-required-result-multiple-input-requests",
+        "a server asks one thing after another in 2025-11-25, so its questions do not come together",
+    ),
+];
 
 #[test]
 fn sessions_to_sessions() {
     over_pipes(SESSIONS, SESSIONS, &[]);
 }
 
+/// Over HTTP, because the suite leaves calls open that ask: over pipes a server with sessions does not say which call a
+/// question belongs to, so the host passes none on while several are open.
 #[test]
 fn sessions_to_stateless() {
-    over_pipes(SESSIONS, STATELESS, NAMELESS_QUESTIONS);
+    over_http(SESSIONS, STATELESS, BETWEEN_THE_REVISIONS);
 }
 
 #[test]
