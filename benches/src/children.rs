@@ -12,7 +12,7 @@ use toolpost_config::HostConfig;
 use toolpost_model::{DynTool, EffectClass, FnTool, ToolFailure, ToolSet};
 use toolpost_serve::{Access, Server};
 
-use crate::{a2e, grpc};
+use crate::{a2e, grpc, mcp};
 
 /// A server in a process of its own, ended when dropped.
 pub(crate) struct Served {
@@ -81,6 +81,9 @@ pub(crate) fn serve(role: &str, words: &[String]) -> anyhow::Result<()> {
     if role == "--serve-lines" {
         return a2e::echo_lines();
     }
+    if role == "--serve-mcp-lines" {
+        return mcp::floor_lines();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match role {
@@ -88,6 +91,11 @@ pub(crate) fn serve(role: &str, words: &[String]) -> anyhow::Result<()> {
                 floor(Router::new().route("/echo", post(|body: Bytes| async move { body }))).await
             }
             "--serve-floor-a2e" => floor(a2e::floor()).await,
+            "--serve-floor-mcp" => floor(mcp::floor()).await,
+            "--serve-rmcp" => floor(mcp::serve_rmcp(words)?).await,
+            "--serve-rmcp-stdio" => mcp::converse_rmcp().await,
+            "--serve-mcp" => mcp::serve(words).await,
+            "--serve-mcp-stdio" => mcp::converse(words).await,
             "--serve-grpc" => grpc::serve().await,
             "--serve-a2e" => a2e::serve(words).await,
             "--serve-a2e-stdio" => a2e::converse(words).await,

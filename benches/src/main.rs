@@ -15,6 +15,7 @@ mod grpc;
 mod in_process;
 mod journal;
 mod machine;
+mod mcp;
 mod native;
 mod normalise;
 mod over_http;
@@ -34,12 +35,13 @@ mod wasm;
 use anyhow::bail;
 
 const HELP: &str = "\
-usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|python-module|wasm|grpc|replay|artifact|a2e|normalise …]
+usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|schedule|search|files|grep|shell|shells|code|python-module|wasm|grpc|replay|artifact|a2e|mcp|normalise …]
        (default: all)
        cargo xtask bench grep=PATH (on a tree of your own)
        cargo xtask bench artifact=MEGABYTES (with a result of another size)
        cargo xtask bench wasm=PATH (how long a component of your own takes to load)
        cargo xtask bench a2e-http (or -stdio, -direct, -sessions, -list, -events: a part of a2e)
+       cargo xtask bench mcp-http (or -stdio, -hop, -list: a part of mcp)
        cargo xtask bench a2e-soak [--minutes N]";
 
 fn main() -> anyhow::Result<()> {
@@ -69,6 +71,7 @@ fn main() -> anyhow::Result<()> {
         "python-module",
         "replay",
         "a2e",
+        "mcp",
         "artifact",
         "wasm",
         "grpc",
@@ -100,6 +103,7 @@ fn main() -> anyhow::Result<()> {
             "python-module" => runtime.block_on(python_module::run())?,
             "replay" => runtime.block_on(replay::run())?,
             "a2e" => runtime.block_on(a2e::run())?,
+            "mcp" => runtime.block_on(mcp::run())?,
             "wasm" => runtime.block_on(wasm::run())?,
             "normalise" => runtime.block_on(normalise::run())?,
             "grpc" => runtime.block_on(grpc::run())?,
@@ -114,6 +118,7 @@ fn main() -> anyhow::Result<()> {
             other if other.starts_with("grep=") => {
                 runtime.block_on(grep::run(Some(other.trim_start_matches("grep=").as_ref())))?;
             }
+            other if other.starts_with("mcp-") && runtime.block_on(mcp::run_part(&other[4..]))? => {}
             other if runtime.block_on(a2e::run_part(other.trim_start_matches("a2e-")))? => {}
             other => bail!("`{other}` is not a benchmark\n{HELP}"),
         }

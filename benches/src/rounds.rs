@@ -47,6 +47,21 @@ impl Pairs {
     }
 }
 
+impl Pairs {
+    /// The first of each pair is the way without the hop, the second the way with it: how many times longer that takes.
+    pub(crate) fn tell_hop(&self, name: &str) {
+        let times: Vec<f64> =
+            self.ours.iter().zip(&self.floor).map(|(direct, through)| direct / through).collect();
+        let (low, high) = spread(&times);
+        println!(
+            "{name}: {} calls/s through the host against {} asked directly, a call takes {:.2} times as long [{low:.2}–{high:.2}]",
+            shown(median(&self.floor)),
+            shown(median(&self.ours)),
+            median(&times),
+        );
+    }
+}
+
 /// Calls a second of tasks that count their own.
 pub(crate) async fn rate(began: Instant, tasks: Vec<JoinHandle<anyhow::Result<u64>>>) -> anyhow::Result<f64> {
     let mut calls = 0;
@@ -70,4 +85,44 @@ fn spread(figures: &[f64]) -> (f64, f64) {
 
 pub(crate) fn shown(figure: f64) -> String {
     if figure >= 1_000.0 { format!("{:.1}k", figure / 1_000.0) } else { format!("{figure:.2}") }
+}
+
+/// Figures of several contenders, taken in turn. The first is the one that is compared.
+pub(crate) struct Field<const N: usize> {
+    names: [&'static str; N],
+    figures: [Vec<f64>; N],
+}
+
+impl<const N: usize> Field<N> {
+    /// Runs each `count` times, every time another one first.
+    pub(crate) async fn take<F>(
+        count: usize,
+        names: [&'static str; N],
+        mut measure: impl FnMut(usize) -> F,
+    ) -> anyhow::Result<Self>
+    where
+        F: Future<Output = anyhow::Result<f64>>,
+    {
+        let mut figures = [const { Vec::new() }; N];
+        for round in 0..count {
+            for turn in 0..N {
+                let place = (round + turn) % N;
+                figures[place].push(measure(place).await?);
+            }
+        }
+        Ok(Self { names, figures })
+    }
+
+    /// `title: figure; against another one's figure ratio … [lowest–highest]; …`.
+    pub(crate) fn tell(&self, title: &str, unit: &str) {
+        let ours = &self.figures[0];
+        let mut line = format!("{title}: {} {unit}", shown(median(ours)));
+        for (name, theirs) in self.names.iter().zip(&self.figures).skip(1) {
+            let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
+            let (low, high) = spread(&ratios);
+            let (theirs, ratio) = (shown(median(theirs)), median(&ratios));
+            line += &format!("; {name} {theirs}, ratio {ratio:.2} [{low:.2}–{high:.2}]");
+        }
+        println!("{line}");
+    }
 }

@@ -27,7 +27,7 @@ struct Npm {
     lock: &'static str,
 }
 
-const ENVIRONMENTS: [Environment; 4] = [
+const ENVIRONMENTS: [Environment; 5] = [
     Environment { folder: "peers", file: "main.txt", list: include_str!("../peers/main.txt"), npm: None },
     Environment {
         folder: "peers-a2a-1",
@@ -41,6 +41,7 @@ const ENVIRONMENTS: [Environment; 4] = [
         list: include_str!("../peers/a2a-0.3.txt"),
         npm: None,
     },
+    Environment { folder: "peers-mcp", file: "mcp.txt", list: include_str!("../peers/mcp.txt"), npm: None },
     Environment {
         folder: "peers-node",
         file: "node.txt",

@@ -98,7 +98,9 @@ impl Came {
             }
         };
         asked.meta.request_id = Some(id.as_json().trim_matches('"').to_owned());
-        if asked.method == Method::Initialize {
+        // One that says who asks and names no revision of its own is of the revision that has no such method.
+        let is_stateless = asked.meta.version.is_some() && asked.wished_version.is_none();
+        if asked.method == Method::Initialize && !is_stateless {
             return self.initialize(&id, &asked).await;
         }
         let speaks_for_itself = asked.meta.version.is_some()

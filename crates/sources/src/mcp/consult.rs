@@ -60,7 +60,12 @@ pub(super) async fn ask_all(
         if answered.includes(kind) {
             questions.push(question(key.clone(), kind, request["params"].clone()));
         } else {
-            answers.insert(key.clone(), settled(unanswered(kind, &ConsultError::Unsupported(kind)))?);
+            let said = settled(unanswered(kind, &ConsultError::Unsupported(kind)));
+            if said.is_err() {
+                // Asked all the same, and refused at once: so the host hears what its caller lacks.
+                let _ = call.consult(vec![question(key.clone(), kind, request["params"].clone())]).await;
+            }
+            answers.insert(key.clone(), said?);
         }
     }
     let kinds: BTreeMap<String, ConsultKind> =

@@ -1,0 +1,110 @@
+//! What it costs to go through the host to a server upstream, beside asking that server directly. The host is the real
+//! binary and the server is the echo on plain rmcp, once over HTTP and once over pipes.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::{Child, Stdio},
+};
+
+use anyhow::Context;
+
+use super::{http::load, pipes::Pipes, wire::Era};
+use crate::{
+    children::{self, Served},
+    rounds::Pairs,
+};
+
+const ROUNDS: usize = 5;
+
+pub(super) async fn run() -> anyhow::Result<()> {
+    let upstream = Served::start(&["--serve-rmcp", "1"])?;
+    let folder = tempfile::tempdir()?;
+    let through = Through::start(folder.path(), &format!("url: http://{}/mcp", upstream.address))?;
+    for era in Era::BOTH {
+        for callers in [1, 16] {
+            let pairs = Pairs::take(
+                ROUNDS,
+                || load(&upstream.address, era, callers),
+                || load(&through.address, era, callers),
+            )
+            .await?;
+            pairs.tell_hop(&format!("MCP hop, {}, {callers} callers, upstream over HTTP", era.name()));
+        }
+    }
+    drop(through);
+    let program = std::env::current_exe()?;
+    let reach =
+        format!("command: {}\n      args: [--serve-rmcp-stdio]\n      sandbox: none", program.display());
+    let folder = tempfile::tempdir()?;
+    let through = Through::start(folder.path(), &reach)?;
+    for era in Era::BOTH {
+        let mut direct = Pipes::start(&["--serve-rmcp-stdio"], era)?;
+        let pairs =
+            Pairs::take(ROUNDS, || std::future::ready(direct.load(1)), || load(&through.address, era, 1))
+                .await?;
+        pairs.tell_hop(&format!("MCP hop, {}, 1 caller, upstream over pipes", era.name()));
+    }
+    Ok(())
+}
+
+/// The real binary with one server behind it, ended when dropped.
+struct Through {
+    child: Child,
+    address: String,
+}
+
+impl Through {
+    fn start(folder: &Path, reach: &str) -> anyhow::Result<Self> {
+        let config = folder.join("host.yaml");
+        let text = format!(
+            "mode: bypass\nlimits: {{ concurrency: 256, session_concurrency: 256 }}\n\
+             mcp:\n  servers:\n    bench:\n      {reach}\n      naming: bare\n      start: eager\n"
+        );
+        write(folder, &config, &text)?;
+        let program = std::env::current_exe()?.with_file_name("toolpost");
+        let mut child = children::command(&program)
+            .args(["serve", "--no-token", "--http", "127.0.0.1:0", "--workspace"])
+            .arg(folder.join("workspace"))
+            .arg("--data-dir")
+            .arg(folder.join("data"))
+            .arg("--config")
+            .arg(&config)
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("`{}` cannot be started", program.display()))?;
+        let mut said = BufReader::new(child.stderr.take().context("what the host says")?);
+        let address = address(&mut said);
+        // Read on, so that the host never waits for a full pipe.
+        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        Ok(Self { child, address: address? })
+    }
+}
+
+impl Drop for Through {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Where the banner says that it listens.
+fn address(said: &mut BufReader<impl Read>) -> anyhow::Result<String> {
+    let mut all = String::new();
+    loop {
+        let before = all.len();
+        anyhow::ensure!(said.read_line(&mut all)? > 0, "the host ended:\n{all}");
+        let line = all[before..].trim();
+        if let Some(found) =
+            line.strip_prefix("listening").and_then(|rest| rest.trim().strip_prefix("http://"))
+        {
+            return Ok(found.to_owned());
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the contender's configuration and workspace")]
+fn write(folder: &Path, config: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder.join("workspace"))?;
+    Ok(std::fs::write(config, text)?)
+}

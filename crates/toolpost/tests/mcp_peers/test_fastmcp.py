@@ -1,0 +1,5 @@
+"""FastMCP's client."""
+
+from suite import FastMcp, cases
+
+globals().update(cases(FastMcp))
