@@ -140,11 +140,20 @@ impl Port {
             redactor.value(&mut question.params, &mut Redactions::default());
         }
         let _pause = self.live.pauses.begin();
+        // A person may take minutes, and a call that is alone in its session would keep all others waiting.
+        let aside = self.host.scheduler.step_aside(self.live.id);
         let asked = tokio::time::timeout(CALLER_PATIENCE, caller.consult(self.live.id, questions));
-        tokio::select! {
+        let answered = tokio::select! {
             answered = asked => answered.unwrap_or(Err(ConsultError::TimedOut)),
-            () = self.live.token().cancelled() => Err(ConsultError::Canceled),
+            () = self.live.token().cancelled() => return Err(ConsultError::Canceled),
+        };
+        if let Some(aside) = aside {
+            tokio::select! {
+                () = self.host.scheduler.come_back(aside) => {}
+                () = self.live.token().cancelled() => return Err(ConsultError::Canceled),
+            }
         }
+        answered
     }
 }
 

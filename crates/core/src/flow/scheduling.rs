@@ -22,7 +22,7 @@ mod turns;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
-use toolpost_model::SessionId;
+use toolpost_model::{InvocationId, SessionId};
 
 pub(crate) use need::{Bound, Bounded, Wanted};
 use need::{Need, Ticket};
@@ -71,6 +71,9 @@ enum Given {
     /// A place in the queue without a wish for a slot: for a call that waits for other calls, not for a turn.
     Place(SessionId),
 }
+
+/// A running call that let others go before it.
+pub(crate) struct Aside(Arc<Need>);
 
 /// Leaves the queue when the caller stops waiting.
 struct Place<'a> {
@@ -129,12 +132,39 @@ impl Scheduler {
         self.table().hold(session)?;
         Ok(Permit { scheduler: Arc::clone(self), given: Given::Place(session.clone()) })
     }
+
+    /// Gives a running call's turn to others while the call waits for somebody outside; [`come_back`](Self::come_back)
+    /// takes it again. `None`: it keeps its turn, because others could change what it was decided on, or because it has
+    /// the turn of the call above it.
+    pub(crate) fn step_aside(&self, call: InvocationId) -> Option<Aside> {
+        let mut table = self.table();
+        let need =
+            table.holders.get(&call).filter(|need| !need.is_nested() && need.uses.is_empty()).cloned()?;
+        table.release(&need);
+        Some(Aside(need))
+    }
+
+    /// Waits for a turn again. A call that runs already is never turned away: it waits however long the queue is.
+    pub(crate) async fn come_back(self: &Arc<Self>, Aside(need): Aside) {
+        let (ticket, admitted) = {
+            let mut table = self.table();
+            if table.admit_at_once(&need) {
+                return;
+            }
+            let (admit, admitted) = oneshot::channel();
+            (table.line_up(&need, admit), admitted)
+        };
+        let mut place = Place { scheduler: self, ticket, admitted: false, need };
+        place.admitted = admitted.await.is_ok();
+    }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut table = self.scheduler.table();
         match &self.given {
+            // One that stepped aside and never came back has nothing to give.
+            Given::Slot(need) if !table.holders.contains_key(&need.call) => {}
             Given::Slot(need) => table.release(need),
             Given::Place(session) => table.let_go(session),
         }

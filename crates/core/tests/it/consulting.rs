@@ -12,17 +12,29 @@ use toolpost_model::{
     BoxFuture, Caller, ClassFact, ConsultError, ConsultKind, ConsultKinds, Declaration, EffectClass,
     InvocationId, NestedCall, Outcome, Question, Reply, Tool, ToolCall, ToolFailure, ToolOutput,
 };
-use toolpost_testkit::TestHost;
+use toolpost_testkit::{Gate, MockTool, TestHost};
 
 /// Asks its caller for a name and greets whoever that is.
 struct Greeter {
     timeout: Option<Duration>,
+    class: ClassFact,
+}
+
+impl Greeter {
+    fn patient() -> Self {
+        Self { timeout: None, class: ClassFact::Always(EffectClass::Read) }
+    }
+
+    /// Nobody knows what it does, so it runs alone in its session.
+    fn unknown() -> Self {
+        Self { timeout: None, class: ClassFact::default() }
+    }
 }
 
 impl Tool for Greeter {
     fn declaration(&self) -> Declaration {
         let mut declaration = Declaration::new("demo.greet".parse().unwrap(), "Greets");
-        declaration.interface.safety.class = ClassFact::Always(EffectClass::Read);
+        declaration.interface.safety.class = self.class;
         declaration.interface.execution.timeout_ms =
             self.timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap());
         declaration
@@ -113,7 +125,7 @@ fn asking(host: &TestHost, tool: &str, arguments: Value, caller: Option<Arc<Ada>
 
 #[tokio::test]
 async fn a_caller_that_can_be_asked_is_asked_and_its_answer_reaches_the_tool() {
-    let host = TestHost::with(Greeter { timeout: None }).await;
+    let host = TestHost::with(Greeter::patient()).await;
     let ada = Ada::forms(1);
     let answer = host.host.call(asking(&host, "greet", json!({}), Some(Arc::clone(&ada)))).await;
     assert_eq!(answer.result().model_text(), "hello Ada");
@@ -122,7 +134,7 @@ async fn a_caller_that_can_be_asked_is_asked_and_its_answer_reaches_the_tool() {
 
 #[tokio::test]
 async fn who_cannot_be_asked_is_not_asked() {
-    let host = TestHost::with(Greeter { timeout: None }).await;
+    let host = TestHost::with(Greeter::patient()).await;
     let roots_only = Ada::answering(ConsultKinds { roots: true, ..ConsultKinds::default() }, 1);
     for (caller, said) in [
         (None, "the caller cannot be asked anything"),
@@ -136,7 +148,8 @@ async fn who_cannot_be_asked_is_not_asked() {
 
 #[tokio::test]
 async fn the_deadline_stands_still_while_the_caller_thinks() {
-    let host = TestHost::with(Greeter { timeout: Some(Duration::from_millis(400)) }).await;
+    let host =
+        TestHost::with(Greeter { timeout: Some(Duration::from_millis(400)), ..Greeter::patient() }).await;
     let ada = Ada::forms(0);
     let call = host.host.call(asking(&host, "greet", json!({}), Some(Arc::clone(&ada))));
     let later = async {
@@ -151,7 +164,7 @@ async fn the_deadline_stands_still_while_the_caller_thinks() {
 
 #[tokio::test]
 async fn a_call_that_is_canceled_waits_for_no_answer() {
-    let host = TestHost::with(Greeter { timeout: None }).await;
+    let host = TestHost::with(Greeter::patient()).await;
     let ada = Ada::forms(0);
     let handle = host.host.start(asking(&host, "greet", json!({}), Some(Arc::clone(&ada)))).await;
     ada.reached.notified().await;
@@ -162,7 +175,7 @@ async fn a_call_that_is_canceled_waits_for_no_answer() {
 
 #[tokio::test]
 async fn a_nested_call_asks_the_caller_of_its_parent() {
-    let host = TestHost::build(|builder| builder.tool(Greeter { timeout: None }).tool(Passes)).await;
+    let host = TestHost::build(|builder| builder.tool(Greeter::patient()).tool(Passes)).await;
     let ada = Ada::forms(1);
     let answer = host.host.call(asking(&host, "pass", json!({}), Some(ada))).await;
     assert_eq!(answer.result().model_text(), "hello Ada");
@@ -172,7 +185,7 @@ async fn a_nested_call_asks_the_caller_of_its_parent() {
 async fn secrets_of_the_host_are_not_asked_away() {
     let host = TestHost::build(|builder| {
         builder
-            .tool(Greeter { timeout: None })
+            .tool(Greeter::patient())
             .redactor(KnownSecrets::new([("host_token", "open-sesame-4711-open-sesame")]))
     })
     .await;
@@ -181,4 +194,39 @@ async fn secrets_of_the_host_are_not_asked_away() {
     host.host.call(asking(&host, "greet", arguments, Some(Arc::clone(&ada)))).await;
     let asked = ada.asked.lock().unwrap()[0]["message"].as_str().unwrap().to_owned();
     assert!(asked.contains("[redacted:host_token]") && !asked.contains("4711"), "{asked}");
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_an_answer_keeps_nobody_waiting() {
+    let host = TestHost::with(Greeter::unknown()).await;
+    let (slow, quick) = (Ada::forms(0), Ada::forms(1));
+    let first = host.host.start(asking(&host, "greet", json!({}), Some(Arc::clone(&slow)))).await;
+    slow.reached.notified().await;
+    let second = host.host.call(asking(&host, "greet", json!({}), Some(quick))).await;
+    assert_eq!(second.result().model_text(), "hello Ada", "it runs although the first has not ended");
+    slow.gate.add_permits(1);
+    assert_eq!(first.answer().await.result().model_text(), "hello Ada");
+    let health = host.host.health();
+    assert_eq!((health.running, health.queued), (0, 0));
+}
+
+#[tokio::test]
+async fn one_that_was_answered_waits_for_its_turn_again() {
+    let gate = Gate::new();
+    let host = TestHost::build(|builder| {
+        builder
+            .tool(Greeter::unknown())
+            .tool(MockTool::named("demo.hold").class(EffectClass::Unknown).gate(&gate))
+    })
+    .await;
+    let ada = Ada::forms(0);
+    let first = host.host.start(asking(&host, "greet", json!({}), Some(Arc::clone(&ada)))).await;
+    ada.reached.notified().await;
+    let second = host.host.start(host.request("hold", json!({}))).await;
+    gate.entered(1).await;
+    ada.gate.add_permits(1);
+    // The first has its answer and no turn: only the end of the second lets it go on.
+    gate.let_through(1);
+    assert_eq!(second.answer().await.result().outcome, Outcome::Succeeded);
+    assert_eq!(first.answer().await.result().model_text(), "hello Ada");
 }

@@ -168,6 +168,11 @@ impl Table {
         if need.is_nested() && circle::would_close(self, need) {
             return Err(QueueFull::Circle);
         }
+        Ok(self.line_up(need, admit))
+    }
+
+    /// Puts a call at the end of the queue, whether or not there is room.
+    pub(super) fn line_up(&mut self, need: &Arc<Need>, admit: oneshot::Sender<()>) -> Ticket {
         let ticket = Ticket::number(self.next_ticket, need.is_nested());
         self.next_ticket += 1;
         self.locks.wait(&need.uses, ticket);
@@ -182,7 +187,7 @@ impl Table {
         let waiting = Waiting { need: Arc::clone(need), admit, waits_for: WaitsFor::Others };
         self.waiting.insert(ticket, waiting);
         self.look_again([ticket]);
-        Ok(ticket)
+        ticket
     }
 
     /// One session may fill half of the queue, so that it cannot keep the others out.
