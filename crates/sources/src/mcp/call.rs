@@ -1,6 +1,12 @@
 //! One call of a server's tool, or of one of its companions.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Map, Value, json};
 use toolpost_model::{CallContext, ErrorClass, ToolCall, ToolFailure, ToolId, ToolOutput};
@@ -24,23 +30,42 @@ const LONGEST_LOOK: Duration = Duration::from_secs(10);
 /// What the protocol keeps for itself in `_meta`.
 const RESERVED: &str = "io.modelcontextprotocol/";
 
-/// Runs one call to its end.
+/// Runs one call to its end. A server that died unnoticed since its last call is found dead by the next one: that one never
+/// left the host, so it goes to the server's next life. What may have reached a server is never sent again.
 pub(super) async fn run(
     server: &Arc<Server>,
     link: &Arc<Link>,
     tool: &ToolId,
     call: ToolCall,
 ) -> Result<ToolOutput, ToolFailure> {
+    match attempt(server, link, tool, &call).await {
+        Attempt::Ended(ended) => ended,
+        Attempt::NeverLeft(_) => match attempt(server, link, tool, &call).await {
+            Attempt::Ended(ended) => ended,
+            Attempt::NeverLeft(failure) => Err(failure),
+        },
+    }
+}
+
+enum Attempt {
+    Ended(Result<ToolOutput, ToolFailure>),
+    /// The connection was dead before anything was sent.
+    NeverLeft(ToolFailure),
+}
+
+async fn attempt(server: &Arc<Server>, link: &Arc<Link>, tool: &ToolId, call: &ToolCall) -> Attempt {
     let ToolCall { input, context } = call;
     let live = tokio::select! {
-        live = link.live() => live?,
-        () = context.canceled() => return Err(stopped().untouched()),
+        live = link.live() => live,
+        () = context.canceled() => Err(stopped().untouched()),
+    };
+    let live = match live {
+        Ok(live) => live.borrow(),
+        Err(failure) => return Attempt::Ended(Err(failure)),
     };
     let arguments = json!(input.arguments());
-    let Some(target) = server.target(tool) else { return Err(held_back(server, tool)) };
-    let live = live.borrow();
-    let applied = live.applied().cloned();
-    let asked = Asked { server, live: &live, context: &context };
+    let Some(target) = server.target(tool) else { return Attempt::Ended(Err(held_back(server, tool))) };
+    let asked = Asked { server, live: &live, context, heard: AtomicBool::new(false) };
     let answered = tokio::select! {
         answered = asked.answer(&target, &arguments) => answered,
         () = context.canceled() => {
@@ -48,11 +73,26 @@ pub(super) async fn run(
             Err(stopped())
         }
     };
+    let heard = asked.heard.load(Ordering::Relaxed);
+    match answered {
+        Err(failure) if failure.code.as_deref() == Some(outcome::NOT_SENT) && !heard && !live.is_open() => {
+            Attempt::NeverLeft(failure)
+        }
+        answered => Attempt::Ended(ended(link, &live, answered).await),
+    }
+}
+
+/// What an answer says of the server, and what confined the server's program.
+async fn ended(
+    link: &Link,
+    live: &InUse,
+    answered: Result<ToolOutput, ToolFailure>,
+) -> Result<ToolOutput, ToolFailure> {
     // An error that the server told is an answer too.
     if answered.as_ref().err().is_none_or(|failure| failure.code.as_deref() == Some("tool_error")) {
-        link.works(&live).await;
+        link.works(live).await;
     }
-    match (answered, applied) {
+    match (answered, live.applied().cloned()) {
         (Ok(output), Some(applied)) => Ok(output.confined(applied)),
         (Err(failure), Some(applied)) => Err(failure.confined(applied)),
         (answered, None) => answered,
@@ -85,6 +125,8 @@ struct Asked<'a> {
     server: &'a Arc<Server>,
     live: &'a InUse,
     context: &'a CallContext,
+    /// The server answered something already.
+    heard: AtomicBool,
 }
 
 impl Asked<'_> {
@@ -169,6 +211,7 @@ impl Asked<'_> {
     async fn ask(&self, method: &str, params: Map<String, Value>) -> Result<Value, ToolFailure> {
         let connection = &self.live.connection;
         let answered = connection.request(method, params, self.meta(), Some(self.context)).await;
+        self.heard.fetch_or(answered.is_ok(), Ordering::Relaxed);
         answered.map_err(|error| self.failed(error))
     }
 

@@ -63,13 +63,16 @@ pub(super) struct Slot {
     pub(super) call: Option<CallContext>,
     sent: AtomicU8,
     words: AtomicUsize,
+    /// Questions of the server that its caller has not answered yet.
+    open: AtomicUsize,
     /// Where questions of the server are put while it waits.
     token: Mutex<Option<String>>,
 }
 
 impl Slot {
     pub(super) fn new(call: Option<CallContext>) -> Self {
-        Self { call, sent: AtomicU8::new(0), words: AtomicUsize::new(0), token: Mutex::default() }
+        let (words, open) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { call, sent: AtomicU8::new(0), words, open, token: Mutex::default() }
     }
 
     pub(super) fn sent(&self) -> Sent {
@@ -89,9 +92,24 @@ impl Slot {
         self.sent.store(mark, Ordering::Release);
     }
 
+    /// A question is put to its caller, until what this gives is dropped.
+    pub(super) fn asking(&self) -> OpenQuestion<'_> {
+        self.open.fetch_add(1, Ordering::AcqRel);
+        OpenQuestion(self)
+    }
+
     /// Its call, unless that was told too much already.
     fn hearing(&self) -> Option<&CallContext> {
         self.call.as_ref().filter(|_| self.words.fetch_add(1, Ordering::Relaxed) < CALL_WORDS)
+    }
+}
+
+/// A question that was not answered yet.
+pub(super) struct OpenQuestion<'a>(&'a Slot);
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -165,11 +183,10 @@ impl Desk {
         lock(&self.waiting).by_id.get(id).cloned()
     }
 
-    /// The one call that is under way, if there is just one.
-    pub(super) fn only_call(&self) -> Option<CallContext> {
-        let waiting = lock(&self.waiting);
-        let mut calls = waiting.by_id.values().filter_map(|slot| slot.call.as_ref());
-        calls.next().filter(|_| calls.next().is_none()).cloned()
+    /// The call that a question belongs to which does not say so: the only one under way, or the only one that is not
+    /// waiting for an answer already.
+    pub(super) fn asker(&self) -> Option<Arc<Slot>> {
+        self.only_slot(|_| true).or_else(|| self.only_slot(|slot| slot.open.load(Ordering::Acquire) == 0))
     }
 
     /// Something came, whatever it is.
@@ -211,16 +228,16 @@ impl Desk {
         };
         let text = clean::line(&text, LINE);
         let level = level_of(level);
-        match self.only_slot().and_then(|slot| slot.hearing().cloned()) {
+        match self.only_slot(|_| true).and_then(|slot| slot.hearing().cloned()) {
             Some(call) => call.log(level, text),
             None if matches!(level, LogLevel::Warn | LogLevel::Error) => self.line(text),
             None => self.nuisance("log lines beside any call"),
         }
     }
 
-    fn only_slot(&self) -> Option<Arc<Slot>> {
+    fn only_slot(&self, fits: impl Fn(&Slot) -> bool) -> Option<Arc<Slot>> {
         let waiting = lock(&self.waiting);
-        let mut calls = waiting.by_id.values().filter(|slot| slot.call.is_some());
+        let mut calls = waiting.by_id.values().filter(|slot| slot.call.is_some() && fits(slot));
         calls.next().filter(|_| calls.next().is_none()).cloned()
     }
 

@@ -8,6 +8,8 @@ use super::{
     client::RequestError,
 };
 
+/// The code of a call that never left the host.
+pub(super) const NOT_SENT: &str = "not_sent";
 /// The most pieces of one result.
 const PIECES: usize = 1_000;
 /// The longest that is repeated of a server's complaint.
@@ -99,7 +101,7 @@ pub(super) fn failure(error: RequestError, server: &str) -> ToolFailure {
         RequestError::Remote { code, message, data } => remote(code, &message, data, server),
         RequestError::Unsent(why) => {
             let message = format!("the connection to `{server}` was gone before the call was sent: {why}");
-            ToolFailure::of(ErrorClass::DependencyUnavailable, message).code("not_sent").untouched()
+            ToolFailure::of(ErrorClass::DependencyUnavailable, message).code(NOT_SENT).untouched()
         }
         RequestError::Busy { status, after } => {
             let message = format!("`{server}` takes no requests for now (HTTP {status})");

@@ -54,12 +54,10 @@ impl Drop for Upstream {
     }
 }
 
-/// A host with the server's tools under their own names, and with rules that allow everything. They count as reading: what
-/// is not known to runs alone, and the suite leaves questions open that such a call would wait on.
+/// A host with the server's tools under their own names, and with rules that allow everything.
 fn host(home: &Home, reach: &str, era: &str) -> Served {
     let text = format!(
-        "mode: bypass\ntools:\n  conformance.*: {{ class: read }}\n\
-         mcp:\n  servers:\n    conformance:\n      {reach}\n      era: {era}\n      naming: bare\n      \
+        "mode: bypass\nmcp:\n  servers:\n    conformance:\n      {reach}\n      era: {era}\n      naming: bare\n      \
          start: eager\n      new_tools: take\n"
     );
     home.write("host.yaml", &text);
@@ -116,10 +114,15 @@ fn sessions_to_sessions() {
     over_pipes(SESSIONS, SESSIONS, &[]);
 }
 
-/// Over HTTP, because the suite leaves calls open that ask: over pipes a server with sessions does not say which call a
-/// question belongs to, so the host passes none on while several are open.
+/// Over pipes a server with sessions does not say which call a question belongs to, and the suite leaves calls open that
+/// wait for an answer.
 #[test]
 fn sessions_to_stateless() {
+    over_pipes(SESSIONS, STATELESS, BETWEEN_THE_REVISIONS);
+}
+
+#[test]
+fn over_http_sessions_to_stateless() {
     over_http(SESSIONS, STATELESS, BETWEEN_THE_REVISIONS);
 }
 

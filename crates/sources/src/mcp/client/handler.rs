@@ -42,17 +42,16 @@ impl Handler {
         let Some(kind) = consult::kind_of(&method, &asked["params"]) else {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         };
-        let call = match origin {
-            Some(InboundStreamOrigin::OutboundRequest(id)) => {
-                self.desk.of(&id.to_string()).and_then(|slot| slot.call.clone())
-            }
-            Some(InboundStreamOrigin::Unassociated) | None => self.desk.only_call(),
+        let slot = match origin {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => self.desk.of(&id.to_string()),
+            Some(InboundStreamOrigin::Unassociated) | None => self.desk.asker(),
         };
-        let Some(call) = call else {
+        let Some((slot, call)) = slot.as_ref().and_then(|slot| Some((slot, slot.call.as_ref()?))) else {
             let why = "it cannot be told which call this belongs to, so nobody can be asked";
             return Err(ErrorData::invalid_request(why, None));
         };
-        match consult::ask(&call, kind, asked["params"].take()).await {
+        let _open = slot.asking();
+        match consult::ask(call, kind, asked["params"].take()).await {
             Answered::Value(value) => Ok(value),
             Answered::Refused { code, message } => Err(ErrorData::new(ErrorCode(code), message, None)),
         }
