@@ -169,8 +169,8 @@ impl ServerBuilder {
             TcpListener::bind(listen).await.map_err(|source| cannot_listen(&listen.to_string(), source))?;
         let address = tcp.local_addr().map_err(|source| cannot_listen(&listen.to_string(), source))?;
         let door = self.network_door(token.as_deref());
-        let mut server = self.open(data_dir).await?;
-        (server.address, server.token) = (Some(address), token);
+        let mut server = self.open(data_dir, Some(address)).await?;
+        server.token = token;
         server.open_face(Listener::Tcp(tcp), door);
         server.open_socket()?;
         Ok(server)
@@ -189,13 +189,17 @@ impl ServerBuilder {
         if let Some(token) = &token {
             self.parts.secrets.push(("host_token".to_owned(), token.clone()));
         }
-        let mut server = self.open(data_dir).await?;
+        let mut server = self.open(data_dir, None).await?;
         server.token = token;
         server.open_socket()?;
         Ok(server)
     }
 
-    async fn open(mut self, data_dir: Option<Arc<DataDir>>) -> Result<Server, StartError> {
+    async fn open(
+        mut self,
+        data_dir: Option<Arc<DataDir>>,
+        address: Option<SocketAddr>,
+    ) -> Result<Server, StartError> {
         let config = &self.config;
         let audit = audit_writer(&config.a2e.audit)?;
         let mut parts = std::mem::take(&mut self.parts);
@@ -230,7 +234,7 @@ impl ServerBuilder {
             feed,
             a2a,
             mcp,
-            address: None,
+            address,
             socket: None,
             closing,
             faces: attending.into_iter().collect(),
@@ -240,6 +244,7 @@ impl ServerBuilder {
             body_limit: config.http.body_limit,
             about: Arc::new(About {
                 workspace: config.workspace.clone(),
+                address,
                 loaded: Loaded::of(config.clone()),
             }),
         })
