@@ -57,9 +57,6 @@ const CONNECTION_GRACE: Duration = Duration::from_secs(2);
 const ATTENDED_AT_LEAST: Duration = Duration::from_secs(10);
 const ATTENDED_AT_MOST: Duration = Duration::from_millis(500);
 
-/// How long a call over MCP waits for an approval before its caller is told to come again: clients give up after a minute.
-const MCP_APPROVAL_WAIT: Duration = Duration::from_secs(30);
-
 /// A server not yet started.
 pub struct ServerBuilder {
     config: HostConfig,
@@ -67,7 +64,6 @@ pub struct ServerBuilder {
     parts: HostParts,
     capabilities: Vec<Arc<dyn Capability>>,
     tools: ToolsEntry,
-    mcp_approval_wait: Duration,
 }
 
 impl ServerBuilder {
@@ -117,13 +113,6 @@ impl ServerBuilder {
     #[must_use]
     pub fn tools_capability(mut self, plugin: impl Into<String>, priority: i32, exclusive: bool) -> Self {
         self.tools = ToolsEntry { plugin: plugin.into(), priority, exclusive };
-        self
-    }
-
-    /// How long a call over MCP waits for an approval before its caller is told to come again; half a minute unless set.
-    #[must_use]
-    pub fn mcp_approval_wait(mut self, wait: Duration) -> Self {
-        self.mcp_approval_wait = wait;
         self
     }
 
@@ -221,7 +210,7 @@ impl ServerBuilder {
         let closing = CancellationToken::new();
         let a2a = a2a::Face::new(host.clone(), config.a2a.clone(), config.http.body_limit, closing.clone());
         let settings =
-            mcp::Settings { message_limit: config.http.body_limit, approval_wait: self.mcp_approval_wait };
+            mcp::Settings { message_limit: config.http.body_limit, approval_wait: config.mcp.approval_wait };
         let mcp = mcp::Face::new(host.clone(), settings, closing.clone());
         tokio::spawn(mcp::tend(Arc::downgrade(&mcp)));
         let attending = data_dir.clone().map(|data_dir| {
@@ -296,7 +285,6 @@ impl Server {
             parts: HostParts::default(),
             capabilities: Vec::new(),
             tools: ToolsEntry::default(),
-            mcp_approval_wait: MCP_APPROVAL_WAIT,
         }
     }
 

@@ -100,8 +100,8 @@ async fn guarded() -> (Place, Running) {
     );
     place.config.mode = Mode::Default;
     let push = MockTool::named("demo.push").class(EffectClass::Execute).output("pushed");
-    let server =
-        place.start_with(|builder| builder.tool(push).mcp_approval_wait(Duration::from_millis(50))).await;
+    place.config.mcp.approval_wait = Duration::from_millis(50);
+    let server = place.start_with(|builder| builder.tool(push)).await;
     (place, server)
 }
 
