@@ -18,6 +18,8 @@ use super::{
     wire::{self, Reply},
 };
 
+/// The code of parameters that name nothing.
+const INVALID: i32 = -32602;
 /// Entries of one page.
 const PAGE: usize = 1_000;
 
@@ -159,12 +161,13 @@ async fn serve(
     }
 }
 
-/// What a failed call is to a request that has no place for a tool's errors.
+/// What a failed call is to a request that has no place for a tool's errors. Where a server of MCP refused it, its code is
+/// among the details; a missing resource has had two.
 fn fault(result: &ToolResult) -> Fault {
     let Some(error) = &result.error else { return Fault::internal("the source failed") };
     let hint = error.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
     let message = format!("{}{hint}", error.message);
-    let code = error.details.as_ref().and_then(|details| details["code"].as_i64());
+    let code = error.details.as_ref().and_then(|details| details["mcp_code"].as_i64());
     let about = json!({ "class": error.class.as_str(), "invocationId": result.invocation_id });
     match (error.class, code) {
         (ErrorClass::InvalidArguments | ErrorClass::SchemaValidationFailed, _)
@@ -185,7 +188,7 @@ pub(super) async fn read(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outc
     let read = serve(peer, &tool, json!({ "uri": uri }), &mut asked.meta, outlet).await;
     let told = read.map_err(|fault| match fault.code {
         // There is nothing else in the request that could be wrong.
-        -32602 => missing(),
+        INVALID => missing(),
         _ => fault,
     })?;
     Ok(Reply::Text(wire::json(&super::cached(Value::Object(told), peer, 0))))
