@@ -7,8 +7,6 @@ mod plans;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
-
 use toolpost_amplifier::{ModuleSource, override_sources};
 use toolpost_config::{
     A2eHostFile, A2ePluginClass, ConfigFile, HostConfig, Layer, Notice, PluginConfig, Standing, read_config,
@@ -153,8 +151,10 @@ fn given_layer(place: &PlaceArgs) -> anyhow::Result<Option<Layer>> {
     Ok(Some(Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli).relative_to(folder_of(path))))
 }
 
+/// Whole, so that what a file names beside it is found wherever a program begins.
 fn folder_of(path: &Path) -> PathBuf {
-    path.parent().map(PathBuf::from).unwrap_or_default()
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    whole.parent().map(PathBuf::from).unwrap_or_default()
 }
 
 /// The file of an A2E host, and the layer it makes.
@@ -167,8 +167,7 @@ pub(crate) fn a2e_file(path: &Path) -> anyhow::Result<(A2eHostFile, Layer)> {
 
 /// The plugins of an A2E host's file that are written in Python. Their code is looked for beside the file.
 pub(crate) fn python_plugins(file: &A2eHostFile, path: &Path) -> anyhow::Result<Vec<PluginConfig>> {
-    let folder = std::path::absolute(path).context("the folder of the A2E file")?;
-    let folder = folder_of(&folder);
+    let folder = folder_of(path);
     let python = file.plugins.iter().filter_map(|plugin| match &plugin.class {
         A2ePluginClass::Native => None,
         A2ePluginClass::Python { path, settings } => Some(PluginConfig {

@@ -5,9 +5,12 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
-use toolpost_model::{Companions, Declaration, Source, SourceError, SourceHealth, SourceNotice, ToolId};
+use toolpost_model::{
+    Companions, Declaration, Lifecycle, Source, SourceError, SourceHealth, SourceNotice, ToolId,
+};
 
 use super::{Host, Inner};
+use crate::catalog::Entry;
 
 /// How long a source may take to list its tools.
 const SOURCE_PATIENCE: Duration = Duration::from_secs(30);
@@ -19,7 +22,7 @@ const NEWS: usize = 256;
 pub struct SourceReport {
     /// Its name.
     pub name: String,
-    /// How many of its tools are in the catalog.
+    /// How many of its tools are in the catalog and can be used.
     pub tools: usize,
     /// How it is doing.
     #[serde(flatten)]
@@ -76,7 +79,11 @@ impl Host {
             for kept in &mut health.quarantined {
                 kept.diff = self.redacted(&kept.diff).into_owned();
             }
-            let tools = catalog.entries().iter().filter(|entry| entry.source.0 == place).count();
+            let usable = |entry: &&Arc<Entry>| {
+                entry.source.0 == place
+                    && !matches!(entry.declaration().lifecycle, Lifecycle::RequiresSetup(_))
+            };
+            let tools = catalog.entries().iter().filter(usable).count();
             SourceReport { name: source.name().to_owned(), tools, health }
         };
         self.inner.sources.iter().enumerate().map(report).collect()

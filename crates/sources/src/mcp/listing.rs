@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
 use toolpost_model::{
-    CancelSupport, ClassFact, Companions, Declaration, EffectClass, ExecutionKind, Loading, Quarantined,
-    SourceProblem, ToolId, ToolKind,
+    CancelSupport, ClassFact, Companions, Declaration, EffectClass, ExecutionKind, Lifecycle, Loading,
+    Quarantined, SourceProblem, ToolId, ToolKind,
 };
 
 use super::{
@@ -13,6 +13,15 @@ use super::{
     definition::{Definition, companion_id, id_of, namespace, problem},
     manifest::{Change, Manifest},
 };
+
+/// A tool that is kept back: its name and why, and nothing of what its server says of it.
+fn kept_back(id: &ToolId, what: &str) -> Declaration {
+    let mut declaration = Declaration::new(id.clone(), "");
+    declaration.kind = ToolKind::Mcp;
+    let why = format!("its definition {what}; an operator takes it with `toolpost tools accept {id}`");
+    declaration.lifecycle = Lifecycle::RequiresSetup(why);
+    declaration
+}
 
 /// How many problems with single tools are told.
 const PROBLEMS: usize = 100;
@@ -69,6 +78,7 @@ impl Listing {
                 "`{id}` is kept back: its definition {what}\nhint: `toolpost tools accept {id}` takes it as it is now"
             );
             listing.problems.push(problem(&server.name, SourceProblem::REDUCED, message));
+            listing.declarations.push(kept_back(&id, what));
             let change = change.as_str().to_owned();
             let digest = manifest.held.get(native).map(Definition::digest).unwrap_or_default();
             listing.quarantined.push(Quarantined { tool: id, change, diff, digest });

@@ -197,7 +197,7 @@ fn a_running_host_tells_operators_of_its_servers_and_takes_their_word() {
     assert_eq!(agent.get("/sources").unwrap().status, 403);
     assert_eq!(agent.post("/sources/demo/accept", "{}").unwrap().status, 403);
     assert_eq!(operator.post("/sources/nobody/accept", "").unwrap().status, 404);
-    let stale = json!({ "tool": "demo.add", "diff": "something else" }).to_string();
+    let stale = json!({ "tool": "demo.add", "digest": "something else" }).to_string();
     assert_eq!(operator.post("/sources/demo/accept", &stale).unwrap().status, 409);
     let health = agent.get("/health").unwrap().json();
     assert_eq!(health["status"], "degraded");

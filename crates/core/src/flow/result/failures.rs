@@ -4,6 +4,8 @@ mod approvals;
 mod begun;
 mod credentials;
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use toolpost_model::{
     Decision, ErrorClass, HiddenReason, Outcome, Recoverability, Refusal, RetryGuidance, SourceError,
@@ -93,8 +95,10 @@ pub(crate) fn unknown_tool(name: &str, similar: &[&str], unavailable: &[SourcePr
         near => format!("did you mean `{}`?", near.join("`, `")),
     };
     // It may be one of theirs.
-    for missing in unavailable.iter().take(3) {
-        hint.push_str(&format!("; `{}` could not be loaded", missing.part));
+    let missing: BTreeSet<&str> =
+        unavailable.iter().filter(|problem| !problem.is_partial()).map(|problem| &*problem.part).collect();
+    for part in missing.into_iter().take(3) {
+        hint.push_str(&format!("; `{part}` could not be loaded"));
     }
     let shown: String = name.chars().take(100).collect();
     Failure::new(ErrorClass::UnknownTool, format!("no tool is called `{}`", shown.escape_debug()))

@@ -80,6 +80,9 @@ async fn accepted_definitions_outlive_the_host() {
     };
     let first = wanted("good").start().await;
     assert!(first.tools().is_empty());
+    let refused = first.call("fix__echo", json!({ "text": "x" })).await.error.unwrap();
+    assert_eq!((refused.class, &*refused.code), (ErrorClass::SetupRequired, "setup"), "{refused:?}");
+    assert!(refused.message.contains("`toolpost tools accept fix.echo`"), "{refused:?}");
     assert_eq!(first.health().quarantined.len(), 11);
     first.test.host.accept("fix", Some(&id("fix.echo")), None).await.unwrap();
     assert_eq!(first.tools(), ["fix__echo"]);

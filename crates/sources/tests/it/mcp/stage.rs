@@ -12,7 +12,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use toolpost_core::{Listener, MemoryPins, PinStore};
-use toolpost_model::{Event, EventBody, Naming, SandboxProfile, SandboxTier, SourceHealth, ToolResult};
+use toolpost_model::{
+    Event, EventBody, Naming, SandboxProfile, SandboxTier, SourceHealth, ToolResult, Visibility,
+};
 use toolpost_sources::{
     ChildSettings, McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource, McpStart,
     McpTransport, Workspace,
@@ -140,7 +142,8 @@ impl Stage {
     /// Wire names of what is listed.
     pub(crate) fn tools(&self) -> Vec<String> {
         let surface = self.test.host.surface(&self.test.session);
-        surface.all().map(|(entry, _)| entry.name().to_owned()).collect()
+        let offered = surface.all().filter(|(_, visibility)| !matches!(visibility, Visibility::Blocked(_)));
+        offered.map(|(entry, _)| entry.name().to_owned()).collect()
     }
 
     pub(crate) fn health(&self) -> SourceHealth {
