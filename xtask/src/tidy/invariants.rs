@@ -19,7 +19,7 @@ const OPENS: &[&str] = &["std::fs", "std::net", "std::process", "tokio::fs", "to
 
 /// SDKs of protocols, and the modules that may name them: `a/b` stands for `a/b.rs` and all of `a/b/`. The second of MCP's
 /// is the peer that benchmarks measure against.
-const SDKS: &[(&str, &[&str])] = &[("rmcp", &["crates/sources/src/mcp/client", "benches/src/mcp/peer"])];
+const SDKS: &[(&str, &[&str])] = &[("rmcp", &["crates/sources/src/mcp/client", "benches/src/mcp/plain_rmcp"])];
 
 pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -194,7 +194,7 @@ mod tests {
             ("crates/sources/src/mcp/source.rs", true),
             ("crates/sources/src/mcp/clients.rs", true),
             ("crates/sources/tests/it/mcp.rs", true),
-            ("benches/src/mcp/peer.rs", false),
+            ("benches/src/mcp/plain_rmcp.rs", false),
         ] {
             let found = check(&Repo::of(&[(path, "use rmcp::model::Tool;")]));
             assert_eq!(!found.is_empty(), struck, "{path}");

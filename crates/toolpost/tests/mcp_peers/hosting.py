@@ -43,7 +43,7 @@ def place_with(servers, more=CONFIG):
     """A place with a trusted configuration that names these servers, and the words that name it."""
     place = Place()
     place.write("lines.txt", "one\ntwo\nthree\n")
-    text = more + (f"mcp:\n  servers:\n{servers}" if servers else "")
+    text = more + "mcp:\n  approval_wait: 2s\n" + (f"  servers:\n{servers}" if servers else "")
     return place, place.config(text)
 
 
