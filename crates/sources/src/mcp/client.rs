@@ -195,7 +195,8 @@ impl Connection {
             Ok(handle) => handle,
             Err(_) => return Err(RequestError::Unsent(self.why())),
         };
-        let mut waiting = Abandoned { connection: self, id: Some(handle.id.clone()) };
+        let id = handle.id.clone();
+        let mut waiting = Abandoned { connection: self, id: Some(id.clone()), slot: &slot };
         let answered = tokio::select! {
             biased;
             answered = handle.await_response() => answered,
@@ -211,7 +212,17 @@ impl Connection {
                 if matches!(error, ServiceError::TransportClosed) {
                     let _ = tokio::time::timeout(REASON, self.desk.end_reached()).await;
                 }
-                Err(self.failed(error, &slot))
+                let failure = self.failed(error, &slot);
+                match &failure {
+                    RequestError::Lost(_) | RequestError::Unreadable(_) => {
+                        self.desk.abandon(&id.to_string(), &slot);
+                    }
+                    RequestError::Remote { .. }
+                    | RequestError::Unsent(_)
+                    | RequestError::Busy { .. }
+                    | RequestError::Unauthorized(_) => drop(self.desk.settle(&id.to_string())),
+                }
+                Err(failure)
             }
         }
     }
@@ -300,12 +311,13 @@ impl Connection {
 struct Abandoned<'a> {
     connection: &'a Connection,
     id: Option<RequestId>,
+    slot: &'a Slot,
 }
 
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
-        self.connection.desk.settle(&id.to_string());
+        self.connection.desk.abandon(&id.to_string(), self.slot);
         let peer = self.connection.peer.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let mut params: CancelledNotificationParam = match serde_json::from_value(json!({})) {

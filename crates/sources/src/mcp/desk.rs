@@ -3,8 +3,9 @@
 //! Everything here is fed by a stranger: what belongs to nobody is counted and told once, and a server that does little
 //! else loses its connection.
 
+mod waiting;
+
 use std::{
-    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
@@ -17,6 +18,8 @@ use tokio::sync::watch;
 use toolpost_model::{CallContext, LogLevel, Progress};
 
 use super::clean;
+pub(super) use waiting::Settled;
+use waiting::Waiting;
 
 /// How long the count of what belongs to nobody goes on before it begins anew.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -65,6 +68,8 @@ pub(super) struct Slot {
     words: AtomicUsize,
     /// Questions of the server that its caller has not answered yet.
     open: AtomicUsize,
+    /// Nobody waits for it any more.
+    given_up: AtomicBool,
     /// Where questions of the server are put while it waits.
     token: Mutex<Option<String>>,
 }
@@ -72,7 +77,8 @@ pub(super) struct Slot {
 impl Slot {
     pub(super) fn new(call: Option<CallContext>) -> Self {
         let (words, open) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { call, sent: AtomicU8::new(0), words, open, token: Mutex::default() }
+        let (sent, given_up) = (AtomicU8::new(0), AtomicBool::new(false));
+        Self { call, sent, words, open, given_up, token: Mutex::default() }
     }
 
     pub(super) fn sent(&self) -> Sent {
@@ -129,12 +135,6 @@ pub(super) struct Desk {
     closing: AtomicBool,
 }
 
-#[derive(Default)]
-struct Waiting {
-    by_id: HashMap<String, Arc<Slot>>,
-    by_token: HashMap<String, Arc<Slot>>,
-}
-
 struct Nuisance {
     since: Instant,
     count: usize,
@@ -159,34 +159,29 @@ impl Desk {
 
     /// A request goes out.
     pub(super) fn await_answer(&self, id: String, token: Option<String>, slot: &Arc<Slot>) {
-        let mut waiting = lock(&self.waiting);
-        if let Some(token) = token {
-            *lock(&slot.token) = Some(token.clone());
-            waiting.by_token.insert(token, Arc::clone(slot));
-        }
-        waiting.by_id.insert(id, Arc::clone(slot));
+        lock(&self.waiting).add(id, token, slot, Instant::now());
     }
 
-    /// An answer came, or is no longer wanted. Whether anybody waited for it.
-    pub(super) fn settle(&self, id: &str) -> bool {
-        let mut waiting = lock(&self.waiting);
-        let Some(slot) = waiting.by_id.remove(id) else { return false };
-        let token = lock(&slot.token).take();
-        if let Some(token) = token {
-            waiting.by_token.remove(&token);
-        }
-        true
+    /// An answer came, or none will. Whether anybody waited for it.
+    pub(super) fn settle(&self, id: &str) -> Settled {
+        lock(&self.waiting).settle(id)
+    }
+
+    /// Nobody waits for an answer any more, and the server may still be at work.
+    pub(super) fn abandon(&self, id: &str, slot: &Slot) {
+        lock(&self.waiting).abandon(id, slot, Instant::now());
     }
 
     /// The request of this id.
     pub(super) fn of(&self, id: &str) -> Option<Arc<Slot>> {
-        lock(&self.waiting).by_id.get(id).cloned()
+        lock(&self.waiting).of(id)
     }
 
     /// The call that a question belongs to which does not say so: the only one under way, or the only one that is not
-    /// waiting for an answer already.
+    /// waiting for an answer already. Nobody's, where it could be another session's.
     pub(super) fn asker(&self) -> Option<Arc<Slot>> {
-        self.only_slot(|_| true).or_else(|| self.only_slot(|slot| slot.open.load(Ordering::Acquire) == 0))
+        let (mut waiting, now) = (lock(&self.waiting), Instant::now());
+        waiting.only(now).or_else(|| waiting.only_unasked(now))
     }
 
     /// Something came, whatever it is.
@@ -201,7 +196,7 @@ impl Desk {
 
     /// A call got further.
     pub(super) fn progress(&self, token: &str, progress: f64, total: Option<f64>, message: Option<String>) {
-        let slot = lock(&self.waiting).by_token.get(token).cloned();
+        let slot = lock(&self.waiting).of_token(token);
         let Some(slot) = slot else { return self.nuisance("progress of nothing that runs") };
         let Some(context) = slot.hearing() else { return };
         let whole =
@@ -216,7 +211,7 @@ impl Desk {
         });
     }
 
-    /// A log line: of the running call where there is just one, else for the operator.
+    /// A log line: of the running call where there is just one and it can be no other's, else for the operator.
     pub(super) fn log(&self, level: &str, logger: Option<&str>, data: &Value) {
         let text = match data {
             Value::String(text) => text.clone(),
@@ -228,17 +223,12 @@ impl Desk {
         };
         let text = clean::line(&text, LINE);
         let level = level_of(level);
-        match self.only_slot(|_| true).and_then(|slot| slot.hearing().cloned()) {
+        let only = lock(&self.waiting).only(Instant::now());
+        match only.and_then(|slot| slot.hearing().cloned()) {
             Some(call) => call.log(level, text),
             None if matches!(level, LogLevel::Warn | LogLevel::Error) => self.line(text),
             None => self.nuisance("log lines beside any call"),
         }
-    }
-
-    fn only_slot(&self, fits: impl Fn(&Slot) -> bool) -> Option<Arc<Slot>> {
-        let waiting = lock(&self.waiting);
-        let mut calls = waiting.by_id.values().filter(|slot| slot.call.is_some() && fits(slot));
-        calls.next().filter(|_| calls.next().is_none()).cloned()
     }
 
     /// Something that concerns no call.

@@ -91,7 +91,8 @@ async fn a_program_finds_a_clean_environment_and_its_own_values() {
     assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{names:?}");
 }
 
-struct Person(Value);
+/// A caller that answers every form the same way.
+pub(crate) struct Person(pub(crate) Value);
 
 impl Caller for Person {
     fn answers(&self) -> ConsultKinds {

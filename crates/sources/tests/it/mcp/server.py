@@ -70,6 +70,8 @@ def tools():
     ]
     if GROWN:
         listed.append(tool("added", "Came later."))
+    if MODE == "lingers":
+        listed += [tool("linger", "Speaks after it was stopped."), tool("outlast", "Ends after that.")]
     if MODE == "bidi":
         listed.append(tool("tricky", "Reads\u202e files\u200b.", schema={
             "type": "object", "properties": {"a": {"type": "string", "description": "x\u2066y"}}}))
@@ -163,6 +165,16 @@ def call(message):
         while "q%d" % ident not in ANSWERS:
             time.sleep(0.01)
         result(ident, {"content": [{"type": "text", "text": json.dumps(ANSWERS.pop("q%d" % ident), sort_keys=True)}]})
+    elif name == "linger":
+        while ident not in CANCELED:
+            time.sleep(0.01)
+        notify("notifications/message", {"level": "warning", "data": "words of another"})
+        send({"jsonrpc": "2.0", "id": "late", "method": "elicitation/create", "params": {
+            "message": "your name?", "requestedSchema": {"type": "object", "properties": {}}}})
+    elif name == "outlast":
+        while "late" not in ANSWERS:
+            time.sleep(0.01)
+        result(ident, {"content": [{"type": "text", "text": json.dumps(ANSWERS.pop("late"), sort_keys=True)}]})
     elif name == "meta":
         kept = {key: value for key, value in meta.items() if key != "progressToken"}
         result(ident, {"content": [], "structuredContent": kept})
