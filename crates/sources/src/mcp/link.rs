@@ -14,7 +14,7 @@ use std::{
 
 use toolpost_model::{ErrorClass, SourceState, ToolFailure};
 
-use super::{McpStart, live::Live, server::Server};
+use super::{McpStart, live::Live, server::Server, watched::Watched};
 
 /// The pause after the first failure; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -29,6 +29,8 @@ pub(super) struct Link {
     state: Arc<tokio::sync::Mutex<State>>,
     shown: Mutex<Shown>,
     trying: AtomicBool,
+    /// What is to be heard of, from one connection to the next.
+    pub(super) watched: Watched,
 }
 
 #[derive(Default)]
@@ -60,6 +62,7 @@ impl Link {
             state: Arc::default(),
             shown: Mutex::new(Shown { state: SourceState::Idle, message: None, restarts: 0 }),
             trying: AtomicBool::new(false),
+            watched: Watched::default(),
         })
     }
 
@@ -120,13 +123,13 @@ impl Link {
         }
         state.started = true;
         self.show(SourceState::Starting, None);
-        match server.start().await {
+        match server.start(&self.watched.addresses()).await {
             Ok(live) => {
                 let live = Arc::new(live);
                 state.live = Some(Arc::clone(&live));
                 self.show(SourceState::Ready, None);
                 self.watch(&server, &live);
-                server.listen(&live);
+                server.listen(&live, &self.watched.addresses());
                 Ok(live)
             }
             Err(failure) => {

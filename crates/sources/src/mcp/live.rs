@@ -189,19 +189,23 @@ impl Live {
         });
     }
 
-    /// What must be said once to a server that just connected.
-    pub(super) async fn introduce(&self, watched: &[String]) {
+    /// What must be said once to a server that just connected. `false`: it left something of that unanswered, and was
+    /// told no more.
+    pub(super) async fn introduce(&self, watched: &[String]) -> bool {
         let facts = &self.connection.facts;
         for uri in watched.iter().filter(|_| !facts.stateless) {
             let params = json!({ "uri": uri }).as_object().cloned().unwrap_or_default();
             let asked = self.connection.request("resources/subscribe", params, Map::new(), None);
-            let _ = tokio::time::timeout(SIGN_OF_LIFE, asked).await;
+            if tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_err() {
+                return false;
+            }
         }
         if !facts.stateless && facts.capabilities.get("logging").is_some() {
             let params = json!({ "level": "info" }).as_object().cloned().unwrap_or_default();
             let asked = self.connection.request("logging/setLevel", params, Map::new(), None);
-            let _ = tokio::time::timeout(SIGN_OF_LIFE, asked).await;
+            return tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_ok();
         }
+        true
     }
 
     /// Hears a server without sessions say what it says unasked, from now on with these resources too.

@@ -1,7 +1,7 @@
 //! One MCP server, as the host knows it: what was accepted of it, what it offers now, and the ways to it.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
@@ -50,8 +50,6 @@ pub(super) struct Server {
     /// The way for everybody, and to the list.
     pub(super) link: Arc<Link>,
     sessions: Mutex<HashMap<SessionId, Arc<Link>>>,
-    /// The resources whose changes somebody wants to hear of, and how many do.
-    watched: Mutex<BTreeMap<String, usize>>,
     closed: AtomicBool,
 }
 
@@ -82,7 +80,6 @@ impl Server {
             era: Mutex::default(),
             link: Link::new(Weak::clone(me)),
             sessions: Mutex::default(),
-            watched: Mutex::default(),
             closed: AtomicBool::new(false),
         })
     }
@@ -140,7 +137,7 @@ impl Server {
     }
 
     /// Connects, and compares what is there with what was accepted.
-    pub(super) async fn start(&self) -> Result<Live, ToolFailure> {
+    pub(super) async fn start(&self, watched: &[String]) -> Result<Live, ToolFailure> {
         self.load().await;
         let me = Weak::clone(&self.me);
         let told: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(move |word| {
@@ -164,8 +161,13 @@ impl Server {
         let found = if live.connection.facts.stateless { McpEra::Stateless } else { McpEra::Sessions };
         // One that speaks the newer revision may be asked for either.
         *lock(&self.era) = Some(found).filter(|era| *era == McpEra::Sessions);
-        live.introduce(&self.watched()).await;
-        let compared = tokio::time::timeout(self.settings.connect_timeout, self.compare(&live)).await;
+        let patience = self.settings.connect_timeout;
+        if !tokio::time::timeout(patience, live.introduce(watched)).await.unwrap_or(false) {
+            self.log(
+                "it leaves the first words of the host unanswered; some changes may not be heard".to_owned(),
+            );
+        }
+        let compared = tokio::time::timeout(patience, self.compare(&live)).await;
         let failure = match compared {
             Ok(Ok(())) => return Ok(live),
             Ok(Err(failure)) => failure,
@@ -399,34 +401,14 @@ impl Server {
         self.listing().targets.get(tool).cloned()
     }
 
-    /// Notes that somebody wants to hear of a resource, or no longer.
-    pub(super) fn watch(&self, uri: &str, wanted: bool) {
-        let mut watched = lock(&self.watched);
-        match wanted {
-            true => *watched.entry(uri.to_owned()).or_default() += 1,
-            false => {
-                if let Some(count) = watched.get_mut(uri) {
-                    *count -= 1;
-                    if *count == 0 {
-                        watched.remove(uri);
-                    }
-                }
-            }
-        }
-    }
-
     /// Hears what a server without sessions says unasked.
-    pub(super) fn listen(&self, live: &Arc<Live>) {
+    pub(super) fn listen(&self, live: &Arc<Live>, watched: &[String]) {
         let me = Weak::clone(&self.me);
-        live.listen(&self.watched(), move |told| {
+        live.listen(watched, move |told| {
             if let Some(server) = me.upgrade() {
                 server.hear(told);
             }
         });
-    }
-
-    fn watched(&self) -> Vec<String> {
-        lock(&self.watched).keys().cloned().collect()
     }
 
     pub(super) fn health(&self) -> SourceHealth {

@@ -48,6 +48,13 @@ def count():
 STARTS = count()
 
 
+def note(letter):
+    """What came beside calls, kept in a file."""
+    if STATE is not None:
+        with open(STATE + ".noted", "a") as file:
+            file.write(letter)
+
+
 def tool(name, description, **more):
     schema = more.pop("schema", {"type": "object", "properties": {}})
     return {"name": name, "description": description, "inputSchema": schema, **more}
@@ -251,7 +258,7 @@ def handle(message):
         error(ident, -32601, "unknown method")
     elif method == "initialize":
         caps = {"tools": {"listChanged": True}, "logging": {}}
-        if MODE == "companions":
+        if MODE in ("companions", "deaf"):
             caps.update({"resources": {"subscribe": True}, "prompts": {}, "completions": {}})
         result(ident, {"protocolVersion": "2025-11-25", "capabilities": caps,
                        "serverInfo": {"name": "fixture", "version": "1"}})
@@ -274,9 +281,13 @@ def handle(message):
         else:
             result(ident, {"contents": [{"uri": "x://a", "text": "here"}]})
     elif method == "resources/subscribe":
+        note("s")
+        if MODE == "deaf" and STARTS > 1:
+            return
         result(ident, {})
         notify("notifications/resources/updated", {"uri": message["params"]["uri"]})
     elif method == "resources/unsubscribe":
+        note("u")
         result(ident, {})
     elif method == "prompts/list":
         result(ident, {"prompts": [{"name": "hello", "description": "Greets\u200b."}]})

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use toolpost_core::MemoryPins;
-use toolpost_model::{ModelInput, Principal, SourceState, SurfaceRequest};
+use toolpost_model::{ModelInput, Outcome, Principal, SourceState, SurfaceRequest};
 use toolpost_sources::{McpSharing, McpStart};
 
 use super::stage::{Stage, Wanted};
@@ -127,4 +127,19 @@ async fn a_server_that_fails_is_not_tried_with_every_call() {
     }
     assert!(waits >= 10, "{waits} of 20 calls were told to wait");
     assert!(stage.starts() <= 8, "{} starts", stage.starts());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_ends_before_its_server_is_there_may_be_sent_again() {
+    let pins = Arc::new(MemoryPins::default());
+    let mut good = Wanted::new("good");
+    good.pins = pins.clone();
+    good.start().await;
+    let mut silent = Wanted::new("silent").set(|server| server.connect_timeout = Duration::from_secs(5));
+    silent.pins = pins;
+    let stage = silent.start().await;
+    let result = stage.call_within("fix__fail", Duration::from_millis(300)).await;
+    assert_eq!(result.outcome, Outcome::TimedOut, "{result:?}");
+    let error = result.error.unwrap();
+    assert!(error.retry.safe && !error.message.contains("may have taken effect"), "{error:?}");
 }
