@@ -296,11 +296,7 @@ impl Connection {
             StreamableHttpError::HttpStatus(status) => refused(status),
             StreamableHttpError::UnexpectedServerResponse(said) => {
                 let said = shortened(said, LONGEST);
-                match said.starts_with("HTTP 401") || said.starts_with("HTTP 403") {
-                    true => RequestError::Unauthorized(said),
-                    false if said.starts_with("HTTP 4") => RequestError::Unsent(said),
-                    false => RequestError::Unreadable(said),
-                }
+                RequestError::Unreadable(said)
             }
             other => RequestError::Lost(chain(other)),
         }
@@ -337,6 +333,9 @@ fn refused(status: &HttpStatusError) -> RequestError {
     let after = status.retry_after.as_deref().and_then(|text| text.trim().parse().ok());
     match status.status {
         429 | 503 => RequestError::Busy { status: status.status, after: after.map(Duration::from_secs) },
+        401 | 403 => RequestError::Unauthorized(format!("HTTP {}", status.status)),
+        // The request was there, and nobody knows what was done before this was said.
+        300..=499 => RequestError::Unreadable(format!("it is HTTP {}", status.status)),
         other => RequestError::Lost(format!("HTTP {other}")),
     }
 }

@@ -109,6 +109,9 @@ class Handler(BaseHTTPRequestHandler):
             if text == "busy":
                 self.answer(429, headers=[("retry-after", "2")])
                 return
+            if text == "refuse":
+                self.answer(422, b"not like this")
+                return
             if text == "break":
                 self.close_connection = True
                 self.connection.close()

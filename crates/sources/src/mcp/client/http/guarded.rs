@@ -141,9 +141,15 @@ async fn complaint(
     }
     match told {
         Some(error @ ServerJsonRpcMessage::Error(_)) => Ok(StreamableHttpPostResponse::Json(error, None)),
-        _ if status.is_server_error() => Err(busy()),
+        // While there is no connection yet, what the server says of it is all that the operator has.
+        _ if status.is_server_error() || !is_handshake(message) => Err(busy()),
         _ => Err(odd(format!("HTTP {status}: {}", String::from_utf8_lossy(&body)))),
     }
+}
+
+fn is_handshake(message: &ClientJsonRpcMessage) -> bool {
+    matches!(message, ClientJsonRpcMessage::Request(request)
+        if matches!(request.request, ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_)))
 }
 
 /// A body of at most so many bytes.
