@@ -63,6 +63,14 @@ async fn attempt(server: &Arc<Server>, link: &Arc<Link>, tool: &ToolId, call: &T
         Ok(live) => live.borrow(),
         Err(failure) => return Attempt::Ended(Err(failure)),
     };
+    // A tool that is not what was accepted must not run before somebody saw that.
+    let looked = tokio::select! {
+        looked = server.look_again(&live) => looked,
+        () = context.canceled() => Err(stopped().untouched()),
+    };
+    if let Err(failure) = looked {
+        return Attempt::Ended(Err(failure));
+    }
     let arguments = json!(input.arguments());
     let Some(target) = server.target(tool) else { return Attempt::Ended(Err(held_back(server, tool))) };
     let asked = Asked { server, link, live: &live, context, heard: AtomicBool::new(false) };

@@ -11,8 +11,8 @@ use std::{
 
 use toolpost_core::PinStore;
 use toolpost_model::{
-    SandboxProfile, SessionId, SourceError, SourceFeed, SourceHealth, SourceNotice, SourceProblem,
-    SourceState, ToolFailure, ToolId,
+    ErrorClass, SandboxProfile, SessionId, SourceError, SourceFeed, SourceHealth, SourceNotice,
+    SourceProblem, SourceState, ToolFailure, ToolId,
 };
 
 use super::{
@@ -43,6 +43,8 @@ pub(super) struct Server {
     listing: Mutex<Arc<Listing>>,
     /// The list that the host has is not what the server offers.
     stale: AtomicBool,
+    /// Whoever compares does so alone; others wait and use what came of it.
+    comparing: tokio::sync::Mutex<()>,
     other_resources: AtomicBool,
     other_prompts: AtomicBool,
     telling: AtomicBool,
@@ -54,6 +56,7 @@ pub(super) struct Server {
 }
 
 /// A manifest, and whether it was ever kept.
+#[derive(Clone, Default)]
 struct Kept {
     manifest: Manifest,
     known: bool,
@@ -74,6 +77,7 @@ impl Server {
             manifest: tokio::sync::Mutex::default(),
             listing: Mutex::default(),
             stale: AtomicBool::new(false),
+            comparing: tokio::sync::Mutex::default(),
             other_resources: AtomicBool::new(false),
             other_prompts: AtomicBool::new(false),
             telling: AtomicBool::new(false),
@@ -171,11 +175,7 @@ impl Server {
         let failure = match compared {
             Ok(Ok(())) => return Ok(live),
             Ok(Err(failure)) => failure,
-            Err(_) => ToolFailure::of(
-                toolpost_model::ErrorClass::DependencyUnavailable,
-                "it did not list its tools in time",
-            )
-            .untouched(),
+            Err(_) => not_listed(),
         };
         live.end().await;
         Err(failure)
@@ -211,12 +211,12 @@ impl Server {
 
     /// Lists a server, and keeps what is accepted of it.
     async fn compare(&self, live: &Live) -> Result<(), ToolFailure> {
-        self.stale.store(false, Ordering::Release);
+        let mut mark = Stale::begin(&self.stale);
         let fetched = fetch::everything(&live.connection, &self.settings).await;
         let fetched = fetched.map_err(|error| outcome::failure(error, &self.settings.name).untouched())?;
         let mut manifest = self.manifest.lock().await;
-        let kept =
-            manifest.take().unwrap_or(Kept { manifest: Manifest::default(), known: false, fresh: false });
+        // Stays in its place until the new one is whole. One that is missing says nothing of what was refused before.
+        let kept = manifest.clone().unwrap_or(Kept { known: true, ..Kept::default() });
         let mut next = kept.manifest.updated(kept.known, fetched.tools, self.settings.new_tools);
         next.beside = fetched.beside;
         next.era = *lock(&self.era);
@@ -228,6 +228,7 @@ impl Server {
         let before = std::mem::replace(&mut *lock(&self.listing), Arc::clone(&listing));
         *manifest = Some(Kept { manifest: next, known: true, fresh: true });
         drop(manifest);
+        mark.done();
         if kept.fresh || kept.known {
             self.tell_changes(&before, &listing);
         }
@@ -238,6 +239,22 @@ impl Server {
             self.notify(SourceNotice::PromptsChanged);
         }
         Ok(())
+    }
+
+    /// Compares what a connection offers where the server said that it is not what it was. Until that is done nobody knows
+    /// what a tool does.
+    pub(super) async fn look_again(&self, live: &Live) -> Result<(), ToolFailure> {
+        if !self.stale.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let compared = tokio::time::timeout(self.settings.connect_timeout, async {
+            let _alone = self.comparing.lock().await;
+            match self.stale.load(Ordering::Acquire) {
+                true => self.compare(live).await,
+                false => Ok(()),
+            }
+        });
+        compared.await.unwrap_or_else(|_| Err(not_listed()))
     }
 
     fn tell_changes(&self, before: &Listing, now: &Listing) {
@@ -270,11 +287,8 @@ impl Server {
     pub(super) async fn list(&self) -> Result<Arc<Listing>, SourceError> {
         self.load().await;
         if let Some(live) = self.link.open().await {
-            if self.stale.load(Ordering::Acquire) {
-                let compared = tokio::time::timeout(self.settings.connect_timeout, self.compare(&live)).await;
-                if !matches!(compared, Ok(Ok(()))) {
-                    self.log("its tools could not be listed again; those listed before stay".to_owned());
-                }
+            if self.look_again(&live).await.is_err() {
+                self.log("its tools could not be listed again; those listed before stay".to_owned());
             }
             return Ok(self.listing());
         }
@@ -433,6 +447,35 @@ impl Server {
         let mut links: Vec<Arc<Link>> = lock(&self.sessions).drain().map(|(_, link)| link).collect();
         links.push(Arc::clone(&self.link));
         futures_util::future::join_all(links.iter().map(|link| link.close())).await;
+    }
+}
+
+fn not_listed() -> ToolFailure {
+    ToolFailure::of(ErrorClass::DependencyUnavailable, "it did not list its tools in time").untouched()
+}
+
+/// The list is being compared. Given up before the end, it is as stale as before.
+struct Stale<'a> {
+    mark: &'a AtomicBool,
+    done: bool,
+}
+
+impl<'a> Stale<'a> {
+    fn begin(mark: &'a AtomicBool) -> Self {
+        mark.store(false, Ordering::Release);
+        Self { mark, done: false }
+    }
+
+    fn done(&mut self) {
+        self.done = true;
+    }
+}
+
+impl Drop for Stale<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            self.mark.store(true, Ordering::Release);
+        }
     }
 }
 
