@@ -60,7 +60,7 @@ async fn attempt(server: &Arc<Server>, link: &Arc<Link>, tool: &ToolId, call: &T
         () = context.canceled() => Err(stopped().untouched()),
     };
     let live = match live {
-        Ok(live) => live.borrow(),
+        Ok(live) => live,
         Err(failure) => return Attempt::Ended(Err(failure)),
     };
     // A tool that is not what was accepted must not run before somebody saw that.

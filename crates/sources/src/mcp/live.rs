@@ -147,6 +147,11 @@ impl Live {
         self.desk.ended().is_none()
     }
 
+    /// Whether a call uses it.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire) > 0
+    }
+
     /// How long nobody has used it.
     pub(super) fn idle(&self) -> Duration {
         match self.busy.load(Ordering::Acquire) {

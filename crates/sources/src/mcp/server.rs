@@ -298,7 +298,8 @@ impl Server {
             return Ok(self.listing());
         }
         match self.link.live().await {
-            Ok(_) => {
+            Ok(live) => {
+                drop(live);
                 if self.settings.sharing == McpSharing::Session {
                     self.link.rest().await;
                 }

@@ -76,6 +76,18 @@ async fn a_server_that_nobody_uses_is_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_call_is_lost_to_an_idle_end() {
+    // Calls come about as often as the server goes to rest, so some begin while it does.
+    let idle = Some(Duration::from_millis(2));
+    let stage = Wanted::new("good").set(|server| server.idle_stop = idle).start().await;
+    for round in 0..40 {
+        let result = stage.call("fix__echo", json!({ "text": "x" })).await;
+        assert_eq!(result.model_text(), "x", "round {round}: {result:?}");
+        tokio::time::sleep(Duration::from_micros(1_500 + 50 * round)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_eager_server_comes_back_by_itself() {
     let stage = Wanted::new("good").set(|server| server.start = McpStart::Eager).start().await;
     stage.call("fix__die", json!({})).await;
