@@ -116,6 +116,8 @@ class Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
                 self.connection.close()
                 return
+            if text == "other":
+                ident = 100000
             result = {"content": [{"type": "text", "text": text}]}
         else:
             result = {}

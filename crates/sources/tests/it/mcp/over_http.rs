@@ -112,6 +112,8 @@ async fn failures_say_whether_anything_was_done() {
     let refused = stage.call("fix__echo", json!({ "text": "refuse" })).await.error.unwrap();
     assert_eq!((&*refused.code, refused.retry.safe), ("unreadable_answer", false), "{refused:?}");
     assert!(refused.message.contains("HTTP 422"), "{refused:?}");
+    let other = stage.call("fix__echo", json!({ "text": "other" })).await.error.unwrap();
+    assert_eq!((&*other.code, other.retry.safe), ("unreadable_answer", false), "{other:?}");
     let large = stage.call("fix__echo", json!({ "text": "large" })).await.error.unwrap();
     assert!(large.message.contains("more than 2097152 bytes"), "{large:?}");
     assert_eq!(stage.call("fix__echo", json!({ "text": "still" })).await.model_text(), "still");
