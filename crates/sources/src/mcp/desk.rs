@@ -31,6 +31,8 @@ const QUESTIONS: usize = 64;
 const LINES: usize = 500;
 /// How many progress and log lines one call may be told.
 const CALL_WORDS: usize = 10_000;
+/// How many bytes all of them may have.
+const CALL_BYTES: usize = 1 << 20;
 /// The longest line that is passed on.
 const LINE: usize = 8 * 1024;
 
@@ -66,6 +68,9 @@ pub(super) struct Slot {
     pub(super) call: Option<CallContext>,
     sent: AtomicU8,
     words: AtomicUsize,
+    bytes: AtomicUsize,
+    /// Its call was told that there is more than it is told.
+    cut: AtomicBool,
     /// Questions of the server that its caller has not answered yet.
     open: AtomicUsize,
     /// Nobody waits for it any more.
@@ -77,8 +82,9 @@ pub(super) struct Slot {
 impl Slot {
     pub(super) fn new(call: Option<CallContext>) -> Self {
         let (words, open) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (bytes, cut) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (sent, given_up) = (AtomicU8::new(0), AtomicBool::new(false));
-        Self { call, sent, words, open, given_up, token: Mutex::default() }
+        Self { call, sent, words, bytes, cut, open, given_up, token: Mutex::default() }
     }
 
     pub(super) fn sent(&self) -> Sent {
@@ -104,9 +110,18 @@ impl Slot {
         OpenQuestion(self)
     }
 
-    /// Its call, unless that was told too much already.
-    fn hearing(&self) -> Option<&CallContext> {
-        self.call.as_ref().filter(|_| self.words.fetch_add(1, Ordering::Relaxed) < CALL_WORDS)
+    /// Its call, unless that was told too much already, which it is told once.
+    fn hearing(&self, bytes: usize) -> Option<&CallContext> {
+        let call = self.call.as_ref()?;
+        let words = self.words.fetch_add(1, Ordering::Relaxed);
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if words < CALL_WORDS && before.saturating_add(bytes) <= CALL_BYTES {
+            return Some(call);
+        }
+        if !self.cut.swap(true, Ordering::Relaxed) {
+            call.log(LogLevel::Warn, "the server says more of this call than is told; the rest is left out");
+        }
+        None
     }
 }
 
@@ -198,17 +213,13 @@ impl Desk {
     pub(super) fn progress(&self, token: &str, progress: f64, total: Option<f64>, message: Option<String>) {
         let slot = lock(&self.waiting).of_token(token);
         let Some(slot) = slot else { return self.nuisance("progress of nothing that runs") };
-        let Some(context) = slot.hearing() else { return };
+        let message = message.map(|text| clean::line(&text, LINE)).unwrap_or_default();
+        let Some(context) = slot.hearing(message.len()) else { return self.count() };
         let whole =
             |value: f64| (value >= 0.0 && value.fract() == 0.0 && value < 1e15).then_some(value as u64);
         let percent =
             total.filter(|total| *total > 0.0).map(|total| (progress / total * 100.0).clamp(0.0, 100.0));
-        context.progress(Progress {
-            message: message.map(|text| clean::line(&text, LINE)).unwrap_or_default(),
-            percent,
-            done: whole(progress),
-            total: total.and_then(whole),
-        });
+        context.progress(Progress { message, percent, done: whole(progress), total: total.and_then(whole) });
     }
 
     /// A log line: of the running call where there is just one and it can be no other's, else for the operator.
@@ -224,8 +235,12 @@ impl Desk {
         let text = clean::line(&text, LINE);
         let level = level_of(level);
         let only = lock(&self.waiting).only(Instant::now());
-        match only.and_then(|slot| slot.hearing().cloned()) {
-            Some(call) => call.log(level, text),
+        match only {
+            Some(slot) => match slot.hearing(text.len()) {
+                Some(call) => call.log(level, text),
+                // What is left out is borne only so long.
+                None => self.count(),
+            },
             None if matches!(level, LogLevel::Warn | LogLevel::Error) => self.line(text),
             None => self.nuisance("log lines beside any call"),
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolpost_model::{ErrorClass, Outcome, SourceState};
+use toolpost_model::{ErrorClass, EventBody, Outcome, SourceState};
 
 use super::stage::{Stage, Wanted};
 
@@ -113,4 +113,20 @@ async fn a_silent_server_costs_no_more_than_its_patience() {
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
     let error = stage.call("fix__echo", json!({})).await.error.unwrap();
     assert_eq!(error.class, ErrorClass::UnknownTool);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_call_is_told_is_bounded_in_bytes() {
+    let stage = Stage::new("wordy").await;
+    let (_, events) = stage.watched("fix__every_word", json!({})).await;
+    let lines: Vec<&String> = events
+        .iter()
+        .filter_map(|event| match event {
+            EventBody::Log { message, .. } => Some(message),
+            _ => None,
+        })
+        .collect();
+    let told: usize = lines.iter().map(|line| line.len()).sum();
+    assert!((1 << 19..=(1 << 20) + 200).contains(&told), "{told}");
+    assert_eq!(lines.iter().filter(|line| line.contains("the rest is left out")).count(), 1);
 }

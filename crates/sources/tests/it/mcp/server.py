@@ -79,6 +79,8 @@ def tools():
         listed.append(tool("added", "Came later."))
     if MODE == "lingers":
         listed += [tool("linger", "Speaks after it was stopped."), tool("outlast", "Ends after that.")]
+    if MODE == "wordy":
+        listed.append(tool("every_word", "Says a lot."))
     if MODE == "bidi":
         listed.append(tool("tricky", "Reads\u202e files\u200b.", schema={
             "type": "object", "properties": {"a": {"type": "string", "description": "x\u2066y"}}}))
@@ -172,6 +174,10 @@ def call(message):
         while "q%d" % ident not in ANSWERS:
             time.sleep(0.01)
         result(ident, {"content": [{"type": "text", "text": json.dumps(ANSWERS.pop("q%d" % ident), sort_keys=True)}]})
+    elif name == "every_word":
+        for _ in range(300):
+            notify("notifications/message", {"level": "info", "data": "x" * 8000})
+        result(ident, {"content": []})
     elif name == "linger":
         while ident not in CANCELED:
             time.sleep(0.01)
