@@ -103,6 +103,13 @@ async fn hidden_characters_reach_no_model() {
     let (entry, _) = surface.find("fix__tricky").unwrap();
     assert_eq!(entry.declaration().description, "Reads files.");
     assert!(!entry.declaration().input.schema.to_string().contains('\u{2066}'));
+    // A name without them would be another name, so such a schema is not used at all.
+    let told = stage.problems().join("\n");
+    for name in ["hidden_name", "hidden_value"] {
+        let (entry, _) = surface.find(&format!("fix__{name}")).unwrap();
+        assert!(entry.declaration().input.schema.get("properties").is_none_or(|all| *all == json!({})));
+        assert!(told.contains(&format!("`fix.{name}` is broken, any object is taken instead")), "{told}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -84,6 +84,9 @@ def tools():
     if MODE == "bidi":
         listed.append(tool("tricky", "Reads\u202e files\u200b.", schema={
             "type": "object", "properties": {"a": {"type": "string", "description": "x\u2066y"}}}))
+        listed.append(tool("hidden_name", "x", schema={"type": "object", "properties": {"pa\u202eth": {}}}))
+        listed.append(tool("hidden_value", "x", schema={
+            "type": "object", "properties": {"a": {"enum": ["no", "no\u200b"]}}}))
     if MODE == "bad_tools":
         listed += [{"name": "no_schema"}, "no object", {"inputSchema": {}},
                    tool("broken", "x", schema={"type": "nonsense"}),
@@ -296,7 +299,7 @@ def handle(message):
         note("u")
         result(ident, {})
     elif method == "prompts/list":
-        result(ident, {"prompts": [{"name": "hello", "description": "Greets\u200b."}]})
+        result(ident, {"prompts": [{"name": "hello", "description": "Greets\u200b."}, {"name": "hel\u200blo"}]})
     elif method == "prompts/get":
         result(ident, {"messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}]})
     elif method == "completion/complete":
