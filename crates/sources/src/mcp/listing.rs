@@ -186,6 +186,8 @@ pub(super) fn objects(list: Vec<Value>, key: &str, most: usize) -> Vec<Value> {
             .is_some_and(|text| !text.is_empty() && !clean::has_hidden(text))
     };
     let mut kept: Vec<Value> = list.into_iter().filter(usable).take(most).collect();
-    kept.iter_mut().for_each(|object| drop(clean::value(object)));
+    kept.iter_mut().for_each(|object| {
+        clean::value(object);
+    });
     kept
 }

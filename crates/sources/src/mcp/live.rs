@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use tokio::task::AbortHandle;
+use tokio::{sync::OwnedSemaphorePermit, task::AbortHandle};
 use toolpost_model::{AppliedSandbox, ErrorClass, ToolFailure};
 
 use super::{
@@ -42,6 +42,8 @@ pub(super) struct Live {
     messages: AtomicU64,
     /// Hears what the server says unasked, where that must be asked for.
     listening: Mutex<Option<AbortHandle>>,
+    /// Its place among the connections of its server.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 /// Starts what has to be started, and connects. For a server whose revision is not known both are tried; a program that
@@ -107,6 +109,7 @@ async fn attempt(
             unheard: AtomicU32::new(0),
             messages: AtomicU64::new(0),
             listening: Mutex::default(),
+            _place: None,
         }),
         Err(error) => {
             let told = match &program {
@@ -138,6 +141,11 @@ fn not_connected(error: &ConnectError, program: Option<&str>) -> ToolFailure {
 }
 
 impl Live {
+    /// With the place that it takes until it is gone.
+    pub(super) fn at(self, place: OwnedSemaphorePermit) -> Self {
+        Self { _place: Some(place), ..self }
+    }
+
     /// What confines its program.
     pub(super) fn applied(&self) -> Option<&AppliedSandbox> {
         self.program.as_ref().map(Program::applied)

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::Semaphore;
 use toolpost_core::PinStore;
 use toolpost_model::{
     ErrorClass, SandboxProfile, SessionId, SourceError, SourceFeed, SourceHealth, SourceNotice,
@@ -31,6 +32,9 @@ use crate::native::Children;
 /// How long changes that a server tells are gathered before the host is told of them.
 const GATHERED: Duration = Duration::from_millis(200);
 
+/// How many connections, and programs behind them, one server has at most.
+const PLACES: usize = 64;
+
 /// One server.
 pub(super) struct Server {
     me: Weak<Self>,
@@ -52,6 +56,7 @@ pub(super) struct Server {
     /// The way for everybody, and to the list.
     pub(super) link: Arc<Link>,
     sessions: Mutex<HashMap<SessionId, Arc<Link>>>,
+    places: Arc<Semaphore>,
     closed: AtomicBool,
 }
 
@@ -84,6 +89,7 @@ impl Server {
             era: Mutex::default(),
             link: Link::new(Weak::clone(me)),
             sessions: Mutex::default(),
+            places: Arc::new(Semaphore::new(PLACES)),
             closed: AtomicBool::new(false),
         })
     }
@@ -143,6 +149,7 @@ impl Server {
     /// Connects, and compares what is there with what was accepted.
     pub(super) async fn start(&self, watched: &[String]) -> Result<Live, ToolFailure> {
         self.load().await;
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { return Err(crowded()) };
         let me = Weak::clone(&self.me);
         let told: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(move |word| {
             if let Some(server) = me.upgrade() {
@@ -155,7 +162,7 @@ impl Server {
         };
         let started = live::start(&self.settings, self.children.as_ref(), era, &told).await;
         let live = match started {
-            Ok(live) => live,
+            Ok(live) => live.at(place),
             Err(failure) => {
                 // It may have become another version of itself.
                 *lock(&self.era) = None;
@@ -449,6 +456,15 @@ impl Server {
         links.push(Arc::clone(&self.link));
         futures_util::future::join_all(links.iter().map(|link| link.close())).await;
     }
+}
+
+fn crowded() -> ToolFailure {
+    let message =
+        format!("{PLACES} sessions have a connection of their own to this server, and no more can be");
+    ToolFailure::of(ErrorClass::RateLimited, message)
+        .code("too_many_connections")
+        .hint("close sessions that are not needed, or let them share one with `share: host`")
+        .untouched()
 }
 
 fn not_listed() -> ToolFailure {

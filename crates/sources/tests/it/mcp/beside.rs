@@ -37,7 +37,7 @@ async fn resources_and_prompts_are_offered_and_served() {
     let mut news = stage.test.host.news();
     let subscribed = call(&companions.subscribe, json!({ "uri": "x://a" })).await;
     assert_eq!(subscribed.structured_content, Some(json!({})), "{subscribed:?}");
-    let told = tokio::time::timeout(std::time::Duration::from_secs(10), async {
+    let told = tokio::time::timeout(Duration::from_secs(10), async {
         loop {
             if let SourceNotice::ResourceUpdated(uri) = news.recv().await.unwrap().notice {
                 return uri;

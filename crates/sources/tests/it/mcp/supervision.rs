@@ -155,3 +155,24 @@ async fn a_call_that_ends_before_its_server_is_there_may_be_sent_again() {
     let error = result.error.unwrap();
     assert!(error.retry.safe && !error.message.contains("may have taken effect"), "{error:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_have_only_so_many_programs() {
+    let stage = Wanted::new("good").set(|server| server.sharing = McpSharing::Session).start().await;
+    let call = async |who: String| {
+        let opened = stage.test.host.open_session(Principal::agent(&who), SurfaceRequest::default()).await;
+        let session = opened.unwrap();
+        let input = ModelInput::value(json!({ "text": "x" }));
+        let request = toolpost_core::CallRequest::new(Arc::clone(&session), "fix__echo", input);
+        (stage.test.host.call(request).await.result().clone(), session)
+    };
+    let mut sessions = Vec::new();
+    for at in 0..64 {
+        let (result, session) = call(format!("s{at}")).await;
+        assert_eq!(result.model_text(), "x", "{at}: {result:?}");
+        sessions.push(session);
+    }
+    let (refused, _) = call("more".to_owned()).await;
+    let error = refused.error.unwrap();
+    assert_eq!((&*error.code, error.retry.safe), ("too_many_connections", true), "{error:?}");
+}
