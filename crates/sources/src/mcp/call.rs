@@ -220,7 +220,7 @@ impl Asked<'_> {
         &self,
         requests: &Map<String, Value>,
     ) -> Result<std::collections::BTreeMap<String, Value>, ToolFailure> {
-        consult::ask_all(self.context, requests).await.map_err(|why| {
+        consult::ask_all(self.context, &self.server.settings.name, requests).await.map_err(|why| {
             ToolFailure::new(format!("the tool needs an answer that nobody gives: {why}"))
                 .code("caller_cannot_answer")
         })

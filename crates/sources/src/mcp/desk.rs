@@ -136,6 +136,8 @@ impl Drop for OpenQuestion<'_> {
 
 /// The desk of one connection.
 pub(super) struct Desk {
+    /// The name of the server.
+    pub(super) server: String,
     waiting: Mutex<Waiting>,
     told: Box<dyn Fn(Told) + Send + Sync>,
     gone: watch::Sender<Option<Arc<str>>>,
@@ -157,8 +159,9 @@ struct Nuisance {
 }
 
 impl Desk {
-    pub(super) fn new(of_program: bool, told: impl Fn(Told) + Send + Sync + 'static) -> Self {
+    pub(super) fn new(server: &str, of_program: bool, told: impl Fn(Told) + Send + Sync + 'static) -> Self {
         Self {
+            server: server.to_owned(),
             silent: watch::Sender::new(false),
             of_program,
             waiting: Mutex::default(),

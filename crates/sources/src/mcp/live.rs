@@ -84,7 +84,7 @@ async fn attempt(
 ) -> Result<Live, ToolFailure> {
     let of_program = matches!(server.transport, McpTransport::Stdio(_));
     let tell = Arc::clone(told);
-    let desk = Arc::new(Desk::new(of_program, move |word| tell(word)));
+    let desk = Arc::new(Desk::new(&server.name, of_program, move |word| tell(word)));
     let (program, way) = match &server.transport {
         McpTransport::Stdio(program) => {
             let Some(children) = children else {

@@ -106,6 +106,7 @@ impl Caller for Person {
     ) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
         let reply = |question: Question| {
             assert_eq!(question.params["message"], "your name?");
+            assert_eq!(question.params["_meta"]["toolpost/asked_by"], "fix");
             Reply { key: question.key, value: self.0.clone() }
         };
         Box::pin(std::future::ready(Ok(questions.into_iter().map(reply).collect())))
