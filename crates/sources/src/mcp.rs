@@ -18,6 +18,7 @@ mod process;
 mod server;
 mod settings;
 mod source;
+mod watched;
 
 pub use settings::{McpEra, McpNewTools, McpProgram, McpServer, McpSharing, McpStart, McpTransport};
 pub use source::{McpParts, McpSource};

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use toolpost_model::{CallContext, CancelSupport, Effects, Stage, ToolCall};
+use toolpost_model::{CallContext, CancelSupport, Effects, Stage, ToolCall, ToolFailure};
 
 use super::{
     Step, Way, explain, lost_its_way, nested,
@@ -206,15 +206,23 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
 /// How the work ended, as the call's end.
 fn ending(call: &Call, finished: Finished, effects: &Effects, limit: Duration) -> Ending {
     let safe = effects.may_run_again();
+    // A tool that was stopped before it began anything knows that better than its class does.
+    let unless_untouched = |said: &Option<ToolFailure>| {
+        safe || said.as_ref().is_some_and(|failure| failure.untouched == Some(true))
+    };
     let reason = call.live.cancel_reason().unwrap_or(CancelReason::Requested);
     let ending = match finished {
         Finished::Returned(Ok(output)) => Ending::Output(Box::new(output)),
         Finished::Returned(Err(failure)) => result::tool_failed(failure, effects),
         Finished::Panicked(message) => result::panicked(&message, safe),
         Finished::DeadlinePassed { said } => {
+            let safe = unless_untouched(&said);
             result::stopped(result::timed_out(limit.as_millis(), safe), said)
         }
-        Finished::Canceled { said } => result::stopped(result::canceled_while_running(reason, safe), said),
+        Finished::Canceled { said } => {
+            let safe = unless_untouched(&said);
+            result::stopped(result::canceled_while_running(reason, safe), said)
+        }
     };
     match call.met.late {
         Some(LateAnswer::Discarded) => result::discarding(ending),

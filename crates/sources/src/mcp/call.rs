@@ -60,12 +60,20 @@ async fn attempt(server: &Arc<Server>, link: &Arc<Link>, tool: &ToolId, call: &T
         () = context.canceled() => Err(stopped().untouched()),
     };
     let live = match live {
-        Ok(live) => live.borrow(),
+        Ok(live) => live,
         Err(failure) => return Attempt::Ended(Err(failure)),
     };
+    // A tool that is not what was accepted must not run before somebody saw that.
+    let looked = tokio::select! {
+        looked = server.look_again(&live) => looked,
+        () = context.canceled() => Err(stopped().untouched()),
+    };
+    if let Err(failure) = looked {
+        return Attempt::Ended(Err(failure));
+    }
     let arguments = json!(input.arguments());
     let Some(target) = server.target(tool) else { return Attempt::Ended(Err(held_back(server, tool))) };
-    let asked = Asked { server, live: &live, context, heard: AtomicBool::new(false) };
+    let asked = Asked { server, link, live: &live, context, heard: AtomicBool::new(false) };
     let answered = tokio::select! {
         answered = asked.answer(&target, &arguments) => answered,
         () = context.canceled() => {
@@ -123,6 +131,7 @@ fn held_back(server: &Server, tool: &ToolId) -> ToolFailure {
 
 struct Asked<'a> {
     server: &'a Arc<Server>,
+    link: &'a Link,
     live: &'a InUse,
     context: &'a CallContext,
     /// The server answered something already.
@@ -163,17 +172,26 @@ impl Asked<'_> {
         }
     }
 
+    /// The server is told of the first that wants to hear of a resource, and of the last: it does not count them.
     async fn subscribe(&self, uri: &str, wanted: bool) -> Result<(), ToolFailure> {
+        let watched = &self.link.watched;
+        let _turn = watched.turn().await;
         let live: &Arc<Live> = self.live;
-        if live.connection.facts.stateless {
-            self.server.watch(uri, wanted);
-            self.server.listen(live);
-            return Ok(());
+        let tell = match wanted {
+            true => watched.is_first(uri)?,
+            false => watched.remove(uri),
+        };
+        if tell && !live.connection.facts.stateless {
+            let method = if wanted { "resources/subscribe" } else { "resources/unsubscribe" };
+            let params = json!({ "uri": uri }).as_object().cloned().unwrap_or_default();
+            self.ask(method, params).await?;
         }
-        let method = if wanted { "resources/subscribe" } else { "resources/unsubscribe" };
-        let params = json!({ "uri": uri }).as_object().cloned().unwrap_or_default();
-        self.ask(method, params).await?;
-        self.server.watch(uri, wanted);
+        if wanted {
+            watched.add(uri);
+        }
+        if tell && live.connection.facts.stateless {
+            self.server.listen(live, &watched.addresses());
+        }
         Ok(())
     }
 
@@ -202,7 +220,7 @@ impl Asked<'_> {
         &self,
         requests: &Map<String, Value>,
     ) -> Result<std::collections::BTreeMap<String, Value>, ToolFailure> {
-        consult::ask_all(self.context, requests).await.map_err(|why| {
+        consult::ask_all(self.context, &self.server.settings.name, requests).await.map_err(|why| {
             ToolFailure::new(format!("the tool needs an answer that nobody gives: {why}"))
                 .code("caller_cannot_answer")
         })

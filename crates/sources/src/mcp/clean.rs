@@ -83,11 +83,35 @@ pub(super) fn value(value: &mut Value) -> bool {
     }
 }
 
+/// Whether a schema names something with hidden characters: without them it would be something else.
+pub(super) fn hides_names(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => fields.iter().any(|(key, value)| {
+            has_hidden(key)
+                || match key.as_str() {
+                    "enum" | "const" | "required" => has_hidden_texts(value) || hides_names(value),
+                    _ => hides_names(value),
+                }
+        }),
+        Value::Array(items) => items.iter().any(hides_names),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn has_hidden_texts(value: &Value) -> bool {
+    match value {
+        Value::String(text) => has_hidden(text),
+        Value::Array(items) => items.iter().any(has_hidden_texts),
+        Value::Object(fields) => fields.values().any(has_hidden_texts),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::{line, shortened, stripped, value, visible};
+    use super::{hides_names, line, shortened, stripped, value, visible};
 
     #[test]
     fn what_hides_is_stripped_for_models_and_shown_to_people() {
@@ -101,6 +125,16 @@ mod tests {
     fn lines_are_single_and_short() {
         assert_eq!(line("a\nb\u{7}c", 10), "a bc");
         assert_eq!(shortened("äää", 3), "ä… (6 bytes in all)");
+    }
+
+    #[test]
+    fn names_in_a_schema_that_hide_something_are_found() {
+        assert!(!hides_names(
+            &json!({ "properties": { "a": { "description": "x\u{200b}", "enum": ["y"] } } })
+        ));
+        assert!(hides_names(&json!({ "properties": { "a\u{200b}": {} } })));
+        assert!(hides_names(&json!({ "items": [{ "enum": ["y", "y\u{202e}"] }] })));
+        assert!(hides_names(&json!({ "anyOf": [{ "const": { "k": "\u{7}" } }] })));
     }
 
     #[test]

@@ -195,7 +195,8 @@ impl Connection {
             Ok(handle) => handle,
             Err(_) => return Err(RequestError::Unsent(self.why())),
         };
-        let mut waiting = Abandoned { connection: self, id: Some(handle.id.clone()) };
+        let id = handle.id.clone();
+        let mut waiting = Abandoned { connection: self, id: Some(id.clone()), slot: &slot };
         let answered = tokio::select! {
             biased;
             answered = handle.await_response() => answered,
@@ -211,7 +212,17 @@ impl Connection {
                 if matches!(error, ServiceError::TransportClosed) {
                     let _ = tokio::time::timeout(REASON, self.desk.end_reached()).await;
                 }
-                Err(self.failed(error, &slot))
+                let failure = self.failed(error, &slot);
+                match &failure {
+                    RequestError::Lost(_) | RequestError::Unreadable(_) => {
+                        self.desk.abandon(&id.to_string(), &slot);
+                    }
+                    RequestError::Remote { .. }
+                    | RequestError::Unsent(_)
+                    | RequestError::Busy { .. }
+                    | RequestError::Unauthorized(_) => drop(self.desk.settle(&id.to_string())),
+                }
+                Err(failure)
             }
         }
     }
@@ -285,11 +296,7 @@ impl Connection {
             StreamableHttpError::HttpStatus(status) => refused(status),
             StreamableHttpError::UnexpectedServerResponse(said) => {
                 let said = shortened(said, LONGEST);
-                match said.starts_with("HTTP 401") || said.starts_with("HTTP 403") {
-                    true => RequestError::Unauthorized(said),
-                    false if said.starts_with("HTTP 4") => RequestError::Unsent(said),
-                    false => RequestError::Unreadable(said),
-                }
+                RequestError::Unreadable(said)
             }
             other => RequestError::Lost(chain(other)),
         }
@@ -300,12 +307,13 @@ impl Connection {
 struct Abandoned<'a> {
     connection: &'a Connection,
     id: Option<RequestId>,
+    slot: &'a Slot,
 }
 
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
-        self.connection.desk.settle(&id.to_string());
+        self.connection.desk.abandon(&id.to_string(), self.slot);
         let peer = self.connection.peer.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let mut params: CancelledNotificationParam = match serde_json::from_value(json!({})) {
@@ -325,6 +333,9 @@ fn refused(status: &HttpStatusError) -> RequestError {
     let after = status.retry_after.as_deref().and_then(|text| text.trim().parse().ok());
     match status.status {
         429 | 503 => RequestError::Busy { status: status.status, after: after.map(Duration::from_secs) },
+        401 | 403 => RequestError::Unauthorized(format!("HTTP {}", status.status)),
+        // The request was there, and nobody knows what was done before this was said.
+        300..=499 => RequestError::Unreadable(format!("it is HTTP {}", status.status)),
         other => RequestError::Lost(format!("HTTP {other}")),
     }
 }

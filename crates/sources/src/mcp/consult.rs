@@ -11,6 +11,9 @@ use super::clean;
 const METHOD_NOT_FOUND: i32 = -32601;
 /// What MCP's documents use where a person says no to a sampling request.
 const REJECTED: i32 = -1;
+/// Where a form says which server asks, beside its text: the host's own forms have no such word, and no server can do
+/// without it.
+const ASKED_BY: &str = "toolpost/asked_by";
 
 /// What a server is told.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,8 +36,8 @@ pub(super) fn kind_of(method: &str, params: &Value) -> Option<ConsultKind> {
 }
 
 /// Puts one question.
-pub(super) async fn ask(call: &CallContext, kind: ConsultKind, params: Value) -> Answered {
-    let question = question("1".to_owned(), kind, params);
+pub(super) async fn ask(call: &CallContext, server: &str, kind: ConsultKind, params: Value) -> Answered {
+    let question = question(server, "1".to_owned(), kind, params);
     match call.consult(vec![question]).await {
         Ok(replies) => match replies.into_iter().next() {
             Some(reply) => Answered::Value(reply.value),
@@ -48,6 +51,7 @@ pub(super) async fn ask(call: &CallContext, kind: ConsultKind, params: Value) ->
 /// has no word for that.
 pub(super) async fn ask_all(
     call: &CallContext,
+    server: &str,
     requests: &Map<String, Value>,
 ) -> Result<BTreeMap<String, Value>, String> {
     let answered = call.consultable();
@@ -58,12 +62,13 @@ pub(super) async fn ask_all(
             return Err(format!("it asks for `{}`, which nobody here answers", clean::line(method, 100)));
         };
         if answered.includes(kind) {
-            questions.push(question(key.clone(), kind, request["params"].clone()));
+            questions.push(question(server, key.clone(), kind, request["params"].clone()));
         } else {
             let said = settled(unanswered(kind, &ConsultError::Unsupported(kind)));
             if said.is_err() {
                 // Asked all the same, and refused at once: so the host hears what its caller lacks.
-                let _ = call.consult(vec![question(key.clone(), kind, request["params"].clone())]).await;
+                let _ =
+                    call.consult(vec![question(server, key.clone(), kind, request["params"].clone())]).await;
             }
             answers.insert(key.clone(), said?);
         }
@@ -98,12 +103,21 @@ fn settled(answered: Answered) -> Result<Value, String> {
     }
 }
 
-fn question(key: String, kind: ConsultKind, mut params: Value) -> Question {
+fn question(server: &str, key: String, kind: ConsultKind, mut params: Value) -> Question {
     if params.is_null() {
         params = json!({});
     }
     // People and models read it.
     clean::value(&mut params);
+    if let (ConsultKind::Elicitation | ConsultKind::UrlElicitation, Value::Object(fields)) =
+        (kind, &mut params)
+    {
+        let meta = fields.entry("_meta").or_insert_with(|| json!({}));
+        if !meta.is_object() {
+            *meta = json!({});
+        }
+        meta[ASKED_BY] = Value::String(server.to_owned());
+    }
     Question { key, kind, params }
 }
 

@@ -143,6 +143,9 @@ impl Definition {
 
     fn schema(&self, field: &str) -> Option<Result<Arc<Value>, String>> {
         let mut schema = self.fields.get(field)?.clone();
+        if clean::hides_names(&schema) {
+            return Some(Err("names or values in it hold characters that nobody sees".to_owned()));
+        }
         clean::value(&mut schema);
         let schema = Arc::new(schema);
         Some(match Schema::try_out(&schema) {

@@ -3,8 +3,9 @@
 //! Everything here is fed by a stranger: what belongs to nobody is counted and told once, and a server that does little
 //! else loses its connection.
 
+mod waiting;
+
 use std::{
-    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
@@ -17,6 +18,8 @@ use tokio::sync::watch;
 use toolpost_model::{CallContext, LogLevel, Progress};
 
 use super::clean;
+pub(super) use waiting::Settled;
+use waiting::Waiting;
 
 /// How long the count of what belongs to nobody goes on before it begins anew.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -28,6 +31,8 @@ const QUESTIONS: usize = 64;
 const LINES: usize = 500;
 /// How many progress and log lines one call may be told.
 const CALL_WORDS: usize = 10_000;
+/// How many bytes all of them may have.
+const CALL_BYTES: usize = 1 << 20;
 /// The longest line that is passed on.
 const LINE: usize = 8 * 1024;
 
@@ -63,8 +68,13 @@ pub(super) struct Slot {
     pub(super) call: Option<CallContext>,
     sent: AtomicU8,
     words: AtomicUsize,
+    bytes: AtomicUsize,
+    /// Its call was told that there is more than it is told.
+    cut: AtomicBool,
     /// Questions of the server that its caller has not answered yet.
     open: AtomicUsize,
+    /// Nobody waits for it any more.
+    given_up: AtomicBool,
     /// Where questions of the server are put while it waits.
     token: Mutex<Option<String>>,
 }
@@ -72,7 +82,9 @@ pub(super) struct Slot {
 impl Slot {
     pub(super) fn new(call: Option<CallContext>) -> Self {
         let (words, open) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { call, sent: AtomicU8::new(0), words, open, token: Mutex::default() }
+        let (bytes, cut) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (sent, given_up) = (AtomicU8::new(0), AtomicBool::new(false));
+        Self { call, sent, words, bytes, cut, open, given_up, token: Mutex::default() }
     }
 
     pub(super) fn sent(&self) -> Sent {
@@ -98,9 +110,18 @@ impl Slot {
         OpenQuestion(self)
     }
 
-    /// Its call, unless that was told too much already.
-    fn hearing(&self) -> Option<&CallContext> {
-        self.call.as_ref().filter(|_| self.words.fetch_add(1, Ordering::Relaxed) < CALL_WORDS)
+    /// Its call, unless that was told too much already, which it is told once.
+    fn hearing(&self, bytes: usize) -> Option<&CallContext> {
+        let call = self.call.as_ref()?;
+        let words = self.words.fetch_add(1, Ordering::Relaxed);
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if words < CALL_WORDS && before.saturating_add(bytes) <= CALL_BYTES {
+            return Some(call);
+        }
+        if !self.cut.swap(true, Ordering::Relaxed) {
+            call.log(LogLevel::Warn, "the server says more of this call than is told; the rest is left out");
+        }
+        None
     }
 }
 
@@ -115,6 +136,8 @@ impl Drop for OpenQuestion<'_> {
 
 /// The desk of one connection.
 pub(super) struct Desk {
+    /// The name of the server.
+    pub(super) server: String,
     waiting: Mutex<Waiting>,
     told: Box<dyn Fn(Told) + Send + Sync>,
     gone: watch::Sender<Option<Arc<str>>>,
@@ -129,12 +152,6 @@ pub(super) struct Desk {
     closing: AtomicBool,
 }
 
-#[derive(Default)]
-struct Waiting {
-    by_id: HashMap<String, Arc<Slot>>,
-    by_token: HashMap<String, Arc<Slot>>,
-}
-
 struct Nuisance {
     since: Instant,
     count: usize,
@@ -142,8 +159,9 @@ struct Nuisance {
 }
 
 impl Desk {
-    pub(super) fn new(of_program: bool, told: impl Fn(Told) + Send + Sync + 'static) -> Self {
+    pub(super) fn new(server: &str, of_program: bool, told: impl Fn(Told) + Send + Sync + 'static) -> Self {
         Self {
+            server: server.to_owned(),
             silent: watch::Sender::new(false),
             of_program,
             waiting: Mutex::default(),
@@ -159,34 +177,29 @@ impl Desk {
 
     /// A request goes out.
     pub(super) fn await_answer(&self, id: String, token: Option<String>, slot: &Arc<Slot>) {
-        let mut waiting = lock(&self.waiting);
-        if let Some(token) = token {
-            *lock(&slot.token) = Some(token.clone());
-            waiting.by_token.insert(token, Arc::clone(slot));
-        }
-        waiting.by_id.insert(id, Arc::clone(slot));
+        lock(&self.waiting).add(id, token, slot, Instant::now());
     }
 
-    /// An answer came, or is no longer wanted. Whether anybody waited for it.
-    pub(super) fn settle(&self, id: &str) -> bool {
-        let mut waiting = lock(&self.waiting);
-        let Some(slot) = waiting.by_id.remove(id) else { return false };
-        let token = lock(&slot.token).take();
-        if let Some(token) = token {
-            waiting.by_token.remove(&token);
-        }
-        true
+    /// An answer came, or none will. Whether anybody waited for it.
+    pub(super) fn settle(&self, id: &str) -> Settled {
+        lock(&self.waiting).settle(id)
+    }
+
+    /// Nobody waits for an answer any more, and the server may still be at work.
+    pub(super) fn abandon(&self, id: &str, slot: &Slot) {
+        lock(&self.waiting).abandon(id, slot, Instant::now());
     }
 
     /// The request of this id.
     pub(super) fn of(&self, id: &str) -> Option<Arc<Slot>> {
-        lock(&self.waiting).by_id.get(id).cloned()
+        lock(&self.waiting).of(id)
     }
 
     /// The call that a question belongs to which does not say so: the only one under way, or the only one that is not
-    /// waiting for an answer already.
+    /// waiting for an answer already. Nobody's, where it could be another session's.
     pub(super) fn asker(&self) -> Option<Arc<Slot>> {
-        self.only_slot(|_| true).or_else(|| self.only_slot(|slot| slot.open.load(Ordering::Acquire) == 0))
+        let (mut waiting, now) = (lock(&self.waiting), Instant::now());
+        waiting.only(now).or_else(|| waiting.only_unasked(now))
     }
 
     /// Something came, whatever it is.
@@ -201,22 +214,18 @@ impl Desk {
 
     /// A call got further.
     pub(super) fn progress(&self, token: &str, progress: f64, total: Option<f64>, message: Option<String>) {
-        let slot = lock(&self.waiting).by_token.get(token).cloned();
+        let slot = lock(&self.waiting).of_token(token);
         let Some(slot) = slot else { return self.nuisance("progress of nothing that runs") };
-        let Some(context) = slot.hearing() else { return };
+        let message = message.map(|text| clean::line(&text, LINE)).unwrap_or_default();
+        let Some(context) = slot.hearing(message.len()) else { return self.count() };
         let whole =
             |value: f64| (value >= 0.0 && value.fract() == 0.0 && value < 1e15).then_some(value as u64);
         let percent =
             total.filter(|total| *total > 0.0).map(|total| (progress / total * 100.0).clamp(0.0, 100.0));
-        context.progress(Progress {
-            message: message.map(|text| clean::line(&text, LINE)).unwrap_or_default(),
-            percent,
-            done: whole(progress),
-            total: total.and_then(whole),
-        });
+        context.progress(Progress { message, percent, done: whole(progress), total: total.and_then(whole) });
     }
 
-    /// A log line: of the running call where there is just one, else for the operator.
+    /// A log line: of the running call where there is just one and it can be no other's, else for the operator.
     pub(super) fn log(&self, level: &str, logger: Option<&str>, data: &Value) {
         let text = match data {
             Value::String(text) => text.clone(),
@@ -228,17 +237,16 @@ impl Desk {
         };
         let text = clean::line(&text, LINE);
         let level = level_of(level);
-        match self.only_slot(|_| true).and_then(|slot| slot.hearing().cloned()) {
-            Some(call) => call.log(level, text),
+        let only = lock(&self.waiting).only(Instant::now());
+        match only {
+            Some(slot) => match slot.hearing(text.len()) {
+                Some(call) => call.log(level, text),
+                // What is left out is borne only so long.
+                None => self.count(),
+            },
             None if matches!(level, LogLevel::Warn | LogLevel::Error) => self.line(text),
             None => self.nuisance("log lines beside any call"),
         }
-    }
-
-    fn only_slot(&self, fits: impl Fn(&Slot) -> bool) -> Option<Arc<Slot>> {
-        let waiting = lock(&self.waiting);
-        let mut calls = waiting.by_id.values().filter(|slot| slot.call.is_some() && fits(slot));
-        calls.next().filter(|_| calls.next().is_none()).cloned()
     }
 
     /// Something that concerns no call.

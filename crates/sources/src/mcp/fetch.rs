@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use toolpost_model::SourceProblem;
 
 use super::{
-    McpServer,
+    McpServer, clean,
     client::{Connection, RequestError},
     definition::{Definition, problem},
     listing::objects,
@@ -65,6 +65,14 @@ pub(super) async fn everything(connection: &Connection, server: &McpServer) -> R
         match list(connection, method, field, OBJECTS).await {
             Ok(listed) => {
                 problems.extend(listed.odd.map(|odd| problem(&server.name, SourceProblem::REDUCED, odd)));
+                let hidden = |entry: &&Value| entry[key].as_str().is_some_and(clean::has_hidden);
+                let left_out = listed.entries.iter().filter(hidden).count();
+                if left_out > 0 {
+                    let message = format!(
+                        "{left_out} entries of `{method}` are left out: their `{key}` holds characters that nobody sees"
+                    );
+                    problems.push(problem(&server.name, SourceProblem::REDUCED, message));
+                }
                 beside[kept] = Value::Array(objects(listed.entries, key, OBJECTS));
             }
             Err(error @ RequestError::Lost(_)) => return Err(error),

@@ -14,7 +14,12 @@ use std::{
 
 use toolpost_model::{ErrorClass, SourceState, ToolFailure};
 
-use super::{McpStart, live::Live, server::Server};
+use super::{
+    McpStart,
+    live::{InUse, Live},
+    server::Server,
+    watched::Watched,
+};
 
 /// The pause after the first failure; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -29,6 +34,8 @@ pub(super) struct Link {
     state: Arc<tokio::sync::Mutex<State>>,
     shown: Mutex<Shown>,
     trying: AtomicBool,
+    /// What is to be heard of, from one connection to the next.
+    pub(super) watched: Watched,
 }
 
 #[derive(Default)]
@@ -60,6 +67,7 @@ impl Link {
             state: Arc::default(),
             shown: Mutex::new(Shown { state: SourceState::Idle, message: None, restarts: 0 }),
             trying: AtomicBool::new(false),
+            watched: Watched::default(),
         })
     }
 
@@ -82,11 +90,11 @@ impl Link {
         self.state.lock().await.live.clone().filter(|live| live.is_open())
     }
 
-    /// The connection, made where there is none. Given up, the try goes on for whoever comes next.
-    pub(super) async fn live(&self) -> Result<Arc<Live>, ToolFailure> {
+    /// The connection, made where there is none, and in use from now on. Given up, the try goes on for whoever comes next.
+    pub(super) async fn live(&self) -> Result<InUse, ToolFailure> {
         let state = Arc::clone(&self.state).lock_owned().await;
         if let Some(live) = state.live.as_ref().filter(|live| live.is_open()) {
-            return Ok(Arc::clone(live));
+            return Ok(live.borrow());
         }
         if state.closed {
             return Err(ToolFailure::of(ErrorClass::Canceled, "the host is closing this server").untouched());
@@ -110,7 +118,7 @@ impl Link {
     async fn connect(
         self: Arc<Self>,
         mut state: tokio::sync::OwnedMutexGuard<State>,
-    ) -> Result<Arc<Live>, ToolFailure> {
+    ) -> Result<InUse, ToolFailure> {
         let Some(server) = self.server.upgrade() else {
             return Err(ToolFailure::of(ErrorClass::Canceled, "the host is closing").untouched());
         };
@@ -120,14 +128,15 @@ impl Link {
         }
         state.started = true;
         self.show(SourceState::Starting, None);
-        match server.start().await {
+        match server.start(&self.watched.addresses()).await {
             Ok(live) => {
                 let live = Arc::new(live);
                 state.live = Some(Arc::clone(&live));
                 self.show(SourceState::Ready, None);
                 self.watch(&server, &live);
-                server.listen(&live);
-                Ok(live)
+                server.listen(&live, &self.watched.addresses());
+                // While the state is locked, so that nobody takes it for idle.
+                Ok(live.borrow())
             }
             Err(failure) => {
                 state.live = None;
@@ -162,10 +171,10 @@ impl Link {
                         tokio::time::sleep((limit - idle).max(Duration::from_millis(10))).await;
                         continue;
                     }
-                    if let Some(link) = link.upgrade() {
-                        link.rest().await;
+                    let Some(link) = link.upgrade() else { return };
+                    if link.rest_after(limit).await {
+                        return;
                     }
-                    return;
                 }
             });
         }
@@ -227,11 +236,25 @@ impl Link {
 
     /// Ends the connection until it is needed again.
     pub(super) async fn rest(&self) {
-        let live = self.state.lock().await.live.take();
-        if let Some(live) = live {
+        self.rest_after(Duration::ZERO).await;
+    }
+
+    /// The same where nobody used it for so long. `false`: somebody did. A call that begins takes the connection while the
+    /// state is locked, so it is seen here.
+    async fn rest_after(&self, limit: Duration) -> bool {
+        let mut state = self.state.lock().await;
+        if state.live.as_ref().is_some_and(|live| live.is_busy() || live.idle() < limit) {
+            return false;
+        }
+        let live = state.live.take();
+        if live.is_some() {
             self.show(SourceState::Idle, None);
+        }
+        drop(state);
+        if let Some(live) = live {
             live.end().await;
         }
+        true
     }
 
     /// Ends it for good.

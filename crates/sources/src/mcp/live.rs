@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use tokio::task::AbortHandle;
+use tokio::{sync::OwnedSemaphorePermit, task::AbortHandle};
 use toolpost_model::{AppliedSandbox, ErrorClass, ToolFailure};
 
 use super::{
@@ -42,6 +42,8 @@ pub(super) struct Live {
     messages: AtomicU64,
     /// Hears what the server says unasked, where that must be asked for.
     listening: Mutex<Option<AbortHandle>>,
+    /// Its place among the connections of its server.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 /// Starts what has to be started, and connects. For a server whose revision is not known both are tried; a program that
@@ -82,7 +84,7 @@ async fn attempt(
 ) -> Result<Live, ToolFailure> {
     let of_program = matches!(server.transport, McpTransport::Stdio(_));
     let tell = Arc::clone(told);
-    let desk = Arc::new(Desk::new(of_program, move |word| tell(word)));
+    let desk = Arc::new(Desk::new(&server.name, of_program, move |word| tell(word)));
     let (program, way) = match &server.transport {
         McpTransport::Stdio(program) => {
             let Some(children) = children else {
@@ -107,6 +109,7 @@ async fn attempt(
             unheard: AtomicU32::new(0),
             messages: AtomicU64::new(0),
             listening: Mutex::default(),
+            _place: None,
         }),
         Err(error) => {
             let told = match &program {
@@ -138,6 +141,11 @@ fn not_connected(error: &ConnectError, program: Option<&str>) -> ToolFailure {
 }
 
 impl Live {
+    /// With the place that it takes until it is gone.
+    pub(super) fn at(self, place: OwnedSemaphorePermit) -> Self {
+        Self { _place: Some(place), ..self }
+    }
+
     /// What confines its program.
     pub(super) fn applied(&self) -> Option<&AppliedSandbox> {
         self.program.as_ref().map(Program::applied)
@@ -145,6 +153,11 @@ impl Live {
 
     pub(super) fn is_open(&self) -> bool {
         self.desk.ended().is_none()
+    }
+
+    /// Whether a call uses it.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire) > 0
     }
 
     /// How long nobody has used it.
@@ -189,19 +202,23 @@ impl Live {
         });
     }
 
-    /// What must be said once to a server that just connected.
-    pub(super) async fn introduce(&self, watched: &[String]) {
+    /// What must be said once to a server that just connected. `false`: it left something of that unanswered, and was
+    /// told no more.
+    pub(super) async fn introduce(&self, watched: &[String]) -> bool {
         let facts = &self.connection.facts;
         for uri in watched.iter().filter(|_| !facts.stateless) {
             let params = json!({ "uri": uri }).as_object().cloned().unwrap_or_default();
             let asked = self.connection.request("resources/subscribe", params, Map::new(), None);
-            let _ = tokio::time::timeout(SIGN_OF_LIFE, asked).await;
+            if tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_err() {
+                return false;
+            }
         }
         if !facts.stateless && facts.capabilities.get("logging").is_some() {
             let params = json!({ "level": "info" }).as_object().cloned().unwrap_or_default();
             let asked = self.connection.request("logging/setLevel", params, Map::new(), None);
-            let _ = tokio::time::timeout(SIGN_OF_LIFE, asked).await;
+            return tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_ok();
         }
+        true
     }
 
     /// Hears a server without sessions say what it says unasked, from now on with these resources too.

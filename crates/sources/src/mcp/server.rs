@@ -1,7 +1,7 @@
 //! One MCP server, as the host knows it: what was accepted of it, what it offers now, and the ways to it.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
@@ -9,10 +9,11 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::Semaphore;
 use toolpost_core::PinStore;
 use toolpost_model::{
-    SandboxProfile, SessionId, SourceError, SourceFeed, SourceHealth, SourceNotice, SourceProblem,
-    SourceState, ToolFailure, ToolId,
+    ErrorClass, SandboxProfile, SessionId, SourceError, SourceFeed, SourceHealth, SourceNotice,
+    SourceProblem, SourceState, ToolFailure, ToolId,
 };
 
 use super::{
@@ -31,6 +32,9 @@ use crate::native::Children;
 /// How long changes that a server tells are gathered before the host is told of them.
 const GATHERED: Duration = Duration::from_millis(200);
 
+/// How many connections, and programs behind them, one server has at most.
+const PLACES: usize = 64;
+
 /// One server.
 pub(super) struct Server {
     me: Weak<Self>,
@@ -43,6 +47,8 @@ pub(super) struct Server {
     listing: Mutex<Arc<Listing>>,
     /// The list that the host has is not what the server offers.
     stale: AtomicBool,
+    /// Whoever compares does so alone; others wait and use what came of it.
+    comparing: tokio::sync::Mutex<()>,
     other_resources: AtomicBool,
     other_prompts: AtomicBool,
     telling: AtomicBool,
@@ -50,12 +56,12 @@ pub(super) struct Server {
     /// The way for everybody, and to the list.
     pub(super) link: Arc<Link>,
     sessions: Mutex<HashMap<SessionId, Arc<Link>>>,
-    /// The resources whose changes somebody wants to hear of, and how many do.
-    watched: Mutex<BTreeMap<String, usize>>,
+    places: Arc<Semaphore>,
     closed: AtomicBool,
 }
 
 /// A manifest, and whether it was ever kept.
+#[derive(Clone, Default)]
 struct Kept {
     manifest: Manifest,
     known: bool,
@@ -76,13 +82,14 @@ impl Server {
             manifest: tokio::sync::Mutex::default(),
             listing: Mutex::default(),
             stale: AtomicBool::new(false),
+            comparing: tokio::sync::Mutex::default(),
             other_resources: AtomicBool::new(false),
             other_prompts: AtomicBool::new(false),
             telling: AtomicBool::new(false),
             era: Mutex::default(),
             link: Link::new(Weak::clone(me)),
             sessions: Mutex::default(),
-            watched: Mutex::default(),
+            places: Arc::new(Semaphore::new(PLACES)),
             closed: AtomicBool::new(false),
         })
     }
@@ -140,8 +147,9 @@ impl Server {
     }
 
     /// Connects, and compares what is there with what was accepted.
-    pub(super) async fn start(&self) -> Result<Live, ToolFailure> {
+    pub(super) async fn start(&self, watched: &[String]) -> Result<Live, ToolFailure> {
         self.load().await;
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { return Err(crowded()) };
         let me = Weak::clone(&self.me);
         let told: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(move |word| {
             if let Some(server) = me.upgrade() {
@@ -154,7 +162,7 @@ impl Server {
         };
         let started = live::start(&self.settings, self.children.as_ref(), era, &told).await;
         let live = match started {
-            Ok(live) => live,
+            Ok(live) => live.at(place),
             Err(failure) => {
                 // It may have become another version of itself.
                 *lock(&self.era) = None;
@@ -164,16 +172,17 @@ impl Server {
         let found = if live.connection.facts.stateless { McpEra::Stateless } else { McpEra::Sessions };
         // One that speaks the newer revision may be asked for either.
         *lock(&self.era) = Some(found).filter(|era| *era == McpEra::Sessions);
-        live.introduce(&self.watched()).await;
-        let compared = tokio::time::timeout(self.settings.connect_timeout, self.compare(&live)).await;
+        let patience = self.settings.connect_timeout;
+        if !tokio::time::timeout(patience, live.introduce(watched)).await.unwrap_or(false) {
+            self.log(
+                "it leaves the first words of the host unanswered; some changes may not be heard".to_owned(),
+            );
+        }
+        let compared = tokio::time::timeout(patience, self.compare(&live)).await;
         let failure = match compared {
             Ok(Ok(())) => return Ok(live),
             Ok(Err(failure)) => failure,
-            Err(_) => ToolFailure::of(
-                toolpost_model::ErrorClass::DependencyUnavailable,
-                "it did not list its tools in time",
-            )
-            .untouched(),
+            Err(_) => not_listed(),
         };
         live.end().await;
         Err(failure)
@@ -209,12 +218,12 @@ impl Server {
 
     /// Lists a server, and keeps what is accepted of it.
     async fn compare(&self, live: &Live) -> Result<(), ToolFailure> {
-        self.stale.store(false, Ordering::Release);
+        let mut mark = Stale::begin(&self.stale);
         let fetched = fetch::everything(&live.connection, &self.settings).await;
         let fetched = fetched.map_err(|error| outcome::failure(error, &self.settings.name).untouched())?;
         let mut manifest = self.manifest.lock().await;
-        let kept =
-            manifest.take().unwrap_or(Kept { manifest: Manifest::default(), known: false, fresh: false });
+        // Stays in its place until the new one is whole. One that is missing says nothing of what was refused before.
+        let kept = manifest.clone().unwrap_or(Kept { known: true, ..Kept::default() });
         let mut next = kept.manifest.updated(kept.known, fetched.tools, self.settings.new_tools);
         next.beside = fetched.beside;
         next.era = *lock(&self.era);
@@ -226,6 +235,7 @@ impl Server {
         let before = std::mem::replace(&mut *lock(&self.listing), Arc::clone(&listing));
         *manifest = Some(Kept { manifest: next, known: true, fresh: true });
         drop(manifest);
+        mark.done();
         if kept.fresh || kept.known {
             self.tell_changes(&before, &listing);
         }
@@ -236,6 +246,22 @@ impl Server {
             self.notify(SourceNotice::PromptsChanged);
         }
         Ok(())
+    }
+
+    /// Compares what a connection offers where the server said that it is not what it was. Until that is done nobody knows
+    /// what a tool does.
+    pub(super) async fn look_again(&self, live: &Live) -> Result<(), ToolFailure> {
+        if !self.stale.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let compared = tokio::time::timeout(self.settings.connect_timeout, async {
+            let _alone = self.comparing.lock().await;
+            match self.stale.load(Ordering::Acquire) {
+                true => self.compare(live).await,
+                false => Ok(()),
+            }
+        });
+        compared.await.unwrap_or_else(|_| Err(not_listed()))
     }
 
     fn tell_changes(&self, before: &Listing, now: &Listing) {
@@ -268,11 +294,8 @@ impl Server {
     pub(super) async fn list(&self) -> Result<Arc<Listing>, SourceError> {
         self.load().await;
         if let Some(live) = self.link.open().await {
-            if self.stale.load(Ordering::Acquire) {
-                let compared = tokio::time::timeout(self.settings.connect_timeout, self.compare(&live)).await;
-                if !matches!(compared, Ok(Ok(()))) {
-                    self.log("its tools could not be listed again; those listed before stay".to_owned());
-                }
+            if self.look_again(&live).await.is_err() {
+                self.log("its tools could not be listed again; those listed before stay".to_owned());
             }
             return Ok(self.listing());
         }
@@ -282,7 +305,8 @@ impl Server {
             return Ok(self.listing());
         }
         match self.link.live().await {
-            Ok(_) => {
+            Ok(live) => {
+                drop(live);
                 if self.settings.sharing == McpSharing::Session {
                     self.link.rest().await;
                 }
@@ -399,34 +423,14 @@ impl Server {
         self.listing().targets.get(tool).cloned()
     }
 
-    /// Notes that somebody wants to hear of a resource, or no longer.
-    pub(super) fn watch(&self, uri: &str, wanted: bool) {
-        let mut watched = lock(&self.watched);
-        match wanted {
-            true => *watched.entry(uri.to_owned()).or_default() += 1,
-            false => {
-                if let Some(count) = watched.get_mut(uri) {
-                    *count -= 1;
-                    if *count == 0 {
-                        watched.remove(uri);
-                    }
-                }
-            }
-        }
-    }
-
     /// Hears what a server without sessions says unasked.
-    pub(super) fn listen(&self, live: &Arc<Live>) {
+    pub(super) fn listen(&self, live: &Arc<Live>, watched: &[String]) {
         let me = Weak::clone(&self.me);
-        live.listen(&self.watched(), move |told| {
+        live.listen(watched, move |told| {
             if let Some(server) = me.upgrade() {
                 server.hear(told);
             }
         });
-    }
-
-    fn watched(&self) -> Vec<String> {
-        lock(&self.watched).keys().cloned().collect()
     }
 
     pub(super) fn health(&self) -> SourceHealth {
@@ -451,6 +455,44 @@ impl Server {
         let mut links: Vec<Arc<Link>> = lock(&self.sessions).drain().map(|(_, link)| link).collect();
         links.push(Arc::clone(&self.link));
         futures_util::future::join_all(links.iter().map(|link| link.close())).await;
+    }
+}
+
+fn crowded() -> ToolFailure {
+    let message =
+        format!("{PLACES} sessions have a connection of their own to this server, and no more can be");
+    ToolFailure::of(ErrorClass::RateLimited, message)
+        .code("too_many_connections")
+        .hint("close sessions that are not needed, or let them share one with `share: host`")
+        .untouched()
+}
+
+fn not_listed() -> ToolFailure {
+    ToolFailure::of(ErrorClass::DependencyUnavailable, "it did not list its tools in time").untouched()
+}
+
+/// The list is being compared. Given up before the end, it is as stale as before.
+struct Stale<'a> {
+    mark: &'a AtomicBool,
+    done: bool,
+}
+
+impl<'a> Stale<'a> {
+    fn begin(mark: &'a AtomicBool) -> Self {
+        mark.store(false, Ordering::Release);
+        Self { mark, done: false }
+    }
+
+    fn done(&mut self) {
+        self.done = true;
+    }
+}
+
+impl Drop for Stale<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            self.mark.store(true, Ordering::Release);
+        }
     }
 }
 

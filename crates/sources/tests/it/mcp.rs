@@ -7,3 +7,4 @@ mod over_http;
 mod pins;
 mod stage;
 mod supervision;
+mod whose;

@@ -51,7 +51,7 @@ impl Handler {
             return Err(ErrorData::invalid_request(why, None));
         };
         let _open = slot.asking();
-        match consult::ask(call, kind, asked["params"].take()).await {
+        match consult::ask(call, &self.desk.server, kind, asked["params"].take()).await {
             Answered::Value(value) => Ok(value),
             Answered::Refused { code, message } => Err(ErrorData::new(ErrorCode(code), message, None)),
         }

@@ -17,7 +17,7 @@ use rmcp::{
     transport::Transport,
 };
 
-use super::super::desk::{Desk, Sent, Slot, Told};
+use super::super::desk::{Desk, Sent, Settled, Slot, Told};
 
 /// Goes with a request through the SDK, to the place where it leaves.
 #[derive(Clone)]
@@ -80,11 +80,11 @@ impl<T: Transport<RoleClient>> Heard<T> {
     fn settle(&self, id: &RequestId) -> bool {
         let id = id.to_string();
         self.typed.remove(&id);
-        let awaited = self.desk.settle(&id);
-        if !awaited {
+        let settled = self.desk.settle(&id);
+        if settled == Settled::Unknown {
             self.desk.nuisance("answers that nobody waits for");
         }
-        awaited
+        settled == Settled::Awaited
     }
 
     /// Something said unasked. Gives back what the SDK should see.

@@ -1,5 +1,7 @@
 //! What servers offer beside tools.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 use toolpost_model::SourceNotice;
 
@@ -35,7 +37,7 @@ async fn resources_and_prompts_are_offered_and_served() {
     let mut news = stage.test.host.news();
     let subscribed = call(&companions.subscribe, json!({ "uri": "x://a" })).await;
     assert_eq!(subscribed.structured_content, Some(json!({})), "{subscribed:?}");
-    let told = tokio::time::timeout(std::time::Duration::from_secs(10), async {
+    let told = tokio::time::timeout(Duration::from_secs(10), async {
         loop {
             if let SourceNotice::ResourceUpdated(uri) = news.recv().await.unwrap().notice {
                 return uri;
@@ -49,4 +51,32 @@ async fn resources_and_prompts_are_offered_and_served() {
 async fn a_server_without_them_has_none() {
     let stage = Stage::new("good").await;
     assert!(stage.test.host.companions().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_hears_of_the_first_subscriber_and_of_the_last() {
+    let stage = Stage::new("companions").await;
+    let (_, companions) = stage.test.host.companions().remove(0);
+    let noted = || std::fs::read_to_string(stage.folder.path().join("starts.noted")).unwrap_or_default();
+    let (on, off) = (companions.subscribe.clone().unwrap(), companions.unsubscribe.clone().unwrap());
+    for (id, expected) in [(&on, "s"), (&on, "s"), (&off, "s"), (&off, "su"), (&off, "su"), (&on, "sus")] {
+        let result = stage.call(id.as_str(), json!({ "uri": "x://a" })).await;
+        assert_eq!(result.structured_content, Some(json!({})), "{result:?}");
+        assert_eq!(noted(), expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_leaves_subscriptions_unanswered_is_used_all_the_same() {
+    let stage = Stage::new("deaf").await;
+    let (_, companions) = stage.test.host.companions().remove(0);
+    for at in 0..6 {
+        let uri = format!("x://{at}");
+        stage.call(companions.subscribe.as_ref().unwrap().as_str(), json!({ "uri": uri })).await;
+    }
+    stage.call("fix__die", json!({})).await;
+    let began = Instant::now();
+    let result = stage.call("fix__echo", json!({ "text": "on" })).await;
+    assert_eq!(result.model_text(), "on", "{result:?}");
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
 }

@@ -91,7 +91,8 @@ async fn a_program_finds_a_clean_environment_and_its_own_values() {
     assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{names:?}");
 }
 
-struct Person(Value);
+/// A caller that answers every form the same way.
+pub(crate) struct Person(pub(crate) Value);
 
 impl Caller for Person {
     fn answers(&self) -> ConsultKinds {
@@ -105,6 +106,7 @@ impl Caller for Person {
     ) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
         let reply = |question: Question| {
             assert_eq!(question.params["message"], "your name?");
+            assert_eq!(question.params["_meta"]["toolpost/asked_by"], "fix");
             Reply { key: question.key, value: self.0.clone() }
         };
         Box::pin(std::future::ready(Ok(questions.into_iter().map(reply).collect())))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolpost_model::{ErrorClass, Outcome, SourceState};
+use toolpost_model::{ErrorClass, EventBody, Outcome, SourceState};
 
 use super::stage::{Stage, Wanted};
 
@@ -103,6 +103,13 @@ async fn hidden_characters_reach_no_model() {
     let (entry, _) = surface.find("fix__tricky").unwrap();
     assert_eq!(entry.declaration().description, "Reads files.");
     assert!(!entry.declaration().input.schema.to_string().contains('\u{2066}'));
+    // A name without them would be another name, so such a schema is not used at all.
+    let told = stage.problems().join("\n");
+    for name in ["hidden_name", "hidden_value"] {
+        let (entry, _) = surface.find(&format!("fix__{name}")).unwrap();
+        assert!(entry.declaration().input.schema.get("properties").is_none_or(|all| *all == json!({})));
+        assert!(told.contains(&format!("`fix.{name}` is broken, any object is taken instead")), "{told}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,4 +120,20 @@ async fn a_silent_server_costs_no_more_than_its_patience() {
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
     let error = stage.call("fix__echo", json!({})).await.error.unwrap();
     assert_eq!(error.class, ErrorClass::UnknownTool);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_call_is_told_is_bounded_in_bytes() {
+    let stage = Stage::new("wordy").await;
+    let (_, events) = stage.watched("fix__every_word", json!({})).await;
+    let lines: Vec<&String> = events
+        .iter()
+        .filter_map(|event| match event {
+            EventBody::Log { message, .. } => Some(message),
+            _ => None,
+        })
+        .collect();
+    let told: usize = lines.iter().map(|line| line.len()).sum();
+    assert!((1 << 19..=(1 << 20) + 200).contains(&told), "{told}");
+    assert_eq!(lines.iter().filter(|line| line.contains("the rest is left out")).count(), 1);
 }

@@ -109,10 +109,15 @@ class Handler(BaseHTTPRequestHandler):
             if text == "busy":
                 self.answer(429, headers=[("retry-after", "2")])
                 return
+            if text == "refuse":
+                self.answer(422, b"not like this")
+                return
             if text == "break":
                 self.close_connection = True
                 self.connection.close()
                 return
+            if text == "other":
+                ident = 100000
             result = {"content": [{"type": "text", "text": text}]}
         else:
             result = {}

@@ -3,13 +3,14 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     process::{Child, Command, Stdio},
     sync::Arc,
     time::Duration,
 };
 
 use serde_json::{Value, json};
+use tokio::net::TcpSocket;
 use toolpost_core::MemoryPins;
 use toolpost_model::{ErrorClass, EventBody, Secret};
 use toolpost_sources::McpTransport;
@@ -41,6 +42,17 @@ impl Remote {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         Self { child, port: line.trim().parse().unwrap() }
+    }
+
+    /// Ends it. While what this gives is held, nobody answers at its port: another server could be given it, and
+    /// would take the call.
+    fn end(mut self) -> TcpSocket {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], self.port))).unwrap();
+        socket
     }
 
     fn get(&self, path: &str) -> String {
@@ -109,10 +121,15 @@ async fn failures_say_whether_anything_was_done() {
     );
     let broken = stage.call("fix__echo", json!({ "text": "break" })).await.error.unwrap();
     assert_eq!((&*broken.code, broken.retry.safe), ("connection_lost", false), "{broken:?}");
+    let refused = stage.call("fix__echo", json!({ "text": "refuse" })).await.error.unwrap();
+    assert_eq!((&*refused.code, refused.retry.safe), ("unreadable_answer", false), "{refused:?}");
+    assert!(refused.message.contains("HTTP 422"), "{refused:?}");
+    let other = stage.call("fix__echo", json!({ "text": "other" })).await.error.unwrap();
+    assert_eq!((&*other.code, other.retry.safe), ("unreadable_answer", false), "{other:?}");
     let large = stage.call("fix__echo", json!({ "text": "large" })).await.error.unwrap();
     assert!(large.message.contains("more than 2097152 bytes"), "{large:?}");
     assert_eq!(stage.call("fix__echo", json!({ "text": "still" })).await.model_text(), "still");
-    drop(remote);
+    let _port = remote.end();
     let gone = stage.call("fix__echo", json!({ "text": "x" })).await.error.unwrap();
     assert!(gone.retry.safe, "{gone:?}");
 }

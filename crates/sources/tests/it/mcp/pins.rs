@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolpost_core::MemoryPins;
 use toolpost_model::{ErrorClass, Outcome, ToolId};
-use toolpost_sources::McpNewTools;
+use toolpost_sources::{McpNewTools, McpSharing};
 
 use super::stage::{Stage, Wanted};
 use crate::python_modules::stage::until;
@@ -67,6 +67,17 @@ async fn a_list_that_changes_is_compared_in_both_eras() {
         };
         tokio::time::timeout(std::time::Duration::from_secs(20), calls).await.unwrap();
         assert_eq!(stage.starts(), 1, "{mode}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_changed_under_way_is_not_called_before_it_is_compared() {
+    for sharing in [McpSharing::Host, McpSharing::Session] {
+        let stage = Wanted::new("shifting").set(|server| server.sharing = sharing).start().await;
+        assert_eq!(stage.call("fix__echo", json!({ "text": "x" })).await.model_text(), "x");
+        stage.call("fix__fail", json!({ "grow": true })).await;
+        let error = stage.call("fix__echo", json!({ "text": "x" })).await.error.unwrap();
+        assert!(["definition_kept_back", "unknown_tool"].contains(&&*error.code), "{sharing:?}: {error:?}");
     }
 }
 

@@ -128,9 +128,9 @@ impl Stage {
 
     /// The result, and the events on the way to it.
     pub(crate) async fn watched(&self, tool: &str, arguments: Value) -> (ToolResult, Vec<EventBody>) {
-        let (sender, mut events) = mpsc::unbounded_channel();
+        let (ear, mut events) = Ear::new();
         let mut request = self.test.request(tool, arguments);
-        request.listener = Some(Arc::new(Ear(sender)));
+        request.listener = Some(Arc::new(ear));
         let result = self.test.host.call(request).await.result().clone();
         let mut heard = Vec::new();
         while let Ok(event) = events.try_recv() {
@@ -163,7 +163,15 @@ impl Stage {
     }
 }
 
-struct Ear(mpsc::UnboundedSender<Event>);
+/// Hears what a call says.
+pub(crate) struct Ear(mpsc::UnboundedSender<Event>);
+
+impl Ear {
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Event>) {
+        let (sender, events) = mpsc::unbounded_channel();
+        (Self(sender), events)
+    }
+}
 
 impl Listener for Ear {
     fn hear(&self, event: Event) -> toolpost_core::Heard {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use toolpost_core::MemoryPins;
-use toolpost_model::{ModelInput, Principal, SourceState, SurfaceRequest};
+use toolpost_model::{ModelInput, Outcome, Principal, SourceState, SurfaceRequest};
 use toolpost_sources::{McpSharing, McpStart};
 
 use super::stage::{Stage, Wanted};
@@ -76,6 +76,18 @@ async fn a_server_that_nobody_uses_is_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_call_is_lost_to_an_idle_end() {
+    // Calls come about as often as the server goes to rest, so some begin while it does.
+    let idle = Some(Duration::from_millis(2));
+    let stage = Wanted::new("good").set(|server| server.idle_stop = idle).start().await;
+    for round in 0..40 {
+        let result = stage.call("fix__echo", json!({ "text": "x" })).await;
+        assert_eq!(result.model_text(), "x", "round {round}: {result:?}");
+        tokio::time::sleep(Duration::from_micros(1_500 + 50 * round)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_eager_server_comes_back_by_itself() {
     let stage = Wanted::new("good").set(|server| server.start = McpStart::Eager).start().await;
     stage.call("fix__die", json!({})).await;
@@ -127,4 +139,40 @@ async fn a_server_that_fails_is_not_tried_with_every_call() {
     }
     assert!(waits >= 10, "{waits} of 20 calls were told to wait");
     assert!(stage.starts() <= 8, "{} starts", stage.starts());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_ends_before_its_server_is_there_may_be_sent_again() {
+    let pins = Arc::new(MemoryPins::default());
+    let mut good = Wanted::new("good");
+    good.pins = pins.clone();
+    good.start().await;
+    let mut silent = Wanted::new("silent").set(|server| server.connect_timeout = Duration::from_secs(5));
+    silent.pins = pins;
+    let stage = silent.start().await;
+    let result = stage.call_within("fix__fail", Duration::from_millis(300)).await;
+    assert_eq!(result.outcome, Outcome::TimedOut, "{result:?}");
+    let error = result.error.unwrap();
+    assert!(error.retry.safe && !error.message.contains("may have taken effect"), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_have_only_so_many_programs() {
+    let stage = Wanted::new("good").set(|server| server.sharing = McpSharing::Session).start().await;
+    let call = async |who: String| {
+        let opened = stage.test.host.open_session(Principal::agent(&who), SurfaceRequest::default()).await;
+        let session = opened.unwrap();
+        let input = ModelInput::value(json!({ "text": "x" }));
+        let request = toolpost_core::CallRequest::new(Arc::clone(&session), "fix__echo", input);
+        (stage.test.host.call(request).await.result().clone(), session)
+    };
+    let mut sessions = Vec::new();
+    for at in 0..64 {
+        let (result, session) = call(format!("s{at}")).await;
+        assert_eq!(result.model_text(), "x", "{at}: {result:?}");
+        sessions.push(session);
+    }
+    let (refused, _) = call("more".to_owned()).await;
+    let error = refused.error.unwrap();
+    assert_eq!((&*error.code, error.retry.safe), ("too_many_connections", true), "{error:?}");
 }

@@ -75,6 +75,10 @@ impl Guarded {
         let body = read(response, self.longest).await?;
         let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
         match answer(&body, message) {
+            // The body is over, so the answer that was asked for does not come any more.
+            Some(answer) if is_request && !answers(&answer, message) => {
+                Err(odd("it answers something that was not asked".to_owned()))
+            }
             Some(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
             // Nobody waits for an answer to anything else.
             None if !is_request => Ok(StreamableHttpPostResponse::Accepted),
@@ -140,10 +144,32 @@ async fn complaint(
         return Ok(StreamableHttpPostResponse::Json(refused, None));
     }
     match told {
-        Some(error @ ServerJsonRpcMessage::Error(_)) => Ok(StreamableHttpPostResponse::Json(error, None)),
-        _ if status.is_server_error() => Err(busy()),
+        Some(ServerJsonRpcMessage::Error(mut error)) => {
+            // Whatever id it has, or none: it is what the server says of this request, and of no other.
+            if let ClientJsonRpcMessage::Request(request) = message {
+                error.id = Some(request.id.clone());
+            }
+            Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None))
+        }
+        // While there is no connection yet, what the server says of it is all that the operator has.
+        _ if status.is_server_error() || !is_handshake(message) => Err(busy()),
         _ => Err(odd(format!("HTTP {status}: {}", String::from_utf8_lossy(&body)))),
     }
+}
+
+/// Whether a message is the answer to another.
+fn answers(answer: &ServerJsonRpcMessage, to: &ClientJsonRpcMessage) -> bool {
+    let ClientJsonRpcMessage::Request(request) = to else { return false };
+    match answer {
+        ServerJsonRpcMessage::Response(response) => response.id == request.id,
+        ServerJsonRpcMessage::Error(error) => error.id.as_ref() == Some(&request.id),
+        ServerJsonRpcMessage::Request(_) | ServerJsonRpcMessage::Notification(_) => false,
+    }
+}
+
+fn is_handshake(message: &ClientJsonRpcMessage) -> bool {
+    matches!(message, ClientJsonRpcMessage::Request(request)
+        if matches!(request.request, ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_)))
 }
 
 /// A body of at most so many bytes.

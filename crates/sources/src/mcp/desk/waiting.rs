@@ -1,0 +1,156 @@
+//! Which requests are under way on one connection, and whose words those are that do not say so.
+//!
+//! A call that was stopped may still speak: its server need not have heard of the stop, or care. Until its answer comes, or
+//! nothing was heard of it for long enough, what says nothing of its origin may be its own, and goes to no stranger.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use toolpost_model::{CallContext, Principal, SessionId};
+
+use super::{Slot, lock};
+
+/// How many stopped calls are remembered; with more, nobody knows whose words are heard.
+const ABANDONED: usize = 1_024;
+/// How long a stopped call is reckoned with.
+const LINGERS: Duration = Duration::from_secs(60);
+
+/// The requests of one connection.
+#[derive(Default)]
+pub(super) struct Waiting {
+    by_id: HashMap<String, Arc<Slot>>,
+    by_token: HashMap<String, Arc<Slot>>,
+    abandoned: VecDeque<Left>,
+    /// There were more stopped calls than are remembered, until then.
+    crowded: Option<Instant>,
+}
+
+/// A call that was stopped, and not answered yet.
+struct Left {
+    id: String,
+    owner: Owner,
+    since: Instant,
+}
+
+#[derive(PartialEq, Eq)]
+struct Owner {
+    session: SessionId,
+    principal: Principal,
+}
+
+impl Owner {
+    fn of(call: &CallContext) -> Self {
+        Self { session: call.session_id().clone(), principal: call.principal().clone() }
+    }
+
+    fn owns(&self, call: &CallContext) -> bool {
+        self.session == *call.session_id() && self.principal == *call.principal()
+    }
+}
+
+impl Waiting {
+    /// A request goes out. One that was given up on its way counts as stopped from the start.
+    pub(super) fn add(&mut self, id: String, token: Option<String>, slot: &Arc<Slot>, now: Instant) {
+        if slot.given_up.load(Ordering::Acquire) {
+            return self.remember(id, slot, now);
+        }
+        if let Some(token) = token {
+            *lock(&slot.token) = Some(token.clone());
+            self.by_token.insert(token, Arc::clone(slot));
+        }
+        self.by_id.insert(id, Arc::clone(slot));
+    }
+
+    /// An answer came. Whether anybody waited for it.
+    pub(super) fn settle(&mut self, id: &str) -> Settled {
+        if self.take(id).is_some() {
+            return Settled::Awaited;
+        }
+        match self.abandoned.iter().position(|left| left.id == id) {
+            Some(at) => {
+                self.abandoned.remove(at);
+                Settled::Late
+            }
+            None => Settled::Unknown,
+        }
+    }
+
+    /// Nobody waits for this answer any more.
+    pub(super) fn abandon(&mut self, id: &str, slot: &Slot, now: Instant) {
+        // Where it is still on its way to the desk, it is remembered when it comes there.
+        slot.given_up.store(true, Ordering::Release);
+        if let Some(slot) = self.take(id) {
+            self.remember(id.to_owned(), &slot, now);
+        }
+    }
+
+    fn take(&mut self, id: &str) -> Option<Arc<Slot>> {
+        let slot = self.by_id.remove(id)?;
+        let token = lock(&slot.token).take();
+        if let Some(token) = token {
+            self.by_token.remove(&token);
+        }
+        Some(slot)
+    }
+
+    fn remember(&mut self, id: String, slot: &Slot, now: Instant) {
+        let Some(call) = &slot.call else { return };
+        self.forget_old(now);
+        match self.abandoned.len() < ABANDONED {
+            true => self.abandoned.push_back(Left { id, owner: Owner::of(call), since: now }),
+            false => self.crowded = Some(now + LINGERS),
+        }
+    }
+
+    fn forget_old(&mut self, now: Instant) {
+        while self.abandoned.front().is_some_and(|left| now.duration_since(left.since) >= LINGERS) {
+            self.abandoned.pop_front();
+        }
+        self.crowded = self.crowded.filter(|until| now < *until);
+    }
+
+    /// The request of this id.
+    pub(super) fn of(&self, id: &str) -> Option<Arc<Slot>> {
+        self.by_id.get(id).cloned()
+    }
+
+    /// The request of this token.
+    pub(super) fn of_token(&self, token: &str) -> Option<Arc<Slot>> {
+        self.by_token.get(token).cloned()
+    }
+
+    /// The only call under way, if all that may speak now belongs to the same session.
+    pub(super) fn only(&mut self, now: Instant) -> Option<Arc<Slot>> {
+        self.only_of_one_session(now, |_| true)
+    }
+
+    /// The only call under way that waits for no answer of its caller, if all that may speak now belongs to the same
+    /// session.
+    pub(super) fn only_unasked(&mut self, now: Instant) -> Option<Arc<Slot>> {
+        self.only_of_one_session(now, |slot| slot.open.load(Ordering::Acquire) == 0)
+    }
+
+    fn only_of_one_session(&mut self, now: Instant, fits: impl Fn(&Slot) -> bool) -> Option<Arc<Slot>> {
+        self.forget_old(now);
+        let owner = Owner::of(self.by_id.values().find_map(|slot| slot.call.as_ref())?);
+        let alone = self.crowded.is_none()
+            && self.by_id.values().filter_map(|slot| slot.call.as_ref()).all(|call| owner.owns(call))
+            && self.abandoned.iter().all(|left| left.owner == owner);
+        let mut calls = self.by_id.values().filter(|slot| slot.call.is_some() && fits(slot));
+        calls.next().filter(|_| alone && calls.next().is_none()).cloned()
+    }
+}
+
+/// What an answer was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Settled {
+    /// Somebody waits for it.
+    Awaited,
+    /// Somebody did.
+    Late,
+    /// Nobody ever asked for it.
+    Unknown,
+}
