@@ -120,8 +120,7 @@ impl McpSaidOfAll {
     }
 
     /// The servers as used.
-    pub(crate) fn settle(self, notices: &mut Vec<Notice>) -> McpConfig {
-        let mut config = McpConfig::default();
+    pub(crate) fn settle(self, config: &mut McpConfig, notices: &mut Vec<Notice>) {
         for (name, said) in self.0 {
             if said.disabled == Some(true) {
                 continue;
@@ -131,7 +130,6 @@ impl McpSaidOfAll {
                 Err(unusable) => config.unusable.push(unusable),
             }
         }
-        config
     }
 }
 

@@ -52,6 +52,7 @@ impl Merge<'_> {
         self.discovery(&mut config.discovery, &file.discovery);
         self.a2e(&mut config.a2e, &file.a2e);
         self.a2a(&mut config.a2a, &file.a2a);
+        self.put("mcp.approval_wait", &mut config.mcp.approval_wait, file.mcp.approval_wait, lower);
         self.amplifier(&mut config.amplifier, config.sandbox.profile);
         self.tools(config);
         self.sources(config);

@@ -54,7 +54,7 @@ impl HostConfig {
             Merge { layer, trusted_mode, notices: &mut notices }.apply(&mut config);
             Merge { layer, trusted_mode, notices: &mut notices }.mcp(&mut servers);
         }
-        config.mcp = servers.settle(&mut notices);
+        servers.settle(&mut config.mcp, &mut notices);
         config.take_modules(&plan, &mut notices);
         config.stay_below_ceiling();
         notices.extend(config.stay_out_of_bypass());

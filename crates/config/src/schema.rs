@@ -32,7 +32,7 @@ pub fn config_schema() -> Value {
 ///
 /// Taken from [`HostConfig`] rather than written into attributes, so that they cannot disagree.
 fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
-    let HostConfig { mode, approvals, http, limits, retention, discovery, a2e, a2a, .. } = config;
+    let HostConfig { mode, approvals, http, limits, retention, discovery, a2e, a2a, mcp, .. } = config;
     let time = |duration| json!(ConfigDuration::new(duration).to_string());
     let size = |bytes: usize| json!(ByteSize::new(bytes as u64).to_string());
     let rows = [
@@ -68,6 +68,7 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("A2eSection", "require_negotiated", json!(a2e.require_negotiated)),
         ("AuditSection", "max_bytes", json!(ByteSize::new(a2e.audit.max_bytes).to_string())),
         ("AuditSection", "backup_count", json!(a2e.audit.backup_count)),
+        ("McpSection", "approval_wait", time(mcp.approval_wait)),
         ("A2aSection", "enabled", json!(a2a.enabled)),
         ("A2aSection", "events", json!(a2a.events)),
         ("A2aSection", "name", json!(a2a.name)),

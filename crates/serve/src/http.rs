@@ -16,7 +16,7 @@ pub(crate) mod sources;
 mod stream;
 pub(crate) mod tools;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json, Router,
@@ -55,6 +55,8 @@ pub(crate) struct Shared {
 /// What an operator beside the host may want to make sure of.
 pub(crate) struct About {
     pub(crate) workspace: Option<PathBuf>,
+    /// Where it listens on the network, if it does.
+    pub(crate) address: Option<SocketAddr>,
     pub(crate) loaded: Loaded,
 }
 
@@ -177,6 +179,7 @@ async fn host(
         "version": env!("CARGO_PKG_VERSION"),
         "process": std::process::id(),
         "workspace": shared.about.workspace,
+        "address": shared.about.address,
         "mode": loaded.mode,
         "configuration": {
             "reloads": loaded.reloads,

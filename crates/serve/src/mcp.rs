@@ -25,6 +25,7 @@ mod rounds;
 mod seal;
 mod sessions;
 mod stdio;
+mod subscriptions;
 mod version;
 mod wire;
 
@@ -49,6 +50,7 @@ use listing::Lists;
 use peer::Peer;
 use rounds::Rounds;
 use sessions::Sessions;
+use subscriptions::Subscriptions;
 use wire::Reply;
 
 /// How often sessions and waiting requests are looked through.
@@ -70,6 +72,7 @@ pub(crate) struct Face {
     sessions: Sessions,
     rounds: Rounds,
     lists: Lists,
+    subscriptions: Subscriptions,
     /// Streams that would go on for ever end with this.
     closing: CancellationToken,
 }
@@ -82,6 +85,7 @@ impl Face {
             sessions: Sessions::default(),
             rounds: Rounds::default(),
             lists: Lists::default(),
+            subscriptions: Subscriptions::default(),
             closing,
         })
     }
@@ -106,7 +110,9 @@ pub(crate) async fn tend(face: Weak<Face>) {
         sweeps.tick().await;
         let Some(face) = face.upgrade() else { return };
         for stay in face.sessions.sweep(face.host.limits().session_idle) {
-            sessions::end(&face.host, &stay).await;
+            // A source that is slow to hear of it holds nobody up.
+            let face = Arc::clone(&face);
+            tokio::spawn(async move { sessions::end(&face, &stay).await });
         }
         face.rounds.sweep();
     }
@@ -143,13 +149,9 @@ fn set_level(peer: &Peer, asked: &Asked) -> Outcome {
 
 async fn subscribe(peer: &Peer, asked: &Asked, outlet: &Outlet) -> Outcome {
     let uri = asked.uri()?;
-    let wanted = asked.method == Method::Subscribe;
-    let Some(stay) = &peer.stay else { return Err(Fault::no_such_method("resources/subscribe")) };
-    companions::subscribe(peer, uri, wanted, outlet).await?;
-    if !wanted {
-        stay.unsubscribe(uri);
-    } else if !stay.subscribe(uri) {
-        return Err(Fault::invalid_params("too many resources are subscribed to already"));
+    match asked.method == Method::Subscribe {
+        true => subscriptions::subscribe(peer, uri, outlet).await?,
+        false => subscriptions::unsubscribe(peer, uri, outlet).await?,
     }
     Ok(Reply::Text("{}".to_owned()))
 }

@@ -57,9 +57,6 @@ const CONNECTION_GRACE: Duration = Duration::from_secs(2);
 const ATTENDED_AT_LEAST: Duration = Duration::from_secs(10);
 const ATTENDED_AT_MOST: Duration = Duration::from_millis(500);
 
-/// How long a call over MCP waits for an approval before its caller is told to come again: clients give up after a minute.
-const MCP_APPROVAL_WAIT: Duration = Duration::from_secs(30);
-
 /// A server not yet started.
 pub struct ServerBuilder {
     config: HostConfig,
@@ -67,7 +64,6 @@ pub struct ServerBuilder {
     parts: HostParts,
     capabilities: Vec<Arc<dyn Capability>>,
     tools: ToolsEntry,
-    mcp_approval_wait: Duration,
 }
 
 impl ServerBuilder {
@@ -120,13 +116,6 @@ impl ServerBuilder {
         self
     }
 
-    /// How long a call over MCP waits for an approval before its caller is told to come again; half a minute unless set.
-    #[must_use]
-    pub fn mcp_approval_wait(mut self, wait: Duration) -> Self {
-        self.mcp_approval_wait = wait;
-        self
-    }
-
     /// What the native tools need beside the configuration. Without it they start no process.
     #[must_use]
     pub fn native(mut self, handover: NativeHandover) -> Self {
@@ -169,8 +158,8 @@ impl ServerBuilder {
             TcpListener::bind(listen).await.map_err(|source| cannot_listen(&listen.to_string(), source))?;
         let address = tcp.local_addr().map_err(|source| cannot_listen(&listen.to_string(), source))?;
         let door = self.network_door(token.as_deref());
-        let mut server = self.open(data_dir).await?;
-        (server.address, server.token) = (Some(address), token);
+        let mut server = self.open(data_dir, Some(address)).await?;
+        server.token = token;
         server.open_face(Listener::Tcp(tcp), door);
         server.open_socket()?;
         Ok(server)
@@ -189,13 +178,17 @@ impl ServerBuilder {
         if let Some(token) = &token {
             self.parts.secrets.push(("host_token".to_owned(), token.clone()));
         }
-        let mut server = self.open(data_dir).await?;
+        let mut server = self.open(data_dir, None).await?;
         server.token = token;
         server.open_socket()?;
         Ok(server)
     }
 
-    async fn open(mut self, data_dir: Option<Arc<DataDir>>) -> Result<Server, StartError> {
+    async fn open(
+        mut self,
+        data_dir: Option<Arc<DataDir>>,
+        address: Option<SocketAddr>,
+    ) -> Result<Server, StartError> {
         let config = &self.config;
         let audit = audit_writer(&config.a2e.audit)?;
         let mut parts = std::mem::take(&mut self.parts);
@@ -217,7 +210,7 @@ impl ServerBuilder {
         let closing = CancellationToken::new();
         let a2a = a2a::Face::new(host.clone(), config.a2a.clone(), config.http.body_limit, closing.clone());
         let settings =
-            mcp::Settings { message_limit: config.http.body_limit, approval_wait: self.mcp_approval_wait };
+            mcp::Settings { message_limit: config.http.body_limit, approval_wait: config.mcp.approval_wait };
         let mcp = mcp::Face::new(host.clone(), settings, closing.clone());
         tokio::spawn(mcp::tend(Arc::downgrade(&mcp)));
         let attending = data_dir.clone().map(|data_dir| {
@@ -230,7 +223,7 @@ impl ServerBuilder {
             feed,
             a2a,
             mcp,
-            address: None,
+            address,
             socket: None,
             closing,
             faces: attending.into_iter().collect(),
@@ -240,6 +233,7 @@ impl ServerBuilder {
             body_limit: config.http.body_limit,
             about: Arc::new(About {
                 workspace: config.workspace.clone(),
+                address,
                 loaded: Loaded::of(config.clone()),
             }),
         })
@@ -291,7 +285,6 @@ impl Server {
             parts: HostParts::default(),
             capabilities: Vec::new(),
             tools: ToolsEntry::default(),
-            mcp_approval_wait: MCP_APPROVAL_WAIT,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Talking to a running host over its unix socket, in plain HTTP.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -64,6 +65,9 @@ pub(crate) struct Sent {
 #[derive(Deserialize)]
 pub(crate) struct HostFacts {
     pub(crate) workspace: Option<PathBuf>,
+    /// Where it listens on the network, if it does.
+    #[serde(default)]
+    pub(crate) address: Option<SocketAddr>,
     /// How the last try to take up a changed configuration went.
     #[serde(default)]
     pub(crate) configuration: ConfigurationFacts,

@@ -53,7 +53,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
         Command::Artifacts(arguments) => artifacts::run(&arguments),
         Command::New(arguments) => new::run(&arguments),
         Command::Trust(arguments) => trust::run(&arguments),
-        Command::Connect(arguments) => connect::run(&arguments),
+        Command::Connect(arguments) => runtime()?.block_on(connect::run(&arguments)),
         Command::Serve(arguments) => runtime()?.block_on(serve::run(arguments)),
         Command::Capture(arguments) => runtime()?.block_on(capture::run(arguments)),
         Command::Tools(arguments) => runtime()?.block_on(tools::run(arguments)),

@@ -129,7 +129,7 @@ pub(crate) async fn running(data_dir: &Path) -> anyhow::Result<Option<(Client, H
 }
 
 /// A data directory given by hand may belong to a host of another folder; its tools would work there.
-fn same_workspace(wanted: &Path, facts: &HostFacts) -> anyhow::Result<()> {
+pub(crate) fn same_workspace(wanted: &Path, facts: &HostFacts) -> anyhow::Result<()> {
     match &facts.workspace {
         Some(theirs) if theirs != wanted => {
             bail!(

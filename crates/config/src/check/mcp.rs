@@ -26,12 +26,16 @@ use super::{
 
 /// Longer than this nobody waits for a server to begin.
 const LONGEST_CONNECT: Duration = Duration::from_secs(600);
+/// No client waits as long for an answer.
+const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
 pub(super) fn check(
     mcp: &McpSection,
     source: Source<'_>,
     complaints: &mut Vec<Complaint>,
 ) -> Vec<Located<(String, McpSaid)>> {
+    let waits = ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(LONGEST_WAIT);
+    check_range("mcp.approval_wait", mcp.approval_wait, waits, complaints);
     let mut checked = Vec::with_capacity(mcp.servers.len());
     for (name, Located { value: entry, at }) in &mcp.servers {
         complaints.extend(name_complaint(name, *at));

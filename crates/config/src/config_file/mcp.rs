@@ -15,6 +15,9 @@ use crate::{ByteSize, ConfigDuration, Located, McpEra, McpNaming, McpNewTools, M
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpSection {
+    /// How long an agent's call over MCP waits for an approval before it is told to come again. Clients give up after a
+    /// minute or so.
+    pub approval_wait: Option<Located<ConfigDuration>>,
     /// Servers whose tools are taken in, by the names that their tools' ids begin with. Only in a file that is trusted.
     pub servers: BTreeMap<String, Located<McpServerEntry>>,
 }

@@ -11,12 +11,21 @@ use toolpost_model::SandboxProfile;
 pub use text::{McpPiece, McpText, McpTextError, McpUnresolved, McpValues, Resolved};
 
 /// The Model Context Protocol.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpConfig {
+    /// How long a call over MCP waits for an approval before its caller is told to come again.
+    pub approval_wait: Duration,
     /// The servers, in the order of their names. Those that are disabled are left out.
     pub servers: Vec<McpServerConfig>,
     /// Servers that a file names and that cannot be had as they are named there.
     pub unusable: Vec<McpUnusable>,
+}
+
+impl Default for McpConfig {
+    fn default() -> Self {
+        // Clients give up after a minute, so the word comes well before that.
+        Self { approval_wait: Duration::from_secs(30), servers: Vec::new(), unusable: Vec::new() }
+    }
 }
 
 impl McpConfig {

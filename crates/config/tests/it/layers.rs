@@ -305,6 +305,8 @@ fn untrusted_files_say_nothing_of_the_outside() {
     check("", "approvals: { grant_for: 2h }", Word::Ignored("approvals.grant_for"));
     check("", "approvals: { waiting: 5 }", Word::Counts);
     check("", "approvals: { waiting: 257 }", Word::Ignored("approvals.waiting"));
+    check("", "mcp: { approval_wait: 10s }", Word::Counts);
+    check("", "mcp: { approval_wait: 31s }", Word::Ignored("mcp.approval_wait"));
     check("", "approvals: { prompt: false }", Word::Ignored("approvals.prompt"));
     check("", "retention: { artifacts: 1h }", Word::Ignored("retention.artifacts"));
     check("", "retention: { artifacts: 60d }", Word::Ignored("retention.artifacts"));

@@ -179,7 +179,7 @@ fn defaults_are_the_documented_ones() {
             audit: AuditConfig { path: None, max_bytes: 10_485_760, backup_count: 5 },
         },
         a2a: agent_by_default(),
-        mcp: McpConfig { servers: Vec::new(), unusable: Vec::new() },
+        mcp: McpConfig { approval_wait: seconds(30), servers: Vec::new(), unusable: Vec::new() },
         cache_dir: None,
         modules: Vec::new(),
         missing_bundles: Vec::new(),

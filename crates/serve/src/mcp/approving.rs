@@ -15,10 +15,10 @@ const LONGEST_SHOWN: usize = 4_000;
 const LONGEST_REASON: usize = 2_000;
 const KEY: &str = "approval";
 
-/// Asks the operator behind the client, and hands the answer to the host. Without an answer the question stays open for
-/// other operators.
-pub(super) async fn ask(peer: &Peer, bridge: Arc<Bridge>, id: InvocationId) {
-    let Some(request) = peer.face.host.approval(id) else { return };
+/// Asks the operator behind the client, hands the answer to the host, and says whether that decided it. Without an answer
+/// the question stays open for other operators.
+pub(super) async fn ask(peer: Peer, bridge: Arc<Bridge>, id: InvocationId) -> bool {
+    let Some(request) = peer.face.host.approval(id) else { return false };
     let question = Question { key: KEY.to_owned(), kind: ConsultKind::Elicitation, params: form(&request) };
     let answer = match bridge.ask(vec![question]).await {
         Ok(answers) => answers.into_iter().find(|answer| answer.key == KEY),
@@ -27,14 +27,14 @@ pub(super) async fn ask(peer: &Peer, bridge: Arc<Bridge>, id: InvocationId) {
             None
         }
     };
-    let Some(verdict) = answer.and_then(|answer| verdict(&answer.value)) else {
-        // Nothing more comes of this client. The call's own patience ends its wait.
-        return std::future::pending().await;
-    };
+    let Some(verdict) = answer.and_then(|answer| verdict(&answer.value)) else { return false };
     match peer.face.host.decide(id, verdict, peer.principal()).await {
         // Somebody was faster, which is as good.
-        Ok(_) | Err(ApprovalError::AlreadyDecided { .. }) => {}
-        Err(error) => tracing::warn!(%error, question = %id, "an operator's answer does not count"),
+        Ok(_) | Err(ApprovalError::AlreadyDecided { .. }) => true,
+        Err(error) => {
+            tracing::warn!(%error, question = %id, "an operator's answer does not count");
+            false
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use super::{
     result, wire,
 };
 
-/// How long an operator who is being asked through the client may take.
+/// How long an operator who was asked through the client may take. The call itself does not wait as long.
 const OPERATOR_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Answers `tools/call`.
@@ -85,8 +85,7 @@ pub(super) async fn run(
     let bridge = Arc::new(Bridge::to(peer, outlet));
     call.caller = Some(Arc::clone(&bridge) as Arc<dyn Caller>);
     let operator = peer.may_approve().then(|| Arc::clone(&bridge));
-    let patience = if operator.is_some() { OPERATOR_PATIENCE } else { peer.face.settings.approval_wait };
-    call.approval_patience = Some(patience);
+    call.approval_patience = Some(peer.face.settings.approval_wait);
     let (asks, asked) = mpsc::channel(4);
     let ear = Ear {
         outlet: outlet.clone(),
@@ -106,16 +105,30 @@ pub(super) async fn run(
     Ran { answer, lacked }
 }
 
-/// Runs a call and puts what a person must say to it before the operator behind the client.
+/// The same call once more. By then the answer to its question is there.
+fn same(call: &CallRequest) -> CallRequest {
+    let mut again = CallRequest::new(Arc::clone(&call.session), call.tool.clone(), call.input.clone());
+    again.face = call.face;
+    again.correlation_id.clone_from(&call.correlation_id);
+    again.meta.clone_from(&call.meta);
+    again.caller.clone_from(&call.caller);
+    again.approval_patience = call.approval_patience;
+    again.listener.clone_from(&call.listener);
+    again
+}
+
+/// Runs a call and puts what a person must say to it before the operator behind the client. The call waits no longer than
+/// any other; an operator who takes longer than that is still heard.
 async fn with_operator(
     peer: &Peer,
     call: CallRequest,
     operator: Arc<Bridge>,
     mut asked: mpsc::Receiver<InvocationId>,
 ) -> Arc<Answer> {
+    let again = same(&call);
     let mut work = std::pin::pin!(peer.face.host.call(call));
-    let mut asking: Option<BoxFuture<'_, ()>> = None;
-    loop {
+    let mut asking: Option<BoxFuture<'static, bool>> = None;
+    let answer = loop {
         let answering = async {
             match asking.as_mut() {
                 Some(asking) => asking.await,
@@ -124,13 +137,36 @@ async fn with_operator(
         };
         tokio::select! {
             biased;
-            answer = &mut work => return answer,
-            () = answering => asking = None,
+            answer = &mut work => break answer,
+            _ = answering => asking = None,
             Some(id) = asked.recv() => {
-                asking = Some(Box::pin(approving::ask(peer, Arc::clone(&operator), id)));
+                asking = Some(ask(peer, &operator, id));
             }
         }
+    };
+    // A question that came at the very end of the wait is still asked.
+    let unasked = asked.try_recv().ok();
+    let asking = asking.or_else(|| unasked.map(|id| ask(peer, &operator, id)));
+    let class = answer.result().error.as_ref().map(|error| error.class);
+    let Some(asking) = asking.filter(|_| class == Some(ErrorClass::ApprovalPending)) else { return answer };
+    let heard = tokio::time::timeout(OPERATOR_PATIENCE, asking);
+    match &peer.stay {
+        // The client waits for its answer and gets it now. A late word is for the same call when it comes again.
+        Some(stay) => {
+            let over = stay.over.clone();
+            tokio::spawn(async move { over.run_until_cancelled(heard).await });
+            answer
+        }
+        // The client was answered with the question, and holds no request open until it comes back with the word.
+        None => match heard.await {
+            Ok(true) => peer.face.host.call(again).await,
+            Ok(false) | Err(_) => answer,
+        },
     }
+}
+
+fn ask(peer: &Peer, operator: &Arc<Bridge>, id: InvocationId) -> BoxFuture<'static, bool> {
+    Box::pin(approving::ask(peer.clone(), Arc::clone(operator), id))
 }
 
 /// Hears what happens to a call and tells the client what it wished to hear.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use toolpost_core::Host;
 use toolpost_model::{Companions, ErrorClass, ModelInput, ToolId, ToolResult};
 
 use super::{
@@ -18,6 +19,8 @@ use super::{
     wire::{self, Reply},
 };
 
+/// The code of parameters that name nothing.
+const INVALID: i32 = -32602;
 /// Entries of one page.
 const PAGE: usize = 1_000;
 
@@ -159,12 +162,13 @@ async fn serve(
     }
 }
 
-/// What a failed call is to a request that has no place for a tool's errors.
+/// What a failed call is to a request that has no place for a tool's errors. Where a server of MCP refused it, its code is
+/// among the details; a missing resource has had two.
 fn fault(result: &ToolResult) -> Fault {
     let Some(error) = &result.error else { return Fault::internal("the source failed") };
     let hint = error.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
     let message = format!("{}{hint}", error.message);
-    let code = error.details.as_ref().and_then(|details| details["code"].as_i64());
+    let code = error.details.as_ref().and_then(|details| details["mcp_code"].as_i64());
     let about = json!({ "class": error.class.as_str(), "invocationId": result.invocation_id });
     match (error.class, code) {
         (ErrorClass::InvalidArguments | ErrorClass::SchemaValidationFailed, _)
@@ -185,7 +189,7 @@ pub(super) async fn read(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outc
     let read = serve(peer, &tool, json!({ "uri": uri }), &mut asked.meta, outlet).await;
     let told = read.map_err(|fault| match fault.code {
         // There is nothing else in the request that could be wrong.
-        -32602 => missing(),
+        INVALID => missing(),
         _ => fault,
     })?;
     Ok(Reply::Text(wire::json(&super::cached(Value::Object(told), peer, 0))))
@@ -244,13 +248,35 @@ pub(super) async fn complete(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> 
     Ok(Reply::Text(wire::json(&super::complete(Value::Object(told), peer))))
 }
 
+/// Whether the changes of a resource are to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Told,
+    NotTold,
+}
+
+impl Wish {
+    fn tool(self, companions: &Companions) -> Option<ToolId> {
+        match self {
+            Self::Told => companions.subscribe.clone(),
+            Self::NotTold => companions.unsubscribe.clone(),
+        }
+    }
+}
+
 /// Asks the source of a resource to tell of its changes, or no longer.
-pub(super) async fn subscribe(peer: &Peer, uri: &str, wanted: bool, outlet: &Outlet) -> Result<(), Fault> {
+pub(super) async fn subscribe(peer: &Peer, uri: &str, wish: Wish, outlet: &Outlet) -> Result<(), Fault> {
     let offered = offered(peer);
-    let found = owner(&offered, uri).ok_or_else(|| Fault::no_such_resource(uri, peer.is_modern()))?;
-    let tool = if wanted { &found.subscribe } else { &found.unsubscribe };
-    let Some(tool) = tool.clone() else { return Ok(()) };
-    serve(peer, &tool, json!({ "uri": uri }), &mut Meta::default(), outlet).await.map(|_| ())
+    let missing = || Fault::no_such_resource(uri, peer.is_modern());
+    let found = owner(&offered, uri).ok_or_else(missing)?;
+    let Some(tool) = wish.tool(found) else { return Ok(()) };
+    let done = serve(peer, &tool, json!({ "uri": uri }), &mut Meta::default(), outlet).await;
+    done.map(|_| ()).map_err(|fault| if fault.code == INVALID { missing() } else { fault })
+}
+
+/// The tool that tells the source of a resource so.
+pub(super) fn teller(host: &Host, uri: &str, wish: Wish) -> Option<ToolId> {
+    owner(&host.companions(), uri).and_then(|found| wish.tool(found))
 }
 
 #[cfg(test)]

@@ -163,9 +163,9 @@ impl Came {
         let limit = self.face.host.limits().sessions;
         match self.face.sessions.keep(limit, &wire_id, &stay) {
             Some(None) => {}
-            Some(Some(unused)) => sessions::end(&self.face.host, &unused).await,
+            Some(Some(unused)) => sessions::end(&self.face, &unused).await,
             None => {
-                sessions::end(&self.face.host, &stay).await;
+                sessions::end(&self.face, &stay).await;
                 return no_session(&self.face, id, &SessionError::Full(limit));
             }
         }
@@ -279,7 +279,7 @@ async fn leave(
     }
     let wire_id = came.headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
     if let Some(stay) = came.face.sessions.remove(wire_id) {
-        sessions::end(&came.face.host, &stay).await;
+        sessions::end(&came.face, &stay).await;
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -16,6 +16,7 @@ use super::{
     meta::SUBSCRIPTION,
     peer::Peer,
     sessions::Stay,
+    subscriptions::Held,
     wire::{self, Id, Reply},
 };
 
@@ -92,8 +93,10 @@ pub(super) async fn listen(peer: Peer, asked: Asked, id: Id, outlet: Outlet) -> 
         addresses: Addresses::These(addresses.clone()),
         subscription: Some(subscription.clone()),
     };
+    // Given back when this ends, however it ends.
+    let mut held = Held::nothing(&peer);
     for uri in &addresses {
-        companions::subscribe(&peer, uri, true, &outlet).await?;
+        held.subscribe(&peer, uri, &outlet).await?;
     }
     let mut accepted = Map::new();
     for (key, is_told) in [

@@ -19,7 +19,9 @@ use toolpost_model::{Principal, SessionId, SurfaceRequest};
 use uuid::Uuid;
 
 use super::{
+    Face,
     meta::{Capabilities, Level},
+    subscriptions,
     version::Version,
     wire::Id,
 };
@@ -155,18 +157,26 @@ impl Stay {
         let _ = waiting.send(answer);
     }
 
-    /// Notes whether changes at an address are to be told. `false`: too many are already.
-    pub(super) fn subscribe(&self, uri: &str) -> bool {
+    /// Notes that changes at an address are to be told, and whether that is new. `None`: too many are already, or the
+    /// session is over.
+    pub(super) fn subscribe(&self, uri: &str) -> Option<bool> {
         let mut state = self.state();
-        if state.subscriptions.len() >= MOST_SUBSCRIPTIONS {
-            return false;
+        if state.subscriptions.contains(uri) {
+            return Some(false);
         }
-        state.subscriptions.insert(uri.to_owned());
-        true
+        if state.subscriptions.len() >= MOST_SUBSCRIPTIONS || self.over.is_cancelled() {
+            return None;
+        }
+        Some(state.subscriptions.insert(uri.to_owned()))
     }
 
-    pub(super) fn unsubscribe(&self, uri: &str) {
-        self.state().subscriptions.remove(uri);
+    /// Whether it was there.
+    pub(super) fn unsubscribe(&self, uri: &str) -> bool {
+        self.state().subscriptions.remove(uri)
+    }
+
+    fn take_subscriptions(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().subscriptions).into_iter().collect()
     }
 
     pub(super) fn is_subscribed(&self, uri: &str) -> bool {
@@ -311,9 +321,10 @@ impl Sessions {
 }
 
 /// Ends a session: what runs in it stops, and its id is never valid again.
-pub(super) async fn end(host: &Host, stay: &Stay) {
+pub(super) async fn end(face: &Face, stay: &Stay) {
     stay.over.cancel();
-    if let Err(error) = host.close_session(&stay.session).await {
+    subscriptions::give_back(face, &stay.session, stay.take_subscriptions()).await;
+    if let Err(error) = face.host.close_session(&stay.session).await {
         tracing::warn!(%error, "a session could not be closed on record");
     }
 }

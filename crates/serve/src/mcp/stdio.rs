@@ -273,7 +273,7 @@ impl Pipe {
         stays.iter().for_each(|stay| stay.stop_telling());
         let _ = tokio::time::timeout(LAST_CALLS, self.tasks.wait()).await;
         for stay in stays {
-            sessions::end(&self.face.host, stay).await;
+            sessions::end(&self.face, stay).await;
         }
     }
 }

@@ -4,6 +4,7 @@ mod asking;
 mod calling;
 mod deferring;
 mod faults;
+mod offering;
 mod pipes;
 
 use serde_json::{Value, json};

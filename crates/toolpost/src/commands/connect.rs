@@ -2,6 +2,8 @@
 
 mod clients;
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -9,8 +11,9 @@ use crate::{
     cli::{PlaceArgs, PolicyArgs},
     environment,
     exit::{Exit, UsageError},
+    reach,
     settings::{self, Settings},
-    terminal::{BOLD, DIM, say, styled},
+    terminal::{self, BOLD, DIM, say, styled},
 };
 use clients::{Client, Reach, Recipe};
 
@@ -35,12 +38,13 @@ pub(crate) struct ConnectArgs {
     place: PlaceArgs,
 }
 
-pub(crate) fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
     let Some(client) = arguments.client else { return list(arguments.json) };
     check_name(&arguments.name)?;
     let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
     let over_pipes = arguments.stdio || (!arguments.http && client.prefers_pipes());
-    let reach = if over_pipes { pipes(arguments, &settings) } else { address(&settings) };
+    let found = if over_pipes { Found::Nobody } else { look_for_host(&settings).await? };
+    let reach = if over_pipes { pipes(arguments, &settings) } else { found.address(&settings) };
     let recipe = client.recipe(&arguments.name, &reach);
     let token_file = settings.place.data_dir.join("token");
     if arguments.json {
@@ -52,6 +56,7 @@ pub(crate) fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
                 "command": recipe.command,
                 "file": recipe.file,
                 "snippet": recipe.snippet,
+                "host_is_running": (!over_pipes).then_some(matches!(found, Found::Listens(_))),
                 "token_variable": (!over_pipes).then_some(clients::VARIABLE),
                 "token_file": (!over_pipes).then_some(&token_file),
             })
@@ -59,6 +64,9 @@ pub(crate) fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     show(client, &recipe);
+    if let (false, Some(word)) = (over_pipes, found.word()) {
+        terminal::warn(word);
+    }
     if !over_pipes && client.reads_environment() {
         anstream::eprintln!(
             "\n{}\n  export {}=\"$(cat '{}')\"",
@@ -110,9 +118,12 @@ fn list(as_json: bool) -> anyhow::Result<Exit> {
 /// The name stands in commands and files of others, unquoted.
 fn check_name(name: &str) -> Result<(), UsageError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    match !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) {
+    // A dash in front would make it a flag.
+    match !name.is_empty() && name.len() <= 64 && !name.starts_with('-') && name.chars().all(is_plain) {
         true => Ok(()),
-        false => Err(UsageError("a name has 1 to 64 letters, digits, `-` and `_`".into())),
+        false => {
+            Err(UsageError("a name has 1 to 64 letters, digits, `-` and `_`, and no `-` in front".into()))
+        }
     }
 }
 
@@ -130,10 +141,48 @@ fn pipes(arguments: &ConnectArgs, settings: &Settings) -> Reach {
     Reach::Pipes { program: program.unwrap_or_else(|| "toolpost".to_owned()), words }
 }
 
-fn address(settings: &Settings) -> Reach {
-    let mut listen = settings.config.http.listen;
-    if listen.ip().is_unspecified() {
-        listen.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+/// The host that the client would come to.
+enum Found {
+    Listens(SocketAddr),
+    /// One runs, but its client started it and talks to it over pipes.
+    OnPipes,
+    Nobody,
+}
+
+/// Looks where the other commands look, so that they and the client meet the same host.
+async fn look_for_host(settings: &Settings) -> anyhow::Result<Found> {
+    let place = &settings.place;
+    let Some((_, facts)) = reach::running(&place.data_dir).await? else { return Ok(Found::Nobody) };
+    reach::same_workspace(&place.workspace, &facts)?;
+    Ok(facts.address.map_or(Found::OnPipes, Found::Listens))
+}
+
+impl Found {
+    fn address(&self, settings: &Settings) -> Reach {
+        let mut at = match self {
+            Self::Listens(at) => *at,
+            Self::OnPipes | Self::Nobody => settings.config.http.listen,
+        };
+        // Nobody can come to "all addresses", but this machine is one of them.
+        match at {
+            SocketAddr::V4(v4) if v4.ip().is_unspecified() => at.set_ip(Ipv4Addr::LOCALHOST.into()),
+            SocketAddr::V6(v6) if v6.ip().is_unspecified() => at.set_ip(Ipv6Addr::LOCALHOST.into()),
+            SocketAddr::V4(_) | SocketAddr::V6(_) => {}
+        }
+        Reach::Address(format!("http://{at}/mcp"))
     }
-    Reach::Address(format!("http://{listen}/mcp"))
+
+    fn word(&self) -> Option<&'static str> {
+        match self {
+            Self::Listens(_) => None,
+            Self::OnPipes => Some(
+                "the host that runs on this workspace talks to its own client and listens nowhere, so this is the \
+                 configured address\nhint: `toolpost serve` listens there, or connect with `--stdio`",
+            ),
+            Self::Nobody => Some(
+                "no host is running on this workspace, so this is the configured address\nhint: `toolpost serve` starts \
+                 one there",
+            ),
+        }
+    }
 }

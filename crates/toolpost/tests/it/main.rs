@@ -21,6 +21,7 @@ mod calls;
 mod commands;
 mod configuration;
 mod confines;
+mod connecting;
 mod crash_soak;
 mod evidence;
 mod explaining;

@@ -10,6 +10,8 @@ use super::{Era, Place, Request, Running, begin, posted, tools};
 
 const OLGA: &str = "olga-has-a-token";
 const ANN: &str = "ann-has-a-token";
+/// So long that a question is asked, and not longer.
+const SHORT: Duration = Duration::from_millis(300);
 
 fn forms() -> Value {
     json!({ "elicitation": {} })
@@ -92,7 +94,7 @@ async fn a_request_that_stands_for_itself_is_asked_by_its_answer() {
     assert_eq!(mute.json()["error"]["data"]["requiredCapabilities"], json!({ "elicitation": {} }));
 }
 
-async fn guarded() -> (Place, Running) {
+async fn guarded(wait: Duration) -> (Place, Running) {
     let mut place = Place::without_native_tools().with_token("olga", Role::Operator, OLGA).with_token(
         "ann",
         Role::Agent,
@@ -100,14 +102,14 @@ async fn guarded() -> (Place, Running) {
     );
     place.config.mode = Mode::Default;
     let push = MockTool::named("demo.push").class(EffectClass::Execute).output("pushed");
-    let server =
-        place.start_with(|builder| builder.tool(push).mcp_approval_wait(Duration::from_millis(50))).await;
+    place.config.mcp.approval_wait = wait;
+    let server = place.start_with(|builder| builder.tool(push)).await;
     (place, server)
 }
 
 #[tokio::test]
 async fn an_operator_approves_through_the_client_in_both_eras() {
-    let (_place, server) = guarded().await;
+    let (_place, server) = guarded(Duration::from_secs(30)).await;
     let allow = json!({ "action": "accept", "content": { "decision": "allow" } });
     let deny = json!({ "action": "accept", "content": { "decision": "deny", "reason": "not today" } });
     let era = begin(&server, forms(), Some(OLGA)).await;
@@ -129,7 +131,7 @@ async fn an_operator_approves_through_the_client_in_both_eras() {
 
 #[tokio::test]
 async fn an_agent_is_told_to_wait_and_never_asked() {
-    let (_place, server) = guarded().await;
+    let (_place, server) = guarded(SHORT).await;
     let arguments = json!({ "branch": "a" });
     let told = server.send(call("push", &arguments, &json!({})).bearer(ANN)).await.json()["result"].clone();
     assert_eq!((&told["resultType"], &told["isError"]), (&json!("complete"), &json!(true)));
@@ -143,4 +145,74 @@ async fn an_agent_is_told_to_wait_and_never_asked() {
     assert_eq!(server.send(yes).await.status(), 200);
     let end = server.send(call("push", &arguments, &json!({})).bearer(ANN)).await.json();
     assert_eq!(end["result"]["content"][0]["text"], "pushed", "the answer is for the call that comes again");
+}
+
+/// The questions that are open.
+async fn open(server: &Running) -> Vec<Value> {
+    let listed = server.send(Request::get("/approvals").bearer(OLGA)).await;
+    listed.json()["approvals"].as_array().unwrap().clone()
+}
+
+async fn allow(server: &Running, question: &Value) {
+    let route = format!("/approvals/{}", question["ask_id"].as_str().unwrap());
+    let yes = Request::post(&route, r#"{"decision":"allow"}"#).bearer(OLGA);
+    assert_eq!(server.send(yes).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_form_that_is_put_aside_leaves_the_question_to_others_in_both_eras() {
+    let (_place, server) = guarded(SHORT).await;
+    let aside = json!({ "action": "cancel" });
+    let era = begin(&server, forms(), Some(OLGA)).await;
+    let Era::Session(session) = &era else { unreachable!() };
+    let params = json!({ "name": "push", "arguments": { "branch": "a" } });
+    let request = || era.request(&json!(1), "tools/call", params.clone(), &json!({})).bearer(OLGA);
+    let (_, end) = answered(&server, session, request(), OLGA, &aside).await;
+    assert_eq!(end["_meta"]["toolpost/class"], "approval_pending", "{end}");
+    let questions = open(&server).await;
+    assert_eq!(questions.len(), 1);
+    allow(&server, &questions[0]).await;
+    let end = server.send(request()).await.json();
+    assert_eq!(end["result"]["content"][0]["text"], "pushed", "{end}");
+    let arguments = json!({ "branch": "b" });
+    let asked = server.send(call("push", &arguments, &json!({})).bearer(OLGA)).await.json();
+    let more =
+        json!({ "requestState": asked["result"]["requestState"], "inputResponses": { "approval": aside } });
+    let end = server.send(call("push", &arguments, &more).bearer(OLGA)).await.json();
+    assert_eq!(end["result"]["_meta"]["toolpost/class"], "approval_pending", "{end}");
+    assert_eq!(open(&server).await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_operator_who_takes_long_is_still_heard_in_both_eras() {
+    let (_place, server) = guarded(SHORT).await;
+    let yes = json!({ "action": "accept", "content": { "decision": "allow" } });
+    let era = begin(&server, forms(), Some(OLGA)).await;
+    let Era::Session(session) = &era else { unreachable!() };
+    let params = json!({ "name": "push", "arguments": { "branch": "a" } });
+    let request = || era.request(&json!(1), "tools/call", params.clone(), &json!({})).bearer(OLGA);
+    let mut stream = server.begin(request()).await;
+    stream.head().await;
+    let question: Value = serde_json::from_str(&stream.frame().await.unwrap().data).unwrap();
+    let end: Value = serde_json::from_str(&stream.frame().await.unwrap().data).unwrap();
+    assert_eq!(end["result"]["_meta"]["toolpost/class"], "approval_pending", "nobody answered: {end}");
+    let reply = json!({ "jsonrpc": "2.0", "id": question["id"], "result": yes });
+    let sent = server.send(posted(&reply).header("Mcp-Session-Id", session).bearer(OLGA)).await;
+    assert_eq!(sent.status(), 202);
+    let mut looks = 0;
+    while !open(&server).await.is_empty() {
+        looks += 1;
+        assert!(looks < 10_000, "the late answer never counts");
+    }
+    let end = server.send(request()).await.json();
+    assert_eq!(end["result"]["content"][0]["text"], "pushed", "{end}");
+    let arguments = json!({ "branch": "b" });
+    let asked = server.send(call("push", &arguments, &json!({})).bearer(OLGA)).await.json();
+    // An agent with the same wish is told to wait; by then so is the operator's own call.
+    let told = server.send(call("push", &json!({ "branch": "c" }), &json!({})).bearer(ANN)).await.json();
+    assert_eq!(told["result"]["_meta"]["toolpost/class"], "approval_pending");
+    let more =
+        json!({ "requestState": asked["result"]["requestState"], "inputResponses": { "approval": yes } });
+    let end = server.send(call("push", &arguments, &more).bearer(OLGA)).await.json();
+    assert_eq!(end["result"]["content"][0]["text"], "pushed", "{end}");
 }

@@ -4,10 +4,12 @@ use serde_json::{Value, json};
 use toolpost_model::Role;
 use toolpost_testkit::MockTool;
 
-use super::{Era, Place, Running, begin, meta, posted};
+use super::{Era, Place, Request, Running, begin, meta, posted, tools};
 
 fn body(method: &str, params: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+    let mut body = json!({ "jsonrpc": "2.0", "id": 1, "method": method });
+    body["params"] = params;
+    body
 }
 
 /// Sends a message with headers, and looks at the status and the code of the refusal.
@@ -109,9 +111,38 @@ async fn a_session_ends_when_its_client_says_so() {
     let place = Place::without_native_tools();
     let server = place.start().await;
     let Era::Session(session) = begin(&server, json!({}), None).await else { unreachable!() };
-    let end = super::Request::new("DELETE", "/mcp").header("Mcp-Session-Id", &session);
+    let end = Request::new("DELETE", "/mcp").header("Mcp-Session-Id", &session);
     assert_eq!(server.send(end.clone()).await.status(), 204);
     assert_eq!(server.send(end).await.status(), 404);
     let era = Era::Session(session);
     assert_eq!(era.ask(&server, "ping", json!({})).await.status(), 404);
+}
+
+#[tokio::test]
+async fn no_stream_promises_that_it_can_be_taken_up_again() {
+    let server = Place::without_native_tools().start_with(tools).await;
+    let era = begin(&server, json!({}), None).await;
+    let Era::Session(session) = &era else { unreachable!() };
+    let params = json!({ "name": "steps", "arguments": {}, "_meta": { "progressToken": 1 } });
+    let get = Request::get("/mcp").streamed().header("Mcp-Session-Id", session);
+    let listen = json!({ "notifications": { "toolsListChanged": true } });
+    for (request, pieces) in [
+        (era.request(&json!(1), "tools/call", params.clone(), &json!({})), usize::MAX),
+        (Era::Stateless.request(&json!(1), "tools/call", params, &json!({})), usize::MAX),
+        (Era::Stateless.request(&json!(1), "subscriptions/listen", listen, &json!({})), 1),
+        // What was missed is not kept, so naming an event brings none of it.
+        (get.clone().header("Last-Event-ID", "3"), 1),
+        (get, 1),
+    ] {
+        let mut stream = server.begin(request).await;
+        assert_eq!(stream.head().await.header("content-type"), Some("text/event-stream"));
+        let mut seen = 0;
+        while seen < pieces {
+            let Some(piece) = stream.piece().await else { break };
+            let promises = |line: &str| line.starts_with("id") || line.starts_with("retry");
+            assert!(!piece.lines().any(promises), "{piece}");
+            seen += 1;
+        }
+        assert!(seen > 0);
+    }
 }

@@ -102,6 +102,17 @@ impl Client {
     }
 }
 
+/// A text in quotes, as JSON, TOML and YAML all read it. JSON alone lets this one control character stand.
+fn text(text: &str) -> String {
+    json!(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+/// A list of texts, which all three read too.
+fn list(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|one| text(one)).collect();
+    format!("[{}]", texts.join(", "))
+}
+
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
@@ -131,9 +142,10 @@ fn claude_code(name: &str, reach: &Reach) -> Recipe {
         Reach::Address(url) => {
             let bearer = format!("Bearer ${{{VARIABLE}}}");
             let entry = json!({ "type": "http", "url": url, "headers": { "Authorization": bearer } });
-            // In single quotes the shell leaves the reference to the client.
+            // In single quotes the shell leaves the reference to the client, which promises to resolve it in `.mcp.json`;
+            // that is the file of the scope `project`.
             let command = format!(
-                "claude mcp add --transport http {name} {url} --header 'Authorization: Bearer ${{{VARIABLE}}}'"
+                "claude mcp add --scope project --transport http {name} {url} --header 'Authorization: {bearer}'"
             );
             Recipe::of(FILE, servers(name, &entry)).or_run(command)
         }
@@ -205,14 +217,13 @@ fn codex(name: &str, reach: &Reach) -> Recipe {
     match reach {
         Reach::Address(url) => {
             let snippet =
-                format!("[mcp_servers.{name}]\nurl = {}\nbearer_token_env_var = \"{VARIABLE}\"", json!(url));
+                format!("[mcp_servers.{name}]\nurl = {}\nbearer_token_env_var = \"{VARIABLE}\"", text(url));
             Recipe::of(FILE, snippet)
                 .or_run(format!("codex mcp add {name} --url {url} --bearer-token-env-var {VARIABLE}"))
         }
         Reach::Pipes { program, words } => {
-            // A JSON string or list of strings is written the same in TOML.
             let snippet =
-                format!("[mcp_servers.{name}]\ncommand = {}\nargs = {}", json!(program), json!(words));
+                format!("[mcp_servers.{name}]\ncommand = {}\nargs = {}", text(program), list(words));
             Recipe::of(FILE, snippet)
                 .or_run(format!("codex mcp add {name} -- {}", command_line(program, words)))
         }
@@ -221,18 +232,23 @@ fn codex(name: &str, reach: &Reach) -> Recipe {
 
 fn goose(name: &str, reach: &Reach) -> Recipe {
     const FILE: &str = "`~/.config/goose/config.yaml`";
-    let head = format!("extensions:\n  {name}:\n    enabled: true\n    name: {name}\n    timeout: 300\n");
+    // Quoted, since a name like `on` or `7` is no text in YAML. A description is not optional there.
+    let name = text(name);
+    let head = format!(
+        "extensions:\n  {name}:\n    enabled: true\n    name: {name}\n    description: Tools of this workspace\n    \
+         timeout: 300\n"
+    );
     match reach {
         Reach::Address(url) => {
             let rest = format!(
                 "    type: streamable_http\n    uri: {}\n    env_keys: [{VARIABLE}]\n    headers:\n      \
                  Authorization: \"Bearer ${{{VARIABLE}}}\"",
-                json!(url)
+                text(url)
             );
             Recipe::of(FILE, head + &rest)
         }
         Reach::Pipes { program, words } => {
-            let rest = format!("    type: stdio\n    cmd: {}\n    args: {}", json!(program), json!(words));
+            let rest = format!("    type: stdio\n    cmd: {}\n    args: {}", text(program), list(words));
             Recipe::of(FILE, head + &rest)
         }
     }
@@ -241,6 +257,7 @@ fn goose(name: &str, reach: &Reach) -> Recipe {
 #[cfg(test)]
 mod tests {
     use clap::ValueEnum as _;
+    use serde_json::Value;
 
     use super::{Client, Reach, VARIABLE};
 
@@ -263,14 +280,44 @@ mod tests {
         }
     }
 
-    #[test]
-    fn snippets_can_be_read_by_their_clients() {
-        let address = Reach::Address("http://127.0.0.1:8765/mcp".to_owned());
-        for client in [Client::ClaudeCode, Client::ClaudeDesktop, Client::Vscode, Client::Cursor] {
-            let text = client.recipe("tools", &address).snippet.unwrap_or_default();
-            assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
+    /// What a client would read out of its snippet.
+    fn parsed(client: Client, text: &str) -> Value {
+        match client {
+            Client::ClaudeCode | Client::ClaudeDesktop | Client::Vscode | Client::Cursor => {
+                serde_json::from_str(text).expect(text)
+            }
+            Client::Codex => serde_json::to_value(text.parse::<toml::Table>().expect(text)).expect(text),
+            Client::Goose => serde_saphyr::from_str(text).expect(text),
         }
-        let text = Client::Codex.recipe("tools", &address).snippet.unwrap_or_default();
-        assert!(text.parse::<toml::Table>().is_ok(), "{text}");
+    }
+
+    #[test]
+    fn every_snippet_is_read_as_it_was_meant() {
+        let url = "http://127.0.0.1:8765/mcp";
+        let odd = "/a b/\"q\" \\ # ${X} \u{7f}\u{1} ü: -";
+        let words = ["serve", "--stdio", "mcp", "--workspace", odd].map(str::to_owned).to_vec();
+        let address = Reach::Address(url.to_owned());
+        let pipes = Reach::Pipes { program: odd.to_owned(), words };
+        for name in ["tools", "on", "7"] {
+            for client in Client::value_variants() {
+                let (section, command, at) = match client {
+                    Client::ClaudeCode | Client::Cursor => ("mcpServers", "command", "url"),
+                    Client::ClaudeDesktop => ("mcpServers", "command", "command"),
+                    Client::Vscode => ("servers", "command", "url"),
+                    Client::Codex => ("mcp_servers", "command", "url"),
+                    Client::Goose => ("extensions", "cmd", "uri"),
+                };
+                let told = client.recipe(name, &address).snippet.unwrap_or_default();
+                let expected = if *client == Client::ClaudeDesktop { "npx" } else { url };
+                assert_eq!(parsed(*client, &told)[section][name][at], expected, "{told}");
+                let told = client.recipe(name, &pipes).snippet.unwrap_or_default();
+                let entry = parsed(*client, &told)[section][name].clone();
+                assert_eq!((&entry[command], &entry["args"][4]), (&odd.into(), &odd.into()), "{told}");
+                if *client == Client::Goose {
+                    assert_eq!(entry["name"], name);
+                    assert!(entry["description"].is_string(), "{told}");
+                }
+            }
+        }
     }
 }
