@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use toolpost_core::Host;
+use toolpost_core::{Host, Session};
 use toolpost_model::{Companions, ErrorClass, ModelInput, ToolId, ToolResult};
 
 use super::{
@@ -27,7 +27,7 @@ const PAGE: usize = 1_000;
 type Offered = Vec<(String, Arc<Companions>)>;
 
 fn offered(peer: &Peer) -> Offered {
-    peer.face.host.companions()
+    peer.face.host.companions(&peer.session)
 }
 
 /// The lists that there are.
@@ -275,8 +275,8 @@ pub(super) async fn subscribe(peer: &Peer, uri: &str, wish: Wish, outlet: &Outle
 }
 
 /// The tool that tells the source of a resource so.
-pub(super) fn teller(host: &Host, uri: &str, wish: Wish) -> Option<ToolId> {
-    owner(&host.companions(), uri).and_then(|found| wish.tool(found))
+pub(super) fn teller(host: &Host, session: &Session, uri: &str, wish: Wish) -> Option<ToolId> {
+    owner(&host.companions(session), uri).and_then(|found| wish.tool(found))
 }
 
 #[cfg(test)]

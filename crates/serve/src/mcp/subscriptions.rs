@@ -148,7 +148,7 @@ async fn wanted_meanwhile(face: &Face, session: &Arc<Session>, uri: &str) {
 
 /// Tells a source without a client that waits for it.
 async fn tell(face: &Face, session: &Arc<Session>, uri: &str, wish: Wish) {
-    let Some(tool) = companions::teller(&face.host, uri, wish) else { return };
+    let Some(tool) = companions::teller(&face.host, session, uri, wish) else { return };
     let input = ModelInput::value(json!({ "uri": uri }));
     let mut call = CallRequest::new(Arc::clone(session), tool.to_string(), input);
     call.face = CAME_BY;

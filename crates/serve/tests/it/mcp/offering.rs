@@ -18,9 +18,9 @@ struct Address {
 }
 
 /// A source with resources, whose server refuses some of them.
-struct Shelf {
-    tools: ToolSet,
-    offered: Arc<Companions>,
+pub(super) struct Shelf {
+    pub(super) tools: ToolSet,
+    pub(super) offered: Arc<Companions>,
 }
 
 impl Source for Shelf {
@@ -59,7 +59,7 @@ fn refused(code: i32, class: ErrorClass) -> ToolFailure {
     failure
 }
 
-fn whole(result: Value) -> ToolOutput {
+pub(super) fn whole(result: Value) -> ToolOutput {
     ToolOutput { structured: Some(result), ..ToolOutput::default() }
 }
 
