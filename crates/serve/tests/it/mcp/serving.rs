@@ -132,3 +132,39 @@ async fn a_denied_server_shows_nothing_of_what_it_has() {
         }
     }
 }
+
+#[tokio::test]
+async fn no_server_stands_in_for_another() {
+    let one = server(
+        "one",
+        offers(&["both://a", "toolpost://x"], &["{+any}", "toolpost://{x}"], &["deploy", "plain"]),
+    );
+    let two = server("two", offers(&["both://a", "two://a"], &["two://x/{y}"], &["deploy", "one__deploy"]));
+    let place = Place::without_native_tools();
+    let server = place.start_with(|builder| builder.source(one).source(two)).await;
+    for era in both(&server).await {
+        assert_eq!(resources(&era, &server).await, ["both://a", "two://a"]);
+        assert_eq!(read(&era, &server, "both://a").await, "one has both://a");
+        assert_eq!(read(&era, &server, "two://a").await, "two has two://a");
+        assert_eq!(read(&era, &server, "two://x/1").await, "two has two://x/1", "the other takes anything");
+        let missing = if matches!(era, Era::Stateless) { -32602 } else { -32002 };
+        for uri in ["toolpost://x", "toolpost://y", "other://z"] {
+            assert_eq!(read(&era, &server, uri).await, missing, "{uri}");
+        }
+        let shown = templates(&era, &server).await;
+        assert_eq!(shown, ["toolpost://artifacts/{id}{?offset,length}", "two://x/{y}", "{+any}"]);
+        assert_eq!(prompts(&era, &server).await, ["one__deploy", "plain", "two__deploy", "two__one__deploy"]);
+        for (shown, answer) in [
+            ("plain", "one has plain"),
+            ("one__deploy", "one has deploy"),
+            ("two__deploy", "two has deploy"),
+            ("two__one__deploy", "two has one__deploy"),
+        ] {
+            assert_eq!(prompt(&era, &server, shown).await, answer);
+            let completed =
+                ask(&era, &server, "completion/complete", completion("ref/prompt", "name", shown)).await;
+            assert_eq!(completed["result"]["completion"]["values"][0], answer, "{completed}");
+        }
+        assert_eq!(prompt(&era, &server, "deploy").await, -32602);
+    }
+}
