@@ -26,7 +26,7 @@ use super::{
     headers, news,
     opening::{self, Opened, cancellable, in_session, take_note},
     peer::Peer,
-    sessions::{self, Stay},
+    sessions::{self, Crowded, Stay},
     version::Version,
     welcome,
     wire::{self, Id, Message, Reply},
@@ -156,17 +156,22 @@ impl Came {
         };
         let version = Version::negotiated(wished);
         let can = asked.announced.as_ref().and_then(super::meta::Capabilities::of).unwrap_or_default();
+        let limit = self.face.host.limits().sessions;
+        match self.face.sessions.make_room(limit, &self.principal) {
+            Ok(None) => {}
+            Ok(Some(unused)) => sessions::end(&self.face, &unused).await,
+            Err(crowded) => return no_room(&self.face, id, &crowded),
+        }
         let (wire_id, stay) = match sessions::open(&self.face.host, &self.principal, version, can).await {
             Ok(opened) => opened,
             Err(error) => return no_session(&self.face, id, &error),
         };
-        let limit = self.face.host.limits().sessions;
         match self.face.sessions.keep(limit, &wire_id, &stay) {
-            Some(None) => {}
-            Some(Some(unused)) => sessions::end(&self.face, &unused).await,
-            None => {
+            Ok(None) => {}
+            Ok(Some(unused)) => sessions::end(&self.face, &unused).await,
+            Err(crowded) => {
                 sessions::end(&self.face, &stay).await;
-                return no_session(&self.face, id, &SessionError::Full(limit));
+                return no_room(&self.face, id, &crowded);
             }
         }
         let told = welcome(&in_session(&self.face, &stay));
@@ -292,6 +297,10 @@ fn no_session(face: &Face, id: &Id, error: &SessionError) -> Response {
         }
     };
     refused(face, Some(id), Fault::internal(error.to_string()), status)
+}
+
+fn no_room(face: &Face, id: &Id, crowded: &Crowded) -> Response {
+    refused(face, Some(id), Fault::internal(crowded.to_string()), StatusCode::TOO_MANY_REQUESTS)
 }
 
 fn not_acceptable(message: &'static str) -> Response {
