@@ -119,6 +119,27 @@ async fn a_session_ends_when_its_client_says_so() {
 }
 
 #[tokio::test]
+async fn what_is_listed_by_place_is_no_message() {
+    let server = Place::without_native_tools().start_with(tools).await;
+    let Era::Session(session) = begin(&server, json!({}), None).await else { unreachable!() };
+    let ping = |params: Value| json!({ "jsonrpc": "2.0", "id": 7, "method": "ping", "params": params });
+    for (what, body, status, code) in [
+        ("a message in a list", json!(["2.0", 7, "ping"]), 400, -32600),
+        ("a text", json!("ping"), 400, -32600),
+        ("a method that is no text", json!({ "jsonrpc": "2.0", "id": 7, "method": 5 }), 400, -32600),
+        ("parameters in a list", ping(json!([{}, "say"])), 200, -32602),
+        ("a text for parameters", ping(json!("x")), 200, -32602),
+        ("a name that is no text", ping(json!({ "name": 5 })), 200, -32602),
+    ] {
+        let answer = server.send(posted(&body).header("Mcp-Session-Id", &session)).await;
+        let error = answer.json()["error"].clone();
+        assert_eq!((answer.status(), error["code"].as_i64()), (status, Some(code)), "{what}: {error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(!message.contains("struct") && !message.contains("expected"), "{what}: {message}");
+    }
+}
+
+#[tokio::test]
 async fn one_caller_takes_its_share_of_sessions_and_no_more() {
     let (ann, bob) = ("ann-has-a-token", "bob-has-a-token");
     let mut place = Place::without_native_tools();
