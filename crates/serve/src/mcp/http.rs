@@ -125,10 +125,11 @@ impl Came {
         Speaking { face: self.face, id, asker: None }.respond(exchange).await
     }
 
-    /// Whether the header names a revision without sessions, or one that nobody here has heard of.
+    /// Whether the header names a revision without sessions. One that nobody here has heard of says nothing; who has a
+    /// session is told so when that is looked for.
     fn says_modern(&self) -> bool {
         let said = self.headers.get(headers::VERSION).and_then(|value| value.to_str().ok());
-        said.is_some_and(|said| Version::read(said).is_none_or(Version::is_modern))
+        said.and_then(Version::read).is_some_and(Version::is_modern)
     }
 
     /// The session a message belongs to.

@@ -140,6 +140,23 @@ async fn what_is_listed_by_place_is_no_message() {
 }
 
 #[tokio::test]
+async fn a_revision_that_nobody_knows_is_answered_with_those_that_are_spoken() {
+    let server = Place::without_native_tools().start().await;
+    let Era::Session(session) = begin(&server, json!({}), None).await else { unreachable!() };
+    let ping = posted(&body("ping", json!({})));
+    let note = posted(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let (get, delete) = (Request::get("/mcp").streamed(), Request::new("DELETE", "/mcp"));
+    for request in [ping, note, get, delete] {
+        let request = request.header("Mcp-Session-Id", &session).header("MCP-Protocol-Version", "1900-01-01");
+        let answer = server.send(request).await;
+        let error = answer.json()["error"].clone();
+        assert_eq!((answer.status(), &error["data"]["requested"]), (400, &json!("1900-01-01")), "{error}");
+        assert!(error["data"]["supported"].as_array().unwrap().contains(&json!("2025-11-25")), "{error}");
+    }
+    assert_eq!(Era::Session(session).ask(&server, "ping", json!({})).await.status(), 200);
+}
+
+#[tokio::test]
 async fn one_caller_takes_its_share_of_sessions_and_no_more() {
     let (ann, bob) = ("ann-has-a-token", "bob-has-a-token");
     let mut place = Place::without_native_tools();
