@@ -25,7 +25,7 @@ use super::{
     fault::Fault,
     headers, news,
     opening::{self, Opened, cancellable, in_session, take_note},
-    peer::Peer,
+    peer::{CAME_BY, Peer},
     sessions::{self, Crowded, Stay},
     version::Version,
     welcome,
@@ -35,8 +35,6 @@ use crate::http::{Problem, read_body};
 use answering::{Speaking, refused};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-/// Where the calls of this face come from, for the record.
-const CAME_BY: &str = "mcp";
 
 pub(crate) fn routes(face: Arc<Face>) -> Router {
     Router::new()

@@ -16,13 +16,11 @@ use super::{
     companions::{self, Wish},
     exchange::Outlet,
     fault::Fault,
-    peer::Peer,
+    peer::{CAME_BY, Peer},
 };
 
 /// How long sources may take to hear that a client has gone.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Where such calls come from, for the record.
-const CAME_BY: &str = "mcp";
 
 /// How many want to be told of each address.
 #[derive(Default)]
