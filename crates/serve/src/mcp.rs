@@ -18,6 +18,7 @@ mod http;
 mod listing;
 mod meta;
 mod news;
+mod offers;
 mod opening;
 mod peer;
 mod result;
@@ -47,6 +48,7 @@ use companions::Kind;
 use exchange::{Outcome, Outlet};
 use fault::Fault;
 use listing::Lists;
+use offers::Clashes;
 use peer::Peer;
 use rounds::Rounds;
 use sessions::Sessions;
@@ -73,6 +75,7 @@ pub(crate) struct Face {
     rounds: Rounds,
     lists: Lists,
     subscriptions: Subscriptions,
+    clashes: Clashes,
     /// Streams that would go on for ever end with this.
     closing: CancellationToken,
 }
@@ -86,6 +89,7 @@ impl Face {
             rounds: Rounds::default(),
             lists: Lists::default(),
             subscriptions: Subscriptions::default(),
+            clashes: Clashes::default(),
             closing,
         })
     }

@@ -19,7 +19,8 @@ const OPENS: &[&str] = &["std::fs", "std::net", "std::process", "tokio::fs", "to
 
 /// SDKs of protocols, and the modules that may name them: `a/b` stands for `a/b.rs` and all of `a/b/`. The second of MCP's
 /// is the peer that benchmarks measure against.
-const SDKS: &[(&str, &[&str])] = &[("rmcp", &["crates/sources/src/mcp/client", "benches/src/mcp/plain_rmcp"])];
+const SDKS: &[(&str, &[&str])] =
+    &[("rmcp", &["crates/sources/src/mcp/client", "benches/src/mcp/plain_rmcp"])];
 
 pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
     let mut found = Vec::new();

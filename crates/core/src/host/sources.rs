@@ -4,13 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::broadcast;
 use toolpost_model::{
-    Companions, Declaration, Lifecycle, Source, SourceError, SourceHealth, SourceNotice, ToolId,
+    Companions, Declaration, Lifecycle, Source, SourceError, SourceHealth, SourceNotice, ToolId, Visibility,
 };
 
 use super::{Host, Inner};
-use crate::catalog::Entry;
+use crate::{
+    catalog::{Entry, Surface},
+    session::Session,
+};
 
 /// How long a source may take to list its tools.
 const SOURCE_PATIENCE: Duration = Duration::from_secs(30);
@@ -69,6 +73,45 @@ async fn list(source: &dyn Source) -> Result<Vec<Declaration>, SourceError> {
     })
 }
 
+/// Whether a tool of the source at a place can be called on a surface without being looked for first.
+fn is_callable(surface: &Surface, place: usize, tool: &ToolId) -> bool {
+    surface.find(tool.as_str()).is_some_and(|(entry, visibility)| {
+        let is_open = match visibility {
+            Visibility::Loaded | Visibility::Unlisted => true,
+            Visibility::Deferred | Visibility::Blocked(_) => false,
+        };
+        is_open && entry.source.0 == place
+    })
+}
+
+/// What of a source's companions is left where only some of their tools can be called.
+fn servable(companions: Arc<Companions>, is_callable: impl Fn(&ToolId) -> bool) -> Arc<Companions> {
+    let open = |tool: &Option<ToolId>| tool.clone().filter(&is_callable);
+    let (read, prompt) = (open(&companions.read), open(&companions.prompt));
+    // News of a resource tell that it is there.
+    let of_news = |tool: &Option<ToolId>| open(tool).filter(|_| read.is_some());
+    let of_resources = |list: &Vec<Value>| if read.is_some() { list.clone() } else { Vec::new() };
+    let tools = [&companions.read, &companions.prompt, &companions.complete];
+    let tools = tools.into_iter().chain([&companions.subscribe, &companions.unsubscribe]);
+    let has_resources = !companions.resources.is_empty() || !companions.templates.is_empty();
+    let is_whole = tools.into_iter().flatten().all(&is_callable)
+        && (read.is_some() || !has_resources)
+        && (prompt.is_some() || companions.prompts.is_empty());
+    if is_whole {
+        return companions;
+    }
+    Arc::new(Companions {
+        resources: of_resources(&companions.resources),
+        templates: of_resources(&companions.templates),
+        prompts: if prompt.is_some() { companions.prompts.clone() } else { Vec::new() },
+        complete: open(&companions.complete),
+        subscribe: of_news(&companions.subscribe),
+        unsubscribe: of_news(&companions.unsubscribe),
+        read,
+        prompt,
+    })
+}
+
 impl Host {
     /// How every source is doing.
     pub fn sources(&self) -> Vec<SourceReport> {
@@ -89,9 +132,14 @@ impl Host {
         self.inner.sources.iter().enumerate().map(report).collect()
     }
 
-    /// What the sources offer beside tools, by their names. Sources that offer nothing are left out.
-    pub fn companions(&self) -> Vec<(String, Arc<Companions>)> {
-        let offered = self.inner.sources.iter().map(|source| (source.name().to_owned(), source.companions()));
+    /// What the sources offer beside tools to a session, by their names. Only what the session could call the tools for:
+    /// whoever must not read a source's resources does not learn of them either. Sources that offer nothing are left out.
+    pub fn companions(&self, session: &Session) -> Vec<(String, Arc<Companions>)> {
+        let surface = self.surface(session);
+        let offered = self.inner.sources.iter().enumerate().map(|(place, source)| {
+            let is_callable = |tool: &ToolId| is_callable(&surface, place, tool);
+            (source.name().to_owned(), servable(source.companions(), is_callable))
+        });
         offered.filter(|(_, companions)| **companions != Companions::default()).collect()
     }
 

@@ -8,9 +8,9 @@ use std::sync::{
 use serde_json::{Value, json};
 use toolpost_core::ToolFilter;
 use toolpost_model::{
-    BoxFuture, ClassFact, Companions, Declaration, EffectClass, EffectOrigin, ErrorClass, Loading, Naming,
-    Outcome, Quarantined, SessionScope, Source, SourceError, SourceFeed, SourceHealth, SourceNotice,
-    SourceSession, SourceState, ToolCall, ToolFailure, ToolId, ToolOutput, Visibility,
+    BoxFuture, ClassFact, Companions, Declaration, EffectClass, EffectOrigin, ErrorClass, HiddenReason,
+    Loading, Mode, Naming, Outcome, Quarantined, SessionScope, Source, SourceError, SourceFeed, SourceHealth,
+    SourceNotice, SourceSession, SourceState, ToolCall, ToolFailure, ToolId, ToolOutput, Visibility,
 };
 use toolpost_testkit::TestHost;
 
@@ -114,7 +114,7 @@ async fn a_companion_is_in_no_list_and_called_by_its_id() {
     assert!(names(&host).await.is_empty());
     assert!(host.host.show(&host.session, "library__read").is_none());
     assert_eq!(host.host.surface(&host.session).find("library.read").unwrap().1, Visibility::Unlisted);
-    let offered = host.host.companions();
+    let offered = host.host.companions(&host.session);
     assert_eq!(offered.len(), 1);
     assert_eq!((offered[0].0.as_str(), offered[0].1.read.as_ref()), ("library", Some(&read_id())));
     let result = host.call("library.read", json!({ "uri": "book://1" })).await;
@@ -123,6 +123,15 @@ async fn a_companion_is_in_no_list_and_called_by_its_id() {
     let row = ended.iter().find(|row| row.record.body.contains("book://1")).unwrap();
     let body: Value = serde_json::from_str(&row.record.body).unwrap();
     assert_eq!(body["tool_id"], "library.read", "it is a call on record like any other");
+}
+
+#[tokio::test]
+async fn what_a_caller_may_not_read_is_not_offered_to_it() {
+    let rules = TestHost::policy(Mode::Bypass, &["deny library.read"]);
+    let host = TestHost::build(|builder| builder.source(Library::default()).policy(rules)).await;
+    let visibility = host.host.surface(&host.session).find("library.read").unwrap().1;
+    assert_eq!(visibility, Visibility::Blocked(HiddenReason::Policy));
+    assert!(host.host.companions(&host.session).is_empty());
 }
 
 #[tokio::test]

@@ -1,10 +1,8 @@
 //! Resources, prompts and completions: what sources offer beside tools, asked for through the tools that serve it, and
 //! what this host keeps itself.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
-use toolpost_core::Host;
+use toolpost_core::{Host, Session};
 use toolpost_model::{Companions, ErrorClass, ModelInput, ToolId, ToolResult};
 
 use super::{
@@ -15,6 +13,7 @@ use super::{
     fault::Fault,
     listing::FRESH_FOR_MS,
     meta::Meta,
+    offers::{Addressed, Offers, Prompt},
     peer::Peer,
     wire::{self, Reply},
 };
@@ -24,10 +23,8 @@ const INVALID: i32 = -32602;
 /// Entries of one page.
 const PAGE: usize = 1_000;
 
-type Offered = Vec<(String, Arc<Companions>)>;
-
-fn offered(peer: &Peer) -> Offered {
-    peer.face.host.companions()
+fn offered(peer: &Peer) -> Offers {
+    Offers::to(&peer.face.host, &peer.session)
 }
 
 /// The lists that there are.
@@ -47,14 +44,6 @@ impl Kind {
             Self::Prompts => ("prompts", "name"),
         }
     }
-
-    fn of(self, companions: &Companions) -> &[Value] {
-        match self {
-            Self::Resources => &companions.resources,
-            Self::Templates => &companions.templates,
-            Self::Prompts => &companions.prompts,
-        }
-    }
 }
 
 /// What of all this is there at all, so that nothing is announced that does not work.
@@ -66,11 +55,10 @@ pub(super) struct Abilities {
 
 pub(super) fn abilities(peer: &Peer) -> Abilities {
     let offered = offered(peer);
-    let any = |has: fn(&Companions) -> bool| offered.iter().any(|(_, companions)| has(companions));
     Abilities {
-        prompts: any(|companions| companions.prompt.is_some() || !companions.prompts.is_empty()),
-        completions: any(|companions| companions.complete.is_some()),
-        subscriptions: any(|companions| companions.subscribe.is_some()),
+        prompts: offered.any(|companions| companions.prompt.is_some() || !companions.prompts.is_empty()),
+        completions: offered.any(|companions| companions.complete.is_some()),
+        subscriptions: offered.any(|companions| companions.subscribe.is_some()),
     }
 }
 
@@ -81,14 +69,13 @@ pub(super) fn list(peer: &Peer, kind: Kind, cursor: Option<&str>) -> Outcome {
     }
     let (name, key) = kind.words();
     let offered = offered(peer);
-    let mut entries: Vec<&Value> = offered.iter().flat_map(|(_, companions)| kind.of(companions)).collect();
-    let own = artifacts::template();
-    if kind == Kind::Templates {
-        entries.push(&own);
-    }
+    let addressed = |kind| offered.addressed(kind, &peer.face.clashes).into_iter().cloned();
+    let mut entries: Vec<Value> = match kind {
+        Kind::Resources => addressed(Addressed::Resources).collect(),
+        Kind::Templates => addressed(Addressed::Templates).chain([artifacts::template()]).collect(),
+        Kind::Prompts => offered.prompts().iter().map(Prompt::entry).collect(),
+    };
     entries.sort_by(|one, other| one[key].as_str().cmp(&other[key].as_str()));
-    // Of two with one address or name, the first source's is the one that is found.
-    entries.dedup_by(|one, other| one[key] == other[key]);
     let from = match cursor {
         None => 0,
         Some(cursor) => cursor
@@ -97,47 +84,12 @@ pub(super) fn list(peer: &Peer, kind: Kind, cursor: Option<&str>) -> Outcome {
             .filter(|from: &usize| *from < entries.len())
             .ok_or_else(|| Fault::invalid_params("the cursor is not one of this list"))?,
     };
-    let page: Vec<&Value> = entries.iter().skip(from).take(PAGE).copied().collect();
+    let page: Vec<&Value> = entries.iter().skip(from).take(PAGE).collect();
     let mut told = json!({ name: page });
     if from + PAGE < entries.len() {
         told["nextCursor"] = json!((from + PAGE).to_string());
     }
     Ok(Reply::Text(wire::json(&super::cached(told, peer, FRESH_FOR_MS))))
-}
-
-/// Whose resource an address is: who lists it, else whose template it fits, else the only one that reads any.
-fn owner<'a>(offered: &'a Offered, uri: &str) -> Option<&'a Companions> {
-    let readers = || offered.iter().map(|(_, companions)| &**companions).filter(|one| one.read.is_some());
-    let lists = |one: &&Companions| one.resources.iter().any(|resource| resource["uri"] == uri);
-    let fits = |one: &&Companions| {
-        one.templates
-            .iter()
-            .any(|template| template["uriTemplate"].as_str().is_some_and(|text| fits(text, uri)))
-    };
-    let only = || {
-        let mut all = readers();
-        let first = all.next();
-        first.filter(|_| all.next().is_none())
-    };
-    readers().find(lists).or_else(|| readers().find(fits)).or_else(only)
-}
-
-/// Whether an address could have been made from a template: the fixed texts are there, in their order.
-fn fits(template: &str, uri: &str) -> bool {
-    let Some((head, mut rest)) = template.split_once('{') else { return template == uri };
-    let Some(mut left) = uri.strip_prefix(head) else { return false };
-    while let Some((_, after)) = rest.split_once('}') {
-        let (fixed, next) = after.split_once('{').map_or((after, None), |(fixed, next)| (fixed, Some(next)));
-        match (left.find(fixed), next) {
-            (Some(at), Some(next)) => {
-                left = &left[at + fixed.len()..];
-                rest = next;
-            }
-            (Some(_), None) => return left.ends_with(fixed),
-            (None, _) => return false,
-        }
-    }
-    true
 }
 
 /// Calls a tool that serves such a request. Its structured content is the whole result.
@@ -185,7 +137,7 @@ pub(super) async fn read(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outc
     }
     let offered = offered(peer);
     let missing = || Fault::no_such_resource(&uri, peer.is_modern());
-    let tool = owner(&offered, &uri).and_then(|found| found.read.clone()).ok_or_else(missing)?;
+    let tool = offered.owner(&uri).and_then(|found| found.read.clone()).ok_or_else(missing)?;
     let read = serve(peer, &tool, json!({ "uri": uri }), &mut asked.meta, outlet).await;
     let told = read.map_err(|fault| match fault.code {
         // There is nothing else in the request that could be wrong.
@@ -199,9 +151,8 @@ pub(super) async fn read(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outc
 pub(super) async fn prompt(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outcome {
     let name = asked.name()?.to_owned();
     let offered = offered(peer);
-    let has = |one: &Companions| one.prompts.iter().any(|prompt| prompt["name"] == name.as_str());
-    let found = offered.iter().map(|(_, companions)| companions).find(|one| has(one) && one.prompt.is_some());
-    let Some(tool) = found.and_then(|found| found.prompt.clone()) else {
+    let found = offered.prompt(&name);
+    let Some((own, tool)) = found.and_then(|found| Some((found.own, found.of.prompt.clone()?))) else {
         let shown: String = name.chars().take(200).flat_map(char::escape_debug).collect();
         return Err(Fault::invalid_params(format!("no prompt is called `{shown}`")));
     };
@@ -210,7 +161,7 @@ pub(super) async fn prompt(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Ou
         Some(text) => serde_json::from_str(&text)
             .map_err(|error| Fault::invalid_params(format!("the arguments cannot be read: {error}")))?,
     };
-    let call = json!({ "name": name, "arguments": arguments });
+    let call = json!({ "name": own, "arguments": arguments });
     let told = serve(peer, &tool, call, &mut asked.meta, outlet).await?;
     Ok(Reply::Text(wire::json(&super::complete(Value::Object(told), peer))))
 }
@@ -221,20 +172,20 @@ pub(super) async fn complete(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> 
         return Err(Fault::no_such_method("completion/complete"));
     }
     let [reference, argument, context] = std::mem::take(&mut asked.completion);
-    let (Some(reference), Some(argument)) = (reference, argument) else {
+    let (Some(mut reference), Some(argument)) = (reference, argument) else {
         return Err(Fault::invalid_params("`ref` and `argument` are needed"));
     };
     let offered = offered(peer);
     let found = match reference["type"].as_str() {
-        Some("ref/prompt") => offered
-            .iter()
-            .map(|(_, companions)| &**companions)
-            .find(|one| one.prompts.iter().any(|prompt| prompt["name"] == reference["name"])),
-        Some("ref/resource") => offered.iter().map(|(_, companions)| &**companions).find(|one| {
-            let uri = &reference["uri"];
-            one.templates.iter().any(|template| template["uriTemplate"] == *uri)
-                || one.resources.iter().any(|resource| resource["uri"] == *uri)
-        }),
+        Some("ref/prompt") => {
+            let found = reference["name"].as_str().and_then(|name| offered.prompt(name));
+            found.map(|found| {
+                // Its server knows it by its own name.
+                reference["name"] = json!(found.own);
+                found.of
+            })
+        }
+        Some("ref/resource") => reference["uri"].as_str().and_then(|uri| offered.lister(uri)),
         _ => return Err(Fault::invalid_params("`ref` names a prompt or a resource")),
     };
     let Some(tool) = found.and_then(|found| found.complete.clone()) else {
@@ -268,34 +219,13 @@ impl Wish {
 pub(super) async fn subscribe(peer: &Peer, uri: &str, wish: Wish, outlet: &Outlet) -> Result<(), Fault> {
     let offered = offered(peer);
     let missing = || Fault::no_such_resource(uri, peer.is_modern());
-    let found = owner(&offered, uri).ok_or_else(missing)?;
+    let found = offered.owner(uri).ok_or_else(missing)?;
     let Some(tool) = wish.tool(found) else { return Ok(()) };
     let done = serve(peer, &tool, json!({ "uri": uri }), &mut Meta::default(), outlet).await;
     done.map(|_| ()).map_err(|fault| if fault.code == INVALID { missing() } else { fault })
 }
 
 /// The tool that tells the source of a resource so.
-pub(super) fn teller(host: &Host, uri: &str, wish: Wish) -> Option<ToolId> {
-    owner(&host.companions(), uri).and_then(|found| wish.tool(found))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fits;
-
-    #[test]
-    fn addresses_fit_the_templates_they_were_made_from() {
-        for (template, uri, expected) in [
-            ("test://template/{id}/data", "test://template/7/data", true),
-            ("test://template/{id}/data", "test://template/7/other", false),
-            ("test://template/{id}", "test://template/7", true),
-            ("test://{a}/x/{b}", "test://1/x/2", true),
-            ("test://{a}/x/{b}", "test://1/y/2", false),
-            ("test://fixed", "test://fixed", true),
-            ("test://fixed", "test://fixed/2", false),
-            ("other://{id}", "test://7", false),
-        ] {
-            assert_eq!(fits(template, uri), expected, "{template} {uri}");
-        }
-    }
+pub(super) fn teller(host: &Host, session: &Session, uri: &str, wish: Wish) -> Option<ToolId> {
+    Offers::to(host, session).owner(uri).and_then(|found| wish.tool(found))
 }

@@ -111,18 +111,22 @@ struct Wanted {
     limit: Option<usize>,
 }
 
+/// Reads arguments, which are an object.
+fn arguments<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
+    wire::is_object(text).then(|| serde_json::from_str(text).ok()).flatten()
+}
+
 /// A mistake in the arguments is the model's to mend, so it is told as the tool's.
-fn mistaken(peer: &Peer, error: &serde_json::Error) -> Reply {
-    let text = format!("invalid_arguments: {error}");
+fn mistaken(peer: &Peer, expected: &str) -> Reply {
+    let text = format!("invalid_arguments: {expected}; nothing else is taken");
     let told = json!({ "content": [{ "type": "text", "text": text }], "isError": true });
     Reply::Text(wire::json(&super::complete(told, peer)))
 }
 
 /// Finds tools, listed ones too, and marks them as shown to this session.
 pub(super) async fn search(peer: &Peer, asked: &Asked) -> Outcome {
-    let wanted: Wanted = match serde_json::from_str(asked.arguments.as_deref().unwrap_or("{}")) {
-        Ok(wanted) => wanted,
-        Err(error) => return Ok(mistaken(peer, &error)),
+    let Some(wanted) = arguments::<Wanted>(asked.arguments.as_deref().unwrap_or("{}")) else {
+        return Ok(mistaken(peer, "`query` is a text and is needed, `limit` a whole number"));
     };
     let limit = wanted.limit.unwrap_or(FOUND_BY_DEFAULT).clamp(1, MOST_FOUND);
     let filter = ToolFilter {
@@ -166,9 +170,8 @@ struct Called<'a> {
 /// What a call through the other tool is a call of: the request as if it had named that tool itself.
 pub(super) fn unwrap(peer: &Peer, mut asked: Asked) -> Result<Asked, Outcome> {
     let text = asked.arguments.take().unwrap_or_else(|| "{}".into());
-    let called: Called<'_> = match serde_json::from_str(&text) {
-        Ok(called) => called,
-        Err(error) => return Err(Ok(mistaken(peer, &error))),
+    let Some(called) = arguments::<Called<'_>>(&text) else {
+        return Err(Ok(mistaken(peer, "`name` is a text and is needed, `arguments` an object")));
     };
     if meant(peer, &called.name).is_some() {
         return Err(Err(Fault::invalid_params("this tool calls other tools, not itself")));

@@ -25,8 +25,8 @@ use super::{
     fault::Fault,
     headers, news,
     opening::{self, Opened, cancellable, in_session, take_note},
-    peer::Peer,
-    sessions::{self, Stay},
+    peer::{CAME_BY, Peer},
+    sessions::{self, Crowded, Stay},
     version::Version,
     welcome,
     wire::{self, Id, Message, Reply},
@@ -35,8 +35,6 @@ use crate::http::{Problem, read_body};
 use answering::{Speaking, refused};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-/// Where the calls of this face come from, for the record.
-const CAME_BY: &str = "mcp";
 
 pub(crate) fn routes(face: Arc<Face>) -> Router {
     Router::new()
@@ -125,10 +123,11 @@ impl Came {
         Speaking { face: self.face, id, asker: None }.respond(exchange).await
     }
 
-    /// Whether the header names a revision without sessions, or one that nobody here has heard of.
+    /// Whether the header names a revision without sessions. One that nobody here has heard of says nothing; who has a
+    /// session is told so when that is looked for.
     fn says_modern(&self) -> bool {
         let said = self.headers.get(headers::VERSION).and_then(|value| value.to_str().ok());
-        said.is_some_and(|said| Version::read(said).is_none_or(Version::is_modern))
+        said.and_then(Version::read).is_some_and(Version::is_modern)
     }
 
     /// The session a message belongs to.
@@ -156,17 +155,22 @@ impl Came {
         };
         let version = Version::negotiated(wished);
         let can = asked.announced.as_ref().and_then(super::meta::Capabilities::of).unwrap_or_default();
+        let limit = self.face.host.limits().sessions;
+        match self.face.sessions.make_room(limit, &self.principal) {
+            Ok(None) => {}
+            Ok(Some(unused)) => sessions::end(&self.face, &unused).await,
+            Err(crowded) => return no_room(&self.face, id, &crowded),
+        }
         let (wire_id, stay) = match sessions::open(&self.face.host, &self.principal, version, can).await {
             Ok(opened) => opened,
             Err(error) => return no_session(&self.face, id, &error),
         };
-        let limit = self.face.host.limits().sessions;
         match self.face.sessions.keep(limit, &wire_id, &stay) {
-            Some(None) => {}
-            Some(Some(unused)) => sessions::end(&self.face, &unused).await,
-            None => {
+            Ok(None) => {}
+            Ok(Some(unused)) => sessions::end(&self.face, &unused).await,
+            Err(crowded) => {
                 sessions::end(&self.face, &stay).await;
-                return no_session(&self.face, id, &SessionError::Full(limit));
+                return no_room(&self.face, id, &crowded);
             }
         }
         let told = welcome(&in_session(&self.face, &stay));
@@ -292,6 +296,10 @@ fn no_session(face: &Face, id: &Id, error: &SessionError) -> Response {
         }
     };
     refused(face, Some(id), Fault::internal(error.to_string()), status)
+}
+
+fn no_room(face: &Face, id: &Id, crowded: &Crowded) -> Response {
+    refused(face, Some(id), Fault::internal(crowded.to_string()), StatusCode::TOO_MANY_REQUESTS)
 }
 
 fn not_acceptable(message: &'static str) -> Response {

@@ -10,14 +10,11 @@ use super::{
     asked::{Asked, Method},
     exchange::{Exchange, Outcome, Outlet, WhenLeft},
     news,
-    peer::Peer,
+    peer::{CAME_BY, Peer},
     rounds::{self, Returned},
     sessions::{Running, Stay},
     wire::{self, Id, Reply},
 };
-
-/// Where the calls of HTTP come from, for the record.
-const CAME_BY: &str = "mcp";
 
 /// A request that is under way, or answered already.
 pub(super) enum Opened {

@@ -12,6 +12,9 @@ use super::{
     version::Version,
 };
 
+/// Where calls over HTTP come from, for the record.
+pub(super) const CAME_BY: &str = "mcp";
+
 /// A client, as far as one request is concerned.
 #[derive(Clone)]
 pub(super) struct Peer {

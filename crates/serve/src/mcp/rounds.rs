@@ -81,10 +81,13 @@ impl Rounds {
         let ticket = Ticket { exchange: id, round: waiting.round, expires: self.age_at(waiting.until) };
         let state = self.key.seal(ticket, &bound(&waiting.principal, digest));
         let told = input_required(&waiting.questions, &state);
+        self.sweep();
         let mut table = self.waiting();
-        table.retain(|_, kept| kept.until > Instant::now() && !kept.answers.is_closed());
         let of_one = table.values().filter(|kept| kept.principal == waiting.principal).count();
         if table.len() >= MOST || of_one >= MOST_OF_ONE {
+            drop(table);
+            // Its call stops with it, which is nothing to be waited for under the lock.
+            drop(waiting);
             return Err(Fault::internal("too many requests wait for answers already"));
         }
         table.insert(id, waiting);
@@ -161,7 +164,21 @@ pub(super) fn digest(asked: &Asked) -> [u8; 32] {
     let method: &[u8] = match asked.method {
         Method::ReadResource => b"read",
         Method::GetPrompt => b"prompt",
-        _ => b"call",
+        Method::CallTool => b"call",
+        // None of these asks anything back.
+        Method::Initialize
+        | Method::Ping
+        | Method::SetLevel
+        | Method::Discover
+        | Method::Listen
+        | Method::ListTools
+        | Method::ListResources
+        | Method::ListTemplates
+        | Method::Subscribe
+        | Method::Unsubscribe
+        | Method::ListPrompts
+        | Method::Complete
+        | Method::Other => b"",
     };
     let arguments = asked.arguments.clone().map(ModelInput::Text);
     let compact = arguments.as_ref().map(ModelInput::compact).unwrap_or_default();

@@ -28,6 +28,8 @@ use super::{
 
 /// A session may give its place to another one after so long without use.
 const YIELDS_AFTER: Duration = Duration::from_secs(60);
+/// The least that one caller may have of all sessions.
+const LEAST_SHARE: usize = 16;
 /// Requests of one session that run or wait at the same time.
 const MOST_RUNNING: usize = 1_024;
 /// Questions that one session's client has not answered.
@@ -228,9 +230,14 @@ impl Stay {
 
     /// How long nobody asked, waited or listened.
     fn idle_time(&self) -> Duration {
+        self.unused_for().unwrap_or_default()
+    }
+
+    /// The same; `None` while somebody does.
+    fn unused_for(&self) -> Option<Duration> {
         let state = self.state();
         let is_read = state.reader.as_ref().is_some_and(|reader| !reader.is_cancelled());
-        if is_read || !state.running.is_empty() { Duration::ZERO } else { state.last_used.elapsed() }
+        (!is_read && state.running.is_empty()).then(|| state.last_used.elapsed())
     }
 }
 
@@ -251,7 +258,43 @@ impl Drop for Running {
 
 /// The sessions of clients that come over HTTP.
 #[derive(Default)]
-pub(super) struct Sessions(Mutex<HashMap<String, Arc<Stay>>>);
+pub(super) struct Sessions(Mutex<Table>);
+
+type Table = HashMap<String, Arc<Stay>>;
+
+/// Why there is no room for a session.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Crowded {
+    #[error("all {0} sessions that one caller may have here are in use; end one of them with `DELETE` first")]
+    Own(usize),
+    #[error("all {0} sessions are in use (setting `limits.sessions`)")]
+    All(usize),
+}
+
+/// How many of all sessions one caller may have.
+fn share(limit: usize) -> usize {
+    (limit / 4).max(LEAST_SHARE).min(limit)
+}
+
+/// Which session gives its place to a new one of `principal`, where one must. A caller with its whole share gives up its
+/// own, even one that was used just now; those of others are safe for a while.
+fn yielding(table: &Table, limit: usize, principal: &Principal) -> Result<Option<String>, Crowded> {
+    let is_own = |stay: &Stay| stay.session.principal() == principal;
+    let share = share(limit);
+    let has_its_share = table.values().filter(|stay| is_own(stay)).count() >= share;
+    if !has_its_share && table.len() < limit {
+        return Ok(None);
+    }
+    let unused = table.iter().filter_map(|(id, stay)| Some((id, is_own(stay), stay.unused_for()?)));
+    let may_go = |own: bool, idle: Duration| if has_its_share { own } else { idle >= YIELDS_AFTER };
+    let oldest =
+        unused.filter(|(_, own, idle)| may_go(*own, *idle)).max_by_key(|(_, own, idle)| (*own, *idle));
+    match oldest {
+        Some((id, _, _)) => Ok(Some(id.clone())),
+        None if has_its_share => Err(Crowded::Own(share)),
+        None => Err(Crowded::All(limit)),
+    }
+}
 
 /// The name in records of a session whose id must not be in any.
 pub(super) fn recorded(wire_id: &str) -> SessionId {
@@ -273,26 +316,33 @@ pub(super) async fn open(
 }
 
 impl Sessions {
-    fn table(&self) -> MutexGuard<'_, HashMap<String, Arc<Stay>>> {
+    fn table(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a session. Where there are too many, the one that was unused longest gives way, first of the same caller's.
-    /// `None`: all are in use.
-    pub(super) fn keep(&self, limit: usize, wire_id: &str, stay: &Arc<Stay>) -> Option<Option<Arc<Stay>>> {
+    /// Takes out what gives way to a new session of `principal`, before the host is asked for one.
+    pub(super) fn make_room(
+        &self,
+        limit: usize,
+        principal: &Principal,
+    ) -> Result<Option<Arc<Stay>>, Crowded> {
         let mut table = self.table();
-        let mut gone = None;
-        if table.len() >= limit {
-            let principal = stay.session.principal();
-            let unused = table.iter().map(|(id, kept)| (id, kept, kept.idle_time()));
-            let oldest = unused
-                .filter(|(_, _, idle)| *idle >= YIELDS_AFTER)
-                .max_by_key(|(_, kept, idle)| (kept.session.principal() == principal, *idle))
-                .map(|(id, _, _)| id.clone());
-            gone = table.remove(&oldest?);
-        }
+        let gone = yielding(&table, limit, principal)?;
+        Ok(gone.and_then(|id| table.remove(&id)))
+    }
+
+    /// Keeps a session. Others may have come since there was room, so one may have to give way here too.
+    pub(super) fn keep(
+        &self,
+        limit: usize,
+        wire_id: &str,
+        stay: &Arc<Stay>,
+    ) -> Result<Option<Arc<Stay>>, Crowded> {
+        let mut table = self.table();
+        let gone = yielding(&table, limit, stay.session.principal())?;
+        let gone = gone.and_then(|id| table.remove(&id));
         table.insert(wire_id.to_owned(), Arc::clone(stay));
-        Some(gone)
+        Ok(gone)
     }
 
     /// The session of an id, for whoever opened it.

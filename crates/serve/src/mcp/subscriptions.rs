@@ -16,13 +16,11 @@ use super::{
     companions::{self, Wish},
     exchange::Outlet,
     fault::Fault,
-    peer::Peer,
+    peer::{CAME_BY, Peer},
 };
 
 /// How long sources may take to hear that a client has gone.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Where such calls come from, for the record.
-const CAME_BY: &str = "mcp";
 
 /// How many want to be told of each address.
 #[derive(Default)]
@@ -148,7 +146,7 @@ async fn wanted_meanwhile(face: &Face, session: &Arc<Session>, uri: &str) {
 
 /// Tells a source without a client that waits for it.
 async fn tell(face: &Face, session: &Arc<Session>, uri: &str, wish: Wish) {
-    let Some(tool) = companions::teller(&face.host, uri, wish) else { return };
+    let Some(tool) = companions::teller(&face.host, session, uri, wish) else { return };
     let input = ModelInput::value(json!({ "uri": uri }));
     let mut call = CallRequest::new(Arc::clone(session), tool.to_string(), input);
     call.face = CAME_BY;

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::fault::Fault;
@@ -77,15 +77,35 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
+/// Whether a text that may be JSON is an object. Our types would be read from lists too, by the order of their fields.
+pub(super) fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{')
+}
+
+fn envelope(text: &str) -> Result<Envelope<'_>, Fault> {
+    let unreadable = |error: &serde_json::Error| Fault::unreadable(format!("this is not JSON: {error}"));
+    if !is_object(text) {
+        let is_json = serde_json::from_str::<IgnoredAny>(text);
+        is_json.map_err(|error| unreadable(&error))?;
+        return Err(Fault::invalid_request("a message is one object; several are sent one by one"));
+    }
+    serde_json::from_str(text).map_err(|error| match error.is_data() {
+        true => Fault::invalid_request(format!(
+            "this is no message of JSON-RPC: `jsonrpc` and `method` are texts, and nothing is said twice ({})",
+            place(&error)
+        )),
+        false => unreadable(&error),
+    })
+}
+
+/// Where a text went wrong. What the parser says of it beside that is about our types, which are nobody's business.
+fn place(error: &serde_json::Error) -> String {
+    format!("line {}, column {}", error.line(), error.column())
+}
+
 /// Reads one message. A fault comes with the id it belongs to, where that could be read.
 pub(super) fn read(text: &str) -> Result<Message<'_>, (Option<Id>, Fault)> {
-    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| {
-        let fault = match error.is_data() {
-            true => Fault::invalid_request(format!("this is no message of JSON-RPC: {error}")),
-            false => Fault::unreadable(format!("this is not JSON: {error}")),
-        };
-        (None, fault)
-    })?;
+    let envelope = envelope(text).map_err(|fault| (None, fault))?;
     let id = envelope.id.map(Id::read).transpose().map_err(|fault| (None, fault))?;
     if envelope.jsonrpc.as_deref() != Some("2.0") {
         return Err((id, Fault::invalid_request("`jsonrpc` must be \"2.0\"")));
@@ -105,8 +125,15 @@ pub(super) fn read(text: &str) -> Result<Message<'_>, (Option<Id>, Fault)> {
 /// Reads the parameters of a request.
 pub(super) fn params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Fault> {
     let text = params.map_or("{}", RawValue::get);
-    serde_json::from_str(text)
-        .map_err(|error| Fault::invalid_params(format!("the parameters do not fit: {error}")))
+    if !is_object(text) {
+        return Err(Fault::invalid_params("`params` is an object of named parameters"));
+    }
+    serde_json::from_str(text).map_err(|error| {
+        let place = place(&error);
+        Fault::invalid_params(format!(
+            "a parameter is of a wrong kind or is said twice ({place} of `params`)"
+        ))
+    })
 }
 
 /// The result of a request, as JSON text in up to three pieces: long lists are shared, not copied.

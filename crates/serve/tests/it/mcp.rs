@@ -6,6 +6,7 @@ mod deferring;
 mod faults;
 mod offering;
 mod pipes;
+mod serving;
 
 use serde_json::{Value, json};
 use toolpost_model::{ConsultKind, EffectClass, FnTool, LogLevel, Progress, Question, ToolFailure};

@@ -36,8 +36,15 @@ async fn deferred_tools_are_found_called_and_join_a_sessions_list() {
             era.call(&server, "toolpost_call_tool", json!({ "name": "zebras", "arguments": {} })).await;
         assert_eq!(through["content"][0]["text"], "found");
         assert_eq!(era.call(&server, "zebras", json!({})).await["content"][0]["text"], "found");
-        let wrong = era.call(&server, "search_tools", json!({ "quarry": 1 })).await;
-        assert_eq!(wrong["isError"], true);
+        for (tool, arguments) in [
+            ("search_tools", json!({ "quarry": 1 })),
+            ("search_tools", json!(["zebras", 1])),
+            ("toolpost_call_tool", json!(["zebras", {}])),
+        ] {
+            let wrong = era.call(&server, tool, arguments).await;
+            let text = wrong["content"][0]["text"].as_str().unwrap_or_default();
+            assert!(wrong["isError"] == true && text.contains("is a text and is needed"), "{wrong}");
+        }
         let listed = era.ask(&server, "tools/list", json!({})).await.json();
         let joins = matches!(era, Era::Session(_));
         assert_eq!(names(&listed).contains(&"zebras"), joins, "lists are the same for all without sessions");

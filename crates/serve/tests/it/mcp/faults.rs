@@ -119,6 +119,82 @@ async fn a_session_ends_when_its_client_says_so() {
 }
 
 #[tokio::test]
+async fn what_is_listed_by_place_is_no_message() {
+    let server = Place::without_native_tools().start_with(tools).await;
+    let Era::Session(session) = begin(&server, json!({}), None).await else { unreachable!() };
+    let ping = |params: Value| json!({ "jsonrpc": "2.0", "id": 7, "method": "ping", "params": params });
+    for (what, body, status, code) in [
+        ("a message in a list", json!(["2.0", 7, "ping"]), 400, -32600),
+        ("a text", json!("ping"), 400, -32600),
+        ("a method that is no text", json!({ "jsonrpc": "2.0", "id": 7, "method": 5 }), 400, -32600),
+        ("parameters in a list", ping(json!([{}, "say"])), 200, -32602),
+        ("a text for parameters", ping(json!("x")), 200, -32602),
+        ("a name that is no text", ping(json!({ "name": 5 })), 200, -32602),
+    ] {
+        let answer = server.send(posted(&body).header("Mcp-Session-Id", &session)).await;
+        let error = answer.json()["error"].clone();
+        assert_eq!((answer.status(), error["code"].as_i64()), (status, Some(code)), "{what}: {error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(!message.contains("struct") && !message.contains("expected"), "{what}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn a_revision_that_nobody_knows_is_answered_with_those_that_are_spoken() {
+    let server = Place::without_native_tools().start().await;
+    let Era::Session(session) = begin(&server, json!({}), None).await else { unreachable!() };
+    let ping = posted(&body("ping", json!({})));
+    let note = posted(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let (get, delete) = (Request::get("/mcp").streamed(), Request::new("DELETE", "/mcp"));
+    for request in [ping, note, get, delete] {
+        let request = request.header("Mcp-Session-Id", &session).header("MCP-Protocol-Version", "1900-01-01");
+        let answer = server.send(request).await;
+        let error = answer.json()["error"].clone();
+        assert_eq!((answer.status(), &error["data"]["requested"]), (400, &json!("1900-01-01")), "{error}");
+        assert!(error["data"]["supported"].as_array().unwrap().contains(&json!("2025-11-25")), "{error}");
+    }
+    assert_eq!(Era::Session(session).ask(&server, "ping", json!({})).await.status(), 200);
+}
+
+#[tokio::test]
+async fn one_caller_takes_its_share_of_sessions_and_no_more() {
+    let (ann, bob) = ("ann-has-a-token", "bob-has-a-token");
+    let mut place = Place::without_native_tools();
+    place = place.with_token("ann", Role::Agent, ann).with_token("bob", Role::Agent, bob);
+    place.config.limits.sessions = 40;
+    let server = place.start().await;
+    let open = async |token: &str| {
+        let Era::Session(session) = begin(&server, json!({}), Some(token)).await else { unreachable!() };
+        session
+    };
+    let ping = async |token: &str, session: &str| {
+        let ping = posted(&json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }));
+        server.send(ping.header("Mcp-Session-Id", session).bearer(token)).await.status()
+    };
+    let bobs = open(bob).await;
+    let mut anns = Vec::new();
+    for _ in 0..17 {
+        anns.push(open(ann).await);
+    }
+    assert_eq!(ping(ann, &anns[0]).await, 404, "her oldest gave way");
+    assert_eq!((ping(ann, &anns[1]).await, ping(ann, &anns[16]).await), (200, 200));
+    let mut streams = Vec::new();
+    for session in &anns[1..] {
+        let get = Request::get("/mcp").streamed().header("Mcp-Session-Id", session).bearer(ann);
+        let mut stream = server.begin(get).await;
+        assert_eq!(stream.head().await.status, 200);
+        streams.push(stream);
+    }
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
+    let refused = server.send(posted(&body("initialize", params)).bearer(ann)).await;
+    let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert_eq!(refused.status(), 429);
+    assert!(message.starts_with("all 16 sessions that one caller may have"), "{message}");
+    assert_eq!(ping(bob, &bobs).await, 200);
+    assert_eq!(ping(bob, &open(bob).await).await, 200, "others still get in");
+}
+
+#[tokio::test]
 async fn no_stream_promises_that_it_can_be_taken_up_again() {
     let server = Place::without_native_tools().start_with(tools).await;
     let era = begin(&server, json!({}), None).await;

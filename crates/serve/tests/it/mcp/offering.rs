@@ -18,9 +18,9 @@ struct Address {
 }
 
 /// A source with resources, whose server refuses some of them.
-struct Shelf {
-    tools: ToolSet,
-    offered: Arc<Companions>,
+pub(super) struct Shelf {
+    pub(super) tools: ToolSet,
+    pub(super) offered: Arc<Companions>,
 }
 
 impl Source for Shelf {
@@ -59,7 +59,7 @@ fn refused(code: i32, class: ErrorClass) -> ToolFailure {
     failure
 }
 
-fn whole(result: Value) -> ToolOutput {
+pub(super) fn whole(result: Value) -> ToolOutput {
     ToolOutput { structured: Some(result), ..ToolOutput::default() }
 }
 
@@ -163,4 +163,28 @@ async fn a_source_is_told_to_stop_when_the_last_one_has_gone() {
     assert_eq!((next().await, next().await), ("-shelf://a".to_owned(), "-shelf://b".to_owned()));
     leave(&two, &server).await;
     assert_eq!(next().await, "-shelf://c");
+}
+
+#[tokio::test]
+async fn who_never_subscribed_takes_nothing_back() {
+    let (shelf, mut hears) = shelf();
+    let server = Place::without_native_tools().start_with(|builder| builder.source(shelf)).await;
+    let mut next = async || within(hears.recv()).await.unwrap();
+    let [one, two] = [begin(&server, json!({}), None).await, begin(&server, json!({}), None).await];
+    ask(&one, &server, "resources/subscribe", "shelf://a").await;
+    assert_eq!(next().await, "+shelf://a");
+    for uri in ["shelf://a", "shelf://never"] {
+        ask(&two, &server, "resources/unsubscribe", uri).await;
+    }
+    // A stream that wanted something else gives back only that.
+    let wanted = json!({ "notifications": { "resourceSubscriptions": ["shelf://b"] } });
+    let request = Era::Stateless.request(&json!(1), "subscriptions/listen", wanted, &json!({}));
+    let mut stream = server.begin(request).await;
+    assert_eq!(stream.head().await.status, 200);
+    assert!(stream.frame().await.is_some());
+    drop(stream);
+    assert_eq!((next().await, next().await), ("+shelf://b".to_owned(), "-shelf://b".to_owned()));
+    leave(&two, &server).await;
+    ask(&one, &server, "resources/unsubscribe", "shelf://a").await;
+    assert_eq!(next().await, "-shelf://a", "nothing else was taken back before");
 }

@@ -58,6 +58,8 @@ async fn both_eras_are_spoken_over_one_pair_of_pipes() {
     let talk = tokio::task::spawn_blocking(move || {
         client.write("{nonsense");
         assert_eq!(client.hear()["error"]["code"], -32700);
+        client.say(&json!(["2.0", 7, "ping"]));
+        assert_eq!(client.hear()["error"]["code"], -32600);
         assert_eq!(client.ask(1, "tools/list", &json!({}))["error"]["code"], -32602);
         assert_eq!(client.ask(2, "server/discover", &new(json!({})))["result"]["resultType"], "complete");
         let call = new(json!({ "name": "slow", "arguments": {} }));

@@ -10,7 +10,7 @@ use super::stage::Stage;
 #[tokio::test(flavor = "multi_thread")]
 async fn resources_and_prompts_are_offered_and_served() {
     let stage = Stage::new("companions").await;
-    let (name, companions) = stage.test.host.companions().remove(0);
+    let (name, companions) = stage.test.host.companions(&stage.test.session).remove(0);
     assert_eq!(name, "fix");
     assert_eq!(companions.resources, [json!({ "uri": "x://a", "name": "a" })]);
     assert_eq!(companions.prompts, [json!({ "name": "hello", "description": "Greets." })]);
@@ -50,7 +50,7 @@ async fn resources_and_prompts_are_offered_and_served() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_them_has_none() {
     let stage = Stage::new("good").await;
-    assert!(stage.test.host.companions().is_empty());
+    assert!(stage.test.host.companions(&stage.test.session).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,213 @@
+//! What sources offer beside tools as one client sees it: every address has one owner and every name one prompt, so that
+//! no server stands in for another.
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::{Value, json};
+use toolpost_core::{Host, Session};
+use toolpost_model::Companions;
+
+/// Addresses that begin so are this host's own, whatever a server says.
+const OURS: &str = "toolpost:";
+/// Clashes that are remembered as told.
+const MOST_TOLD: usize = 1_024;
+
+/// What there is, in the order of the sources.
+pub(super) struct Offers(Vec<(String, Arc<Companions>)>);
+
+/// Something that is found by its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Addressed {
+    Resources,
+    Templates,
+}
+
+/// A prompt, under the name it is shown by.
+pub(super) struct Prompt<'a> {
+    pub(super) shown: Cow<'a, str>,
+    /// What its server calls it.
+    pub(super) own: &'a str,
+    pub(super) of: &'a Companions,
+    entry: &'a Value,
+}
+
+impl Prompt<'_> {
+    pub(super) fn entry(&self) -> Value {
+        let mut entry = self.entry.clone();
+        entry["name"] = json!(self.shown);
+        entry
+    }
+}
+
+impl Addressed {
+    fn of(self, companions: &Companions) -> (&[Value], &'static str) {
+        match self {
+            Self::Resources => (&companions.resources, "uri"),
+            Self::Templates => (&companions.templates, "uriTemplate"),
+        }
+    }
+}
+
+fn is_ours(address: &str) -> bool {
+    address.get(..OURS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OURS))
+}
+
+impl Offers {
+    pub(super) fn to(host: &Host, session: &Session) -> Self {
+        Self(host.companions(session))
+    }
+
+    pub(super) fn any(&self, has: fn(&Companions) -> bool) -> bool {
+        self.0.iter().any(|(_, companions)| has(companions))
+    }
+
+    /// What is listed of a kind: of two with one address the first source's, and nothing that passes for ours.
+    pub(super) fn addressed(&self, kind: Addressed, clashes: &Clashes) -> Vec<&Value> {
+        let mut owners: HashMap<&str, &str> = HashMap::new();
+        let mut listed = Vec::new();
+        for (source, companions) in &self.0 {
+            let (entries, key) = kind.of(companions);
+            for entry in entries {
+                let Some(address) = entry[key].as_str() else { continue };
+                if is_ours(address) {
+                    clashes.tell(source, address, "this host");
+                } else if let Some(owner) = owners.get(address) {
+                    clashes.tell(source, address, owner);
+                } else {
+                    owners.insert(address, source);
+                    listed.push(entry);
+                }
+            }
+        }
+        listed
+    }
+
+    /// Whose resource an address is: who lists it, else whose template it fits, else the only one that reads any.
+    pub(super) fn owner(&self, uri: &str) -> Option<&Companions> {
+        if is_ours(uri) {
+            return None;
+        }
+        let readers = || self.0.iter().map(|(_, companions)| &**companions).filter(|one| one.read.is_some());
+        let lists = |one: &&Companions| one.resources.iter().any(|resource| resource["uri"] == uri);
+        let fits = |one: &&Companions| {
+            let mut templates = one.templates.iter().filter_map(|template| template["uriTemplate"].as_str());
+            templates.any(|template| fits(template, uri))
+        };
+        let only = || {
+            let mut all = readers();
+            let first = all.next();
+            first.filter(|_| all.next().is_none())
+        };
+        readers().find(lists).or_else(|| readers().find(fits)).or_else(only)
+    }
+
+    /// Whose an address or a template is, by the very text that is listed.
+    pub(super) fn lister(&self, address: &str) -> Option<&Companions> {
+        let lists = |one: &&Companions| {
+            one.templates.iter().any(|template| template["uriTemplate"] == address)
+                || one.resources.iter().any(|resource| resource["uri"] == address)
+        };
+        self.0.iter().map(|(_, companions)| &**companions).filter(|_| !is_ours(address)).find(lists)
+    }
+
+    /// Every prompt. Where two sources have one of the same name, both are shown with their source's.
+    pub(super) fn prompts(&self) -> Vec<Prompt<'_>> {
+        let every = || {
+            self.0.iter().flat_map(|(source, companions)| {
+                let named = |entry: &Value| entry["name"].as_str().is_some();
+                let prompts = companions.prompts.iter().filter(move |entry| named(entry));
+                prompts.map(move |entry| (source.as_str(), &**companions, entry))
+            })
+        };
+        let name = |entry: &'_ Value| entry["name"].as_str().unwrap_or_default().to_owned();
+        let mut sources: HashMap<String, HashSet<&str>> = HashMap::new();
+        let mut qualified: HashSet<String> = HashSet::new();
+        for (source, _, entry) in every() {
+            sources.entry(name(entry)).or_default().insert(source);
+            qualified.insert(in_full(source, &name(entry)));
+        }
+        let mut seen: HashSet<String> = HashSet::new();
+        let shown = every().filter_map(|(source, of, entry)| {
+            let own = entry["name"].as_str()?;
+            // A name that reads like another source's prompt must not be taken for it.
+            let is_plain = sources.get(own).is_some_and(|all| all.len() == 1) && !qualified.contains(own);
+            let shown = if is_plain { Cow::Borrowed(own) } else { Cow::Owned(in_full(source, own)) };
+            seen.insert(shown.to_string()).then_some(Prompt { shown, own, of, entry })
+        });
+        shown.collect()
+    }
+
+    pub(super) fn prompt(&self, shown: &str) -> Option<Prompt<'_>> {
+        self.prompts().into_iter().find(|prompt| prompt.shown == shown)
+    }
+}
+
+/// A prompt's name with its source's, the way tools have theirs.
+fn in_full(source: &str, name: &str) -> String {
+    format!("{source}__{name}")
+}
+
+/// Whether an address could have been made from a template: the fixed texts are there, in their order. A template that
+/// does not fix at least the scheme would take every other server's addresses, so nothing fits it.
+fn fits(template: &str, uri: &str) -> bool {
+    let Some((head, mut rest)) = template.split_once('{') else { return template == uri };
+    if head.find(':').is_none_or(|at| at == 0) {
+        return false;
+    }
+    let Some(mut left) = uri.strip_prefix(head) else { return false };
+    while let Some((_, after)) = rest.split_once('}') {
+        let (fixed, next) = after.split_once('{').map_or((after, None), |(fixed, next)| (fixed, Some(next)));
+        match (left.find(fixed), next) {
+            (Some(at), Some(next)) => {
+                left = &left[at + fixed.len()..];
+                rest = next;
+            }
+            (Some(_), None) => return left.ends_with(fixed),
+            (None, _) => return false,
+        }
+    }
+    true
+}
+
+/// What was told of addresses that more than one source wants, so that it is told once.
+#[derive(Default)]
+pub(super) struct Clashes(Mutex<HashSet<(String, String)>>);
+
+impl Clashes {
+    fn tell(&self, source: &str, address: &str, owner: &str) {
+        let shown: String = address.chars().take(200).flat_map(char::escape_debug).collect();
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() >= MOST_TOLD || !told.insert((source.to_owned(), shown.clone())) {
+            return;
+        }
+        drop(told);
+        tracing::warn!(source, address = shown, owner, "an address is left out: it is another's already");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn addresses_fit_the_templates_they_were_made_from() {
+        for (template, uri, expected) in [
+            ("test://template/{id}/data", "test://template/7/data", true),
+            ("test://template/{id}/data", "test://template/7/other", false),
+            ("test://template/{id}", "test://template/7", true),
+            ("test://{a}/x/{b}", "test://1/x/2", true),
+            ("test://{a}/x/{b}", "test://1/y/2", false),
+            ("test://fixed", "test://fixed", true),
+            ("test://fixed", "test://fixed/2", false),
+            ("other://{id}", "test://7", false),
+            ("{+any}", "test://7", false),
+            ("te{+any}", "test://7", false),
+        ] {
+            assert_eq!(fits(template, uri), expected, "{template} {uri}");
+        }
+    }
+}
