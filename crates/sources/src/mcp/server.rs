@@ -1,5 +1,7 @@
 //! One MCP server, as the host knows it: what was accepted of it, what it offers now, and the ways to it.
 
+mod stale;
+
 use std::{
     collections::HashMap,
     sync::{
@@ -28,6 +30,7 @@ use super::{
     outcome,
 };
 use crate::native::Children;
+use stale::Stale;
 
 /// How long changes that a server tells are gathered before the host is told of them.
 const GATHERED: Duration = Duration::from_millis(200);
@@ -469,31 +472,6 @@ fn crowded() -> ToolFailure {
 
 fn not_listed() -> ToolFailure {
     ToolFailure::of(ErrorClass::DependencyUnavailable, "it did not list its tools in time").untouched()
-}
-
-/// The list is being compared. Given up before the end, it is as stale as before.
-struct Stale<'a> {
-    mark: &'a AtomicBool,
-    done: bool,
-}
-
-impl<'a> Stale<'a> {
-    fn begin(mark: &'a AtomicBool) -> Self {
-        mark.store(false, Ordering::Release);
-        Self { mark, done: false }
-    }
-
-    fn done(&mut self) {
-        self.done = true;
-    }
-}
-
-impl Drop for Stale<'_> {
-    fn drop(&mut self) {
-        if !self.done {
-            self.mark.store(true, Ordering::Release);
-        }
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
