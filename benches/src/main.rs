@@ -44,6 +44,32 @@ usage: cargo xtask bench [http|in-process|start|growth|journal|rules|redaction|s
        cargo xtask bench mcp-http (or -stdio, -hop, -list: a part of mcp)
        cargo xtask bench a2e-soak [--minutes N]";
 
+/// What is measured where nobody says.
+const ALL: [&str; 22] = [
+    "http",
+    "in-process",
+    "start",
+    "growth",
+    "journal",
+    "rules",
+    "redaction",
+    "schedule",
+    "search",
+    "files",
+    "grep",
+    "shell",
+    "shells",
+    "code",
+    "python-module",
+    "replay",
+    "a2e",
+    "mcp",
+    "artifact",
+    "wasm",
+    "grpc",
+    "normalise",
+];
+
 fn main() -> anyhow::Result<()> {
     // `code` measures processes that are this program again.
     toolpost_sources::code_worker_if_asked();
@@ -53,32 +79,8 @@ fn main() -> anyhow::Result<()> {
     {
         return children::serve(role, rest);
     }
-    let all = [
-        "http",
-        "in-process",
-        "start",
-        "growth",
-        "journal",
-        "rules",
-        "redaction",
-        "schedule",
-        "search",
-        "files",
-        "grep",
-        "shell",
-        "shells",
-        "code",
-        "python-module",
-        "replay",
-        "a2e",
-        "mcp",
-        "artifact",
-        "wasm",
-        "grpc",
-        "normalise",
-    ];
     let chosen: Vec<&str> =
-        if words.is_empty() { all.to_vec() } else { words.iter().map(String::as_str).collect() };
+        if words.is_empty() { ALL.to_vec() } else { words.iter().map(String::as_str).collect() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     println!("{} cores, {}", std::thread::available_parallelism()?, load());
     if let ["a2e-soak", rest @ ..] = chosen.as_slice() {

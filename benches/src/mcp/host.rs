@@ -7,20 +7,19 @@ use toolpost_serve::{Access, Server, ServerBuilder};
 
 use crate::children::{announce, echoes};
 
-fn builder(data_dir: &str) -> anyhow::Result<(HostConfig, fn(HostConfig) -> ServerBuilder)> {
+fn builder(data_dir: &str) -> anyhow::Result<ServerBuilder> {
     let mut config =
         HostConfig { data_dir: Some(data_dir.into()), mode: Mode::Bypass, ..HostConfig::default() };
     config.http.listen = "127.0.0.1:0".parse()?;
     config.limits.concurrency = 256;
     config.limits.session_concurrency = 256;
-    Ok((config, |config| Server::builder(config).access(Access::Open)))
+    Ok(Server::builder(config).access(Access::Open))
 }
 
 /// Over HTTP, until killed.
 pub(crate) async fn serve(words: &[String]) -> anyhow::Result<()> {
     let [data_dir, count] = words else { anyhow::bail!("a data directory and a count") };
-    let (config, build) = builder(data_dir)?;
-    let server = build(config).source(echoes(count.parse()?)).start().await?;
+    let server = builder(data_dir)?.source(echoes(count.parse()?)).start().await?;
     announce(&server.address().context("it listens")?.to_string())?;
     std::future::pending::<()>().await;
     Ok(())
@@ -29,8 +28,7 @@ pub(crate) async fn serve(words: &[String]) -> anyhow::Result<()> {
 /// Over its own pipes, until they close.
 pub(crate) async fn converse(words: &[String]) -> anyhow::Result<()> {
     let [data_dir] = words else { anyhow::bail!("a data directory") };
-    let (config, build) = builder(data_dir)?;
-    let server = build(config).source(echoes(1)).start_offline().await?;
+    let server = builder(data_dir)?.source(echoes(1)).start_offline().await?;
     server.converse_mcp(Role::Agent, std::io::stdin(), std::io::stdout()).await;
     Ok(())
 }
