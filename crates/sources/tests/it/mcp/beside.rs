@@ -56,7 +56,7 @@ async fn a_server_without_them_has_none() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_hears_of_the_first_subscriber_and_of_the_last() {
     let stage = Stage::new("companions").await;
-    let (_, companions) = stage.test.host.companions().remove(0);
+    let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
     let noted = || std::fs::read_to_string(stage.folder.path().join("starts.noted")).unwrap_or_default();
     let (on, off) = (companions.subscribe.clone().unwrap(), companions.unsubscribe.clone().unwrap());
     for (id, expected) in [(&on, "s"), (&on, "s"), (&off, "s"), (&off, "su"), (&off, "su"), (&on, "sus")] {
@@ -69,7 +69,7 @@ async fn a_server_hears_of_the_first_subscriber_and_of_the_last() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_leaves_subscriptions_unanswered_is_used_all_the_same() {
     let stage = Stage::new("deaf").await;
-    let (_, companions) = stage.test.host.companions().remove(0);
+    let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
     for at in 0..6 {
         let uri = format!("x://{at}");
         stage.call(companions.subscribe.as_ref().unwrap().as_str(), json!({ "uri": uri })).await;
