@@ -193,7 +193,12 @@ impl Connection {
         let sending = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
         let handle = match sending.await {
             Ok(handle) => handle,
-            Err(_) => return Err(RequestError::Unsent(self.why())),
+            Err(_) => {
+                // The way out is gone. Why, is known a moment later; that it is over, is known now.
+                let _ = tokio::time::timeout(REASON, self.desk.end_reached()).await;
+                self.desk.end("the connection is closed");
+                return Err(RequestError::Unsent(self.why()));
+            }
         };
         let id = handle.id.clone();
         let mut waiting = Abandoned { connection: self, id: Some(id.clone()), slot: &slot };
