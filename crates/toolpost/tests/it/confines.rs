@@ -75,7 +75,7 @@ fn a_credential_that_cannot_be_used_ends_the_command() {
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     let ran = home.run(&CALL);
-    assert!(ran.code != 0 && ran.stderr.contains("`token`"), "{}", ran.stderr);
+    assert!(ran.code != 0 && ran.stderr.contains("/token`"), "{}", ran.stderr);
     // A host that only looks sends nothing.
     home.run(&["tools", "--config", "mine.yaml"]).expect(0);
 }
