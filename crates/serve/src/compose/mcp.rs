@@ -71,11 +71,13 @@ pub(super) fn servers(config: &HostConfig, handover: &McpHandover) -> Result<Ser
                 servers.secrets.extend(long.map(|secret| (kind.clone(), secret)));
                 servers.ready.push(ready);
             }
-            Err(reason) if server.required => {
+            Err(why) if server.required => {
                 let (name, place) = (server.name.clone(), server.place.clone());
-                return Err(RequiredServerError { name, place, reason });
+                return Err(RequiredServerError { name, place, reason: why.to_string() });
             }
-            Err(reason) => servers.unusable.push(UnusableServer::new(&server.name, &server.place, reason)),
+            Err(why) => {
+                servers.unusable.push(UnusableServer::new(&server.name, &server.place, why.to_string()));
+            }
         }
     }
     let named = config.mcp.unusable.iter();
@@ -155,6 +157,19 @@ pub(super) fn files(config: &HostConfig) -> impl Iterator<Item = PathBuf> {
     config.mcp.servers.iter().flat_map(|server| server.files.iter().cloned())
 }
 
+/// Why a server cannot be put together.
+#[derive(Debug, thiserror::Error)]
+enum NotMade {
+    #[error("its `url` is none: {0}")]
+    Url(#[from] url::ParseError),
+    #[error("in its `{part}`, {missing}")]
+    Reference { part: String, missing: McpUnresolved },
+    #[error("{0}, which `pass` names")]
+    Passed(McpUnresolved),
+    #[error("its `tools` cannot be used as patterns: {0}")]
+    Patterns(#[from] globset::Error),
+}
+
 /// One server on its way.
 struct Making<'a> {
     config: &'a HostConfig,
@@ -164,7 +179,7 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    fn server(mut self) -> Result<(McpServer, Vec<String>), String> {
+    fn server(mut self) -> Result<(McpServer, Vec<String>), NotMade> {
         let server = self.server;
         let transport = match &server.reach {
             McpReach::Program { command, args, cwd, folder, env } => {
@@ -173,8 +188,7 @@ impl Making<'_> {
             }
             McpReach::Http { url, headers } => {
                 let url = self.text("url", url)?;
-                let url = url.reveal().parse().map_err(|error| format!("its `url` is none: {error}"))?;
-                McpTransport::Http { url, headers: self.values("headers", headers)? }
+                McpTransport::Http { url: url.reveal().parse()?, headers: self.values("headers", headers)? }
             }
         };
         let made = McpServer {
@@ -220,7 +234,7 @@ impl Making<'_> {
         cwd: Option<&McpText>,
         folder: &Path,
         env: &BTreeMap<String, McpText>,
-    ) -> Result<McpProgram, String> {
+    ) -> Result<McpProgram, NotMade> {
         let server = self.server;
         let command = self.text("command", command)?.reveal().to_owned();
         let mut words = Vec::with_capacity(args.len());
@@ -251,11 +265,11 @@ impl Making<'_> {
     }
 
     /// Variables of the host's environment that the server is passed.
-    fn passed(&mut self) -> Result<BTreeMap<String, Secret>, String> {
+    fn passed(&mut self) -> Result<BTreeMap<String, Secret>, NotMade> {
         let mut passed = BTreeMap::new();
         for name in &self.server.pass {
             let value = self.config.environment.variables.get(name);
-            let missing = || format!("{}, which `pass` names", McpUnresolved::Variable(name.clone()));
+            let missing = || NotMade::Passed(McpUnresolved::Variable(name.clone()));
             passed.insert(name.clone(), Secret::new(value.ok_or_else(missing)?));
         }
         Ok(passed)
@@ -265,7 +279,7 @@ impl Making<'_> {
         &mut self,
         part: &str,
         texts: &BTreeMap<String, McpText>,
-    ) -> Result<BTreeMap<String, Secret>, String> {
+    ) -> Result<BTreeMap<String, Secret>, NotMade> {
         let mut values = BTreeMap::new();
         for (name, text) in texts {
             self.secrets.extend(text.plain_secret(name).map(ToOwned::to_owned));
@@ -276,12 +290,12 @@ impl Making<'_> {
         Ok(values)
     }
 
-    fn text(&self, part: &str, text: &McpText) -> Result<Secret, String> {
+    fn text(&self, part: &str, text: &McpText) -> Result<Secret, NotMade> {
         Ok(self.resolved(part, text)?.text)
     }
 
-    fn resolved(&self, part: &str, text: &McpText) -> Result<Resolved, String> {
-        text.resolve(&self.handover.values).map_err(|missing| format!("in its `{part}`, {missing}"))
+    fn resolved(&self, part: &str, text: &McpText) -> Result<Resolved, NotMade> {
+        text.resolve(&self.handover.values).map_err(|missing| NotMade::Reference { part: part.to_owned(), missing })
     }
 }
 
@@ -295,12 +309,12 @@ fn cache_variables(cache: &Path) -> [(String, Secret); 3] {
     ]
 }
 
-fn patterns(list: &[String]) -> Result<GlobSet, String> {
+fn patterns(list: &[String]) -> Result<GlobSet, NotMade> {
     let mut set = GlobSetBuilder::new();
     for pattern in list {
-        set.add(Glob::new(pattern).map_err(|error| format!("`{pattern}` is no pattern: {error}"))?);
+        set.add(Glob::new(pattern)?);
     }
-    set.build().map_err(|error| format!("its patterns cannot be used: {error}"))
+    Ok(set.build()?)
 }
 
 /// A server that cannot be had, as a source without tools: it is reported wherever somebody looks for some.
