@@ -20,6 +20,7 @@ use crate::{
 use super::{
     http::is_host,
     limits::{check_deadline, check_lifetime, check_range, size},
+    network::is_framing,
     path_complaint,
     sandbox::is_variable,
 };
@@ -334,25 +335,11 @@ impl Checking<'_> {
 
 /// Why a header cannot be set for every request.
 pub(crate) fn header_problem(name: &str) -> Option<&'static str> {
-    const CARRIED: [&str; 12] = [
-        "host",
-        "content-length",
-        "content-type",
-        "transfer-encoding",
-        "connection",
-        "upgrade",
-        "te",
-        "trailer",
-        "expect",
-        "keep-alive",
-        "accept",
-        "mcp-session-id",
-    ];
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let lower = name.to_ascii_lowercase();
     if name.is_empty() || name.len() > 128 || !name.bytes().all(legal) {
         Some("is not the name of a header")
-    } else if CARRIED.contains(&lower.as_str()) || lower.starts_with("mcp-") || lower.starts_with("proxy-") {
+    } else if is_framing(&lower) || lower == "accept" || lower.starts_with("mcp-") {
         Some("is a header that the protocol sets itself")
     } else {
         None

@@ -30,6 +30,11 @@ const FRAMING: [&str; 10] = [
     "keep-alive",
 ];
 
+/// Whether a header, in small letters, carries the request itself.
+pub(super) fn is_framing(lower: &str) -> bool {
+    FRAMING.contains(&lower) || lower.starts_with("proxy-")
+}
+
 /// What checking the section yields.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
@@ -152,7 +157,7 @@ fn header_complaint(key: &str, header: &Located<String>) -> Option<Complaint> {
     let lower = text.to_ascii_lowercase();
     let message = if text.is_empty() || text.len() > 64 || !text.bytes().all(legal) {
         format!("`{key}` is not the name of a header")
-    } else if FRAMING.contains(&lower.as_str()) || lower.starts_with("proxy-") {
+    } else if is_framing(&lower) {
         format!("`{key}` is `{text}`, which carries no credential")
     } else {
         return None;

@@ -295,7 +295,8 @@ impl Making<'_> {
     }
 
     fn resolved(&self, part: &str, text: &McpText) -> Result<Resolved, NotMade> {
-        text.resolve(&self.handover.values).map_err(|missing| NotMade::Reference { part: part.to_owned(), missing })
+        text.resolve(&self.handover.values)
+            .map_err(|missing| NotMade::Reference { part: part.to_owned(), missing })
     }
 }
 
