@@ -46,7 +46,6 @@ pub(super) fn read(mut server: Table, folder: &Path, reading: &mut Reading<'_>) 
         unusable,
         disabled: disabled.or(enabled.map(|enabled| !enabled)),
         timeout,
-        readable: files.clone(),
         files,
         ..McpSaid::default()
     }

@@ -55,7 +55,6 @@ impl Merge<'_> {
             for word in std::iter::once(command).chain(args) {
                 let Some(text) = word.as_plain().filter(|text| is_relative(text)) else { continue };
                 let file = program(text, &base);
-                said.readable.push(file.clone().into());
                 said.files.push(file.clone().into());
                 *word = McpText::plain(file);
             }

@@ -154,7 +154,13 @@ pub(super) fn check_required(config: &HostConfig, host: &Host) -> Result<(), Req
 
 /// Files that say which servers run and what they do. Agents are asked before they change one.
 pub(super) fn files(config: &HostConfig) -> impl Iterator<Item = PathBuf> {
-    config.mcp.servers.iter().flat_map(|server| server.files.iter().cloned())
+    config.mcp.servers.iter().flat_map(|server| server.files.iter().filter(|path| !path.is_dir()).cloned())
+}
+
+/// Whether tools work in a place anyway.
+fn beneath_root(config: &HostConfig, path: &Path) -> bool {
+    let roots = config.roots.iter().map(|root| &root.path);
+    config.workspace.iter().chain(roots).any(|root| path.starts_with(root))
 }
 
 /// Why a server cannot be put together.
@@ -251,6 +257,9 @@ impl Making<'_> {
         if Path::new(&command).is_absolute() {
             readable.push(command.clone().into());
         }
+        // A folder beneath a root is what the server works on, and the root says what may be done there.
+        let is_worked_on = |path: &Path| path.is_dir() && beneath_root(self.config, path);
+        readable.extend(server.files.iter().filter(|path| !is_worked_on(path)).cloned());
         if let Some(cache) = self.handover.caches.get(&server.name) {
             match profile {
                 SandboxProfile::ReadOnly => {}

@@ -206,6 +206,12 @@ impl Link {
         }
     }
 
+    /// Why it is not there, where it is tried beside everything else and nobody needs to wait for that.
+    pub(super) fn tried_beside(&self) -> Option<ToolFailure> {
+        let is_trying = self.trying.load(Ordering::Acquire);
+        is_trying.then(|| self.shown().message.map_or_else(not_yet, unreachable))
+    }
+
     /// Tries until it is connected, beside everything else, and then says that there may be tools.
     pub(super) fn keep_trying(&self) {
         if self.trying.swap(true, Ordering::AcqRel) {
@@ -290,14 +296,20 @@ impl Drop for Link {
     }
 }
 
+/// It has neither answered nor failed.
+pub(super) fn not_yet() -> ToolFailure {
+    unreachable("it has not answered yet; its tools are listed once it does".to_owned())
+}
+
+fn unreachable(message: String) -> ToolFailure {
+    ToolFailure::of(ErrorClass::DependencyUnavailable, message).code("server_unreachable").untouched()
+}
+
 fn waiting(last: Option<&ToolFailure>, wait: Duration) -> ToolFailure {
     let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
     let why = last.map_or("it cannot be reached", |failure| failure.message.as_str());
     let message = format!("the server cannot be reached, and is tried again in {millis} ms: {why}");
-    ToolFailure::of(ErrorClass::DependencyUnavailable, message)
-        .code("server_unreachable")
-        .after_ms(millis)
-        .untouched()
+    unreachable(message).after_ms(millis)
 }
 
 /// Twice as long with each failure, less a part by chance: servers that failed together do not come back together.

@@ -23,7 +23,7 @@ use super::{
     definition::problem,
     desk::Told,
     fetch,
-    link::Link,
+    link::{self, Link},
     listing::{Listing, Target},
     live::{self, Live},
     manifest::Manifest,
@@ -34,6 +34,9 @@ use stale::Stale;
 
 /// How long changes that a server tells are gathered before the host is told of them.
 const GATHERED: Duration = Duration::from_millis(200);
+
+/// How long whoever lists waits for a server; less than a host waits for any source. A slower one joins in later.
+const LISTED_WITHIN: Duration = Duration::from_secs(25);
 
 /// How many connections, and programs behind them, one server has at most.
 const PLACES: usize = 64;
@@ -296,33 +299,39 @@ impl Server {
     /// The tools now. Nothing is started for what is known from before.
     pub(super) async fn list(&self) -> Result<Arc<Listing>, SourceError> {
         self.load().await;
+        let failure = match self.link.tried_beside() {
+            Some(failure) => failure,
+            None => match tokio::time::timeout(LISTED_WITHIN, self.look()).await {
+                Ok(Ok(())) => return Ok(self.listing()),
+                Ok(Err(failure)) => failure,
+                Err(_) => link::not_yet(),
+            },
+        };
+        self.link.keep_trying();
+        match self.manifest.lock().await.as_ref().is_some_and(|kept| kept.known) {
+            true => Ok(self.listing()),
+            false => Err(self.error(&failure)),
+        }
+    }
+
+    /// Sees to it that the listing is what the server offers, as far as anything must be started for that.
+    async fn look(&self) -> Result<(), ToolFailure> {
         if let Some(live) = self.link.open().await {
             if self.look_again(&live).await.is_err() {
                 self.log("its tools could not be listed again; those listed before stay".to_owned());
             }
-            return Ok(self.listing());
+            return Ok(());
         }
         let (known, fresh) =
             self.manifest.lock().await.as_ref().map_or((false, false), |kept| (kept.known, kept.fresh));
         if fresh || (known && self.settings.start == McpStart::Lazy) || self.closed.load(Ordering::Acquire) {
-            return Ok(self.listing());
+            return Ok(());
         }
-        match self.link.live().await {
-            Ok(live) => {
-                drop(live);
-                if self.settings.sharing == McpSharing::Session {
-                    self.link.rest().await;
-                }
-                Ok(self.listing())
-            }
-            Err(failure) => {
-                self.link.keep_trying();
-                match known {
-                    true => Ok(self.listing()),
-                    false => Err(self.error(&failure)),
-                }
-            }
+        drop(self.link.live().await?);
+        if self.settings.sharing == McpSharing::Session {
+            self.link.rest().await;
         }
+        Ok(())
     }
 
     pub(super) fn error(&self, failure: &ToolFailure) -> SourceError {
