@@ -1,16 +1,18 @@
-//! `cargo xtask bench`: the benchmarks are a program of their own, run in the `bench` profile.
+//! `cargo xtask bench`: the benchmarks are a program of their own, built in the `bench` profile.
 
-use std::path::Path;
+use std::{path::Path, process::Command};
 
 use crate::{Verdict, cargo};
 
 pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
-    // The real binary is one of the contenders and is looked for beside the benchmarks.
-    let built = cargo::verdict(&mut cargo::cargo(root, &["build", "--profile", "bench", "-p", "toolpost"]))?;
+    // The real binary is one of the contenders and is looked for beside the benchmarks. Built together, they share what
+    // they are made of.
+    let build = ["build", "--profile", "bench", "-p", "toolpost", "-p", "toolpost-bench"];
+    let built = cargo::verdict(&mut cargo::cargo(root, &build))?;
     if matches!(built, Verdict::Fail) {
         return Ok(built);
     }
-    cargo::verdict(
-        cargo::cargo(root, &["run", "--profile", "bench", "-p", "toolpost-bench", "--"]).args(args),
-    )
+    let metadata = cargo::metadata(root, &["--no-deps"])?;
+    let target = Path::new(cargo::text(&metadata, "target_directory"));
+    cargo::verdict(Command::new(target.join("release/toolpost-bench")).current_dir(root).args(args))
 }

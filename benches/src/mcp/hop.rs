@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::Context;
+use tempfile::TempDir;
 
 use super::{http::load, pipes::Pipes, wire::Era};
 use crate::{
@@ -19,31 +20,31 @@ const ROUNDS: usize = 5;
 
 pub(super) async fn run() -> anyhow::Result<()> {
     let upstream = Served::start(&["--serve-rmcp", "1"])?;
-    let folder = tempfile::tempdir()?;
-    let through = Through::start(folder.path(), &format!("url: http://{}/mcp", upstream.address))?;
-    for era in Era::BOTH {
-        for callers in [1, 16] {
+    let reach = format!("url: http://{}/mcp", upstream.address);
+    for (class, said) in
+        [("read", "upstream over HTTP"), ("unknown", "the same, as a tool that may change something")]
+    {
+        let through = Through::start(&reach, class)?;
+        for (era, callers) in Era::BOTH.into_iter().flat_map(|era| [(era, 1), (era, 16)]) {
             let pairs = Pairs::take(
                 ROUNDS,
                 || load(&upstream.address, era, callers),
                 || load(&through.address, era, callers),
             )
             .await?;
-            pairs.tell_hop(&format!("MCP hop, {}, {callers} callers, upstream over HTTP", era.name()));
+            pairs.tell_hop(&format!("MCP hop, {}, {callers} callers, {said}", era.name()));
         }
     }
-    drop(through);
     let program = std::env::current_exe()?;
     let reach =
         format!("command: {}\n      args: [--serve-rmcp-stdio]\n      sandbox: none", program.display());
-    let folder = tempfile::tempdir()?;
-    let through = Through::start(folder.path(), &reach)?;
+    let through = Through::start(&reach, "read")?;
     for era in Era::BOTH {
         let mut direct = Pipes::start(&["--serve-rmcp-stdio"], era)?;
         let pairs =
             Pairs::take(ROUNDS, || std::future::ready(direct.load(1)), || load(&through.address, era, 1))
                 .await?;
-        pairs.tell_hop(&format!("MCP hop, {}, 1 caller, upstream over pipes", era.name()));
+        pairs.tell_hop(&format!("MCP hop, {}, 1 caller over HTTP, upstream over pipes", era.name()));
     }
     Ok(())
 }
@@ -51,15 +52,21 @@ pub(super) async fn run() -> anyhow::Result<()> {
 /// The real binary with one server behind it, ended when dropped.
 struct Through {
     child: Child,
+    _folder: TempDir,
     address: String,
 }
 
 impl Through {
-    fn start(folder: &Path, reach: &str) -> anyhow::Result<Self> {
+    /// The operator says what the tool is: of a stranger's tool nobody knows whether it changes something, so that it is
+    /// synced on record before it runs.
+    fn start(reach: &str, class: &str) -> anyhow::Result<Self> {
+        let kept = tempfile::tempdir()?;
+        let folder = kept.path();
         let config = folder.join("host.yaml");
         let text = format!(
             "mode: bypass\nlimits: {{ concurrency: 256, session_concurrency: 256 }}\n\
-             mcp:\n  servers:\n    bench:\n      {reach}\n      naming: bare\n      start: eager\n"
+             mcp:\n  servers:\n    bench:\n      {reach}\n      naming: bare\n      start: eager\n\
+             tools: {{ bench.echo: {{ class: {class} }} }}\n"
         );
         write(folder, &config, &text)?;
         let program = std::env::current_exe()?.with_file_name("toolpost");
@@ -77,7 +84,7 @@ impl Through {
         let address = address(&mut said);
         // Read on, so that the host never waits for a full pipe.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-        Ok(Self { child, address: address? })
+        Ok(Self { child, _folder: kept, address: address? })
     }
 }
 

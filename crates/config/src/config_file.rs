@@ -67,7 +67,7 @@ pub struct ConfigFile {
     pub commands: BTreeMap<String, Located<CommandEntry>>,
     /// Programs that look at calls, in their order.
     pub hooks: Vec<Located<HookEntry>>,
-    /// Settings of tools, by id (`files.write_file`), name (`write_file`) or pattern (`mcp.github.*`). Of several entries
+    /// Settings of tools, by id (`files.write_file`), name (`write_file`) or pattern (`github.*`). Of several entries
     /// that fit a tool, each setting is taken from the most exact one that has it.
     pub tools: BTreeMap<String, Located<ToolEntry>>,
     /// Settings of sources of tools, by their names.

@@ -79,9 +79,9 @@ impl JsonSchema for RuleEntry {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let table = generator.subschema_for::<RuleTable>();
         json_schema!({
-            "description": "`allow`, `ask` or `deny`, and then which calls: a tool (`write_file`, `mcp.github.*`), a \
+            "description": "`allow`, `ask` or `deny`, and then which calls: a tool (`write_file`, `github.*`), a \
                 tool with what the call is about (`shell(git push *)`, `http_request(POST https://*.example.com/*)`) \
-                or with conditions on its arguments (`mcp.pay.*[/amount > 100]`), a path or URL whichever tool uses \
+                or with conditions on its arguments (`pay.*[/amount > 100]`), a path or URL whichever tool uses \
                 it (`fs.read(**/.env*)`, `fs.write(src/**)`, `net(https://api.example.com/*)`), or a class \
                 (`class:write`).",
             "anyOf": [

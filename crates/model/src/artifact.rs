@@ -171,6 +171,11 @@ pub struct ArtifactRef {
     pub redactions: Redactions,
 }
 
+impl ArtifactRef {
+    /// The name of structured content that was too long to be shown.
+    pub const STRUCTURED: &'static str = "structured";
+}
+
 /// What a call says of a piece it is about to hand over.
 #[derive(Clone, Debug)]
 pub struct NewArtifact {

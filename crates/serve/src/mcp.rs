@@ -196,7 +196,7 @@ fn welcome(peer: &Peer) -> Reply {
     Reply::Text(wire::json(&json!({
         "protocolVersion": peer.version.as_str(),
         "capabilities": capabilities(peer),
-        "serverInfo": result::server_info(),
+        "serverInfo": result::THIS_SERVER,
         "instructions": INSTRUCTIONS,
     })))
 }
@@ -205,7 +205,7 @@ fn welcome(peer: &Peer) -> Reply {
 /// may be kept. What is seen depends on who asks, so nobody may keep it for others.
 fn fields(fresh_for_ms: Option<u64>) -> String {
     let kept = fresh_for_ms.map(|ms| format!(r#""ttlMs":{ms},"cacheScope":"private","#)).unwrap_or_default();
-    let meta = json!({ result::SERVER_INFO: result::server_info() });
+    let meta = json!({ result::SERVER_INFO: result::THIS_SERVER });
     format!(r#""resultType":"complete",{kept}"_meta":{meta}"#)
 }
 
@@ -219,7 +219,7 @@ fn complete(mut told: Value, peer: &Peer) -> Value {
     object.insert("resultType".to_owned(), json!("complete"));
     let meta = object.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
     if let Some(meta) = meta.as_object_mut() {
-        meta.insert(result::SERVER_INFO.to_owned(), result::server_info());
+        meta.insert(result::SERVER_INFO.to_owned(), json!(result::THIS_SERVER));
     }
     told
 }

@@ -3,7 +3,7 @@
 use toolpost_config::HookConfig;
 use toolpost_model::HookEvent;
 
-/// `no-live-hosts (guard, before): http_request, mcp.**; python3 /etc/…; toolpost.yaml:12`
+/// `no-live-hosts (guard, before): http_request, github.*; python3 /etc/…; toolpost.yaml:12`
 pub(crate) fn described(hook: &HookConfig) -> String {
     let events: Vec<&str> = hook.events.iter().copied().map(HookEvent::as_str).collect();
     let tools: Vec<&str> = hook.tools.iter().map(|tool| tool.as_str()).collect();

@@ -49,7 +49,10 @@ fn each_key_reaches_its_own_setting_and_files_are_found_beside_the_configuration
     let [guard, log] = <[HookConfig; 2]>::try_from(hooks).unwrap();
     assert_eq!((guard.name.as_str(), guard.standing), ("no-live-hosts", HookStanding::Guard));
     assert_eq!(guard.events, [HookEvent::Before]);
-    assert_eq!(guard.tools.iter().map(|tool| tool.as_str()).collect::<Vec<_>>(), ["http_request", "mcp.**"]);
+    assert_eq!(
+        guard.tools.iter().map(|tool| tool.as_str()).collect::<Vec<_>>(),
+        ["http_request", "github.*"]
+    );
     assert_eq!(guard.when.unwrap().to_string(), "net(POST https://*)");
     assert_eq!(guard.command, ["python3", "/etc/host/hooks/no_live_hosts.py"]);
     assert_eq!((guard.timeout, guard.profile), (Some(Duration::from_secs(2)), SandboxProfile::ReadOnly));

@@ -271,7 +271,7 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
         sensitive: vec!["/customer/mail".to_owned()],
         ..ToolSettings::default()
     };
-    assert_eq!(of("mcp.crm.drop"), crm);
+    assert_eq!(of("crm.drop"), crm);
     let meaning = ArgumentMeaning::of;
     let find = ToolSettings {
         name: Some("find_customer".to_owned()),
@@ -279,7 +279,7 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
         arguments: vec![meaning("export_to", ArgumentKind::WritePath), meaning("page", ArgumentKind::Url)],
         ..crm
     };
-    assert_eq!(of("mcp.crm.find_customer"), find, "what one entry leaves open, the wider one fills");
+    assert_eq!(of("crm.find_customer"), find, "what one entry leaves open, the wider one fills");
     let expected = SourceConfig {
         trust: Some(SourceTrust::Claims),
         concurrency: Some(4),

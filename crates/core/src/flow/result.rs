@@ -7,8 +7,8 @@ mod retry;
 
 use serde_json::{Map, Value};
 use toolpost_model::{
-    AppliedSandbox, Content, Disposition, Effects, ErrorClass, EventBody, LogLevel, Outcome, Recoverability,
-    RetryGuidance, Timings, ToolError, ToolFailure, ToolOutput, ToolResult, Truncation,
+    AppliedSandbox, ArtifactRef, Content, Disposition, Effects, ErrorClass, EventBody, LogLevel, Outcome,
+    Recoverability, RetryGuidance, Timings, ToolError, ToolFailure, ToolOutput, ToolResult, Truncation,
 };
 
 pub(crate) use failures::*;
@@ -170,7 +170,7 @@ pub(crate) fn replace_output(call: &mut Call, result: &mut ToolResult, replaceme
         result.persistence = None;
         fitting::fit(&call.live, room, &mut output)
     } else {
-        call.unkept.retain(|part| part.name != fitting::STRUCTURED);
+        call.unkept.retain(|part| part.name != ArtifactRef::STRUCTURED);
         fitting::fit_structured(&call.live, room, &mut output)
     };
     // What the tool left out is still left out, but where it was kept is of the output that goes.

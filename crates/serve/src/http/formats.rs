@@ -8,7 +8,9 @@ use serde::{
 };
 use serde_json::Value;
 use toolpost_core::{Listing, Surface};
-use toolpost_model::{ClassFact, Declaration, EffectClass, HiddenReason, SourceProblem, ToolId, Visibility};
+use toolpost_model::{
+    ClassFact, Declaration, EffectClass, HiddenReason, PersistStrategy, SourceProblem, ToolId, Visibility,
+};
 
 use crate::a2e;
 
@@ -165,9 +167,7 @@ impl Serialize for Shown<'_> {
                 if let Some(title) = &declaration.title {
                     map.serialize_entry("title", title)?;
                 }
-                // Many clients take objects only, and refuse the whole list for anything else.
-                let output = declaration.output.schema.as_ref();
-                if let Some(schema) = output.filter(|schema| schema["type"] == "object") {
+                if let Some(schema) = promised_output(declaration) {
                     map.serialize_entry("outputSchema", schema)?;
                 }
                 map.serialize_entry("annotations", &Annotations::of(declaration))?;
@@ -180,6 +180,17 @@ impl Serialize for Shown<'_> {
         }
         map.end()
     }
+}
+
+/// The schema of results as MCP's clients are told it. They rely on it: results without what it promises are errors to
+/// them, so it is not told where the operator lets the result not be shown. Many take objects only, and refuse the whole list
+/// for anything else.
+pub(crate) fn promised_output(declaration: &Declaration) -> Option<&Value> {
+    let is_shown = match declaration.interface.persistence.strategy {
+        PersistStrategy::Inline | PersistStrategy::PreviewAndPersist | PersistStrategy::NeverPersist => true,
+        PersistStrategy::RefOnly | PersistStrategy::Redact | PersistStrategy::DropWithReason => false,
+    };
+    declaration.output.schema.as_deref().filter(|schema| is_shown && schema["type"] == "object")
 }
 
 #[derive(Serialize)]

@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use toolpost_model::{ArtifactError, ArtifactId};
+use toolpost_model::{ArtifactError, ArtifactId, ArtifactRef, StoredArtifact, ToolResult};
 
 use super::{
     exchange::Outcome,
@@ -81,16 +81,8 @@ pub(super) async fn read(peer: &Peer, uri: &str) -> Outcome {
         return Err(Fault::invalid_params(message)
             .with(json!({ "uri": uri, "size": about.size, "hint": "add `?offset=0&length=1048576`" })));
     }
-    let mut bytes = Vec::new();
-    while (bytes.len() as u64) < length {
-        let (at, room) = (wanted.offset + bytes.len() as u64, length - bytes.len() as u64);
-        let piece = artifact.read(at, usize::try_from(room).unwrap_or(usize::MAX)).await;
-        let piece = piece.map_err(|error| Fault::internal(error.to_string()))?;
-        if piece.is_empty() {
-            break;
-        }
-        bytes.extend_from_slice(&piece);
-    }
+    let bytes = bytes(&*artifact, wanted.offset, length).await;
+    let bytes = bytes.map_err(|error| Fault::internal(error.to_string()))?;
     let is_text = is_textual(&about.media_type);
     let text = if is_text { std::str::from_utf8(&bytes).ok() } else { None };
     let blob = text.is_none().then(|| BASE64_STANDARD.encode(&bytes));
@@ -98,6 +90,27 @@ pub(super) async fn read(peer: &Peer, uri: &str) -> Outcome {
     let mut told = json!({ "contents": [found] });
     told["contents"][0]["_meta"] = json!({ "toolpost/size": about.size, "toolpost/offset": wanted.offset });
     Ok(Reply::Text(wire::json(&super::cached(told, peer, FRESH_FOR_MS))))
+}
+
+async fn bytes(artifact: &dyn StoredArtifact, offset: u64, length: u64) -> Result<Vec<u8>, ArtifactError> {
+    let mut bytes = Vec::new();
+    while (bytes.len() as u64) < length {
+        let (at, room) = (offset + bytes.len() as u64, length - bytes.len() as u64);
+        let piece = artifact.read(at, usize::try_from(room).unwrap_or(usize::MAX)).await?;
+        if piece.is_empty() {
+            break;
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+/// The structured content of a result that was kept because it is long.
+pub(super) async fn structured(peer: &Peer, result: &ToolResult) -> Option<Value> {
+    let kept = result.artifacts.iter().find(|kept| kept.name == ArtifactRef::STRUCTURED)?;
+    let artifact = peer.face.host.artifact(kept.id, peer.principal()).await.ok()?;
+    let bytes = bytes(&*artifact, 0, kept.size).await.ok()?;
+    serde_json::from_slice(&bytes).ok()
 }
 
 fn is_textual(media_type: &str) -> bool {

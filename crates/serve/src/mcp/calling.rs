@@ -10,20 +10,21 @@ use tokio::sync::mpsc;
 use toolpost_core::{Answer, CallRequest, Heard, Listener, Wants};
 use toolpost_model::{
     ApprovalStatus, BoxFuture, Caller, ConsultKind, ErrorClass, Event, EventBody, InvocationId, ModelInput,
-    Progress,
+    Progress, ToolResult,
 };
 
 use super::{
-    approving,
+    approving, artifacts,
     asked::Asked,
     bridge::Bridge,
     deferral::{self, Meant},
-    exchange::{Outcome, Outlet},
+    exchange::{Outcome, Outlet, Wishes},
     fault::Fault,
-    meta::{Level, Meta},
+    meta::{Capabilities, Level, Meta},
     peer::Peer,
     result, wire,
 };
+use crate::http::formats::promised_output;
 
 /// How long an operator who was asked through the client may take. The call itself does not wait as long.
 const OPERATOR_PATIENCE: Duration = Duration::from_secs(600);
@@ -44,15 +45,29 @@ pub(super) async fn call(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outc
     let input = ModelInput::Text(asked.arguments.take().unwrap_or_else(|| "{}".into()));
     let Ran { answer, lacked } = run(peer, tool, input, &mut asked.meta, outlet).await;
     let result = answer.result();
-    let Some(error) = &result.error else { return Ok(result::of_call(result, peer.version)) };
+    let Some(error) = &result.error else {
+        let promised = promised(peer, result).await;
+        return Ok(result::of_call(result, promised.as_ref(), peer.version));
+    };
     if error.class == ErrorClass::UnknownTool {
         let hint = error.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
         return Err(Fault::invalid_params(format!("{}{hint}", error.message)));
     }
     match lacked {
         Some(kind) => Err(missing_capability(kind)),
-        None => Ok(result::of_call(result, peer.version)),
+        None => Ok(result::of_call(result, None, peer.version)),
     }
+}
+
+/// The structured content of a result that was kept because it is long, where the client was told that there would be one.
+async fn promised(peer: &Peer, result: &ToolResult) -> Option<Value> {
+    if result.structured_content.is_some() || result.artifacts.is_empty() {
+        return None;
+    }
+    let surface = peer.face.host.surface(&peer.session);
+    let (entry, _) = surface.find(result.tool_id.as_ref()?.as_str())?;
+    promised_output(entry.declaration())?;
+    artifacts::structured(peer, result).await
 }
 
 /// A call that ran, and what it could not ask its client. Only the stateless era has a word for that.
@@ -86,20 +101,24 @@ pub(super) async fn run(
     call.caller = Some(Arc::clone(&bridge) as Arc<dyn Caller>);
     let operator = peer.may_approve().then(|| Arc::clone(&bridge));
     call.approval_patience = Some(peer.face.settings.approval_wait);
-    let (asks, asked) = mpsc::channel(4);
-    let ear = Ear {
-        outlet: outlet.clone(),
-        token: meta.progress_token.take(),
-        level: peer.level,
-        asks: operator.is_some().then_some(asks),
-        last: Mutex::new(None),
-    };
-    if ear.hears_anything() {
-        call.listener = Some(Arc::new(ear));
-    }
+    let wishes = Wishes { progress_token: meta.progress_token.take(), level: peer.level };
+    let hears = wishes.progress_token.is_some() || wishes.level.is_some();
+    // A client that is asked may come back with other wishes.
+    let may_come_back = peer.stay.is_none() && peer.can != Capabilities::default();
+    *outlet.wishes() = wishes;
+    let ear = |asks| Arc::new(Ear { outlet: outlet.clone(), asks, last: Mutex::new(None) });
     let answer = match operator {
-        None => peer.face.host.call(call).await,
-        Some(operator) => with_operator(peer, call, operator, asked).await,
+        None => {
+            if hears || may_come_back {
+                call.listener = Some(ear(None));
+            }
+            peer.face.host.call(call).await
+        }
+        Some(operator) => {
+            let (asks, asked) = mpsc::channel(4);
+            call.listener = Some(ear(Some(asks)));
+            with_operator(peer, call, operator, asked).await
+        }
     };
     let lacked = bridge.lacked().filter(|_| peer.is_modern() && answer.result().is_error);
     Ran { answer, lacked }
@@ -172,24 +191,18 @@ fn ask(peer: &Peer, operator: &Arc<Bridge>, id: InvocationId) -> BoxFuture<'stat
 /// Hears what happens to a call and tells the client what it wished to hear.
 struct Ear {
     outlet: Outlet,
-    token: Option<Value>,
-    level: Option<Level>,
     asks: Option<mpsc::Sender<InvocationId>>,
     /// The last progress that was told: it must grow.
     last: Mutex<Option<f64>>,
 }
 
 impl Ear {
-    fn hears_anything(&self) -> bool {
-        self.token.is_some() || self.level.is_some() || self.asks.is_some()
-    }
-
     fn tell(&self, method: &str, params: &Value) -> Heard {
         if self.outlet.mention(wire::notification(method, params)) { Heard::Taken } else { Heard::Lost }
     }
 
     fn progress(&self, done: Option<f64>, total: Option<f64>, message: &str) -> Heard {
-        let Some(token) = &self.token else { return Heard::Taken };
+        let Some(token) = self.outlet.wishes().progress_token.clone() else { return Heard::Taken };
         let progress = {
             let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
             let next = match (*last, done) {
@@ -212,7 +225,7 @@ impl Ear {
     }
 
     fn log(&self, level: Level, message: &str) -> Heard {
-        if self.level.is_none_or(|least| level < least) {
+        if self.outlet.wishes().level.is_none_or(|least| level < least) {
             return Heard::Taken;
         }
         let params = json!({ "level": level.as_str(), "logger": "tool", "data": message });

@@ -108,9 +108,15 @@ async fn serve(
     if result.is_error {
         return Err(fault(result));
     }
-    match &result.structured_content {
-        Some(Value::Object(object)) => Ok(object.clone()),
-        Some(_) | None => Err(Fault::internal("the source answered something that is no result")),
+    let told = match &result.structured_content {
+        Some(told) => Some(told.clone()),
+        // Whoever asks for a resource wants the whole of it.
+        None => artifacts::structured(peer, result).await,
+    };
+    match told {
+        Some(Value::Object(object)) => Ok(object),
+        Some(_) => Err(Fault::internal("the source answered something that is no result")),
+        None => Err(Fault::internal(format!("nothing of it is shown: {}", result.remarks().join("; ")))),
     }
 }
 

@@ -3,16 +3,21 @@
 //! The work runs in the task of whoever waits for it, so that a plain call costs no hand-over. Only when it says
 //! something before its end does it move to a task of its own: from then on a reader that is slow must not hold it up.
 
-use std::{future::Future, pin::Pin};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use bytes::Bytes;
+use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
 };
 use toolpost_model::{Question, Reply as Answer};
 
-use super::{fault::Fault, wire::Reply};
+use super::{fault::Fault, meta::Level, wire::Reply};
 
 /// Messages a slow reader may fall behind before it loses some.
 const ROOM: usize = 256;
@@ -32,24 +37,42 @@ pub(super) struct Round {
     pub(super) answers: oneshot::Sender<Vec<Answer>>,
 }
 
+/// What the client wants to hear before the end. It may say so anew with each request for the same work.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wishes {
+    pub(super) progress_token: Option<Value>,
+    /// The least serious line.
+    pub(super) level: Option<Level>,
+}
+
+type Shared<T> = Arc<Mutex<T>>;
+
 /// Where work says something.
 #[derive(Clone)]
-pub(super) struct Outlet(mpsc::Sender<Said>);
+pub(super) struct Outlet {
+    said: mpsc::Sender<Said>,
+    wishes: Shared<Wishes>,
+}
 
 impl Outlet {
+    /// What the client wants to hear now.
+    pub(super) fn wishes(&self) -> MutexGuard<'_, Wishes> {
+        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Tells something that may be lost where nobody reads. `false`: it was.
     pub(super) fn mention(&self, message: Bytes) -> bool {
-        self.0.try_send(Said::Note(message)).is_ok()
+        self.said.try_send(Said::Note(message)).is_ok()
     }
 
     /// Tells something that must arrive. `false`: nobody is there any more.
     pub(super) async fn tell(&self, message: Bytes) -> bool {
-        self.0.send(Said::Note(message)).await.is_ok()
+        self.said.send(Said::Note(message)).await.is_ok()
     }
 
     /// Ends the answer to this request with questions; the next one brings the answers. `false`: nobody is there.
     pub(super) async fn ask(&self, round: Round) -> bool {
-        self.0.send(Said::Ask(round)).await.is_ok()
+        self.said.send(Said::Ask(round)).await.is_ok()
     }
 }
 
@@ -79,6 +102,7 @@ enum Work {
 pub(super) struct Exchange {
     work: Work,
     said: mpsc::Receiver<Said>,
+    wishes: Shared<Wishes>,
     /// The end, while something that was said before is still to be told.
     end: Option<Outcome>,
     when_left: WhenLeft,
@@ -90,8 +114,14 @@ impl Exchange {
         F: Future<Output = Outcome> + Send + 'static,
     {
         let (outlet, said) = mpsc::channel(ROOM);
-        let work = Work::Here(Box::pin(work(Outlet(outlet))));
-        Self { work, said, end: None, when_left }
+        let wishes = Shared::default();
+        let work = Work::Here(Box::pin(work(Outlet { said: outlet, wishes: Arc::clone(&wishes) })));
+        Self { work, said, wishes, end: None, when_left }
+    }
+
+    /// Takes what the client wants to hear from now on.
+    pub(super) fn heed(&self, wishes: Wishes) {
+        *self.wishes.lock().unwrap_or_else(PoisonError::into_inner) = wishes;
     }
 
     /// The next thing to tell. Everything that was said comes before the end.

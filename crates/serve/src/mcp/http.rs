@@ -259,10 +259,9 @@ async fn listen(
         Ok(stay) => stay,
         Err((status, fault)) => return Ok(refused(&came.face, None, fault, status)),
     };
-    let (peer, until) = (in_session(&came.face, &stay), stay.attach_reader());
-    let mut exchange = Exchange::begin(WhenLeft::Stops, |outlet| {
-        let until = answering::WhileRead::of(until);
-        async move { news::follow(peer, stay, until.token(), outlet).await.map(|_| Reply::Nothing) }
+    let (peer, reading) = (in_session(&came.face, &stay), answering::WhileRead::begin(&stay));
+    let mut exchange = Exchange::begin(WhenLeft::Stops, |outlet| async move {
+        news::follow(peer, stay, reading.token(), outlet).await.map(|_| Reply::Nothing)
     });
     exchange.go_on_alone();
     let id = Id::none();

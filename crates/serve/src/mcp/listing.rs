@@ -122,5 +122,5 @@ fn joined(peer: &Peer, surface: &Surface) -> Vec<Listing> {
         let (entry, visibility) = surface.find(name)?;
         (visibility == Visibility::Deferred).then(|| Listing { entry: Arc::clone(entry), visibility })
     };
-    stay.joined().iter().filter_map(find).collect()
+    stay.list(surface.id()).iter().filter_map(find).collect()
 }

@@ -4,8 +4,12 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::{broadcast::error::RecvError, watch};
+use tokio::sync::{
+    broadcast::{self, error::RecvError},
+    watch,
+};
 use tokio_util::sync::CancellationToken;
+use toolpost_core::{Host, Session, SourceNews};
 use toolpost_model::{SourceNotice, SurfaceId};
 
 use super::{
@@ -22,6 +26,35 @@ use super::{
 
 /// Addresses that one stream wants to be told of.
 const MOST_ADDRESSES: usize = 1_024;
+
+/// What is heard, and how far. Kept from one stream of a session to its next, so that what happens in between is told too.
+pub(super) struct Ears {
+    changes: watch::Receiver<u64>,
+    news: broadcast::Receiver<SourceNews>,
+    /// Changes of a session's own list.
+    own_list: Option<watch::Receiver<u64>>,
+    /// The tools as they were last told of.
+    seen: SurfaceId,
+}
+
+impl Ears {
+    pub(super) fn of(host: &Host, session: &Session, own_list: Option<watch::Receiver<u64>>) -> Self {
+        let (changes, news) = (host.changes(), host.news());
+        Self { changes, news, own_list, seen: host.surface(session).id().clone() }
+    }
+
+    /// Goes back to what the session last listed. It may have been told since by a stream that was broken already.
+    fn go_back_to(&mut self, listed: Option<(SurfaceId, u64)>) {
+        let Some((surface, own)) = listed else { return };
+        self.seen = surface;
+        self.changes.mark_changed();
+        if let Some(list) = &mut self.own_list
+            && *list.borrow() != own
+        {
+            list.mark_changed();
+        }
+    }
+}
 
 /// What a stream wants to hear.
 struct Wanted {
@@ -61,7 +94,7 @@ impl Wanted {
 
 /// Tells a session what belongs to none of its requests, until it ends or another stream takes over.
 pub(super) async fn follow(peer: Peer, stay: Arc<Stay>, until: CancellationToken, outlet: Outlet) -> Outcome {
-    let own_list = stay.own_list();
+    let followed = Arc::clone(&stay);
     let wanted = Wanted {
         tools: true,
         prompts: true,
@@ -69,7 +102,13 @@ pub(super) async fn follow(peer: Peer, stay: Arc<Stay>, until: CancellationToken
         addresses: Addresses::OfSession(stay),
         subscription: None,
     };
-    until.run_until_cancelled(tell(&peer, &wanted, own_list, &outlet)).await;
+    let telling = async {
+        // The stream before this one has been told to let go of them.
+        let mut ears = followed.ears.lock().await;
+        ears.go_back_to(followed.listed());
+        tell(&peer, &wanted, &mut ears, &outlet).await;
+    };
+    until.run_until_cancelled(telling).await;
     Ok(Reply::Text("{}".to_owned()))
 }
 
@@ -93,6 +132,7 @@ pub(super) async fn listen(peer: Peer, asked: Asked, id: Id, outlet: Outlet) -> 
         addresses: Addresses::These(addresses.clone()),
         subscription: Some(subscription.clone()),
     };
+    let mut ears = Ears::of(&peer.face.host, &peer.session, None);
     // Given back when this ends, however it ends.
     let mut held = Held::nothing(&peer);
     for uri in &addresses {
@@ -112,39 +152,29 @@ pub(super) async fn listen(peer: Peer, asked: Asked, id: Id, outlet: Outlet) -> 
         accepted.insert("resourceSubscriptions".to_owned(), json!(addresses));
     }
     let acknowledged = Map::from_iter([("notifications".to_owned(), Value::Object(accepted))]);
-    let nobody = watch::channel(0).1;
     if outlet.tell(wanted.note("notifications/subscriptions/acknowledged", acknowledged)).await {
         let closing = peer.face.closing.clone();
-        closing.run_until_cancelled(tell(&peer, &wanted, nobody, &outlet)).await;
+        closing.run_until_cancelled(tell(&peer, &wanted, &mut ears, &outlet)).await;
     }
     let told = json!({ "_meta": { SUBSCRIPTION: subscription } });
     Ok(Reply::Text(wire::json(&super::complete(told, &peer))))
 }
 
 /// Tells until nobody reads.
-async fn tell(peer: &Peer, wanted: &Wanted, mut own_list: watch::Receiver<u64>, outlet: &Outlet) {
-    let host = &peer.face.host;
-    let (mut changes, mut news) = (host.changes(), host.news());
-    let mut seen: SurfaceId = host.surface(&peer.session).id().clone();
-    let mut own_is_there = true;
+async fn tell(peer: &Peer, wanted: &Wanted, ears: &mut Ears, outlet: &Outlet) {
+    let Ears { changes, news, own_list, seen } = ears;
     loop {
         let messages = tokio::select! {
             changed = changes.changed() => {
                 if changed.is_err() {
                     return;
                 }
-                let now = host.surface(&peer.session).id().clone();
-                let is_other = now != seen;
-                seen = now;
+                let now = peer.face.host.surface(&peer.session).id().clone();
+                let is_other = now != *seen;
+                *seen = now;
                 if is_other && wanted.tools { vec![wanted.changed("tools")] } else { Vec::new() }
             }
-            changed = own_list.changed(), if own_is_there => match changed {
-                Ok(()) => vec![wanted.changed("tools")],
-                Err(_) => {
-                    own_is_there = false;
-                    Vec::new()
-                }
-            },
+            () = changed(own_list) => vec![wanted.changed("tools")],
             told = news.recv() => match told {
                 Ok(told) => told_by_source(wanted, &told.notice),
                 // Whoever missed something looks at all of it again.
@@ -162,6 +192,16 @@ async fn tell(peer: &Peer, wanted: &Wanted, mut own_list: watch::Receiver<u64>, 
             }
         }
     }
+}
+
+async fn changed(own_list: &mut Option<watch::Receiver<u64>>) {
+    if let Some(list) = own_list
+        && list.changed().await.is_ok()
+    {
+        return;
+    }
+    // There is none, or its session is over.
+    std::future::pending().await
 }
 
 fn told_by_source(wanted: &Wanted, notice: &SourceNotice) -> Vec<bytes::Bytes> {

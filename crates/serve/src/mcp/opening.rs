@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::{
     Face, answer,
     asked::{Asked, Method},
-    exchange::{Exchange, Outcome, Outlet, WhenLeft},
+    exchange::{Exchange, Outcome, Outlet, WhenLeft, Wishes},
     news,
     peer::{CAME_BY, Peer},
     rounds::{self, Returned},
@@ -30,7 +30,10 @@ pub(super) fn stateless(peer: Peer, mut asked: Asked, id: &Id) -> (Opened, [u8; 
     let digest = if asks || state.is_some() { rounds::digest(&asked) } else { [0; 32] };
     let opened = match state {
         Some(state) => match peer.face.rounds.take_up(&state, &asked.answers, peer.principal(), &digest) {
-            Ok(Returned::GoesOn(exchange)) => Opened::Exchange(exchange),
+            Ok(Returned::GoesOn(exchange)) => {
+                exchange.heed(Wishes { progress_token: asked.meta.progress_token.take(), level: peer.level });
+                Opened::Exchange(exchange)
+            }
             Ok(Returned::AskedAgain(reply)) => Opened::Answered(Ok(reply)),
             Err(fault) => Opened::Answered(Err(fault)),
         },

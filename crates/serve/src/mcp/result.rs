@@ -7,7 +7,7 @@ use serde::{
     Serialize, Serializer,
     ser::{SerializeMap, SerializeSeq},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolpost_model::{ArtifactRef, Content, Disposition, ErrorClass, Outcome, ToolResult};
 
 use super::{
@@ -19,27 +19,37 @@ use super::{
 /// Who answers, in every result of the stateless era.
 pub(super) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-pub(super) fn server_info() -> Value {
-    json!({ "name": "toolpost", "title": "Toolpost", "version": env!("CARGO_PKG_VERSION") })
+#[derive(Serialize)]
+pub(super) struct ServerInfo {
+    name: &'static str,
+    title: &'static str,
+    version: &'static str,
 }
 
-/// The result of a call.
-pub(super) fn of_call(result: &ToolResult, version: Version) -> Reply {
-    Reply::Text(wire::json(&CallResult { result, version }))
+pub(super) const THIS_SERVER: ServerInfo =
+    ServerInfo { name: "toolpost", title: "Toolpost", version: env!("CARGO_PKG_VERSION") };
+
+/// The result of a call, with the structured content that it no longer holds itself.
+pub(super) fn of_call(result: &ToolResult, kept: Option<&Value>, version: Version) -> Reply {
+    Reply::Text(wire::json(&CallResult {
+        result,
+        structured: result.structured_content.as_ref().or(kept),
+        version,
+    }))
 }
 
 struct CallResult<'a> {
     result: &'a ToolResult,
+    structured: Option<&'a Value>,
     version: Version,
 }
 
 impl Serialize for CallResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { result, version } = *self;
+        let Self { result, structured, version } = *self;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("content", &Blocks { result, version })?;
         // Before the stateless era it must be an object.
-        let structured = result.structured_content.as_ref();
         if let Some(value) = structured.filter(|value| version.is_modern() || value.is_object()) {
             map.serialize_entry("structuredContent", value)?;
         }
@@ -76,7 +86,7 @@ impl Serialize for Meta<'_> {
             }
         }
         if version.is_modern() {
-            map.serialize_entry(SERVER_INFO, &server_info())?;
+            map.serialize_entry(SERVER_INFO, &THIS_SERVER)?;
         }
         map.end()
     }

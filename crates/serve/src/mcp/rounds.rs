@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{
     asked::{Asked, Method},
-    exchange::{Exchange, Round},
+    exchange::{Exchange, Round, Wishes},
     fault::Fault,
     seal::{Bound, Key, Ticket},
     wire::{self, Reply},
@@ -71,6 +71,8 @@ impl Rounds {
         digest: &[u8; 32],
     ) -> Result<Reply, Fault> {
         exchange.go_on_alone();
+        // Nobody listens until the client is back, and then with wishes of its own.
+        exchange.heed(Wishes::default());
         let Round { questions, answers } = round;
         let (principal, until) = (principal.clone(), Instant::now() + PATIENCE);
         let waiting = Waiting { exchange, principal, round: 1, until, questions, answers };
@@ -140,13 +142,14 @@ impl Rounds {
         Ok(Returned::GoesOn(waiting.exchange))
     }
 
-    /// Gives up what nobody came back for.
+    /// Gives up what nobody came back for in time. A call that stopped waiting for its answer, because it got one elsewhere or
+    /// gave up, goes on, and its client may still come for the end of it.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
         let gone: Vec<Waiting> = {
             let mut table = self.waiting();
-            let over = |kept: &Waiting| kept.until <= now || kept.answers.is_closed();
-            let gone: Vec<Uuid> = table.iter().filter(|(_, kept)| over(kept)).map(|(id, _)| *id).collect();
+            let gone: Vec<Uuid> =
+                table.iter().filter(|(_, kept)| kept.until <= now).map(|(id, _)| *id).collect();
             gone.iter().filter_map(|id| table.remove(id)).collect()
         };
         // Dropped outside the lock: that tells their calls to stop.

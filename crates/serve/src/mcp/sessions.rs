@@ -15,12 +15,13 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use toolpost_core::{Host, Session, SessionError};
-use toolpost_model::{Principal, SessionId, SurfaceRequest};
+use toolpost_model::{Principal, SessionId, SurfaceId, SurfaceRequest};
 use uuid::Uuid;
 
 use super::{
     Face,
     meta::{Capabilities, Level},
+    news::Ears,
     subscriptions,
     version::Version,
     wire::Id,
@@ -48,6 +49,8 @@ pub(super) struct Stay {
     questions: AtomicU64,
     /// Counts the changes of this session's own list.
     own_list: watch::Sender<u64>,
+    /// How far its streams have heard what belongs to no request.
+    pub(super) ears: tokio::sync::Mutex<Ears>,
     /// It was ended, by its client or by time.
     pub(super) over: CancellationToken,
     /// Keeps the host's session in memory.
@@ -62,12 +65,16 @@ struct State {
     subscriptions: HashSet<String>,
     /// Deferred tools that a search brought into the list.
     joined: BTreeSet<String>,
+    /// Which tools its client last listed, and how often its own list had changed by then.
+    listed: Option<(SurfaceId, u64)>,
     /// The stream that hears what belongs to no request. A newer one takes its place.
     reader: Option<CancellationToken>,
 }
 
 impl Stay {
-    pub(super) fn new(session: Arc<Session>, version: Version, can: Capabilities) -> Arc<Self> {
+    fn new(host: &Host, session: Arc<Session>, version: Version, can: Capabilities) -> Arc<Self> {
+        let own_list = watch::Sender::new(0);
+        let ears = Ears::of(host, &session, Some(own_list.subscribe()));
         let state = State {
             level: Level::Info,
             last_used: Instant::now(),
@@ -75,6 +82,7 @@ impl Stay {
             questions: HashMap::new(),
             subscriptions: HashSet::new(),
             joined: BTreeSet::new(),
+            listed: None,
             reader: None,
         };
         Arc::new(Self {
@@ -84,7 +92,8 @@ impl Stay {
             can,
             state: Mutex::new(state),
             questions: AtomicU64::new(0),
-            own_list: watch::Sender::new(0),
+            own_list,
+            ears: tokio::sync::Mutex::new(ears),
             over: CancellationToken::new(),
         })
     }
@@ -201,13 +210,15 @@ impl Stay {
         }
     }
 
-    pub(super) fn joined(&self) -> Vec<String> {
-        self.state().joined.iter().cloned().collect()
+    /// Deferred tools in its list, which its client lists now beside those of a surface.
+    pub(super) fn list(&self, surface: &SurfaceId) -> Vec<String> {
+        let mut state = self.state();
+        state.listed = Some((surface.clone(), *self.own_list.borrow()));
+        state.joined.iter().cloned().collect()
     }
 
-    /// Resolves whenever this session's own list changed.
-    pub(super) fn own_list(&self) -> watch::Receiver<u64> {
-        self.own_list.subscribe()
+    pub(super) fn listed(&self) -> Option<(SurfaceId, u64)> {
+        self.state().listed.clone()
     }
 
     /// Makes a stream the one that hears what belongs to no request, until another takes its place.
@@ -219,6 +230,11 @@ impl Stay {
             earlier.cancel();
         }
         reader
+    }
+
+    /// A stream of it ended.
+    pub(super) fn was_read(&self) {
+        self.state().last_used = Instant::now();
     }
 
     /// Ends the stream that hears what belongs to no request.
@@ -312,7 +328,7 @@ pub(super) async fn open(
     let wire_id = Uuid::new_v4().simple().to_string();
     let surface = SurfaceRequest::default();
     let session = host.open_session_as(recorded(&wire_id), principal.clone(), surface, None).await?;
-    Ok((wire_id, Stay::new(session, version, can)))
+    Ok((wire_id, Stay::new(host, session, version, can)))
 }
 
 impl Sessions {

@@ -44,6 +44,7 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
             let question = Question { key: "who".to_owned(), kind: ConsultKind::Elicitation, params };
             let replies = call.consult(vec![question]).await?;
             let name = replies[0].value["content"]["name"].as_str().unwrap_or("nobody").to_owned();
+            call.progress(Progress { done: Some(1), ..Progress::default() });
             Ok::<_, ToolFailure>(format!("hello, {name}"))
         });
     builder.tool(steps).tool(asks)
@@ -100,9 +101,16 @@ impl Era {
     }
 
     async fn call(&self, server: &Running, tool: &str, arguments: Value) -> Value {
-        let answer = self.ask(server, "tools/call", json!({ "name": tool, "arguments": arguments })).await;
-        answer.json()["result"].clone()
+        ended(&self.ask(server, "tools/call", json!({ "name": tool, "arguments": arguments })).await)
     }
+}
+
+/// The result of a request, whether or not something was said before it.
+fn ended(answer: &Response) -> Value {
+    let body = std::str::from_utf8(&answer.body).unwrap();
+    let last = body.rsplit_once("data: ").map_or(body, |(_, last)| last);
+    let message: Value = serde_json::from_str(last.trim()).unwrap();
+    message["result"].clone()
 }
 
 /// The messages of a stream, the answer last.

@@ -43,7 +43,7 @@ pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
     check_name(&arguments.name)?;
     let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
     let over_pipes = arguments.stdio || (!arguments.http && client.prefers_pipes());
-    let found = if over_pipes { Found::Nobody } else { look_for_host(&settings).await? };
+    let found = look_for_host(&settings).await?;
     let reach = if over_pipes { pipes(arguments, &settings) } else { found.address(&settings) };
     let recipe = client.recipe(&arguments.name, &reach);
     let token_file = settings.place.data_dir.join("token");
@@ -64,7 +64,7 @@ pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     show(client, &recipe);
-    if let (false, Some(word)) = (over_pipes, found.word()) {
+    if let Some(word) = found.word(over_pipes) {
         terminal::warn(word);
     }
     if !over_pipes && client.reads_environment() {
@@ -132,7 +132,8 @@ fn pipes(arguments: &ConnectArgs, settings: &Settings) -> Reach {
     let mut words = vec!["serve".to_owned(), "--stdio".to_owned(), "mcp".to_owned()];
     // The client starts it in a folder of its own.
     words.extend(["--workspace".to_owned(), settings.place.workspace.display().to_string()]);
-    let given = [("--data-dir", &arguments.place.data_dir), ("--config", &arguments.place.config)];
+    let PlaceArgs { workspace: _, data_dir, config, policy } = &arguments.place;
+    let given = [("--data-dir", data_dir), ("--config", config), ("--policy", policy)];
     for (flag, path) in given {
         if let Some(path) = path {
             words.extend([flag.to_owned(), environment::real_path(path).display().to_string()]);
@@ -172,14 +173,19 @@ impl Found {
         Reach::Address(format!("http://{at}/mcp"))
     }
 
-    fn word(&self) -> Option<&'static str> {
-        match self {
-            Self::Listens(_) => None,
-            Self::OnPipes => Some(
+    /// What whoever sets the client up should know.
+    fn word(&self, over_pipes: bool) -> Option<&'static str> {
+        match (over_pipes, self) {
+            (true, Self::Nobody) | (false, Self::Listens(_)) => None,
+            (true, Self::Listens(_) | Self::OnPipes) => Some(
+                "a host runs on this workspace already, and the client's own would need a `--data-dir` of its \
+                 own\nhint: `--http` leads the client to one that `toolpost serve` started",
+            ),
+            (false, Self::OnPipes) => Some(
                 "the host that runs on this workspace talks to its own client and listens nowhere, so this is the \
                  configured address\nhint: `toolpost serve` listens there, or connect with `--stdio`",
             ),
-            Self::Nobody => Some(
+            (false, Self::Nobody) => Some(
                 "no host is running on this workspace, so this is the configured address\nhint: `toolpost serve` starts \
                  one there",
             ),

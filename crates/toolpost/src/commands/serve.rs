@@ -210,6 +210,7 @@ async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) 
     );
     let address = server.address().map(|address| address.to_string()).unwrap_or_default();
     line("listening", format!("http://{address}"));
+    line("MCP", format!("http://{address}/mcp {}", styled(DIM, "(`toolpost connect` sets clients up)")));
     line("live page", format!("http://{address}/live"));
     line("workspace", settings.place.workspace.display().to_string());
     line("record", data.to_string());

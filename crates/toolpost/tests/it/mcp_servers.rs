@@ -59,6 +59,52 @@ fn a_named_server_is_listed_and_called_with_the_settings_of_its_tools() {
 }
 
 #[test]
+fn the_example_is_called_as_its_readme_says() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/mcp-servers/toolpost.yaml");
+    let called =
+        Home::new().run(&["call", "--config", example, "words__count", "text=one two three"]).expect(0);
+    assert!(called.stdout.contains('3'), "{}", called.stdout);
+}
+
+#[test]
+fn a_folder_among_the_arguments_is_worked_in_and_the_program_beside_it_is_not() {
+    let home = Home::new();
+    let server =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py")).unwrap();
+    home.write("server.py", &server);
+    home.write("tools.json", &json!([tool("add", "Adds.")]).to_string());
+    home.write("notes/first.md", "first");
+    home.write(
+        "servers.yaml",
+        "mcp:\n  servers:\n    demo: { command: python3, args: [./server.py, ./notes] }\nrules: [allow demo.*]\n",
+    );
+    home.run(&["call", "--config", "servers.yaml", "demo__add"]).expect(0);
+    assert_eq!(home.try_read("notes/marker").as_deref(), Some("started\n"));
+    let asked = home.run(&[
+        "call",
+        "--config",
+        "servers.yaml",
+        "--mode",
+        "edits",
+        "write_file",
+        "path=server.py",
+        "content=x",
+    ]);
+    asked.expect(3);
+    home.run(&[
+        "call",
+        "--config",
+        "servers.yaml",
+        "--mode",
+        "edits",
+        "write_file",
+        "path=notes/second.md",
+        "content=x",
+    ])
+    .expect(0);
+}
+
+#[test]
 fn the_names_of_a_server_may_be_bare() {
     let home = named("      naming: bare\n", "rules: [allow demo.*]\n");
     let listed = home.run(&["tools", "--json"]).expect(0);

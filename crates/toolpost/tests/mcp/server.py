@@ -38,8 +38,9 @@ def answer(method, params):
 
 
 if len(sys.argv) > 1:
-    # Tells that it was started at all.
-    with open(sys.argv[1], "a", encoding="utf-8") as file:
+    # Tells that it was started at all, in a file or in a folder.
+    marker = os.path.join(sys.argv[1], "marker") if os.path.isdir(sys.argv[1]) else sys.argv[1]
+    with open(marker, "a", encoding="utf-8") as file:
         file.write("started\n")
 
 for line in sys.stdin:

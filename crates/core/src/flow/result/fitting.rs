@@ -5,8 +5,8 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use toolpost_model::{
-    ArtifactId, Content, Disposition, EffectOrigin, PersistStrategy, Redactions, ResultPersistence,
-    ToolOutput, Truncation,
+    ArtifactId, ArtifactRef, Content, Disposition, EffectOrigin, PersistStrategy, Redactions,
+    ResultPersistence, ToolOutput, Truncation,
 };
 
 use super::preview;
@@ -18,8 +18,6 @@ const IMAGE_CHARS: usize = 5 << 20;
 const LARGEST_READ_JSON: usize = 8 << 20;
 /// A part of what may be shown is shown of what may not, but not less than this.
 const SMALLEST_PREVIEW: usize = 4_000;
-/// What a kept value for programs is called.
-pub(super) const STRUCTURED: &str = "structured";
 /// What stands for a result that is neither shown nor kept.
 const REDACTED: &str = "[redacted: the operator lets what this tool gives back be neither shown nor kept]";
 
@@ -238,7 +236,7 @@ impl<'a> Fitter<'a> {
         let shown = preview.as_ref().map_or(0, preview::Preview::shown);
         let extent = Extent { shown, total, unit: "characters" };
         let part = Part {
-            name: STRUCTURED,
+            name: ArtifactRef::STRUCTURED,
             media_type: "application/json".to_owned(),
             bytes: json.into_bytes(),
             said: format!("structured content: {total} characters of JSON"),

@@ -17,7 +17,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 use toolpost_model::Principal;
 
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
         Face,
         exchange::{Exchange, Outcome, Step},
         fault::Fault,
+        sessions::Stay,
         wire::{self, Id, Reply},
     },
 };
@@ -187,14 +188,24 @@ impl hyper::body::Body for Pieces {
 }
 
 /// Marks a session as read for as long as this lives.
-pub(super) struct WhileRead(CancellationToken, #[expect(dead_code, reason = "dropped with this")] DropGuard);
+pub(super) struct WhileRead {
+    stay: Arc<Stay>,
+    until: CancellationToken,
+}
 
 impl WhileRead {
-    pub(super) fn of(token: CancellationToken) -> Self {
-        Self(token.clone(), token.drop_guard())
+    pub(super) fn begin(stay: &Arc<Stay>) -> Self {
+        Self { stay: Arc::clone(stay), until: stay.attach_reader() }
     }
 
     pub(super) fn token(&self) -> CancellationToken {
-        self.0.clone()
+        self.until.clone()
+    }
+}
+
+impl Drop for WhileRead {
+    fn drop(&mut self) {
+        self.until.cancel();
+        self.stay.was_read();
     }
 }

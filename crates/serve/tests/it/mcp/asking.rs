@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolpost_model::{EffectClass, Mode, Role};
 use toolpost_testkit::MockTool;
 
-use super::{Era, Place, Request, Running, begin, posted, tools};
+use super::{Era, Place, Request, Running, begin, ended, posted, told, tools};
 
 const OLGA: &str = "olga-has-a-token";
 const ANN: &str = "ann-has-a-token";
@@ -94,6 +94,25 @@ async fn a_request_that_stands_for_itself_is_asked_by_its_answer() {
     assert_eq!(mute.json()["error"]["data"]["requiredCapabilities"], json!({ "elicitation": {} }));
 }
 
+#[tokio::test]
+async fn a_client_that_comes_back_is_told_of_progress_by_the_token_it_comes_back_with() {
+    let server = Place::without_native_tools().start_with(tools).await;
+    let with_token = |token: &str, more: Value| {
+        let mut more = more;
+        more["_meta"] = json!({ "progressToken": token });
+        call("asks", &json!({}), &more)
+    };
+    let asked = server.send(with_token("first", json!({}))).await;
+    let asked = ended(&asked);
+    let answer = json!({ "requestState": asked["requestState"], "inputResponses": {
+        "who": { "action": "accept", "content": { "name": "Ann" } } } });
+    let messages = told(&mut server.begin(with_token("second", answer)).await).await;
+    let (end, before) = messages.split_last().unwrap();
+    assert!(!before.is_empty(), "{end}");
+    assert!(before.iter().all(|message| message["params"]["progressToken"] == "second"), "{before:?}");
+    assert_eq!(end["result"]["content"][0]["text"], "hello, Ann");
+}
+
 async fn guarded(wait: Duration) -> (Place, Running) {
     let mut place = Place::without_native_tools().with_token("olga", Role::Operator, OLGA).with_token(
         "ann",
@@ -127,6 +146,24 @@ async fn an_operator_approves_through_the_client_in_both_eras() {
         json!({ "requestState": asked["result"]["requestState"], "inputResponses": { "approval": allow } });
     let end = server.send(call("push", &arguments, &more).bearer(OLGA)).await.json();
     assert_eq!(end["result"]["content"][0]["text"], "pushed");
+}
+
+#[tokio::test]
+async fn the_end_of_a_call_that_somebody_else_allowed_is_still_there_for_its_client() {
+    let (_place, server) = guarded(Duration::from_secs(30)).await;
+    let (first, second) = (json!({ "branch": "a" }), json!({ "branch": "b" }));
+    let asked = server.send(call("push", &first, &json!({})).bearer(OLGA)).await.json();
+    let question = open(&server).await.remove(0);
+    allow(&server, &question).await;
+    let route = format!("/invocations/{}?wait=20", question["ask_id"].as_str().unwrap());
+    assert_eq!(server.send(Request::get(&route).bearer(OLGA)).await.json()["result"]["outcome"], "succeeded");
+    // Another question makes the host look through those that wait.
+    server.send(call("push", &second, &json!({})).bearer(OLGA)).await;
+    let yes = json!({ "action": "accept", "content": { "decision": "allow" } });
+    let more =
+        json!({ "requestState": asked["result"]["requestState"], "inputResponses": { "approval": yes } });
+    let end = server.send(call("push", &first, &more).bearer(OLGA)).await.json();
+    assert_eq!(end["result"]["content"][0]["text"], "pushed", "{end}");
 }
 
 #[tokio::test]

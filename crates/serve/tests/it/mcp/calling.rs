@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use toolpost_core::ToolSettings;
-use toolpost_model::{Content, EffectClass, FnTool, Progress, ToolFailure, ToolOutput};
+use toolpost_model::{Content, EffectClass, FnTool, PersistStrategy, Progress, ToolFailure, ToolOutput};
 use toolpost_testkit::{Gate, MockTool};
 
 use super::{Era, Nothing, Place, begin, both, posted, told, tools};
@@ -151,6 +151,56 @@ async fn what_is_too_large_is_linked_and_read_in_ranges() {
         assert_eq!(read["result"]["contents"][0]["text"], &text[5..25]);
         let read = era.ask(&server, "resources/read", json!({ "uri": uri })).await.json();
         assert_eq!(read["result"]["contents"][0]["text"], text);
+    }
+}
+
+#[tokio::test]
+async fn structured_content_that_was_promised_is_there_whatever_its_length() {
+    let value = json!({ "lines": (0..20_000).collect::<Vec<u32>>() });
+    let output = ToolOutput { structured: Some(value.clone()), ..ToolOutput::default() };
+    let schema =
+        json!({ "type": "object", "properties": { "lines": { "type": "array" } }, "required": ["lines"] });
+    let long = |id: &str| {
+        let tool = MockTool::named(id).output(output.clone());
+        tool.declare(|declaration| declaration.output.schema = Some(Arc::new(schema.clone())))
+    };
+    let tools = [long("demo.long"), long("demo.secret")];
+    let place = Place::without_native_tools();
+    let server = place
+        .start_with(|builder| tools.into_iter().fold(builder, toolpost_serve::ServerBuilder::tool))
+        .await;
+    let only_linked = ToolSettings { keep: Some(PersistStrategy::RefOnly), ..ToolSettings::default() };
+    server.server.host().replace_settings(HashMap::from([("secret".to_owned(), only_linked)])).await;
+    for era in both(&server).await {
+        let listed = era.ask(&server, "tools/list", json!({})).await.json();
+        let promised = |place: usize| listed["result"]["tools"][place]["outputSchema"].is_object();
+        assert_eq!((promised(0), promised(1)), (true, false), "{listed}");
+        let result = era.call(&server, "long", json!({})).await;
+        assert_eq!(result["structuredContent"], value);
+        let content = result["content"].as_array().unwrap();
+        assert_eq!(content.last().unwrap()["type"], "resource_link");
+        assert!(content[0]["text"].as_str().unwrap().len() < 50_000, "a part is enough to look at");
+        let result = era.call(&server, "secret", json!({})).await;
+        assert_eq!((result.get("structuredContent"), &result["isError"]), (None, &json!(false)));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_tells_what_changed_since_the_one_before_it() {
+    let place = Place::new();
+    let server = place.start().await;
+    let era = begin(&server, json!({}), None).await;
+    let Era::Session(session) = &era else { unreachable!() };
+    for tool in ["shell", "read_file"] {
+        era.ask(&server, "tools/list", json!({})).await;
+        let hidden = ToolSettings { hidden: true, ..ToolSettings::default() };
+        server.server.host().replace_settings(HashMap::from([(tool.to_owned(), hidden)])).await;
+        // The stream before is gone, and the host may not know that yet.
+        let get = super::Request::get("/mcp").streamed().header("Mcp-Session-Id", session);
+        let mut stream = server.begin(get).await;
+        assert_eq!(stream.head().await.status, 200);
+        let message: Value = serde_json::from_str(&within(stream.frame()).await.unwrap().data).unwrap();
+        assert_eq!(message["method"], "notifications/tools/list_changed", "{tool}");
     }
 }
 

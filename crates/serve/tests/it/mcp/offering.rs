@@ -9,7 +9,7 @@ use toolpost_model::{
     SessionScope, Source, SourceError, SourceSession, ToolFailure, ToolOutput, ToolSet,
 };
 
-use super::{Era, Place, Request, Running, begin, both};
+use super::{Era, Place, Request, Running, begin, both, ended};
 use crate::client::within;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -71,6 +71,9 @@ fn shelf() -> (Shelf, mpsc::UnboundedReceiver<String>) {
             match address.uri.as_str() {
                 "shelf://gone" => Err(refused(-32002, ErrorClass::ExecutionFailed)),
                 "shelf://odd" => Err(refused(-32602, ErrorClass::InvalidArguments)),
+                "shelf://long" => Ok(whole(
+                    json!({ "contents": [{ "uri": "shelf://long", "text": "a long book ".repeat(20_000) }] }),
+                )),
                 "shelf://broken" => Err(refused(-32603, ErrorClass::ExecutionFailed)),
                 uri => Ok(whole(json!({ "contents": [{ "uri": uri, "text": "a book" }] }))),
             }
@@ -120,6 +123,18 @@ async fn what_a_server_refuses_is_told_in_the_words_of_the_clients_era() {
         let end = era.call(&server, "breaks", json!({})).await;
         assert_eq!(end["isError"], true, "{end}");
         assert!(end["content"][0]["text"].as_str().unwrap().contains("no book"), "{end}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_resource_is_read_whole() {
+    let (shelf, _hears) = shelf();
+    let place = Place::without_native_tools();
+    let server = place.start_with(|builder| builder.source(shelf)).await;
+    for era in both(&server).await {
+        let read = ended(&era.ask(&server, "resources/read", json!({ "uri": "shelf://long" })).await);
+        let text = read["contents"][0]["text"].as_str();
+        assert_eq!(text.map(str::len), Some(240_000), "{era:?}");
     }
 }
 
