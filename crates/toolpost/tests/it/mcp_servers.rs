@@ -73,7 +73,7 @@ fn a_folder_among_the_arguments_is_worked_in_and_the_program_beside_it_is_not() 
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py")).unwrap();
     home.write("server.py", &server);
     home.write("tools.json", &json!([tool("add", "Adds.")]).to_string());
-    home.write("notes/first.md", "first");
+    std::fs::create_dir(home.workspace().join("notes")).unwrap();
     home.write(
         "servers.yaml",
         "mcp:\n  servers:\n    demo: { command: python3, args: [./server.py, ./notes] }\nrules: [allow demo.*]\n",
