@@ -35,7 +35,7 @@ use toolpost_model::CallContext;
 use super::{
     McpEra, McpTransport,
     clean::shortened,
-    desk::{Desk, Sent, Slot},
+    desk::{Desk, EXPIRED, Sent, Slot},
 };
 use handler::Handler;
 use heard::{Heard, Marked, Typed, told};
@@ -297,7 +297,10 @@ impl Connection {
             StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
                 RequestError::Unauthorized(chain(error))
             }
-            StreamableHttpError::SessionExpired => RequestError::Unsent("its session expired".to_owned()),
+            StreamableHttpError::SessionExpired => {
+                self.desk.expire();
+                RequestError::Unsent(EXPIRED.to_owned())
+            }
             StreamableHttpError::HttpStatus(status) => refused(status),
             StreamableHttpError::UnexpectedServerResponse(said) => {
                 let said = shortened(said, LONGEST);

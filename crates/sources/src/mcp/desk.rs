@@ -36,6 +36,9 @@ const CALL_BYTES: usize = 1 << 20;
 /// The longest line that is passed on.
 const LINE: usize = 8 * 1024;
 
+/// Why a connection is left whose server forgot it.
+pub(super) const EXPIRED: &str = "its session expired";
+
 /// What concerns no single call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Told {
@@ -141,6 +144,8 @@ pub(super) struct Desk {
     waiting: Mutex<Waiting>,
     told: Box<dyn Fn(Told) + Send + Sync>,
     gone: watch::Sender<Option<Arc<str>>>,
+    /// The server forgot the session. What is under way may still be answered, so that the connection is left and not cut.
+    expired: watch::Sender<bool>,
     /// Nothing more comes. Where a program is behind it, its end tells why.
     silent: watch::Sender<bool>,
     of_program: bool,
@@ -167,6 +172,7 @@ impl Desk {
             waiting: Mutex::default(),
             told: Box::new(told),
             gone: watch::Sender::new(None),
+            expired: watch::Sender::new(false),
             nuisance: Mutex::new(Nuisance { since: Instant::now(), count: 0, told: Vec::new() }),
             heard: AtomicU64::new(0),
             questions: AtomicUsize::new(0),
@@ -333,6 +339,29 @@ impl Desk {
             }
             first
         });
+    }
+
+    /// The server does not know the session any more.
+    pub(super) fn expire(&self) {
+        self.expired.send_replace(true);
+    }
+
+    pub(super) fn is_expired(&self) -> bool {
+        *self.expired.borrow()
+    }
+
+    /// Whether it takes requests.
+    pub(super) fn is_open(&self) -> bool {
+        self.ended().is_none() && !self.is_expired()
+    }
+
+    /// Resolves when it takes no more requests, and tells why.
+    pub(super) async fn left(&self) -> Arc<str> {
+        let mut expired = self.expired.subscribe();
+        tokio::select! {
+            why = self.end_reached() => why,
+            _ = expired.wait_for(|expired| *expired) => EXPIRED.into(),
+        }
     }
 
     /// The host wants no more of it.

@@ -132,6 +132,7 @@ impl Link {
             Ok(live) => {
                 let live = Arc::new(live);
                 state.live = Some(Arc::clone(&live));
+                state.next_try = None;
                 self.show(SourceState::Ready, None);
                 self.watch(&server, &live);
                 server.listen(&live, &self.watched.addresses());
@@ -155,7 +156,7 @@ impl Link {
         let (link, desk) = (Weak::clone(&self.me), Arc::clone(&live.desk));
         let watched = Arc::downgrade(live);
         tokio::spawn(async move {
-            let why = desk.end_reached().await;
+            let why = desk.left().await;
             let (Some(link), Some(live)) = (link.upgrade(), watched.upgrade()) else { return };
             link.ended(&live, &why).await;
         });
@@ -191,7 +192,9 @@ impl Link {
         }
         let proven = live.proven.load(Ordering::Relaxed);
         state.failures = if proven { 0 } else { state.failures.saturating_add(1) };
-        state.next_try = (!proven).then(|| Instant::now() + pause(state.failures));
+        // A server that forgot a session is there. One that forgets the next one too is left alone for a while.
+        let at_once = proven || (live.desk.is_expired() && state.failures == 1);
+        state.next_try = (!at_once).then(|| Instant::now() + pause(state.failures));
         let message = format!("the connection ended: {why}");
         state.last = Some(ToolFailure::of(ErrorClass::DependencyUnavailable, message.clone()).untouched());
         drop(state);

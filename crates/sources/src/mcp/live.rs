@@ -152,7 +152,7 @@ impl Live {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.desk.ended().is_none()
+        self.desk.is_open()
     }
 
     /// Whether a call uses it.

@@ -35,7 +35,8 @@ pub(super) fn transport(
         .max_sse_event_size(longest)
         .max_concurrent_requests(REQUESTS)
         .custom_headers(written(headers)?)
-        .reinit_on_expired_session(true);
+        // The SDK would shake hands unseen and send the call again: to a server that nobody compared.
+        .reinit_on_expired_session(false);
     Ok(StreamableHttpClientTransport::with_client(Guarded { client: client(url)?, longest }, config))
 }
 

@@ -87,6 +87,35 @@ async fn tools_are_called_with_the_operators_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_forgot_the_session_is_compared_before_it_is_called_again() {
+    // Whether it answered a call before or not.
+    for calls in [1, 0] {
+        let remote = Remote::start("good");
+        let stage = remote.stage().await;
+        for _ in 0..calls {
+            stage.call("fix__echo", json!({ "text": "one" })).await;
+        }
+        remote.get("/redeploy");
+        let error = stage.call("fix__echo", json!({ "text": "two" })).await.error.unwrap();
+        assert_eq!(&*error.code, "definition_kept_back", "{error:?}");
+        assert_eq!(remote.seen()["calls"], calls);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_find_their_session_expired_together_all_go_on() {
+    let remote = Remote::start("good");
+    let stage = remote.stage().await;
+    stage.call("fix__echo", json!({ "text": "one" })).await;
+    remote.get("/expire");
+    let calls = (0..8).map(|at| stage.call("fix__echo", json!({ "text": at.to_string() })));
+    for (at, result) in futures_util::future::join_all(calls).await.into_iter().enumerate() {
+        assert_eq!(result.model_text(), at.to_string(), "{result:?}");
+    }
+    assert_eq!(remote.seen()["calls"], 9);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_expired_is_made_anew_without_losing_the_call() {
     let remote = Remote::start("good");
     let stage = remote.stage().await;
