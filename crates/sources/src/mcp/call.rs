@@ -178,14 +178,18 @@ impl Asked<'_> {
         }
     }
 
-    /// The server is told of the first that wants to hear of a resource, and of the last: it does not count them.
+    /// The server is told of the first session that wants to hear of a resource, and of the last.
     async fn subscribe(&self, uri: &str, wanted: bool) -> Result<(), ToolFailure> {
         let watched = &self.link.watched;
         let _turn = watched.turn().await;
-        let live: &Arc<Live> = self.live;
+        let (session, live): (_, &Arc<Live>) = (self.context.session_id(), self.live);
+        // A session that ended meanwhile was forgotten already, and must not leave a wish behind.
+        if self.context.is_canceled() {
+            return Err(stopped().untouched());
+        }
         let tell = match wanted {
             true => watched.is_first(uri)?,
-            false => watched.remove(uri),
+            false => watched.remove(session, uri),
         };
         if tell && !live.connection.facts.stateless {
             let method = if wanted { "resources/subscribe" } else { "resources/unsubscribe" };
@@ -193,7 +197,7 @@ impl Asked<'_> {
             self.ask(method, params).await?;
         }
         if wanted {
-            watched.add(uri);
+            watched.add(session, uri);
         }
         if tell && live.connection.facts.stateless {
             self.server.listen(live, &watched.addresses());

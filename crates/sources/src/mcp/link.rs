@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use toolpost_model::{ErrorClass, SourceState, ToolFailure};
+use toolpost_model::{ErrorClass, SessionId, SourceState, ToolFailure};
 
 use super::{
     McpStart,
@@ -241,6 +241,20 @@ impl Link {
                 }
             }
         });
+    }
+
+    /// A session is over, and hears of nothing any more.
+    pub(super) async fn forget(&self, session: &SessionId) {
+        let _turn = self.watched.turn().await;
+        let unwanted = self.watched.forget(session);
+        if unwanted.is_empty() {
+            return;
+        }
+        let (Some(server), Some(live)) = (self.server.upgrade(), self.open().await) else { return };
+        match live.connection.facts.stateless {
+            true => server.listen(&live, &self.watched.addresses()),
+            false => live.unsubscribe(&unwanted).await,
+        }
     }
 
     /// Ends the connection until it is needed again.

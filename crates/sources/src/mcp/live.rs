@@ -207,18 +207,30 @@ impl Live {
     pub(super) async fn introduce(&self, watched: &[String]) -> bool {
         let facts = &self.connection.facts;
         for uri in watched.iter().filter(|_| !facts.stateless) {
-            let params = json!({ "uri": uri }).as_object().cloned().unwrap_or_default();
-            let asked = self.connection.request("resources/subscribe", params, Map::new(), None);
-            if tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_err() {
+            if !self.is_answered("resources/subscribe", json!({ "uri": uri })).await {
                 return false;
             }
         }
         if !facts.stateless && facts.capabilities.get("logging").is_some() {
-            let params = json!({ "level": "info" }).as_object().cloned().unwrap_or_default();
-            let asked = self.connection.request("logging/setLevel", params, Map::new(), None);
-            return tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_ok();
+            return self.is_answered("logging/setLevel", json!({ "level": "info" })).await;
         }
         true
+    }
+
+    /// Tells a server with sessions what nobody wants to hear of any more.
+    pub(super) async fn unsubscribe(&self, uris: &[String]) {
+        for uri in uris {
+            if !self.is_answered("resources/unsubscribe", json!({ "uri": uri })).await {
+                return;
+            }
+        }
+    }
+
+    /// Whether a request of the host's own is answered soon, whatever the answer is.
+    async fn is_answered(&self, method: &str, params: Value) -> bool {
+        let params = params.as_object().cloned().unwrap_or_default();
+        let asked = self.connection.request(method, params, Map::new(), None);
+        tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_ok()
     }
 
     /// Hears a server without sessions say what it says unasked, from now on with these resources too.

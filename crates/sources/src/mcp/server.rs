@@ -423,11 +423,15 @@ impl Server {
 
     /// A session ended.
     pub(super) fn leave(&self, session: &SessionId) {
-        let link = lock(&self.sessions).remove(session);
+        let own = lock(&self.sessions).remove(session);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if let Some(link) = link {
-            runtime.spawn(async move { link.close().await });
-        }
+        let (shared, session) = (Arc::clone(&self.link), session.clone());
+        runtime.spawn(async move {
+            match own {
+                Some(link) => link.close().await,
+                None => shared.forget(&session).await,
+            }
+        });
     }
 
     /// What a call of this tool asks for, now that the server is there.

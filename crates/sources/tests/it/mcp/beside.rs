@@ -1,11 +1,16 @@
 //! What servers offer beside tools.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
-use toolpost_model::SourceNotice;
+use toolpost_core::CallRequest;
+use toolpost_model::{ModelInput, Principal, SourceNotice, SurfaceRequest};
 
 use super::stage::Stage;
+use crate::python_modules::stage::until;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn resources_and_prompts_are_offered_and_served() {
@@ -59,11 +64,34 @@ async fn a_server_hears_of_the_first_subscriber_and_of_the_last() {
     let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
     let noted = || std::fs::read_to_string(stage.folder.path().join("starts.noted")).unwrap_or_default();
     let (on, off) = (companions.subscribe.clone().unwrap(), companions.unsubscribe.clone().unwrap());
-    for (id, expected) in [(&on, "s"), (&on, "s"), (&off, "s"), (&off, "su"), (&off, "su"), (&on, "sus")] {
-        let result = stage.call(id.as_str(), json!({ "uri": "x://a" })).await;
+    let open =
+        async || stage.test.host.open_session(Principal::agent("other"), SurfaceRequest::default()).await;
+    let (one, two, three) = (&stage.test.session, &open().await.unwrap(), &open().await.unwrap());
+    for (session, id, expected) in [
+        (one, &on, "s"),
+        (one, &on, "s"),
+        (two, &on, "s"),
+        // What it never wanted, it cannot take from the others.
+        (three, &off, "s"),
+        (one, &off, "s"),
+        (one, &off, "s"),
+        (two, &off, "su"),
+        (two, &off, "su"),
+        (two, &on, "sus"),
+        (three, &on, "sus"),
+    ] {
+        let input = ModelInput::value(json!({ "uri": "x://a" }));
+        let request = CallRequest::new(Arc::clone(session), id.as_str(), input);
+        let result = stage.test.host.call(request).await.result().clone();
         assert_eq!(result.structured_content, Some(json!({})), "{result:?}");
         assert_eq!(noted(), expected);
     }
+    // Sessions that end take their wishes along.
+    for session in [two, three] {
+        assert_eq!(noted(), "sus");
+        stage.test.host.close_session(session).await.unwrap();
+    }
+    until("the last word", || noted() == "susu").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
