@@ -200,7 +200,7 @@ impl Asked<'_> {
             watched.add(session, uri);
         }
         if tell && live.connection.facts.stateless {
-            self.server.listen(live, &watched.addresses());
+            live.want(&watched.addresses());
         }
         Ok(())
     }

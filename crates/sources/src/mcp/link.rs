@@ -135,7 +135,7 @@ impl Link {
                 state.next_try = None;
                 self.show(SourceState::Ready, None);
                 self.watch(&server, &live);
-                server.listen(&live, &self.watched.addresses());
+                live.listen(&self.watched.addresses());
                 // While the state is locked, so that nobody takes it for idle.
                 Ok(live.borrow())
             }
@@ -250,9 +250,9 @@ impl Link {
         if unwanted.is_empty() {
             return;
         }
-        let (Some(server), Some(live)) = (self.server.upgrade(), self.open().await) else { return };
+        let Some(live) = self.open().await else { return };
         match live.connection.facts.stateless {
-            true => server.listen(&live, &self.watched.addresses()),
+            true => live.want(&self.watched.addresses()),
             false => live.unsubscribe(&unwanted).await,
         }
     }
@@ -330,7 +330,7 @@ fn waiting(last: Option<&ToolFailure>, wait: Duration) -> ToolFailure {
 }
 
 /// Twice as long with each failure, less a part by chance: servers that failed together do not come back together.
-fn pause(failures: u32) -> Duration {
+pub(super) fn pause(failures: u32) -> Duration {
     let whole = FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_PAUSE);
     let part = u32::try_from(RandomState::new().hash_one(failures) % 256).unwrap_or_default();
     whole - whole * part / 1024

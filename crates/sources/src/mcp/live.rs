@@ -9,13 +9,14 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use tokio::{sync::OwnedSemaphorePermit, task::AbortHandle};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use toolpost_model::{AppliedSandbox, ErrorClass, ToolFailure};
 
 use super::{
     McpEra, McpServer, McpTransport,
     client::{ConnectError, Connection, Way},
     desk::{Desk, Told},
+    listening,
     process::Program,
 };
 use crate::native::Children;
@@ -40,8 +41,8 @@ pub(super) struct Live {
     pub(super) proven: AtomicBool,
     unheard: AtomicU32,
     messages: AtomicU64,
-    /// Hears what the server says unasked, where that must be asked for.
-    listening: Mutex<Option<AbortHandle>>,
+    /// What is to be asked for of what the server says unasked. `None`: nothing, or nothing must be asked for.
+    wanted: watch::Sender<Option<Value>>,
     /// Its place among the connections of its server.
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -108,7 +109,7 @@ async fn attempt(
             proven: AtomicBool::new(false),
             unheard: AtomicU32::new(0),
             messages: AtomicU64::new(0),
-            listening: Mutex::default(),
+            wanted: watch::Sender::new(None),
             _place: None,
         }),
         Err(error) => {
@@ -233,22 +234,17 @@ impl Live {
         tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_ok()
     }
 
-    /// Hears a server without sessions say what it says unasked, from now on with these resources too.
-    pub(super) fn listen(self: &Arc<Self>, uris: &[String], mut hear: impl FnMut(Told) + Send + 'static) {
-        let Some(filter) = self.interests(uris) else { return };
-        let live = Arc::downgrade(self);
-        let task = tokio::spawn(async move {
-            let Some(live) = live.upgrade() else { return };
-            let desk = Arc::clone(&live.desk);
-            tokio::select! {
-                _ = live.connection.listen(&filter, &mut hear) => {}
-                _ = desk.end_reached() => {}
-            }
-        });
-        let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = listening.replace(task.abort_handle()) {
-            before.abort();
+    /// Listens to a server without sessions from now on, to what it says of these resources too.
+    pub(super) fn listen(self: &Arc<Self>, uris: &[String]) {
+        self.want(uris);
+        if self.connection.facts.stateless {
+            listening::keep(self, self.wanted.subscribe());
         }
+    }
+
+    /// Wants to hear of these resources, and of no others.
+    pub(super) fn want(&self, uris: &[String]) {
+        self.wanted.send_replace(self.interests(uris));
     }
 
     /// What is asked for. `None`: nothing.

@@ -439,16 +439,6 @@ impl Server {
         self.listing().targets.get(tool).cloned()
     }
 
-    /// Hears what a server without sessions says unasked.
-    pub(super) fn listen(&self, live: &Arc<Live>, watched: &[String]) {
-        let me = Weak::clone(&self.me);
-        live.listen(watched, move |told| {
-            if let Some(server) = me.upgrade() {
-                server.hear(told);
-            }
-        });
-    }
-
     pub(super) fn health(&self) -> SourceHealth {
         let mut all: Vec<_> = lock(&self.sessions).values().map(|link| link.shown()).collect();
         all.push(self.link.shown());

@@ -6,7 +6,8 @@ use std::{
 };
 
 use serde_json::json;
-use toolpost_core::CallRequest;
+use tokio::sync::broadcast;
+use toolpost_core::{CallRequest, SourceNews};
 use toolpost_model::{ModelInput, Principal, SourceNotice, SurfaceRequest};
 
 use super::stage::Stage;
@@ -42,6 +43,11 @@ async fn resources_and_prompts_are_offered_and_served() {
     let mut news = stage.test.host.news();
     let subscribed = call(&companions.subscribe, json!({ "uri": "x://a" })).await;
     assert_eq!(subscribed.structured_content, Some(json!({})), "{subscribed:?}");
+    assert_eq!(updated(&mut news).await, "x://a");
+}
+
+/// The next resource that is said to have changed.
+async fn updated(news: &mut broadcast::Receiver<SourceNews>) -> String {
     let told = tokio::time::timeout(Duration::from_secs(10), async {
         loop {
             if let SourceNotice::ResourceUpdated(uri) = news.recv().await.unwrap().notice {
@@ -49,7 +55,7 @@ async fn resources_and_prompts_are_offered_and_served() {
             }
         }
     });
-    assert_eq!(told.await.unwrap(), "x://a");
+    told.await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,6 +98,34 @@ async fn a_server_hears_of_the_first_subscriber_and_of_the_last() {
         stage.test.host.close_session(session).await.unwrap();
     }
     until("the last word", || noted() == "susu").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_sessions_is_listened_to_as_long_as_anything_is_wanted() {
+    let stage = Stage::new("shelf").await;
+    let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
+    let noted = || std::fs::read_to_string(stage.folder.path().join("starts.noted")).unwrap_or_default();
+    let (on, off) = (companions.subscribe.clone().unwrap(), companions.unsubscribe.clone().unwrap());
+    // `l`: a stream is opened and acknowledged; `c`: one is closed.
+    for (id, uri, expected) in
+        [(&on, "x://a", "l"), (&on, "x://b", "llc"), (&off, "x://a", "llclc"), (&off, "x://b", "llclcc")]
+    {
+        stage.call(id.as_str(), json!({ "uri": uri })).await;
+        until(expected, || noted() == expected).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_was_missed_while_nobody_listened_is_told() {
+    let stage = Stage::new("shelf").await;
+    let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
+    let noted = || std::fs::read_to_string(stage.folder.path().join("starts.noted")).unwrap_or_default();
+    stage.call(companions.subscribe.as_ref().unwrap().as_str(), json!({ "uri": "x://a" })).await;
+    until("the first stream", || noted() == "l").await;
+    let mut news = stage.test.host.news();
+    stage.call("fix__fail", json!({ "cut": true })).await;
+    assert_eq!(updated(&mut news).await, "x://a");
+    assert_eq!(noted(), "ll");
 }
 
 #[tokio::test(flavor = "multi_thread")]

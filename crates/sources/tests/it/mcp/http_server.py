@@ -1,17 +1,20 @@
 """An MCP server over streamable HTTP in plain Python, of the revision with sessions, that answers with JSON.
 
-It prints its port. `/expire` forgets all sessions, `/redeploy` also changes the definitions, `/seen` tells what came.
+It prints its port. `/expire` forgets all sessions, `/redeploy` also changes the definitions and cuts all streams, `/seen`
+tells what came.
 """
 
 import json
 import sys
+import threading
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SESSIONS = set()
-SEEN = {"calls": 0, "initialized": 0, "authorization": None}
+SEEN = {"calls": 0, "initialized": 0, "listens": 0, "authorization": None}
 MODE = sys.argv[1] if len(sys.argv) > 1 else "good"
 REDEPLOYED = []
+STREAMS = []
 
 
 def tools():
@@ -41,6 +44,8 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/redeploy":
             REDEPLOYED.append(True)
             SESSIONS.clear()
+            while STREAMS:
+                STREAMS.pop().set()
             self.answer(200)
         elif self.path == "/seen":
             self.answer(200, json.dumps(SEEN).encode())
@@ -49,6 +54,21 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_DELETE(self):
         self.answer(405)
+
+    def listen(self, ident, wanted):
+        """A stream that says nothing more until it is cut."""
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        params = {"_meta": {"io.modelcontextprotocol/subscriptionId": ident}, "notifications": wanted}
+        method = "notifications/subscriptions/acknowledged"
+        self.wfile.write(b"data: %s\n\n" % json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode())
+        self.wfile.flush()
+        cut = threading.Event()
+        STREAMS.append(cut)
+        SEEN["listens"] += 1
+        cut.wait()
 
     def modern(self, message):
         """The revision without sessions; calls are answered as a stream of events."""
@@ -59,8 +79,11 @@ class Handler(BaseHTTPRequestHandler):
             return
         common = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
         if method == "server/discover":
-            result = {**common, "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
-                      "serverInfo": {"name": "fixture", "version": "1"}}
+            result = {**common, "supportedVersions": ["2026-07-28"], "serverInfo": {"name": "fixture", "version": "1"},
+                      "capabilities": {"tools": {"listChanged": True}}}
+        elif method == "subscriptions/listen":
+            self.listen(ident, message["params"]["notifications"])
+            return
         elif method == "tools/list":
             result = {**common, "tools": tools()}
         else:

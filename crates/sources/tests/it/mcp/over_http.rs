@@ -16,6 +16,7 @@ use toolpost_model::{ErrorClass, EventBody, Secret};
 use toolpost_sources::McpTransport;
 
 use super::stage::{Stage, Wanted, fixture, server};
+use crate::python_modules::stage::until;
 
 /// The server, as a process of its own.
 struct Remote {
@@ -136,6 +137,18 @@ async fn the_revision_without_sessions_is_spoken_over_http() {
     let half =
         |event: &EventBody| matches!(event, EventBody::Progress(progress) if progress.percent == Some(50.0));
     assert!(events.iter().any(half), "{events:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_cut_is_opened_anew_and_what_was_missed_is_looked_at() {
+    let remote = Remote::start("modern");
+    let stage = remote.stage().await;
+    until("the first stream", || remote.seen()["listens"] == 1).await;
+    remote.get("/redeploy");
+    until("the second stream", || remote.seen()["listens"] == 2).await;
+    until("the new list", || stage.tools().is_empty()).await;
+    let held = stage.health().quarantined;
+    assert_eq!((held.len(), held[0].tool.as_str()), (1, "fix.echo"), "{held:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

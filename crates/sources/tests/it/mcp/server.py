@@ -141,6 +141,10 @@ def call(message):
             meta = {} if listener is None else {"_meta": {"io.modelcontextprotocol/subscriptionId": listener}}
             notify("notifications/tools/list_changed", meta)
         result(ident, {"content": []})
+    elif name == "fail" and arguments.get("cut"):
+        for listener in LISTENING:
+            notify("notifications/cancelled", {"requestId": listener})
+        result(ident, {"content": []})
     elif name == "fail":
         result(ident, {"content": [{"type": "text", "text": "no such thing"}], "isError": True, "_meta": {"why": "because"}})
     elif name == "every":
@@ -209,6 +213,8 @@ def modern(message):
     """The revision without sessions."""
     method, ident = message["method"], message["id"]
     caps = {"tools": {"listChanged": True}, "resources": {}}
+    if MODE == "shelf":
+        caps = {"tools": {}, "resources": {"subscribe": True}}
     if method == "server/discover":
         result(ident, {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": caps,
                        "serverInfo": {"name": "fixture", "version": "1"}, "ttlMs": 0, "cacheScope": "private"})
@@ -219,6 +225,7 @@ def modern(message):
     elif method == "subscriptions/listen":
         meta = {"io.modelcontextprotocol/subscriptionId": ident}
         LISTENING.append(ident)
+        note("l")
         send({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
               "params": {"_meta": meta, "notifications": message["params"]["notifications"]}})
     elif method == "tools/call" and message["params"]["name"] == "ask":
@@ -253,10 +260,12 @@ def handle(message):
         return
     if method == "notifications/cancelled":
         CANCELED.add(message["params"]["requestId"])
+        if message["params"]["requestId"] in LISTENING:
+            note("c")
         return
     if ident is None:
         return
-    if MODE == "modern":
+    if MODE in ("modern", "shelf"):
         threading.Thread(target=modern, args=(message,), daemon=True).start()
         return
     if method == "server/discover":
