@@ -79,6 +79,8 @@ def tools():
         listed.append(tool("added", "Came later."))
     if MODE == "lingers":
         listed += [tool("linger", "Speaks after it was stopped."), tool("outlast", "Ends after that.")]
+    if MODE == "retracts":
+        listed.append(tool("retract", "Asks, and does not want to know."))
     if MODE == "wordy":
         listed.append(tool("every_word", "Says a lot."))
     if MODE == "bidi":
@@ -181,6 +183,12 @@ def call(message):
         while "q%d" % ident not in ANSWERS:
             time.sleep(0.01)
         result(ident, {"content": [{"type": "text", "text": json.dumps(ANSWERS.pop("q%d" % ident), sort_keys=True)}]})
+    elif name == "retract":
+        for at in range(200):
+            send({"jsonrpc": "2.0", "id": "r%d" % at, "method": "elicitation/create", "params": {
+                "message": "your name?", "requestedSchema": {"type": "object", "properties": {}}}})
+            notify("notifications/cancelled", {"requestId": "r%d" % at})
+        result(ident, {"content": [{"type": "text", "text": "never mind"}]})
     elif name == "every_word":
         for _ in range(300):
             notify("notifications/message", {"level": "info", "data": "x" * 8000})
