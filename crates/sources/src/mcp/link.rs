@@ -16,6 +16,7 @@ use toolpost_model::{ErrorClass, SessionId, SourceState, ToolFailure};
 
 use super::{
     McpStart,
+    desk::Told,
     live::{InUse, Live},
     server::Server,
     watched::Watched,
@@ -123,10 +124,10 @@ impl Link {
             return Err(ToolFailure::of(ErrorClass::Canceled, "the host is closing").untouched());
         };
         state.last_try = Some(Instant::now());
-        if state.started {
+        let again = std::mem::replace(&mut state.started, true);
+        if again {
             self.shows().restarts += 1;
         }
-        state.started = true;
         self.show(SourceState::Starting, None);
         match server.start(&self.watched.addresses()).await {
             Ok(live) => {
@@ -136,6 +137,11 @@ impl Link {
                 self.show(SourceState::Ready, None);
                 self.watch(&server, &live);
                 live.listen(&self.watched.addresses());
+                if again {
+                    // They may have changed while nobody could hear of it.
+                    let watched = self.watched.addresses().into_iter();
+                    watched.for_each(|uri| server.hear(Told::Updated(uri)));
+                }
                 // While the state is locked, so that nobody takes it for idle.
                 Ok(live.borrow())
             }
@@ -176,6 +182,12 @@ impl Link {
                     if link.rest_after(limit).await {
                         return;
                     }
+                    // Whoever wants to hear of a resource may do so for long.
+                    let is_watched = !link.watched.is_empty();
+                    drop(link);
+                    if is_watched {
+                        tokio::time::sleep(limit.max(Duration::from_millis(10))).await;
+                    }
                 }
             });
         }
@@ -200,12 +212,13 @@ impl Link {
         drop(state);
         let Some(server) = self.server.upgrade() else { return };
         server.log(message.clone());
-        match server.settings.start {
-            McpStart::Eager => {
+        // A server that is only watched is needed too, although nothing calls it.
+        match server.settings.start == McpStart::Eager || !self.watched.is_empty() {
+            true => {
                 self.show(SourceState::Failing, Some(message));
                 self.keep_trying();
             }
-            McpStart::Lazy => self.show(SourceState::Idle, Some(message)),
+            false => self.show(SourceState::Idle, Some(message)),
         }
     }
 
@@ -262,11 +275,12 @@ impl Link {
         self.rest_after(Duration::ZERO).await;
     }
 
-    /// The same where nobody used it for so long. `false`: somebody did. A call that begins takes the connection while the
-    /// state is locked, so it is seen here.
+    /// The same where nobody used it for so long, or waits for its news. `false`: somebody did, or does. A call that begins
+    /// takes the connection while the state is locked, so it is seen here.
     async fn rest_after(&self, limit: Duration) -> bool {
         let mut state = self.state.lock().await;
-        if state.live.as_ref().is_some_and(|live| live.is_busy() || live.idle() < limit) {
+        let in_use = |live: &Arc<Live>| live.is_busy() || live.idle() < limit || !self.watched.is_empty();
+        if state.live.as_ref().is_some_and(in_use) {
             return false;
         }
         let live = state.live.take();

@@ -130,7 +130,7 @@ impl Server {
     }
 
     /// What a server says beside any call.
-    fn hear(&self, told: Told) {
+    pub(super) fn hear(&self, told: Told) {
         match told {
             Told::Line(line) => self.log(line),
             Told::Tools => {

@@ -74,6 +74,10 @@ impl Watched {
         unwanted
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.wishes().is_empty()
+    }
+
     /// All of them.
     pub(super) fn addresses(&self) -> Vec<String> {
         self.wishes().keys().cloned().collect()

@@ -8,9 +8,9 @@ use std::{
 use serde_json::json;
 use tokio::sync::broadcast;
 use toolpost_core::{CallRequest, SourceNews};
-use toolpost_model::{ModelInput, Principal, SourceNotice, SurfaceRequest};
+use toolpost_model::{ModelInput, Principal, SourceNotice, SourceState, SurfaceRequest};
 
-use super::stage::Stage;
+use super::stage::{Stage, Wanted};
 use crate::python_modules::stage::until;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,6 +126,25 @@ async fn a_change_that_was_missed_while_nobody_listened_is_told() {
     stage.call("fix__fail", json!({ "cut": true })).await;
     assert_eq!(updated(&mut news).await, "x://a");
     assert_eq!(noted(), "ll");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_only_watched_goes_on_and_comes_back() {
+    let limit = Duration::from_millis(100);
+    let stage = Wanted::new("deaf").set(|server| server.idle_stop = Some(limit)).start().await;
+    let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
+    let (on, off) = (companions.subscribe.clone().unwrap(), companions.unsubscribe.clone().unwrap());
+    stage.call(on.as_str(), json!({ "uri": "x://a" })).await;
+    stage.call("fix__echo", json!({ "text": "x" })).await;
+    let mut news = stage.test.host.news();
+    // It dies a while later, when it would have been at rest for long.
+    stage.call("fix__die", json!({ "after": 1 })).await;
+    assert_eq!(updated(&mut news).await, "x://a");
+    until("its return", || stage.health().state == SourceState::Ready).await;
+    assert_eq!(stage.starts(), 2);
+    stage.call(off.as_str(), json!({ "uri": "x://a" })).await;
+    until("its rest", || stage.health().state == SourceState::Idle).await;
+    assert_eq!(stage.starts(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -164,6 +164,10 @@ def call(message):
                                               "message": "step %d" % step})
         notify("notifications/message", {"level": "warning", "data": "nearly there"})
         result(ident, {"content": [{"type": "text", "text": "done"}]})
+    elif name == "die" and arguments.get("after"):
+        result(ident, {"content": []})
+        time.sleep(arguments["after"])
+        os._exit(7)
     elif name == "die":
         print("it was too much", file=sys.stderr, flush=True)
         os._exit(7)
