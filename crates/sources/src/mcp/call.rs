@@ -74,11 +74,10 @@ async fn attempt(server: &Arc<Server>, link: &Arc<Link>, tool: &ToolId, call: &T
         Err(failure) if was_not_taken(&failure, &live) => return Attempt::NeverLeft(failure),
         Err(failure) => return Attempt::Ended(Err(failure)),
     }
-    let arguments = json!(input.arguments());
     let Some(target) = server.target(tool) else { return Attempt::Ended(Err(held_back(server, tool))) };
     let asked = Asked { server, link, live: &live, context, heard: AtomicBool::new(false) };
     let answered = tokio::select! {
-        answered = asked.answer(&target, &arguments) => answered,
+        answered = asked.answer(&target, input.arguments().value()) => answered,
         () = context.canceled() => {
             live.stopped_waiting();
             Err(stopped())
@@ -205,8 +204,12 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// A request, asked again with what the server wants to know until it has an answer.
+    /// A request, asked again with what the server wants to know until it has an answer. Only one without sessions asks
+    /// in this way.
     async fn rounds(&self, method: &str, params: Map<String, Value>) -> Result<Value, ToolFailure> {
+        if !self.live.connection.facts.stateless {
+            return self.ask(method, params).await;
+        }
         let mut asked = params.clone();
         for _ in 0..ROUNDS {
             let mut answer = self.ask(method, asked).await?;
