@@ -62,11 +62,9 @@ pub(super) async fn start(
             match attempt(server, children, McpEra::Auto, told, whole.mul_f64(0.6)).await {
                 Ok(live) => Ok(live),
                 Err(failure) if failure.class != ErrorClass::DependencyUnavailable => Err(failure),
-                Err(first) => {
+                Err(_) => {
                     let rest = whole.saturating_sub(began.elapsed()).max(whole.mul_f64(0.4));
-                    let second = attempt(server, children, McpEra::Sessions, told, rest).await;
-                    // Where both failed the same way, the first story is as good.
-                    second.map_err(|second| if second.message.is_empty() { first } else { second })
+                    attempt(server, children, McpEra::Sessions, told, rest).await
                 }
             }
         }
