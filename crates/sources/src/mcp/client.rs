@@ -140,7 +140,7 @@ impl Connection {
                 Self::shake(Heard { inner, desk: Arc::clone(&desk), typed }, era, desk, true).await
             }
             Way::Http(McpTransport::Http { url, headers }) => {
-                let inner = http::transport(url, headers, longest)?;
+                let inner = http::transport(url, headers, longest, Arc::clone(&desk))?;
                 Self::shake(Heard { inner, desk: Arc::clone(&desk), typed }, era, desk, false).await
             }
             Way::Http(McpTransport::Stdio(_)) => {

@@ -49,26 +49,33 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(200)
         elif self.path == "/seen":
             self.answer(200, json.dumps(SEEN).encode())
-        else:
+        elif MODE != "streams":
             self.answer(405)
+        elif self.headers.get("mcp-session-id") in SESSIONS:
+            self.stream()
+        else:
+            self.answer(404)
 
     def do_DELETE(self):
         self.answer(405)
 
-    def listen(self, ident, wanted):
-        """A stream that says nothing more until it is cut."""
+    def stream(self, first=None):
+        """A stream that says one thing at most until it is cut."""
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
-        params = {"_meta": {"io.modelcontextprotocol/subscriptionId": ident}, "notifications": wanted}
-        method = "notifications/subscriptions/acknowledged"
-        self.wfile.write(b"data: %s\n\n" % json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode())
+        if first is not None:
+            self.wfile.write(b"data: %s\n\n" % json.dumps({"jsonrpc": "2.0", **first}).encode())
         self.wfile.flush()
         cut = threading.Event()
         STREAMS.append(cut)
         SEEN["listens"] += 1
         cut.wait()
+
+    def listen(self, ident, wanted):
+        params = {"_meta": {"io.modelcontextprotocol/subscriptionId": ident}, "notifications": wanted}
+        self.stream({"method": "notifications/subscriptions/acknowledged", "params": params})
 
     def modern(self, message):
         """The revision without sessions; calls are answered as a stream of events."""

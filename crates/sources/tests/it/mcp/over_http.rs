@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 use toolpost_core::MemoryPins;
 use toolpost_model::{ErrorClass, EventBody, Secret};
-use toolpost_sources::McpTransport;
+use toolpost_sources::{McpStart, McpTransport};
 
 use super::stage::{Stage, Wanted, fixture, server};
 use crate::python_modules::stage::until;
@@ -69,12 +69,16 @@ impl Remote {
     }
 
     async fn stage(&self) -> Stage {
+        self.wanted().start().await
+    }
+
+    fn wanted(&self) -> Wanted {
         let url = format!("http://127.0.0.1:{}/mcp", self.port).parse().unwrap();
         let headers = BTreeMap::from([("authorization".to_owned(), Secret::new("Bearer sesame"))]);
         let mut server = server(McpTransport::Http { url, headers });
         server.connect_timeout = Duration::from_secs(10);
         let folder = tempfile::tempdir().unwrap();
-        Wanted { server, pins: Arc::new(MemoryPins::default()), folder }.start().await
+        Wanted { server, pins: Arc::new(MemoryPins::default()), folder }
     }
 }
 
@@ -101,6 +105,17 @@ async fn a_server_that_forgot_the_session_is_compared_before_it_is_called_again(
         assert_eq!(&*error.code, "definition_kept_back", "{error:?}");
         assert_eq!(remote.seen()["calls"], calls);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_forgot_the_session_is_noticed_by_its_stream_too() {
+    let remote = Remote::start("streams");
+    let stage = remote.wanted().set(|server| server.start = McpStart::Eager).start().await;
+    until("the stream", || remote.seen()["listens"] == 1).await;
+    remote.get("/redeploy");
+    until("the new list", || stage.tools().is_empty()).await;
+    let held = stage.health().quarantined;
+    assert_eq!((held.len(), held[0].tool.as_str()), (1, "fix.echo"), "{held:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
