@@ -10,6 +10,7 @@ mod definition;
 mod desk;
 mod fetch;
 mod link;
+mod listening;
 mod listing;
 mod live;
 mod manifest;

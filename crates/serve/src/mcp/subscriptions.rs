@@ -1,15 +1,15 @@
-//! Who is told of which resource. A source is asked to tell no more only when nobody wants to hear of it any longer: two
-//! clients of one resource must not undo one another.
+//! Who is told of which resource. A source knows which sessions want to hear of an address, and counts no further; here is
+//! counted what one session wants more than once: streams of it that listen to the same address must not undo one another.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use serde_json::json;
-use toolpost_core::{CallRequest, Session};
-use toolpost_model::ModelInput;
+use toolpost_core::{CallRequest, Session, Stay};
+use toolpost_model::{ModelInput, SessionId};
 
 use super::{
     Face,
@@ -22,19 +22,27 @@ use super::{
 /// How long sources may take to hear that a client has gone.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many want to be told of each address.
+/// How many listeners of a session want to be told of an address.
 #[derive(Default)]
-pub(super) struct Subscriptions(Mutex<HashMap<String, usize>>);
+pub(super) struct Subscriptions(Mutex<HashMap<(SessionId, String), usize>>);
+
+fn key(session: &Session, uri: &str) -> (SessionId, String) {
+    (session.id().clone(), uri.to_owned())
+}
 
 impl Subscriptions {
-    fn add(&self, uri: &str) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(uri.to_owned()).or_default() += 1;
+    fn table(&self) -> MutexGuard<'_, HashMap<(SessionId, String), usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether that was the last one.
-    fn remove(&self, uri: &str) -> bool {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Entry::Occupied(mut entry) = table.entry(uri.to_owned()) else { return false };
+    fn add(&self, session: &Session, uri: &str) {
+        *self.table().entry(key(session, uri)).or_default() += 1;
+    }
+
+    /// Whether that was the session's last one.
+    fn remove(&self, session: &Session, uri: &str) -> bool {
+        let mut table = self.table();
+        let Entry::Occupied(mut entry) = table.entry(key(session, uri)) else { return false };
         *entry.get_mut() -= 1;
         if *entry.get() > 0 {
             return false;
@@ -43,8 +51,8 @@ impl Subscriptions {
         true
     }
 
-    fn is_wanted(&self, uri: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(uri)
+    fn is_wanted(&self, session: &Session, uri: &str) -> bool {
+        self.table().contains_key(&key(session, uri))
     }
 }
 
@@ -53,22 +61,25 @@ pub(super) struct Held {
     face: Arc<Face>,
     session: Arc<Session>,
     uris: Vec<String>,
+    /// A session that left memory would be forgotten by its sources, with what it wants to hear of.
+    _stay: Stay,
 }
 
 impl Held {
     pub(super) fn nothing(peer: &Peer) -> Self {
-        Self { face: Arc::clone(&peer.face), session: Arc::clone(&peer.session), uris: Vec::new() }
+        let (face, session) = (Arc::clone(&peer.face), Arc::clone(&peer.session));
+        Self { face, _stay: session.stay(), session, uris: Vec::new() }
     }
 
     /// Asks the source to tell of an address.
     pub(super) async fn subscribe(&mut self, peer: &Peer, uri: &str, outlet: &Outlet) -> Result<(), Fault> {
         // Noted first, so that it is given back even where this is dropped in the middle.
-        self.face.subscriptions.add(uri);
+        self.face.subscriptions.add(&self.session, uri);
         self.uris.push(uri.to_owned());
         let done = companions::subscribe(peer, uri, Wish::Told, outlet).await;
         if done.is_err() {
             self.uris.pop();
-            self.face.subscriptions.remove(uri);
+            self.face.subscriptions.remove(&self.session, uri);
         }
         done
     }
@@ -95,11 +106,11 @@ pub(super) async fn subscribe(peer: &Peer, uri: &str, outlet: &Outlet) -> Result
         .subscribe(uri)
         .ok_or_else(|| Fault::invalid_params("too many resources are subscribed to already"))?;
     if is_new {
-        peer.face.subscriptions.add(uri);
+        peer.face.subscriptions.add(&peer.session, uri);
     }
     let done = companions::subscribe(peer, uri, Wish::Told, outlet).await;
     if done.is_err() && is_new && stay.unsubscribe(uri) {
-        peer.face.subscriptions.remove(uri);
+        peer.face.subscriptions.remove(&peer.session, uri);
     }
     done
 }
@@ -107,7 +118,7 @@ pub(super) async fn subscribe(peer: &Peer, uri: &str, outlet: &Outlet) -> Result
 /// `resources/unsubscribe` of a session.
 pub(super) async fn unsubscribe(peer: &Peer, uri: &str, outlet: &Outlet) -> Result<(), Fault> {
     let Some(stay) = &peer.stay else { return Err(Fault::no_such_method("resources/unsubscribe")) };
-    if !stay.unsubscribe(uri) || !peer.face.subscriptions.remove(uri) {
+    if !stay.unsubscribe(uri) || !peer.face.subscriptions.remove(&peer.session, uri) {
         return Ok(());
     }
     companions::subscribe(peer, uri, Wish::NotTold, outlet).await?;
@@ -117,19 +128,15 @@ pub(super) async fn unsubscribe(peer: &Peer, uri: &str, outlet: &Outlet) -> Resu
 
 /// Gives back what a client that has gone wanted to hear of.
 pub(super) async fn give_back(face: &Face, session: &Arc<Session>, uris: Vec<String>) {
-    let last: Vec<String> = uris.into_iter().filter(|uri| face.subscriptions.remove(uri)).collect();
-    if last.is_empty() {
+    let last: Vec<String> = uris.into_iter().filter(|uri| face.subscriptions.remove(session, uri)).collect();
+    // A session that is over makes no calls any more, and its sources forgot it with all it wanted.
+    if last.is_empty() || session.is_ended() {
         return;
     }
-    // A session that is over makes no calls any more, and its client has another one that does.
-    let session = match session.is_ended() {
-        true => face.host.default_session(session.principal()),
-        false => Arc::clone(session),
-    };
     let telling = async {
         for uri in &last {
-            tell(face, &session, uri, Wish::NotTold).await;
-            wanted_meanwhile(face, &session, uri).await;
+            tell(face, session, uri, Wish::NotTold).await;
+            wanted_meanwhile(face, session, uri).await;
         }
     };
     if tokio::time::timeout(PATIENCE, telling).await.is_err() {
@@ -137,9 +144,10 @@ pub(super) async fn give_back(face: &Face, session: &Arc<Session>, uris: Vec<Str
     }
 }
 
-/// Somebody may have asked for an address while its source was told to stop, and the two may have met in any order.
+/// Another stream of the session may have asked for an address while its source was told to stop, and the two may have met
+/// in any order.
 async fn wanted_meanwhile(face: &Face, session: &Arc<Session>, uri: &str) {
-    if face.subscriptions.is_wanted(uri) {
+    if face.subscriptions.is_wanted(session, uri) {
         tell(face, session, uri, Wish::Told).await;
     }
 }

@@ -30,8 +30,9 @@ const LONGEST_LOOK: Duration = Duration::from_secs(10);
 /// What the protocol keeps for itself in `_meta`.
 const RESERVED: &str = "io.modelcontextprotocol/";
 
-/// Runs one call to its end. A server that died unnoticed since its last call is found dead by the next one: that one never
-/// left the host, so it goes to the server's next life. What may have reached a server is never sent again.
+/// Runs one call to its end. A server that died unnoticed since its last call, or forgot the session, is found so by the next
+/// one: that one was not taken, so it goes to the server's next life, which is compared first. What may have been taken is
+/// never sent again.
 pub(super) async fn run(
     server: &Arc<Server>,
     link: &Arc<Link>,
@@ -49,7 +50,7 @@ pub(super) async fn run(
 
 enum Attempt {
     Ended(Result<ToolOutput, ToolFailure>),
-    /// The connection was dead before anything was sent.
+    /// The connection was dead before anything was sent, or the server refused it unread.
     NeverLeft(ToolFailure),
 }
 
@@ -68,14 +69,15 @@ async fn attempt(server: &Arc<Server>, link: &Arc<Link>, tool: &ToolId, call: &T
         looked = server.look_again(&live) => looked,
         () = context.canceled() => Err(stopped().untouched()),
     };
-    if let Err(failure) = looked {
-        return Attempt::Ended(Err(failure));
+    match looked {
+        Ok(()) => {}
+        Err(failure) if was_not_taken(&failure, &live) => return Attempt::NeverLeft(failure),
+        Err(failure) => return Attempt::Ended(Err(failure)),
     }
-    let arguments = json!(input.arguments());
     let Some(target) = server.target(tool) else { return Attempt::Ended(Err(held_back(server, tool))) };
     let asked = Asked { server, link, live: &live, context, heard: AtomicBool::new(false) };
     let answered = tokio::select! {
-        answered = asked.answer(&target, &arguments) => answered,
+        answered = asked.answer(&target, input.arguments().value()) => answered,
         () = context.canceled() => {
             live.stopped_waiting();
             Err(stopped())
@@ -83,11 +85,14 @@ async fn attempt(server: &Arc<Server>, link: &Arc<Link>, tool: &ToolId, call: &T
     };
     let heard = asked.heard.load(Ordering::Relaxed);
     match answered {
-        Err(failure) if failure.code.as_deref() == Some(outcome::NOT_SENT) && !heard && !live.is_open() => {
-            Attempt::NeverLeft(failure)
-        }
+        Err(failure) if !heard && was_not_taken(&failure, &live) => Attempt::NeverLeft(failure),
         answered => Attempt::Ended(ended(link, &live, answered).await),
     }
+}
+
+/// Whether nothing was done, and only for want of a connection.
+fn was_not_taken(failure: &ToolFailure, live: &Live) -> bool {
+    failure.code.as_deref() == Some(outcome::NOT_SENT) && !live.is_open()
 }
 
 /// What an answer says of the server, and what confined the server's program.
@@ -172,14 +177,18 @@ impl Asked<'_> {
         }
     }
 
-    /// The server is told of the first that wants to hear of a resource, and of the last: it does not count them.
+    /// The server is told of the first session that wants to hear of a resource, and of the last.
     async fn subscribe(&self, uri: &str, wanted: bool) -> Result<(), ToolFailure> {
         let watched = &self.link.watched;
         let _turn = watched.turn().await;
-        let live: &Arc<Live> = self.live;
+        let (session, live): (_, &Arc<Live>) = (self.context.session_id(), self.live);
+        // A session that ended meanwhile was forgotten already, and must not leave a wish behind.
+        if self.context.is_canceled() {
+            return Err(stopped().untouched());
+        }
         let tell = match wanted {
             true => watched.is_first(uri)?,
-            false => watched.remove(uri),
+            false => watched.remove(session, uri),
         };
         if tell && !live.connection.facts.stateless {
             let method = if wanted { "resources/subscribe" } else { "resources/unsubscribe" };
@@ -187,16 +196,20 @@ impl Asked<'_> {
             self.ask(method, params).await?;
         }
         if wanted {
-            watched.add(uri);
+            watched.add(session, uri);
         }
         if tell && live.connection.facts.stateless {
-            self.server.listen(live, &watched.addresses());
+            live.want(&watched.addresses());
         }
         Ok(())
     }
 
-    /// A request, asked again with what the server wants to know until it has an answer.
+    /// A request, asked again with what the server wants to know until it has an answer. Only one without sessions asks
+    /// in this way.
     async fn rounds(&self, method: &str, params: Map<String, Value>) -> Result<Value, ToolFailure> {
+        if !self.live.connection.facts.stateless {
+            return self.ask(method, params).await;
+        }
         let mut asked = params.clone();
         for _ in 0..ROUNDS {
             let mut answer = self.ask(method, asked).await?;

@@ -21,7 +21,7 @@ use rmcp::{
     },
     service::{
         ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService, ServiceError,
-        serve_client_with_lifecycle,
+        Subscription, serve_client_with_lifecycle,
     },
     transport::{
         Transport,
@@ -35,7 +35,7 @@ use toolpost_model::CallContext;
 use super::{
     McpEra, McpTransport,
     clean::shortened,
-    desk::{Desk, Sent, Slot},
+    desk::{Desk, EXPIRED, Sent, Slot, Told},
 };
 use handler::Handler;
 use heard::{Heard, Marked, Typed, told};
@@ -140,7 +140,7 @@ impl Connection {
                 Self::shake(Heard { inner, desk: Arc::clone(&desk), typed }, era, desk, true).await
             }
             Way::Http(McpTransport::Http { url, headers }) => {
-                let inner = http::transport(url, headers, longest)?;
+                let inner = http::transport(url, headers, longest, Arc::clone(&desk))?;
                 Self::shake(Heard { inner, desk: Arc::clone(&desk), typed }, era, desk, false).await
             }
             Way::Http(McpTransport::Stdio(_)) => {
@@ -232,16 +232,12 @@ impl Connection {
         }
     }
 
-    /// Hears what the server says unasked, where that must be asked for. Returns when there is no more of it.
-    pub(super) async fn listen(&self, filter: &Value, mut on: impl FnMut(super::desk::Told)) -> Option<()> {
-        let filter: SubscriptionFilter = serde_json::from_value(filter.clone()).ok()?;
-        let mut subscription = self.peer.listen(filter).await.ok()?;
-        while let Ok(Some(notification)) = subscription.next().await {
-            if let Some(told) = told(&notification) {
-                on(told);
-            }
-        }
-        Some(())
+    /// Asks for what the server says unasked, where that must be asked for. Returns when that is acknowledged.
+    pub(super) async fn listen(&self, filter: &Value) -> Result<Stream, RequestError> {
+        let filter: SubscriptionFilter = serde_json::from_value(filter.clone())
+            .map_err(|error| RequestError::Unreadable(error.to_string()))?;
+        let opened = self.peer.listen(filter).await;
+        opened.map(Stream).map_err(|error| self.failed(error, &Slot::new(None)))
     }
 
     /// Ends it, politely where there is time.
@@ -297,13 +293,31 @@ impl Connection {
             StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
                 RequestError::Unauthorized(chain(error))
             }
-            StreamableHttpError::SessionExpired => RequestError::Unsent("its session expired".to_owned()),
+            StreamableHttpError::SessionExpired => {
+                self.desk.expire();
+                RequestError::Unsent(EXPIRED.to_owned())
+            }
             StreamableHttpError::HttpStatus(status) => refused(status),
             StreamableHttpError::UnexpectedServerResponse(said) => {
                 let said = shortened(said, LONGEST);
                 RequestError::Unreadable(said)
             }
             other => RequestError::Lost(chain(other)),
+        }
+    }
+}
+
+/// What a server says unasked. Dropped, the server is told that nobody listens any more.
+pub(super) struct Stream(Subscription);
+
+impl Stream {
+    /// The next thing it says. `None`: there is no more.
+    pub(super) async fn next(&mut self) -> Option<Told> {
+        loop {
+            let notification = self.0.next().await.ok().flatten()?;
+            if let Some(told) = told(&notification) {
+                return Some(told);
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 mod waiting;
 
 use std::{
+    collections::{HashMap, hash_map::Entry},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
@@ -14,7 +15,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use toolpost_model::{CallContext, LogLevel, Progress};
 
 use super::clean;
@@ -36,6 +37,9 @@ const CALL_BYTES: usize = 1 << 20;
 /// The longest line that is passed on.
 const LINE: usize = 8 * 1024;
 
+/// Why a connection is left whose server forgot it.
+pub(super) const EXPIRED: &str = "its session expired";
+
 /// What concerns no single call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Told {
@@ -49,6 +53,17 @@ pub(super) enum Told {
     Prompts,
     /// What is found at an address is not what it was.
     Updated(String),
+}
+
+/// What is thought of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// It is put to somebody.
+    New,
+    /// One with its id was not answered yet.
+    Twice,
+    /// Too many others were not answered yet.
+    TooMuch,
 }
 
 /// How far a request got on its way out.
@@ -141,12 +156,15 @@ pub(super) struct Desk {
     waiting: Mutex<Waiting>,
     told: Box<dyn Fn(Told) + Send + Sync>,
     gone: watch::Sender<Option<Arc<str>>>,
+    /// The server forgot the session. What is under way may still be answered, so that the connection is left and not cut.
+    expired: watch::Sender<bool>,
     /// Nothing more comes. Where a program is behind it, its end tells why.
     silent: watch::Sender<bool>,
     of_program: bool,
     nuisance: Mutex<Nuisance>,
     heard: AtomicU64,
-    questions: AtomicUsize,
+    /// What the server asked and was not answered, by its ids. Each is told when the server withdraws it.
+    questions: Mutex<HashMap<String, Arc<Notify>>>,
     lines: AtomicUsize,
     /// Nobody should be told of the end: it was wanted.
     closing: AtomicBool,
@@ -167,9 +185,10 @@ impl Desk {
             waiting: Mutex::default(),
             told: Box::new(told),
             gone: watch::Sender::new(None),
+            expired: watch::Sender::new(false),
             nuisance: Mutex::new(Nuisance { since: Instant::now(), count: 0, told: Vec::new() }),
             heard: AtomicU64::new(0),
-            questions: AtomicUsize::new(0),
+            questions: Mutex::default(),
             lines: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
         }
@@ -297,14 +316,36 @@ impl Desk {
         }
     }
 
-    /// The server asks something; `false`: it asks too much at a time.
-    pub(super) fn question(&self) -> bool {
-        self.questions.fetch_add(1, Ordering::Relaxed) < QUESTIONS
+    /// The server asks something. Whether it may.
+    pub(super) fn question(&self, id: String) -> Asked {
+        let mut questions = lock(&self.questions);
+        if questions.len() >= QUESTIONS {
+            return Asked::TooMuch;
+        }
+        match questions.entry(id) {
+            Entry::Occupied(_) => Asked::Twice,
+            Entry::Vacant(place) => {
+                place.insert(Arc::default());
+                Asked::New
+            }
+        }
+    }
+
+    /// Told when this question is withdrawn. `None`: it was already.
+    pub(super) fn open_question(&self, id: &str) -> Option<Arc<Notify>> {
+        lock(&self.questions).get(id).cloned()
     }
 
     /// That is answered.
-    pub(super) fn question_answered(&self) {
-        let _ = self.questions.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| open.checked_sub(1));
+    pub(super) fn question_answered(&self, id: &str) {
+        lock(&self.questions).remove(id);
+    }
+
+    /// The server does not want to know any more.
+    pub(super) fn question_withdrawn(&self, id: &str) {
+        if let Some(waiting) = lock(&self.questions).remove(id) {
+            waiting.notify_one();
+        }
     }
 
     /// Nothing more comes from the other side.
@@ -333,6 +374,29 @@ impl Desk {
             }
             first
         });
+    }
+
+    /// The server does not know the session any more.
+    pub(super) fn expire(&self) {
+        self.expired.send_replace(true);
+    }
+
+    pub(super) fn is_expired(&self) -> bool {
+        *self.expired.borrow()
+    }
+
+    /// Whether it takes requests.
+    pub(super) fn is_open(&self) -> bool {
+        self.ended().is_none() && !self.is_expired()
+    }
+
+    /// Resolves when it takes no more requests, and tells why.
+    pub(super) async fn left(&self) -> Arc<str> {
+        let mut expired = self.expired.subscribe();
+        tokio::select! {
+            why = self.end_reached() => why,
+            _ = expired.wait_for(|expired| *expired) => EXPIRED.into(),
+        }
     }
 
     /// The host wants no more of it.

@@ -73,7 +73,7 @@ pub(super) async fn everything(connection: &Connection, server: &McpServer) -> R
                     );
                     problems.push(problem(&server.name, SourceProblem::REDUCED, message));
                 }
-                beside[kept] = Value::Array(objects(listed.entries, key, OBJECTS));
+                beside[kept] = Value::Array(objects(listed.entries, key));
             }
             Err(error @ RequestError::Lost(_)) => return Err(error),
             // Templates are often not there although resources are.

@@ -12,10 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use toolpost_model::{ErrorClass, SourceState, ToolFailure};
+use toolpost_model::{ErrorClass, SessionId, SourceState, ToolFailure};
 
 use super::{
     McpStart,
+    desk::Told,
     live::{InUse, Live},
     server::Server,
     watched::Watched,
@@ -123,18 +124,24 @@ impl Link {
             return Err(ToolFailure::of(ErrorClass::Canceled, "the host is closing").untouched());
         };
         state.last_try = Some(Instant::now());
-        if state.started {
+        let again = std::mem::replace(&mut state.started, true);
+        if again {
             self.shows().restarts += 1;
         }
-        state.started = true;
         self.show(SourceState::Starting, None);
         match server.start(&self.watched.addresses()).await {
             Ok(live) => {
                 let live = Arc::new(live);
                 state.live = Some(Arc::clone(&live));
+                state.next_try = None;
                 self.show(SourceState::Ready, None);
                 self.watch(&server, &live);
-                server.listen(&live, &self.watched.addresses());
+                live.listen(&self.watched.addresses());
+                if again {
+                    // They may have changed while nobody could hear of it.
+                    let watched = self.watched.addresses().into_iter();
+                    watched.for_each(|uri| server.hear(Told::Updated(uri)));
+                }
                 // While the state is locked, so that nobody takes it for idle.
                 Ok(live.borrow())
             }
@@ -155,7 +162,7 @@ impl Link {
         let (link, desk) = (Weak::clone(&self.me), Arc::clone(&live.desk));
         let watched = Arc::downgrade(live);
         tokio::spawn(async move {
-            let why = desk.end_reached().await;
+            let why = desk.left().await;
             let (Some(link), Some(live)) = (link.upgrade(), watched.upgrade()) else { return };
             link.ended(&live, &why).await;
         });
@@ -175,6 +182,12 @@ impl Link {
                     if link.rest_after(limit).await {
                         return;
                     }
+                    // Whoever wants to hear of a resource may do so for long.
+                    let is_watched = !link.watched.is_empty();
+                    drop(link);
+                    if is_watched {
+                        tokio::time::sleep(limit.max(Duration::from_millis(10))).await;
+                    }
                 }
             });
         }
@@ -191,18 +204,21 @@ impl Link {
         }
         let proven = live.proven.load(Ordering::Relaxed);
         state.failures = if proven { 0 } else { state.failures.saturating_add(1) };
-        state.next_try = (!proven).then(|| Instant::now() + pause(state.failures));
+        // A server that forgot a session is there. One that forgets the next one too is left alone for a while.
+        let at_once = proven || (live.desk.is_expired() && state.failures == 1);
+        state.next_try = (!at_once).then(|| Instant::now() + pause(state.failures));
         let message = format!("the connection ended: {why}");
         state.last = Some(ToolFailure::of(ErrorClass::DependencyUnavailable, message.clone()).untouched());
         drop(state);
         let Some(server) = self.server.upgrade() else { return };
         server.log(message.clone());
-        match server.settings.start {
-            McpStart::Eager => {
+        // A server that is only watched is needed too, although nothing calls it.
+        match server.settings.start == McpStart::Eager || !self.watched.is_empty() {
+            true => {
                 self.show(SourceState::Failing, Some(message));
                 self.keep_trying();
             }
-            McpStart::Lazy => self.show(SourceState::Idle, Some(message)),
+            false => self.show(SourceState::Idle, Some(message)),
         }
     }
 
@@ -240,16 +256,31 @@ impl Link {
         });
     }
 
+    /// A session is over, and hears of nothing any more.
+    pub(super) async fn forget(&self, session: &SessionId) {
+        let _turn = self.watched.turn().await;
+        let unwanted = self.watched.forget(session);
+        if unwanted.is_empty() {
+            return;
+        }
+        let Some(live) = self.open().await else { return };
+        match live.connection.facts.stateless {
+            true => live.want(&self.watched.addresses()),
+            false => live.unsubscribe(&unwanted).await,
+        }
+    }
+
     /// Ends the connection until it is needed again.
     pub(super) async fn rest(&self) {
         self.rest_after(Duration::ZERO).await;
     }
 
-    /// The same where nobody used it for so long. `false`: somebody did. A call that begins takes the connection while the
-    /// state is locked, so it is seen here.
+    /// The same where nobody used it for so long, or waits for its news. `false`: somebody did, or does. A call that begins
+    /// takes the connection while the state is locked, so it is seen here.
     async fn rest_after(&self, limit: Duration) -> bool {
         let mut state = self.state.lock().await;
-        if state.live.as_ref().is_some_and(|live| live.is_busy() || live.idle() < limit) {
+        let in_use = |live: &Arc<Live>| live.is_busy() || live.idle() < limit || !self.watched.is_empty();
+        if state.live.as_ref().is_some_and(in_use) {
             return false;
         }
         let live = state.live.take();
@@ -313,7 +344,7 @@ fn waiting(last: Option<&ToolFailure>, wait: Duration) -> ToolFailure {
 }
 
 /// Twice as long with each failure, less a part by chance: servers that failed together do not come back together.
-fn pause(failures: u32) -> Duration {
+pub(super) fn pause(failures: u32) -> Duration {
     let whole = FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_PAUSE);
     let part = u32::try_from(RandomState::new().hash_one(failures) % 256).unwrap_or_default();
     whole - whole * part / 1024

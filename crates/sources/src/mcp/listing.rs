@@ -186,16 +186,16 @@ const UNSUBSCRIBE: Companion = Companion {
     arguments: &[("uri", "string")],
 };
 
-/// Objects of a list beside tools: each with its key, without hidden characters, so many of them at most. Those whose key
-/// has some are left out: it would be another one without them, and nobody sees what is asked for with them.
-pub(super) fn objects(list: Vec<Value>, key: &str, most: usize) -> Vec<Value> {
+/// Objects of a list beside tools: each with its key, without hidden characters. Those whose key has some are left out: it
+/// would be another one without them, and nobody sees what is asked for with them.
+pub(super) fn objects(list: Vec<Value>, key: &str) -> Vec<Value> {
     let usable = |object: &Value| {
         object
             .get(key)
             .and_then(Value::as_str)
             .is_some_and(|text| !text.is_empty() && !clean::has_hidden(text))
     };
-    let mut kept: Vec<Value> = list.into_iter().filter(usable).take(most).collect();
+    let mut kept: Vec<Value> = list.into_iter().filter(usable).collect();
     kept.iter_mut().for_each(|object| {
         clean::value(object);
     });

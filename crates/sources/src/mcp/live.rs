@@ -9,13 +9,14 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use tokio::{sync::OwnedSemaphorePermit, task::AbortHandle};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use toolpost_model::{AppliedSandbox, ErrorClass, ToolFailure};
 
 use super::{
     McpEra, McpServer, McpTransport,
     client::{ConnectError, Connection, Way},
     desk::{Desk, Told},
+    listening,
     process::Program,
 };
 use crate::native::Children;
@@ -40,8 +41,8 @@ pub(super) struct Live {
     pub(super) proven: AtomicBool,
     unheard: AtomicU32,
     messages: AtomicU64,
-    /// Hears what the server says unasked, where that must be asked for.
-    listening: Mutex<Option<AbortHandle>>,
+    /// What is to be asked for of what the server says unasked. `None`: nothing, or nothing must be asked for.
+    wanted: watch::Sender<Option<Value>>,
     /// Its place among the connections of its server.
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -61,11 +62,9 @@ pub(super) async fn start(
             match attempt(server, children, McpEra::Auto, told, whole.mul_f64(0.6)).await {
                 Ok(live) => Ok(live),
                 Err(failure) if failure.class != ErrorClass::DependencyUnavailable => Err(failure),
-                Err(first) => {
+                Err(_) => {
                     let rest = whole.saturating_sub(began.elapsed()).max(whole.mul_f64(0.4));
-                    let second = attempt(server, children, McpEra::Sessions, told, rest).await;
-                    // Where both failed the same way, the first story is as good.
-                    second.map_err(|second| if second.message.is_empty() { first } else { second })
+                    attempt(server, children, McpEra::Sessions, told, rest).await
                 }
             }
         }
@@ -108,7 +107,7 @@ async fn attempt(
             proven: AtomicBool::new(false),
             unheard: AtomicU32::new(0),
             messages: AtomicU64::new(0),
-            listening: Mutex::default(),
+            wanted: watch::Sender::new(None),
             _place: None,
         }),
         Err(error) => {
@@ -152,7 +151,7 @@ impl Live {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.desk.ended().is_none()
+        self.desk.is_open()
     }
 
     /// Whether a call uses it.
@@ -207,36 +206,43 @@ impl Live {
     pub(super) async fn introduce(&self, watched: &[String]) -> bool {
         let facts = &self.connection.facts;
         for uri in watched.iter().filter(|_| !facts.stateless) {
-            let params = json!({ "uri": uri }).as_object().cloned().unwrap_or_default();
-            let asked = self.connection.request("resources/subscribe", params, Map::new(), None);
-            if tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_err() {
+            if !self.is_answered("resources/subscribe", json!({ "uri": uri })).await {
                 return false;
             }
         }
         if !facts.stateless && facts.capabilities.get("logging").is_some() {
-            let params = json!({ "level": "info" }).as_object().cloned().unwrap_or_default();
-            let asked = self.connection.request("logging/setLevel", params, Map::new(), None);
-            return tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_ok();
+            return self.is_answered("logging/setLevel", json!({ "level": "info" })).await;
         }
         true
     }
 
-    /// Hears a server without sessions say what it says unasked, from now on with these resources too.
-    pub(super) fn listen(self: &Arc<Self>, uris: &[String], mut hear: impl FnMut(Told) + Send + 'static) {
-        let Some(filter) = self.interests(uris) else { return };
-        let live = Arc::downgrade(self);
-        let task = tokio::spawn(async move {
-            let Some(live) = live.upgrade() else { return };
-            let desk = Arc::clone(&live.desk);
-            tokio::select! {
-                _ = live.connection.listen(&filter, &mut hear) => {}
-                _ = desk.end_reached() => {}
+    /// Tells a server with sessions what nobody wants to hear of any more.
+    pub(super) async fn unsubscribe(&self, uris: &[String]) {
+        for uri in uris {
+            if !self.is_answered("resources/unsubscribe", json!({ "uri": uri })).await {
+                return;
             }
-        });
-        let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = listening.replace(task.abort_handle()) {
-            before.abort();
         }
+    }
+
+    /// Whether a request of the host's own is answered soon, whatever the answer is.
+    async fn is_answered(&self, method: &str, params: Value) -> bool {
+        let params = params.as_object().cloned().unwrap_or_default();
+        let asked = self.connection.request(method, params, Map::new(), None);
+        tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_ok()
+    }
+
+    /// Listens to a server without sessions from now on, to what it says of these resources too.
+    pub(super) fn listen(self: &Arc<Self>, uris: &[String]) {
+        self.want(uris);
+        if self.connection.facts.stateless {
+            listening::keep(self, self.wanted.subscribe());
+        }
+    }
+
+    /// Wants to hear of these resources, and of no others.
+    pub(super) fn want(&self, uris: &[String]) {
+        self.wanted.send_replace(self.interests(uris));
     }
 
     /// What is asked for. `None`: nothing.

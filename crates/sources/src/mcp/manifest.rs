@@ -14,6 +14,8 @@ const DIFF: usize = 64 * 1024;
 const REMEMBERED: usize = 20_000;
 /// The form of the text.
 const VERSION: u64 = 1;
+/// The word for the revision with sessions.
+const SESSIONS: &str = "sessions";
 
 /// Accepted definitions of one server, and what is beside them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -150,11 +152,8 @@ impl Manifest {
             .collect();
         let held: Map<String, Value> =
             self.held.iter().map(|(name, definition)| (name.clone(), json!(definition.fields))).collect();
-        let era = self.era.map(|era| match era {
-            McpEra::Auto => "auto",
-            McpEra::Stateless => "stateless",
-            McpEra::Sessions => "sessions",
-        });
+        // The newer revision is not remembered: whoever speaks it is asked for it first.
+        let era = (self.era == Some(McpEra::Sessions)).then_some(SESSIONS);
         let all = json!({
             "version": VERSION, "era": era, "order": self.order, "tools": tools, "held": held,
             "beside": self.beside,
@@ -194,11 +193,8 @@ impl Manifest {
         let order = all.get("order").and_then(Value::as_array);
         manifest.order =
             order.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect();
-        manifest.era = match all.get("era").and_then(Value::as_str) {
-            Some("sessions") => Some(McpEra::Sessions),
-            Some("stateless") => Some(McpEra::Stateless),
-            _ => None,
-        };
+        let era = all.get("era").and_then(Value::as_str).filter(|era| *era == SESSIONS);
+        manifest.era = era.map(|_| McpEra::Sessions);
         manifest.beside = all.remove("beside").unwrap_or_default();
         Ok(manifest)
     }

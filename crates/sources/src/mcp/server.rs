@@ -73,6 +73,8 @@ struct Kept {
     known: bool,
     /// It was read from a server in this life of the host.
     fresh: bool,
+    /// What was odd about what was read.
+    problems: Vec<SourceProblem>,
 }
 
 impl Server {
@@ -130,7 +132,7 @@ impl Server {
     }
 
     /// What a server says beside any call.
-    fn hear(&self, told: Told) {
+    pub(super) fn hear(&self, told: Told) {
         match told {
             Told::Line(line) => self.log(line),
             Told::Tools => {
@@ -219,7 +221,7 @@ impl Server {
         *lock(&self.era) = kept.era;
         let problems = trouble.map(|message| problem(&self.settings.name, SourceProblem::REDUCED, message));
         *lock(&self.listing) = Arc::new(Listing::of(&self.settings, &kept, problems.into_iter().collect()));
-        *manifest = Some(Kept { manifest: kept, known, fresh: false });
+        *manifest = Some(Kept { manifest: kept, known, ..Kept::default() });
     }
 
     /// Lists a server, and keeps what is accepted of it.
@@ -233,13 +235,13 @@ impl Server {
         let mut next = kept.manifest.updated(kept.known, fetched.tools, self.settings.new_tools);
         next.beside = fetched.beside;
         next.era = *lock(&self.era);
-        let mut problems = fetched.problems;
+        let mut problems = fetched.problems.clone();
         if !kept.known || next != kept.manifest {
             problems.extend(self.keep(&next).await);
         }
         let listing = Arc::new(Listing::of(&self.settings, &next, problems));
         let before = std::mem::replace(&mut *lock(&self.listing), Arc::clone(&listing));
-        *manifest = Some(Kept { manifest: next, known: true, fresh: true });
+        *manifest = Some(Kept { manifest: next, known: true, fresh: true, problems: fetched.problems });
         drop(manifest);
         mark.done();
         if kept.fresh || kept.known {
@@ -403,7 +405,7 @@ impl Server {
         if let Some(problem) = self.keep(&next).await {
             return Err(SourceError { origin: self.settings.name.clone(), reason: problem.message });
         }
-        *lock(&self.listing) = Arc::new(Listing::of(&self.settings, &next, Vec::new()));
+        *lock(&self.listing) = Arc::new(Listing::of(&self.settings, &next, kept.problems.clone()));
         kept.manifest = next;
         Ok(held.into_iter().map(|(id, _)| id).collect())
     }
@@ -423,26 +425,20 @@ impl Server {
 
     /// A session ended.
     pub(super) fn leave(&self, session: &SessionId) {
-        let link = lock(&self.sessions).remove(session);
+        let own = lock(&self.sessions).remove(session);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if let Some(link) = link {
-            runtime.spawn(async move { link.close().await });
-        }
+        let (shared, session) = (Arc::clone(&self.link), session.clone());
+        runtime.spawn(async move {
+            match own {
+                Some(link) => link.close().await,
+                None => shared.forget(&session).await,
+            }
+        });
     }
 
     /// What a call of this tool asks for, now that the server is there.
     pub(super) fn target(&self, tool: &ToolId) -> Option<Target> {
         self.listing().targets.get(tool).cloned()
-    }
-
-    /// Hears what a server without sessions says unasked.
-    pub(super) fn listen(&self, live: &Arc<Live>, watched: &[String]) {
-        let me = Weak::clone(&self.me);
-        live.listen(watched, move |told| {
-            if let Some(server) = me.upgrade() {
-                server.hear(told);
-            }
-        });
     }
 
     pub(super) fn health(&self) -> SourceHealth {

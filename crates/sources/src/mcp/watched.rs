@@ -1,19 +1,20 @@
-//! The resources whose changes are wanted over one way to a server, and how often.
+//! The resources whose changes are wanted over one way to a server, and by which sessions.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use toolpost_model::{ErrorClass, ToolFailure};
+use toolpost_model::{ErrorClass, SessionId, ToolFailure};
 
 /// How many addresses are watched at most.
 const ADDRESSES: usize = 1_024;
 
-/// The addresses, and how many want to hear of each.
+/// The addresses, and who wants to hear of each. Wishes are not counted: a session wants an address or it does not, and
+/// takes back nothing but its own.
 #[derive(Default)]
 pub(super) struct Watched {
-    counts: Mutex<BTreeMap<String, usize>>,
+    wishes: Mutex<BTreeMap<String, HashSet<SessionId>>>,
     /// What is told to the server goes one by one: a word that overtakes another would undo it.
     telling: tokio::sync::Mutex<()>,
 }
@@ -24,17 +25,17 @@ impl Watched {
         self.telling.lock().await
     }
 
-    fn counts(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn wishes(&self) -> MutexGuard<'_, BTreeMap<String, HashSet<SessionId>>> {
+        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether nobody wants this one yet. `Err`: there is no room for it.
     pub(super) fn is_first(&self, uri: &str) -> Result<bool, ToolFailure> {
-        let counts = self.counts();
-        if counts.contains_key(uri) {
+        let wishes = self.wishes();
+        if wishes.contains_key(uri) {
             return Ok(false);
         }
-        if counts.len() < ADDRESSES {
+        if wishes.len() < ADDRESSES {
             return Ok(true);
         }
         let message = format!("{ADDRESSES} resources of this server are watched already, and no more can be");
@@ -44,47 +45,77 @@ impl Watched {
             .untouched())
     }
 
-    /// One more wants it.
-    pub(super) fn add(&self, uri: &str) {
-        *self.counts().entry(uri.to_owned()).or_default() += 1;
+    /// A session wants it.
+    pub(super) fn add(&self, session: &SessionId, uri: &str) {
+        self.wishes().entry(uri.to_owned()).or_default().insert(session.clone());
     }
 
-    /// One less wants it. Whether that was the last.
-    pub(super) fn remove(&self, uri: &str) -> bool {
-        let mut counts = self.counts();
-        let Some(count) = counts.get_mut(uri) else { return false };
-        *count = count.saturating_sub(1);
-        let last = *count == 0;
+    /// A session wants it no longer. Whether that was the last one that did.
+    pub(super) fn remove(&self, session: &SessionId, uri: &str) -> bool {
+        let mut wishes = self.wishes();
+        let Some(wanting) = wishes.get_mut(uri) else { return false };
+        let last = wanting.remove(session) && wanting.is_empty();
         if last {
-            counts.remove(uri);
+            wishes.remove(uri);
         }
         last
     }
 
+    /// A session wants nothing any more. What nobody else wants either.
+    pub(super) fn forget(&self, session: &SessionId) -> Vec<String> {
+        let mut unwanted = Vec::new();
+        self.wishes().retain(|uri, wanting| {
+            let last = wanting.remove(session) && wanting.is_empty();
+            if last {
+                unwanted.push(uri.clone());
+            }
+            !last
+        });
+        unwanted
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.wishes().is_empty()
+    }
+
     /// All of them.
     pub(super) fn addresses(&self) -> Vec<String> {
-        self.counts().keys().cloned().collect()
+        self.wishes().keys().cloned().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use toolpost_model::SessionId;
+
     use super::{ADDRESSES, Watched};
 
     #[test]
-    fn addresses_are_counted_and_bounded() {
-        let watched = Watched::default();
+    fn addresses_are_bounded() {
+        let (watched, session) = (Watched::default(), SessionId::new("a"));
         for at in 0..ADDRESSES {
             let uri = format!("x://{at}");
             assert!(watched.is_first(&uri).unwrap());
-            watched.add(&uri);
+            watched.add(&session, &uri);
         }
         assert_eq!(watched.is_first("x://more").unwrap_err().code.as_deref(), Some("too_many_subscriptions"));
         assert!(!watched.is_first("x://7").unwrap());
-        watched.add("x://7");
-        assert!(!watched.remove("x://7"));
-        assert!(watched.remove("x://7"));
-        assert!(!watched.remove("x://7"));
+        assert!(watched.remove(&session, "x://7"));
         assert!(watched.is_first("x://more").unwrap());
+    }
+
+    #[test]
+    fn a_session_takes_back_only_what_is_its_own() {
+        let (watched, [a, b]) = (Watched::default(), ["a", "b"].map(SessionId::new));
+        for (session, uri) in [(&a, "x://1"), (&a, "x://1"), (&b, "x://1"), (&b, "x://2")] {
+            watched.add(session, uri);
+        }
+        assert!(!watched.remove(&a, "x://2"));
+        assert!(!watched.remove(&a, "x://1"));
+        assert!(!watched.remove(&a, "x://1"));
+        assert_eq!(watched.addresses(), ["x://1", "x://2"]);
+        assert!(watched.forget(&a).is_empty());
+        assert_eq!(watched.forget(&b), ["x://1", "x://2"]);
+        assert!(watched.addresses().is_empty());
     }
 }

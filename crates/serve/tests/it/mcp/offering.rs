@@ -150,7 +150,7 @@ async fn leave(era: &Era, server: &Running) {
 }
 
 #[tokio::test]
-async fn a_source_is_told_to_stop_when_the_last_one_has_gone() {
+async fn a_source_hears_what_each_session_wants_and_no_longer_wants() {
     let (shelf, mut hears) = shelf();
     let server = Place::without_native_tools().start_with(|builder| builder.source(shelf)).await;
     let mut next = async || within(hears.recv()).await.unwrap();
@@ -163,21 +163,36 @@ async fn a_source_is_told_to_stop_when_the_last_one_has_gone() {
     ask(&two, &server, "resources/subscribe", "shelf://a").await;
     assert_eq!(next().await, "+shelf://a");
     leave(&one, &server).await;
-    let wanted = json!({ "notifications": { "resourceSubscriptions": ["shelf://a", "shelf://b"] } });
-    let request = Era::Stateless.request(&json!(1), "subscriptions/listen", wanted, &json!({}));
-    let mut stream = server.begin(request).await;
-    assert_eq!(stream.head().await.status, 200);
-    let acknowledged = stream.frame().await.unwrap();
-    assert!(acknowledged.data.contains("shelf://b"), "{}", acknowledged.data);
-    // Nothing was taken back before: the session that left was not the last.
-    assert_eq!((next().await, next().await), ("+shelf://a".to_owned(), "+shelf://b".to_owned()));
+    assert_eq!(next().await, "-shelf://a");
     ask(&two, &server, "resources/unsubscribe", "shelf://a").await;
+    assert_eq!(next().await, "-shelf://a");
     ask(&two, &server, "resources/subscribe", "shelf://c").await;
-    assert_eq!(next().await, "+shelf://c", "the stream still wants the first");
-    drop(stream);
-    assert_eq!((next().await, next().await), ("-shelf://a".to_owned(), "-shelf://b".to_owned()));
+    assert_eq!(next().await, "+shelf://c");
     leave(&two, &server).await;
     assert_eq!(next().await, "-shelf://c");
+}
+
+#[tokio::test]
+async fn streams_of_one_session_do_not_undo_one_another() {
+    let (shelf, mut hears) = shelf();
+    let server = Place::without_native_tools().start_with(|builder| builder.source(shelf)).await;
+    let mut next = async || within(hears.recv()).await.unwrap();
+    let listen = async |id: u64, uris: Value| {
+        let wanted = json!({ "notifications": { "resourceSubscriptions": uris } });
+        let request = Era::Stateless.request(&json!(id), "subscriptions/listen", wanted, &json!({}));
+        let mut stream = server.begin(request).await;
+        assert_eq!(stream.head().await.status, 200);
+        assert!(stream.frame().await.unwrap().data.contains("shelf://a"));
+        stream
+    };
+    let first = listen(1, json!(["shelf://a", "shelf://b"])).await;
+    assert_eq!((next().await, next().await), ("+shelf://a".to_owned(), "+shelf://b".to_owned()));
+    let second = listen(2, json!(["shelf://a"])).await;
+    assert_eq!(next().await, "+shelf://a");
+    drop(first);
+    assert_eq!(next().await, "-shelf://b", "the other stream still wants the first");
+    drop(second);
+    assert_eq!(next().await, "-shelf://a");
 }
 
 #[tokio::test]

@@ -65,9 +65,12 @@ impl Service<RoleClient> for Handler {
         context: RequestContext<RoleClient>,
     ) -> Result<ClientResult, ErrorData> {
         let origin = context.extensions.get::<InboundStreamOrigin>().cloned();
+        let withdrawn = || ErrorData::invalid_request("it was withdrawn", None);
+        let Some(open) = self.desk.open_question(&context.id.to_string()) else { return Err(withdrawn()) };
         let answered = tokio::select! {
             answered = self.answer(request, origin) => answered,
-            () = context.ct.cancelled() => Err(ErrorData::invalid_request("it was withdrawn", None)),
+            () = open.notified() => Err(withdrawn()),
+            () = context.ct.cancelled() => Err(withdrawn()),
         };
         answered.map(|value| ClientResult::CustomResult(CustomResult(value)))
     }

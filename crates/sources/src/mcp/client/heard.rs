@@ -17,7 +17,7 @@ use rmcp::{
     transport::Transport,
 };
 
-use super::super::desk::{Desk, Sent, Settled, Slot, Told};
+use super::super::desk::{Asked, Desk, Sent, Settled, Slot, Told};
 
 /// Goes with a request through the SDK, to the place where it leaves.
 #[derive(Clone)]
@@ -68,8 +68,14 @@ impl<T: Transport<RoleClient>> Heard<T> {
                 self.desk.await_answer(id, token, &slot);
                 Some(slot)
             }
-            ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => {
-                self.desk.question_answered();
+            ClientJsonRpcMessage::Response(response) => {
+                self.desk.question_answered(&response.id.to_string());
+                None
+            }
+            ClientJsonRpcMessage::Error(error) => {
+                if let Some(id) = &error.id {
+                    self.desk.question_answered(&id.to_string());
+                }
                 None
             }
             ClientJsonRpcMessage::Notification(_) => None,
@@ -92,8 +98,14 @@ impl<T: Transport<RoleClient>> Heard<T> {
         let of_subscription = notification.get_meta().subscription_id().is_some();
         match notification {
             other if of_subscription => return Some(other),
-            ServerNotification::CancelledNotification(_)
-            | ServerNotification::SubscriptionsAcknowledgedNotification(_) => return Some(notification),
+            ServerNotification::CancelledNotification(ref canceled) => {
+                // The SDK drops the answer to a question that was withdrawn, so that it is not seen on its way out.
+                if let Some(id) = &canceled.params.request_id {
+                    self.desk.question_withdrawn(&id.to_string());
+                }
+                return Some(notification);
+            }
+            ServerNotification::SubscriptionsAcknowledgedNotification(_) => return Some(notification),
             ServerNotification::ProgressNotification(progress) => {
                 let params = progress.params;
                 let token = params.progress_token.0.to_string();
@@ -172,13 +184,14 @@ impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for Heard<T> {
                     Some(id) if !self.settle(id) => {}
                     Some(_) | None => return Some(ServerJsonRpcMessage::Error(error)),
                 },
-                ServerJsonRpcMessage::Request(request) => {
-                    if self.desk.question() {
-                        return Some(ServerJsonRpcMessage::Request(request));
+                ServerJsonRpcMessage::Request(request) => match self.desk.question(request.id.to_string()) {
+                    Asked::New => return Some(ServerJsonRpcMessage::Request(request)),
+                    Asked::Twice => self.desk.nuisance("questions under an id that waits for an answer"),
+                    Asked::TooMuch => {
+                        self.desk.end("it asks too many things at the same time");
+                        return None;
                     }
-                    self.desk.end("it asks too many things at the same time");
-                    return None;
-                }
+                },
                 ServerJsonRpcMessage::Notification(mut said) => {
                     if let Some(rest) = self.notified(said.notification) {
                         said.notification = rest;

@@ -3,7 +3,11 @@
 
 mod guarded;
 
-use std::{collections::BTreeMap, collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use reqwest::{
     Client, ClientBuilder,
@@ -16,7 +20,7 @@ use rmcp::transport::{
 use toolpost_model::Secret;
 use url::Url;
 
-use super::ConnectError;
+use super::{super::desk::Desk, ConnectError};
 use crate::native::tls;
 use guarded::Guarded;
 
@@ -30,13 +34,15 @@ pub(super) fn transport(
     url: &Url,
     headers: &BTreeMap<String, Secret>,
     longest: usize,
+    desk: Arc<Desk>,
 ) -> Result<StreamableHttpClientTransport<Guarded>, ConnectError> {
     let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .max_sse_event_size(longest)
         .max_concurrent_requests(REQUESTS)
         .custom_headers(written(headers)?)
-        .reinit_on_expired_session(true);
-    Ok(StreamableHttpClientTransport::with_client(Guarded { client: client(url)?, longest }, config))
+        // The SDK would shake hands unseen and send the call again: to a server that nobody compared.
+        .reinit_on_expired_session(false);
+    Ok(StreamableHttpClientTransport::with_client(Guarded::new(client(url)?, longest, desk), config))
 }
 
 fn client(url: &Url) -> Result<Client, ConnectError> {

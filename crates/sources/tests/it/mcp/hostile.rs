@@ -1,9 +1,12 @@
 //! Servers that die, hang, flood and lie: the host stays up, and calls end truthfully.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
-use toolpost_model::{ErrorClass, EventBody, Outcome, SourceState};
+use toolpost_model::{
+    BoxFuture, Caller, ConsultError, ConsultKinds, ErrorClass, EventBody, InvocationId, Outcome, Question,
+    Reply, SourceState,
+};
 
 use super::stage::{Stage, Wanted};
 
@@ -58,6 +61,30 @@ async fn what_cannot_be_borne_ends_the_connection() {
         assert_eq!(&*error.code, "connection_lost", "{mode}: {error:?}");
         assert!(error.message.contains(words), "{mode}: {error:?}");
     }
+}
+
+/// A caller that never answers.
+struct Absent;
+
+impl Caller for Absent {
+    fn answers(&self) -> ConsultKinds {
+        ConsultKinds { elicitation: true, ..ConsultKinds::default() }
+    }
+
+    fn consult(&self, _: InvocationId, _: Vec<Question>) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_that_a_server_withdraws_wait_for_nobody() {
+    let stage = Stage::new("retracts").await;
+    let mut request = stage.test.request("fix__retract", json!({}));
+    request.caller = Some(Arc::new(Absent));
+    let result = stage.test.host.call(request).await.result().clone();
+    assert_eq!(result.model_text(), "never mind", "{result:?}");
+    assert_eq!(stage.call("fix__echo", json!({ "text": "on" })).await.model_text(), "on");
+    assert_eq!(stage.starts(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

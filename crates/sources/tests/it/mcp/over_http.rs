@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 use toolpost_core::MemoryPins;
 use toolpost_model::{ErrorClass, EventBody, Secret};
-use toolpost_sources::McpTransport;
+use toolpost_sources::{McpStart, McpTransport};
 
 use super::stage::{Stage, Wanted, fixture, server};
+use crate::python_modules::stage::until;
 
 /// The server, as a process of its own.
 struct Remote {
@@ -68,12 +69,16 @@ impl Remote {
     }
 
     async fn stage(&self) -> Stage {
+        self.wanted().start().await
+    }
+
+    fn wanted(&self) -> Wanted {
         let url = format!("http://127.0.0.1:{}/mcp", self.port).parse().unwrap();
         let headers = BTreeMap::from([("authorization".to_owned(), Secret::new("Bearer sesame"))]);
         let mut server = server(McpTransport::Http { url, headers });
         server.connect_timeout = Duration::from_secs(10);
         let folder = tempfile::tempdir().unwrap();
-        Wanted { server, pins: Arc::new(MemoryPins::default()), folder }.start().await
+        Wanted { server, pins: Arc::new(MemoryPins::default()), folder }
     }
 }
 
@@ -84,6 +89,46 @@ async fn tools_are_called_with_the_operators_headers() {
     let result = stage.call("fix__echo", json!({ "text": "hello" })).await;
     assert_eq!(result.model_text(), "hello", "{result:?} {:?}", stage.problems());
     assert_eq!(remote.seen()["authorization"], "Bearer sesame");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_forgot_the_session_is_compared_before_it_is_called_again() {
+    // Whether it answered a call before or not.
+    for calls in [1, 0] {
+        let remote = Remote::start("good");
+        let stage = remote.stage().await;
+        for _ in 0..calls {
+            stage.call("fix__echo", json!({ "text": "one" })).await;
+        }
+        remote.get("/redeploy");
+        let error = stage.call("fix__echo", json!({ "text": "two" })).await.error.unwrap();
+        assert_eq!(&*error.code, "definition_kept_back", "{error:?}");
+        assert_eq!(remote.seen()["calls"], calls);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_forgot_the_session_is_noticed_by_its_stream_too() {
+    let remote = Remote::start("streams");
+    let stage = remote.wanted().set(|server| server.start = McpStart::Eager).start().await;
+    until("the stream", || remote.seen()["listens"] == 1).await;
+    remote.get("/redeploy");
+    until("the new list", || stage.tools().is_empty()).await;
+    let held = stage.health().quarantined;
+    assert_eq!((held.len(), held[0].tool.as_str()), (1, "fix.echo"), "{held:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_find_their_session_expired_together_all_go_on() {
+    let remote = Remote::start("good");
+    let stage = remote.stage().await;
+    stage.call("fix__echo", json!({ "text": "one" })).await;
+    remote.get("/expire");
+    let calls = (0..8).map(|at| stage.call("fix__echo", json!({ "text": at.to_string() })));
+    for (at, result) in futures_util::future::join_all(calls).await.into_iter().enumerate() {
+        assert_eq!(result.model_text(), at.to_string(), "{result:?}");
+    }
+    assert_eq!(remote.seen()["calls"], 9);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,6 +152,18 @@ async fn the_revision_without_sessions_is_spoken_over_http() {
     let half =
         |event: &EventBody| matches!(event, EventBody::Progress(progress) if progress.percent == Some(50.0));
     assert!(events.iter().any(half), "{events:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_cut_is_opened_anew_and_what_was_missed_is_looked_at() {
+    let remote = Remote::start("modern");
+    let stage = remote.stage().await;
+    until("the first stream", || remote.seen()["listens"] == 1).await;
+    remote.get("/redeploy");
+    until("the second stream", || remote.seen()["listens"] == 2).await;
+    until("the new list", || stage.tools().is_empty()).await;
+    let held = stage.health().quarantined;
+    assert_eq!((held.len(), held[0].tool.as_str()), (1, "fix.echo"), "{held:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -110,6 +110,15 @@ async fn accepted_definitions_outlive_the_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_odd_about_a_list_is_told_after_an_acceptance_too() {
+    let stage = Wanted::new("bad_tools").set(|server| server.new_tools = McpNewTools::Ask).start().await;
+    let odd = || stage.problems().iter().filter(|told| told.contains("without a name")).count();
+    assert_eq!(odd(), 1, "{:?}", stage.problems());
+    stage.test.host.accept("fix", Some(&id("fix.echo")), None).await.unwrap();
+    assert_eq!((stage.tools(), odd()), (vec!["fix__echo".to_owned()], 1), "{:?}", stage.problems());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_wanted_tools_are_taken() {
     let stage = Wanted::new("good")
         .set(|server| {

@@ -79,6 +79,8 @@ def tools():
         listed.append(tool("added", "Came later."))
     if MODE == "lingers":
         listed += [tool("linger", "Speaks after it was stopped."), tool("outlast", "Ends after that.")]
+    if MODE == "retracts":
+        listed.append(tool("retract", "Asks, and does not want to know."))
     if MODE == "wordy":
         listed.append(tool("every_word", "Says a lot."))
     if MODE == "bidi":
@@ -141,6 +143,10 @@ def call(message):
             meta = {} if listener is None else {"_meta": {"io.modelcontextprotocol/subscriptionId": listener}}
             notify("notifications/tools/list_changed", meta)
         result(ident, {"content": []})
+    elif name == "fail" and arguments.get("cut"):
+        for listener in LISTENING:
+            notify("notifications/cancelled", {"requestId": listener})
+        result(ident, {"content": []})
     elif name == "fail":
         result(ident, {"content": [{"type": "text", "text": "no such thing"}], "isError": True, "_meta": {"why": "because"}})
     elif name == "every":
@@ -158,6 +164,10 @@ def call(message):
                                               "message": "step %d" % step})
         notify("notifications/message", {"level": "warning", "data": "nearly there"})
         result(ident, {"content": [{"type": "text", "text": "done"}]})
+    elif name == "die" and arguments.get("after"):
+        result(ident, {"content": []})
+        time.sleep(arguments["after"])
+        os._exit(7)
     elif name == "die":
         print("it was too much", file=sys.stderr, flush=True)
         os._exit(7)
@@ -177,6 +187,12 @@ def call(message):
         while "q%d" % ident not in ANSWERS:
             time.sleep(0.01)
         result(ident, {"content": [{"type": "text", "text": json.dumps(ANSWERS.pop("q%d" % ident), sort_keys=True)}]})
+    elif name == "retract":
+        for at in range(200):
+            send({"jsonrpc": "2.0", "id": "r%d" % at, "method": "elicitation/create", "params": {
+                "message": "your name?", "requestedSchema": {"type": "object", "properties": {}}}})
+            notify("notifications/cancelled", {"requestId": "r%d" % at})
+        result(ident, {"content": [{"type": "text", "text": "never mind"}]})
     elif name == "every_word":
         for _ in range(300):
             notify("notifications/message", {"level": "info", "data": "x" * 8000})
@@ -209,6 +225,8 @@ def modern(message):
     """The revision without sessions."""
     method, ident = message["method"], message["id"]
     caps = {"tools": {"listChanged": True}, "resources": {}}
+    if MODE == "shelf":
+        caps = {"tools": {}, "resources": {"subscribe": True}}
     if method == "server/discover":
         result(ident, {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": caps,
                        "serverInfo": {"name": "fixture", "version": "1"}, "ttlMs": 0, "cacheScope": "private"})
@@ -219,6 +237,7 @@ def modern(message):
     elif method == "subscriptions/listen":
         meta = {"io.modelcontextprotocol/subscriptionId": ident}
         LISTENING.append(ident)
+        note("l")
         send({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
               "params": {"_meta": meta, "notifications": message["params"]["notifications"]}})
     elif method == "tools/call" and message["params"]["name"] == "ask":
@@ -253,10 +272,12 @@ def handle(message):
         return
     if method == "notifications/cancelled":
         CANCELED.add(message["params"]["requestId"])
+        if message["params"]["requestId"] in LISTENING:
+            note("c")
         return
     if ident is None:
         return
-    if MODE == "modern":
+    if MODE in ("modern", "shelf"):
         threading.Thread(target=modern, args=(message,), daemon=True).start()
         return
     if method == "server/discover":

@@ -1,6 +1,14 @@
 //! The HTTP client behind the SDK's transport, with bounds of its own: the SDK reads an answer of any length into memory.
 
-use std::{collections::HashMap, error::Error, io, sync::Arc};
+use std::{
+    collections::HashMap,
+    error::Error,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream::BoxStream};
@@ -21,6 +29,8 @@ use rmcp::{
 use serde_json::Value;
 use sse_stream::{Error as SseError, Sse, SseStream};
 
+use super::super::super::desk::Desk;
+
 /// What is read of an answer that says that something went wrong.
 const COMPLAINT: usize = 64 * 1024;
 const SESSION: &str = "mcp-session-id";
@@ -30,7 +40,11 @@ const SESSION: &str = "mcp-session-id";
 pub(in super::super) struct Guarded {
     pub(super) client: Client,
     /// The longest answer.
-    pub(super) longest: usize,
+    longest: usize,
+    /// Is told where the server does not know the session any more.
+    desk: Arc<Desk>,
+    /// There was a stream for what the server says unasked.
+    streamed: Arc<AtomicBool>,
 }
 
 type Failed = StreamableHttpError<reqwest::Error>;
@@ -38,6 +52,10 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 impl Guarded {
+    pub(super) fn new(client: Client, longest: usize, desk: Arc<Desk>) -> Self {
+        Self { client, longest, desk, streamed: Arc::default() }
+    }
+
     async fn post(
         &self,
         uri: &str,
@@ -274,17 +292,28 @@ impl StreamableHttpClient for Guarded {
         auth_token: Option<String>,
         custom_headers: Headers,
     ) -> Result<Events, Failed> {
-        let longest = self.longest;
-        self.client
+        let opened = self
+            .client
             .get_stream_with_max_sse_event_size(
                 uri,
                 session_id,
                 last_event_id,
                 auth_token,
                 custom_headers,
-                longest,
+                self.longest,
             )
-            .await
+            .await;
+        match &opened {
+            Ok(_) => self.streamed.store(true, Ordering::Release),
+            // From a server that never had one, it only means that there is none.
+            Err(StreamableHttpError::Client(error))
+                if error.status() == Some(StatusCode::NOT_FOUND) && self.streamed.load(Ordering::Acquire) =>
+            {
+                self.desk.expire();
+            }
+            Err(_) => {}
+        }
+        opened
     }
 
     async fn get_stream_with_max_sse_event_size(

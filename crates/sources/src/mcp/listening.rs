@@ -1,0 +1,144 @@
+//! What a server without sessions says unasked. It must be asked for, over a stream that stays open: one that is cut is
+//! opened anew, and whatever may have been said meanwhile counts as said.
+
+use std::{
+    pin::pin,
+    sync::{Arc, Weak},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::{
+    client::{RequestError, Stream},
+    desk::{Desk, Told},
+    link::pause,
+    live::Live,
+};
+
+/// How long a server may take to say that it will tell.
+const ACKNOWLEDGED: Duration = Duration::from_secs(30);
+/// A stream that was open for so long was not cut at once.
+const LASTING: Duration = Duration::from_secs(30);
+
+/// Listens to what is wanted now and later, until the connection is over.
+pub(super) fn keep(live: &Arc<Live>, mut wanted: watch::Receiver<Option<Value>>) {
+    let desk = Arc::clone(&live.desk);
+    let mut ear = Ear { live: Arc::downgrade(live), desk: Arc::clone(&desk), stream: None, missed: false };
+    tokio::spawn(async move {
+        tokio::select! {
+            () = ear.listen(&mut wanted) => {}
+            _ = desk.end_reached() => {}
+        }
+    });
+}
+
+struct Ear {
+    live: Weak<Live>,
+    desk: Arc<Desk>,
+    stream: Option<Stream>,
+    /// For a while nothing was heard.
+    missed: bool,
+}
+
+/// How it stands with the stream.
+enum Renewed {
+    /// It is what is wanted.
+    Done,
+    /// It is not, and should be tried again.
+    Failed,
+}
+
+impl Ear {
+    async fn listen(&mut self, wanted: &mut watch::Receiver<Option<Value>>) {
+        let mut failures = 0;
+        loop {
+            let filter = wanted.borrow_and_update().clone();
+            let renewed = self.renew(filter.as_ref()).await;
+            let began = Instant::now();
+            failures += u32::from(matches!(renewed, Renewed::Failed));
+            let changed = tokio::select! {
+                changed = wanted.changed() => changed,
+                () = tokio::time::sleep(pause(failures)), if matches!(renewed, Renewed::Failed) => Ok(()),
+                () = self.hear() => {
+                    failures = if began.elapsed() < LASTING { failures + 1 } else { 1 };
+                    tokio::select! {
+                        changed = wanted.changed() => changed,
+                        () = tokio::time::sleep(pause(failures)) => Ok(()),
+                    }
+                }
+            };
+            if changed.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Hears what the server says until the stream is cut.
+    async fn hear(&mut self) {
+        while let Some(told) = next(&mut self.stream).await {
+            self.desk.tell(told);
+        }
+        self.cut();
+    }
+
+    fn cut(&mut self) {
+        self.stream = None;
+        self.missed = true;
+    }
+
+    /// Opens a stream for what is wanted. The one before is heard until this one is acknowledged.
+    async fn renew(&mut self, filter: Option<&Value>) -> Renewed {
+        let (Some(filter), Some(live)) = (filter, self.live.upgrade()) else {
+            self.stream = None;
+            return Renewed::Done;
+        };
+        let mut opening = pin!(tokio::time::timeout(ACKNOWLEDGED, live.connection.listen(filter)));
+        let opened = loop {
+            tokio::select! {
+                biased;
+                told = next(&mut self.stream) => match told {
+                    Some(told) => self.desk.tell(told),
+                    None => self.cut(),
+                },
+                opened = &mut opening => break opened,
+            }
+        };
+        match opened {
+            Ok(Ok(stream)) => {
+                self.stream = Some(stream);
+                if std::mem::take(&mut self.missed) {
+                    said_meanwhile(filter).into_iter().for_each(|told| self.desk.tell(told));
+                }
+                Renewed::Done
+            }
+            // It has no such thing, and will not have it later.
+            Ok(Err(RequestError::Remote { code: -32601, .. })) => Renewed::Done,
+            Ok(Err(_)) | Err(_) => {
+                self.missed |= self.stream.is_none();
+                Renewed::Failed
+            }
+        }
+    }
+}
+
+/// The next word. Without a stream there is none, ever; `None`: the stream was cut.
+async fn next(stream: &mut Option<Stream>) -> Option<Told> {
+    match stream {
+        Some(stream) => stream.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What a server may have said while nobody listened. It may have been replaced by another one, so its tools are looked at
+/// in any case.
+fn said_meanwhile(filter: &Value) -> Vec<Told> {
+    let mut said = vec![Told::Tools];
+    for (field, told) in [("resourcesListChanged", Told::Resources), ("promptsListChanged", Told::Prompts)] {
+        said.extend((filter[field] == true).then_some(told));
+    }
+    let watched = filter["resourceSubscriptions"].as_array().into_iter().flatten();
+    said.extend(watched.filter_map(|uri| Some(Told::Updated(uri.as_str()?.to_owned()))));
+    said
+}
