@@ -201,7 +201,7 @@ async fn changed(own_list: &mut Option<watch::Receiver<u64>>) {
         return;
     }
     // There is none, or its session is over.
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn told_by_source(wanted: &Wanted, notice: &SourceNotice) -> Vec<bytes::Bytes> {
