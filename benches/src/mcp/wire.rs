@@ -186,7 +186,8 @@ fn joined(mut chunks: &[u8]) -> Vec<u8> {
 /// What the last event of a stream says, or the whole where it is none.
 fn event(body: &str) -> &str {
     match body.rsplit_once("data: ") {
-        Some((_, data)) => data.trim_end(),
+        // Other fields of the event may follow it.
+        Some((_, data)) => data.lines().next().unwrap_or_default(),
         None => body,
     }
 }
