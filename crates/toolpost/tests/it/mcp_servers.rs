@@ -80,28 +80,10 @@ fn a_folder_among_the_arguments_is_worked_in_and_the_program_beside_it_is_not() 
     );
     home.run(&["call", "--config", "servers.yaml", "demo__add"]).expect(0);
     assert_eq!(home.try_read("notes/marker").as_deref(), Some("started\n"));
-    let asked = home.run(&[
-        "call",
-        "--config",
-        "servers.yaml",
-        "--mode",
-        "edits",
-        "write_file",
-        "path=server.py",
-        "content=x",
-    ]);
-    asked.expect(3);
-    home.run(&[
-        "call",
-        "--config",
-        "servers.yaml",
-        "--mode",
-        "edits",
-        "write_file",
-        "path=notes/second.md",
-        "content=x",
-    ])
-    .expect(0);
+    for (path, code) in [("path=server.py", 3), ("path=notes/second.md", 0)] {
+        let write = ["call", "--config", "servers.yaml", "--mode", "edits", "write_file", path, "content=x"];
+        home.run(&write).expect(code);
+    }
 }
 
 #[test]
