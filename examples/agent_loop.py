@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """An agent loop over a Toolpost host: agent_loop.py openai|anthropic "TASK". See examples/README.md."""
-import json, os, sys, urllib.error, urllib.request
+import json, os, sys, urllib.error, urllib.request, uuid
 provider, task = sys.argv[1:]
 host, token = os.environ.get("TOOLPOST_URL", "http://127.0.0.1:8765"), os.environ["TOOLPOST_TOKEN"]
 key, name = os.environ.get("MODEL_API_KEY", ""), os.environ.get("MODEL_NAME", "")
@@ -14,7 +14,10 @@ def send(url, headers, body=None):
         return json.load(refusal)
 
 def call(tool, arguments):  # runs a tool and gives its text for the model
-    result = send(f"{host}/tools/{tool}/call", {"Authorization": f"Bearer {token}"}, arguments)
+    known = {"Authorization": f"Bearer {token}", "Idempotency-Key": str(uuid.uuid4())}
+    result = send(f"{host}/tools/{tool}/call", known, arguments)
+    while "outcome" not in result:  # a person is being asked: the call runs after a yes
+        result = send(f"{host}/invocations/{result['invocation_id']}?wait=50", known).get("result", result)
     print(tool, arguments, result["outcome"], result["invocation_id"], file=sys.stderr)
     texts = [piece["text"] for piece in result["content"] if piece["type"] == "text"]
     return json.dumps(result["error"]) if result["is_error"] else "\n".join(texts) or json.dumps(result)

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolpost_core::{Facts, Places, Policy, PolicyEngine, PolicySpec};
 use toolpost_model::{
     Access, ArgumentKind, ArgumentMeaning, Arguments, Declaration, EffectClass, Effects, Mode,
-    PermissionInput, Principal, ResourceKey, Rule, RuleOrigin, SandboxProfile,
+    PermissionInput, Principal, Provenance, ResourceKey, Rule, RuleOrigin, SandboxProfile,
 };
 
 use crate::rounds::Pairs;
@@ -62,6 +62,7 @@ struct MadeCall {
 impl MadeCall {
     fn of(name: &'static str, tool: &str, arguments: Value, effects: Effects) -> anyhow::Result<Self> {
         let mut declaration = Declaration::new(tool.parse()?, "");
+        declaration.provenance = Provenance::CompiledIn;
         if tool == "shell.shell" {
             declaration.interface.permission.arguments =
                 vec![ArgumentMeaning::of("command", ArgumentKind::Command)];

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::directory::Directory;
 use crate::opaque::{Opaque, OpaqueReason};
+use crate::programs::HiddenStart;
 use crate::reads;
 use crate::walk::Walker;
 
@@ -18,6 +19,10 @@ pub struct Analysis {
     pub redirects: Vec<Redirect>,
     /// Pieces whose effect cannot be known; while there is one, no list of commands is complete.
     pub opaque: Vec<Opaque>,
+    /// Variables that are set for all commands from outside of the text, except those that change no program's
+    /// doings. Each command lists them among its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<Assignment>,
 }
 
 impl Analysis {
@@ -29,6 +34,7 @@ impl Analysis {
     /// Whether everything is known, and known to change nothing and to reach for no network.
     pub fn only_reads(&self) -> bool {
         !self.is_opaque()
+            && self.environment.is_empty()
             && self.redirects.iter().all(|redirect| redirect.access == RedirectAccess::Read)
             && self.commands.iter().all(reads::only_reads)
     }
@@ -44,12 +50,32 @@ pub struct SimpleCommand {
     pub assignments: Vec<Assignment>,
     /// Whether some word is not literal, or an earlier command may have changed what the words mean.
     pub opaque: bool,
+    /// Why it starts commands that are not listed, where it does. Unlike an opaque command it is known itself: a
+    /// rule can allow it, and a rule that spells what selects the hidden command allows that too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hides: Option<HiddenStart>,
+    /// The command whose words spell this one: `git rebase --exec 'make x'` for `make x`. An allow that covers that
+    /// one covers this one, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spelled_in: Option<SpelledIn>,
     /// The commands that start this one, outermost first: `sudo`, `timeout 5`, `sh -c`.
     pub within: Vec<String>,
     /// Where it runs, as far as the `cd`s before it tell.
     pub directory: Directory,
     /// One line for people and records.
     pub text: String,
+}
+
+/// Another command of the analysis whose words name a command or a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct SpelledIn {
+    /// Its place among the commands.
+    pub command: usize,
+    /// The last of its words that name this.
+    pub through: usize,
+    /// Whether an allow has to spell the words up to there, as opposed to cover them with a star: a rule for
+    /// `sort *` is about what sort shows, and not about the file that `-o` writes.
+    pub must_be_spelled: bool,
 }
 
 /// A variable set for a command.
@@ -70,6 +96,9 @@ pub struct Redirect {
     pub access: RedirectAccess,
     /// Where a relative target is looked up.
     pub directory: Directory,
+    /// The command whose words name the file, where it is no redirection of the text itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spelled_in: Option<SpelledIn>,
 }
 
 /// What a redirected file is opened for.
@@ -86,10 +115,17 @@ pub enum RedirectAccess {
 ///
 /// Never fails: what cannot be read is opaque. The time is bounded by the text's length and nesting.
 pub fn analyze(text: &str) -> Analysis {
+    analyze_with(text, [])
+}
+
+/// Finds what would run if `text` were given to `bash -c` with these variables in its environment. Each variable
+/// counts as an assignment in front of every command, nested commands included.
+pub fn analyze_with<'a>(text: &str, environment: impl IntoIterator<Item = (&'a str, &'a str)>) -> Analysis {
+    let mut walker = Walker::new();
+    walker.set_environment(environment);
     // The parser is a stranger's code on a stranger's input. It panics on a few numbers that are too large,
     // and a panic here must cost one answer, not the host.
     let walk = AssertUnwindSafe(|| {
-        let mut walker = Walker::new();
         walker.script(text);
         walker.finish()
     });

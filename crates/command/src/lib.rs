@@ -19,6 +19,7 @@ mod directory;
 mod opaque;
 mod parse;
 mod pattern;
+mod programs;
 mod reads;
 mod render;
 mod suggest;
@@ -27,8 +28,11 @@ mod walk;
 mod word;
 mod wrapper;
 
-pub use analysis::{Analysis, Assignment, Redirect, RedirectAccess, SimpleCommand, analyze};
+pub use analysis::{
+    Analysis, Assignment, Redirect, RedirectAccess, SimpleCommand, SpelledIn, analyze, analyze_with,
+};
 pub use directory::Directory;
 pub use opaque::{Opaque, OpaqueReason};
 pub use pattern::{CommandPattern, PatternError};
+pub use programs::HiddenStart;
 pub use suggest::suggestions;

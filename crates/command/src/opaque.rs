@@ -46,6 +46,8 @@ pub enum OpaqueReason {
     DynamicRedirect,
     /// A variable set to what is only known once the shell has expanded it.
     DynamicAssignment,
+    /// More variables, or longer ones, than are looked at.
+    LargeEnvironment,
     /// An expression or a word that the shell would evaluate a second time.
     Evaluated,
     /// A redirection that opens a connection.
@@ -77,6 +79,7 @@ impl fmt::Display for OpaqueReason {
             Self::DynamicWord => "holds a word that is known only when it runs",
             Self::DynamicRedirect => "redirects to a file that is known only when it runs",
             Self::DynamicAssignment => "sets a variable to what is known only when it runs",
+            Self::LargeEnvironment => "is one of more variables than can be listed",
             Self::Evaluated => "holds an expression that the shell evaluates when it runs",
             Self::NetworkRedirect => "redirects to the network",
             Self::ReadsCommands => "a shell that reads its commands from its input",

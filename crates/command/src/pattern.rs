@@ -77,6 +77,21 @@ impl CommandPattern {
         self.covers_words(&command.words) || catch::catches(self, command)
     }
 
+    /// Whether an allow with this pattern is about exactly what the command starts, hidden commands included: it
+    /// covers the command, and spells what selects them. A lone star spells nothing.
+    pub fn spells(&self, command: &SimpleCommand) -> bool {
+        command.hides.is_none_or(|hidden| {
+            let names_value = || !self.assignments.iter().any(|(_, value)| value.is_any());
+            self.spells_through(command, hidden.through) && (!hidden.by_variable || names_value())
+        })
+    }
+
+    /// Whether an allow with this pattern covers the command and spells its words up to this one.
+    pub fn spells_through(&self, command: &SimpleCommand, through: usize) -> bool {
+        let spelled = self.words.get(..=through);
+        spelled.is_some_and(|words| !words.iter().any(Glob::is_any)) && self.covers(command)
+    }
+
     fn covers_words(&self, words: &[String]) -> bool {
         let fits = if self.open { words.len() >= self.words.len() } else { words.len() == self.words.len() };
         let mut pairs = self.words.iter().zip(words);

@@ -8,7 +8,7 @@ use crate::analysis::SimpleCommand;
 
 /// Whether this command only reads.
 pub(crate) fn only_reads(command: &SimpleCommand) -> bool {
-    if command.opaque || !command.assignments.is_empty() {
+    if command.opaque || command.hides.is_some() || !command.assignments.is_empty() {
         return false;
     }
     let Some((program, arguments)) = command.words.split_first() else {

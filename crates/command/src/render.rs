@@ -1,17 +1,27 @@
 //! Text for people: one line, nothing that moves a terminal's cursor, nothing endless.
 
+use crate::analysis::Assignment;
+
 /// The longest text that is kept of a piece.
 const LONGEST: usize = 200;
+/// The longest name or value of a variable, and how many variables are shown: a command must not be pushed out of
+/// sight by what stands before it.
+const LONGEST_VARIABLE: usize = 40;
+const MOST_VARIABLES: usize = 4;
 
 /// One line with control characters shown as escapes, cut with an ellipsis.
 pub(crate) fn shortened(text: &str) -> String {
+    shortened_to(LONGEST, text)
+}
+
+fn shortened_to(longest: usize, text: &str) -> String {
     let text = text.trim();
-    if text.len() <= LONGEST && text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+    if text.len() <= longest && text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return text.to_owned();
     }
-    let mut line = String::with_capacity(text.len().min(LONGEST));
+    let mut line = String::with_capacity(text.len().min(longest));
     for (count, c) in text.chars().enumerate() {
-        if count == LONGEST {
+        if count == longest {
             line.push('…');
             break;
         }
@@ -27,6 +37,27 @@ pub(crate) fn shortened(text: &str) -> String {
 /// Characters that reorder or hide what stands beside them.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Variables as one would type them before a command, with a blank behind each.
+pub(crate) fn assignments(assignments: &[Assignment]) -> String {
+    let mut line = String::new();
+    for Assignment { name, value } in assignments.iter().take(MOST_VARIABLES) {
+        let value = value.as_ref().map(|value| shortened_to(LONGEST_VARIABLE, value));
+        line.push_str(&shortened_to(LONGEST_VARIABLE, name));
+        line.push('=');
+        match value.as_deref() {
+            Some("") => {}
+            Some(value) => line.push_str(&shell_quoted(value)),
+            None => line.push('…'),
+        }
+        line.push(' ');
+    }
+    match assignments.len().saturating_sub(MOST_VARIABLES) {
+        0 => {}
+        more => line.push_str(&format!("(and {more} more variables) ")),
+    }
+    line
 }
 
 /// Words as one would type them, shortened.

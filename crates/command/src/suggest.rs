@@ -75,7 +75,6 @@ fn has_harmless_subcommand(program: &str, subcommand: &str) -> bool {
                 | "commit"
                 | "describe"
                 | "diff"
-                | "fetch"
                 | "log"
                 | "ls-files"
                 | "ls-tree"

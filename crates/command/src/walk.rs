@@ -3,6 +3,8 @@
 //! The parser's types are matched without a catch-all, so that a construct it learns does not compile here
 //! until somebody has said what it runs.
 
+mod environment;
+mod launch;
 mod pieces;
 mod redirect;
 mod run;
@@ -45,6 +47,8 @@ pub(crate) struct Walker {
     within: Vec<String>,
     /// What is set for all commands of a nested script.
     inherited: Vec<Assignment>,
+    /// Variables with commands in them that were looked into.
+    variables: Vec<Assignment>,
     /// How deep in scripts inside words.
     substitutions: u8,
     /// How deep in scripts that are given to a shell.

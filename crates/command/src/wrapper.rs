@@ -4,8 +4,11 @@ mod find;
 mod options;
 mod shell;
 
+use std::{collections::HashMap, sync::LazyLock};
+
 use crate::analysis::Assignment;
 use crate::opaque::OpaqueReason;
+use crate::programs::{self, Launch, ProgramEntries};
 use crate::variable;
 
 pub(crate) use find::FindAction;
@@ -22,6 +25,8 @@ pub(crate) enum Starts {
     Script(Script),
     /// What `find` does with what it finds.
     Found(Vec<FindAction>),
+    /// Commands beside what the program does itself, some of which its words may not tell.
+    Launches(Launch),
     /// Something, in a way that is not known.
     Unknown(OpaqueReason),
 }
@@ -64,7 +69,7 @@ pub(crate) fn starts(words: &[String], in_shell: bool) -> Starts {
         match &mut starts {
             Starts::Command(inner) => inner.stays = true,
             Starts::Script(script) => script.stays = true,
-            Starts::Nothing | Starts::Found(_) | Starts::Unknown(_) => {}
+            Starts::Nothing | Starts::Found(_) | Starts::Launches(_) | Starts::Unknown(_) => {}
         }
     }
     starts
@@ -97,14 +102,48 @@ fn starts_by_name(name: &str, words: &[String], in_shell: bool) -> Starts {
 }
 
 fn by_table(name: &str, words: &[String]) -> Starts {
-    let Some(spec) = options::spec(name) else {
-        return Starts::Nothing;
-    };
-    match spec.skip(words) {
-        Some(at) => with_assignments(spec, words, at),
-        None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+    match listed(name) {
+        None => Starts::Nothing,
+        Some(ListedProgram::Launching(entries)) => {
+            entries.launch(words).map_or(Starts::Nothing, Starts::Launches)
+        }
+        Some(ListedProgram::Wrapper(spec)) => match spec.skip(words) {
+            Some(at) => with_assignments(spec, words, at),
+            None => Starts::Unknown(OpaqueReason::UnknownWrapper),
+        },
     }
 }
+
+/// A program that the tables know.
+enum ListedProgram {
+    /// It exists to start another one, and rules look through it.
+    Wrapper(&'static Spec),
+    /// It starts others beside what it does itself.
+    Launching(ProgramEntries),
+}
+
+/// The dynamic loader and interpreters carry versions in their names.
+fn listed(name: &str) -> Option<&'static ListedProgram> {
+    if name.starts_with("ld-") && name.contains(".so") {
+        return LISTED.get("ld.so");
+    }
+    LISTED.get(name).or_else(|| {
+        let has_version = name.ends_with(|c: char| c.is_ascii_digit());
+        let without = || name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+        has_version.then(|| LISTED.get(without())).flatten()
+    })
+}
+
+/// Both tables under one look-up, for every command of every call passes here.
+static LISTED: LazyLock<HashMap<&'static str, ListedProgram>> = LazyLock::new(|| {
+    let launching = programs::entries_by_name().into_iter();
+    let mut listed: HashMap<_, _> =
+        launching.map(|(name, entries)| (name, ListedProgram::Launching(entries))).collect();
+    for spec in options::TABLE {
+        listed.extend(spec.names.iter().map(|name| (*name, ListedProgram::Wrapper(spec))));
+    }
+    listed
+});
 
 fn with_assignments(spec: &Spec, words: &[String], mut at: usize) -> Starts {
     let mut inner = Inner { stays: spec.stays, ..Inner::at(at) };
@@ -172,9 +211,15 @@ fn env(words: &[String]) -> Starts {
 
 /// One program with many names: it stands for itself, and is looked into where its applet starts others.
 fn multi_call(words: &[String]) -> Starts {
+    if words.get(1).is_some_and(|applet| matches!(applet.as_str(), "busybox" | "toybox")) {
+        return Starts::Command(Inner { stays: true, ..Inner::at(1) });
+    }
     match words.get(1).map(|applet| starts_by_name(applet, &words[1..], false)) {
         None | Some(Starts::Nothing) => Starts::Nothing,
-        Some(_) => Starts::Command(Inner { stays: true, ..Inner::at(1) }),
+        Some(Starts::Launches(_)) => Starts::Launches(Launch::command(words, 1)),
+        Some(Starts::Command(_) | Starts::Script(_) | Starts::Found(_) | Starts::Unknown(_)) => {
+            Starts::Command(Inner { stays: true, ..Inner::at(1) })
+        }
     }
 }
 

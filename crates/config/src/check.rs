@@ -14,7 +14,7 @@ mod network;
 mod retention;
 mod roots;
 mod rules;
-mod sandbox;
+pub(crate) mod sandbox;
 mod tokens;
 mod tools;
 

@@ -110,6 +110,10 @@ pub struct HttpSection {
     pub allowed_origins: Option<Located<Vec<Located<String>>>>,
     /// The largest request body.
     pub body_limit: Option<Located<ByteSize>>,
+    /// How long a call waits for approval before its caller is answered, unless the caller sets `patience`. With an
+    /// `Idempotency-Key` the call stays parked and runs after a yes. The wait for a free slot, the work, event streams
+    /// and background calls are not limited.
+    pub patience: Option<Located<ConfigDuration>>,
 }
 
 /// A token that a caller may come with.

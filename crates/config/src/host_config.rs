@@ -22,7 +22,8 @@ use toolpost_model::{Mode, Role, Rule};
 
 pub use a2a::{A2aConfig, A2aEvents};
 pub use amplifier::{
-    AmplifierConfig, AmplifierCore, ModuleInstall, ModuleIsolation, PluginConfig, WasmConfig,
+    AmplifierConfig, AmplifierCore, ModuleInstall, ModuleIsolation, NativeReplacement, PluginConfig,
+    WasmConfig,
 };
 pub use approvals::ApprovalsConfig;
 pub use commands::{CommandConfig, ParameterConfig, ParameterKind, Piece, Template};
@@ -131,6 +132,8 @@ pub struct HttpConfig {
     pub allowed_origins: Vec<String>,
     /// The largest request body, in bytes.
     pub body_limit: usize,
+    /// How long a call waits for approval where its caller sets no limit.
+    pub patience: Duration,
 }
 
 impl Default for HttpConfig {
@@ -140,6 +143,7 @@ impl Default for HttpConfig {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             body_limit: 4 << 20,
+            patience: Duration::from_secs(20),
         }
     }
 }

@@ -71,12 +71,13 @@ pub use host_config::{
     ChildVariables, CodeConfig, CommandConfig, CredentialConfig, CredentialSource, Discovery, HookConfig,
     HostConfig, HttpConfig, JournalRetention, Limits, McpConfig, McpEra, McpNaming, McpNewTools, McpPiece,
     McpReach, McpServerConfig, McpShare, McpStart, McpText, McpTextError, McpUnresolved, McpUnusable,
-    McpValues, ModuleInstall, ModuleIsolation, NetworkConfig, ParameterConfig, ParameterKind, Piece,
-    PluginConfig, ProtectConfig, Resolved, RetentionConfig, RootConfig, SandboxConfig, SourceConfig,
-    Template, TokenConfig, ToolIndex, ToolSettings, ToolTable, WasmConfig,
+    McpValues, ModuleInstall, ModuleIsolation, NativeReplacement, NetworkConfig, ParameterConfig,
+    ParameterKind, Piece, PluginConfig, ProtectConfig, Resolved, RetentionConfig, RootConfig, SandboxConfig,
+    SourceConfig, Template, TokenConfig, ToolIndex, ToolSettings, ToolTable, WasmConfig,
 };
 pub use layer::{Layer, Notice, Standing};
 pub use located::{Located, Position};
+pub use mcp_entry::is_reserved_name;
 pub use mcp_file::McpServersFile;
 pub use parsed::Parsed;
 pub use plans::{LoadedPlan, PlanReader};

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use toolpost_model::SandboxProfile;
+use toolpost_model::{NATIVE_NAMESPACES, SandboxProfile};
 
 use crate::{
     McpConfig, McpEra, McpNaming, McpNewTools, McpReach, McpServerConfig, McpShare, McpStart, McpText,
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What one or more files say of a server. What nobody said is `None`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct McpSaid {
     pub(crate) reach: Option<McpReach>,
     /// Values that an entry without a reach adds to the one that there is.
@@ -37,6 +37,7 @@ pub(crate) struct McpSaid {
     pub(crate) pass: Vec<String>,
     pub(crate) readable: Vec<PathBuf>,
     pub(crate) writable: Vec<PathBuf>,
+    pub(crate) reads: Option<Vec<PathBuf>>,
     /// Files among the program and its arguments that were written relative to the configuration.
     pub(crate) files: Vec<PathBuf>,
     pub(crate) place: String,
@@ -89,6 +90,7 @@ impl McpSaid {
             pass: names(before.pass, self.pass),
             readable: unite(before.readable, self.readable),
             writable: unite(before.writable, self.writable),
+            reads: self.reads.or(before.reads),
         }
     }
 
@@ -102,10 +104,34 @@ impl McpSaid {
         if let Some(McpReach::Program { folder: begins, .. }) = &mut self.reach {
             *begins = folder.join(&*begins);
         }
-        for path in self.readable.iter_mut().chain(&mut self.writable) {
+        let reads = self.reads.iter_mut().flatten();
+        for path in self.readable.iter_mut().chain(&mut self.writable).chain(reads) {
             *path = folder.join(&*path);
         }
         self
+    }
+}
+
+impl McpSaid {
+    /// Takes on the paths that the server may read from one who may only restrict: those that both name. Nothing else of
+    /// what that one says counts.
+    pub(crate) fn restrict_reads(&mut self, only: Vec<PathBuf>) {
+        let Some(before) = self.reads.take() else {
+            self.reads = Some(only);
+            return;
+        };
+        let beneath = |path: &PathBuf, list: &[PathBuf]| list.iter().any(|above| path.starts_with(above));
+        let mut both: Vec<PathBuf> = only.iter().filter(|path| beneath(path, &before)).cloned().collect();
+        let kept = before.into_iter().filter(|path| beneath(path, &only) && !both.contains(path));
+        let kept: Vec<PathBuf> = kept.collect();
+        both.extend(kept);
+        self.reads = Some(both);
+    }
+
+    /// Whether all of it counts for one who may only restrict: that a server is left out, or reads less.
+    pub(crate) fn only_restricts(&self) -> bool {
+        let reads_less = Self { reads: self.reads.clone(), place: self.place.clone(), ..Self::default() };
+        self.disabled == Some(true) || (self.reads.is_some() && *self == reads_less)
     }
 }
 
@@ -176,27 +202,15 @@ fn settled(name: String, said: McpSaid, notices: &mut Vec<Notice>) -> Result<Mcp
         pass: said.pass,
         readable: said.readable,
         writable: said.writable,
+        reads: said.reads,
         files: said.files,
         place: said.place,
         name,
     })
 }
 
-/// Namespaces that the host's own tools have. A server that took one would be meant by rules that are about those.
-const OWN: [&str; 12] = [
-    "files",
-    "search",
-    "shell",
-    "http",
-    "code",
-    "results",
-    "calls",
-    "commands",
-    "native",
-    "amplifier",
-    "mcp",
-    "toolpost",
-];
+/// Names that no source from outside may have, beside [`NATIVE_NAMESPACES`].
+const RESERVED: [&str; 3] = ["amplifier", "mcp", "toolpost"];
 
 /// Whether a server may be called so: its tools' ids begin with it, and agents see it before a double underscore.
 pub(crate) fn is_name(text: &str) -> bool {
@@ -206,11 +220,14 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.bytes().all(legal)
         && !text.contains("__")
+        // `a_` and `_b`, `a` and `__b`: both would be `a___b` on the wire.
+        && !text.ends_with('_')
 }
 
-/// Whether the name is one of the host's own.
-pub(crate) fn is_own(text: &str) -> bool {
-    OWN.contains(&text) || text.starts_with("amplifier-")
+/// Whether a name is the host's own, so that no server, module or plugin may have it: its tools would be meant by rules
+/// about the host's own tools.
+pub fn is_reserved_name(text: &str) -> bool {
+    NATIVE_NAMESPACES.contains(&text) || RESERVED.contains(&text) || text.starts_with("amplifier-")
 }
 
 /// Relative words of a command are files beside the configuration; others are names or whole paths.

@@ -12,7 +12,7 @@ use crate::{
     ConfigErrors, Located, Notice,
     error::Source,
     jsonc,
-    mcp_entry::{McpSaid, is_name, is_own},
+    mcp_entry::{McpSaid, is_name, is_reserved_name},
     reading::{Reading, Table},
     snippet::shown,
     yaml::{MAX_BYTES, tree::Value},
@@ -110,7 +110,7 @@ fn servers(mut root: Table, folder: &Path, reading: &mut Reading<'_>) -> Vec<Loc
                 format!("the server `{}` is called `{name}` here, and so are its tools' ids", shown(&given));
             reading.notice(at, given, message);
         }
-        if is_own(&name) {
+        if is_reserved_name(&name) {
             let reason =
                 format!("`{name}` is a name of the host's own tools\nhint: call the server something else");
             said = McpSaid { unusable: Some(reason), ..said };

@@ -153,6 +153,7 @@ impl Merge<'_> {
         self.put("http.allowed_hosts", &mut http.allowed_hosts, list(&file.allowed_hosts), never);
         self.put("http.allowed_origins", &mut http.allowed_origins, list(&file.allowed_origins), never);
         self.put("http.body_limit", &mut http.body_limit, file.body_limit, never);
+        self.put("http.patience", &mut http.patience, file.patience, lower);
     }
 
     /// A later file's token takes the place of an earlier one of the same name.

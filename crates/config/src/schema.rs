@@ -2,6 +2,7 @@
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
+use toolpost_model::ToolPattern;
 
 use crate::{
     ByteSize, CommandConfig, CommandOutput, ConfigDuration, ConfigFile, CredentialConfig, HostConfig, McpEra,
@@ -47,6 +48,7 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("HttpSection", "allowed_hosts", json!(http.allowed_hosts)),
         ("HttpSection", "allowed_origins", json!(http.allowed_origins)),
         ("HttpSection", "body_limit", size(http.body_limit)),
+        ("HttpSection", "patience", time(http.patience)),
         ("ApprovalsSection", "timeout", time(approvals.timeout)),
         ("ApprovalsSection", "grant_for", time(approvals.grant_for)),
         ("ApprovalsSection", "waiting", json!(approvals.waiting)),
@@ -99,7 +101,7 @@ fn native_defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("NetworkSection", "private", json!(network.private)),
         ("NetworkSection", "max_body", size(network.max_body)),
         ("CredentialEntry", "header", json!(CredentialConfig::HEADER)),
-        ("CodeSection", "tools", json!(code.tools)),
+        ("CodeSection", "tools", json!(code.tools.iter().map(ToolPattern::as_str).collect::<Vec<_>>())),
         ("CodeSection", "memory", size(code.memory)),
         ("CodeSection", "calls", json!(code.calls)),
         ("CodeSection", "python3", json!(code.python3)),

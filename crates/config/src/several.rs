@@ -14,6 +14,13 @@ use crate::Located;
 #[derive(Clone, Debug)]
 pub struct Several<T>(Vec<Located<T>>);
 
+impl<T: Clone> Several<T> {
+    /// These values, where there are any.
+    pub fn of(values: &[T]) -> Option<Self> {
+        (!values.is_empty()).then(|| Self(values.iter().cloned().map(Into::into).collect()))
+    }
+}
+
 impl<T> Several<T> {
     /// The values. One that stands alone has no place of its own.
     pub fn values(&self) -> &[Located<T>] {

@@ -5,6 +5,7 @@
 //! runs a tool.
 
 mod answer;
+pub(crate) mod covering;
 pub(crate) mod explain;
 mod hooking;
 mod keeping;
@@ -25,7 +26,7 @@ use futures_util::FutureExt as _;
 use toolpost_model::{Effects, ErrorClass, Stage, ToolResult};
 
 pub(crate) use answer::OnDrop;
-pub use answer::{Answer, CallHandle, Standing};
+pub use answer::{Answer, CallHandle, PendingCall, PendingCause, Standing};
 
 use crate::{
     flow::{
@@ -66,6 +67,7 @@ pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<A
     if let Err(panic) = travelled {
         let safe = call.on_record != OnRecord::Started;
         call.permit = None;
+        call.live.parking().unpark();
         call.ending = Some(result::panicked(&execution::panic_text(&*panic), safe));
         call.stage = Stage::Map;
     }
@@ -108,7 +110,8 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
             // They saw it before, and what they left of its arguments is on record.
             Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(host, call),
             Stage::PreHooks => hooking::pre_hooks(host, call, way).await,
-            Stage::Decide => permitting::decide(host, call),
+            Stage::Decide if call.asking.earlier.is_some() => permitting::decide_resumed(host, call).await,
+            Stage::Decide => permitting::decide(host, call).await,
             Stage::AwaitApproval if way == Way::Dry && host.approvals != Approvals::Nobody => return,
             Stage::AwaitApproval => permitting::await_approval(host, call, way).await,
             Stage::Admit if way == Way::Dry => return,

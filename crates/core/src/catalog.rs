@@ -12,7 +12,9 @@ pub(crate) mod surface;
 
 use std::{collections::HashMap, sync::Arc};
 
-use toolpost_model::{Declaration, EffectOrigin, Naming, SourceProblem};
+use toolpost_model::{
+    Declaration, EffectOrigin, NATIVE_NAMESPACES, Naming, Provenance, SourceProblem, ToolId,
+};
 
 pub use declaration::{CatalogNotice, Entry};
 pub use interface::{OperatorSettings, SourceSettings, SourceTrust, ToolSettings};
@@ -34,6 +36,7 @@ pub(crate) struct SourceTools {
     pub(crate) source: SourceIndex,
     pub(crate) name: Arc<str>,
     pub(crate) naming: Naming,
+    pub(crate) provenance: Provenance,
     pub(crate) origin: EffectOrigin,
     pub(crate) declarations: Vec<Declaration>,
 }
@@ -42,6 +45,8 @@ pub(crate) struct SourceTools {
 pub struct Catalog {
     entries: Vec<Arc<Entry>>,
     by_name: HashMap<Box<str>, u32>,
+    /// Which source has a namespace: the first one that listed a tool in it.
+    namespaces: HashMap<Box<str>, SourceIndex>,
     index: SearchIndex,
     /// What should be there and is not, in a fixed order.
     unavailable: Vec<SourceProblem>,
@@ -50,8 +55,11 @@ pub struct Catalog {
 
 impl Catalog {
     /// Builds the snapshot. A tool that cannot be taken is left out and reported; the others are not harmed.
+    ///
+    /// Names are given out by provenance: compiled-in tools first, then mount plans, then everything else, whatever the
+    /// order in which the sources were added. No tool from outside can take the name of a compiled-in one.
     pub(crate) fn build(
-        sources: Vec<SourceTools>,
+        mut sources: Vec<SourceTools>,
         mut unavailable: Vec<SourceProblem>,
         settings: &dyn OperatorSettings,
         redactor: &dyn Redactor,
@@ -60,24 +68,64 @@ impl Catalog {
         let mut notices: Vec<CatalogNotice> =
             unavailable.iter().cloned().map(CatalogNotice::Unavailable).collect();
         let mut catalog = Self { unavailable, ..Self::empty() };
-        for mut tools in sources {
-            let of_source = settings.source(&tools.name);
-            for declaration in std::mem::take(&mut tools.declarations) {
-                match declaration::admit(declaration, &tools, settings, &of_source, &catalog.by_name) {
-                    Ok((entry, odd)) => {
-                        notices.extend(odd);
-                        catalog.insert(entry);
-                    }
-                    Err(notice) => notices.push(notice),
-                }
-            }
+        let replaceable = take_replaceable(&mut sources, settings);
+        // Stable: sources of one provenance stay in the order in which they were added.
+        sources.sort_by_key(|tools| tools.provenance);
+        let plans_end = sources.partition_point(|tools| tools.provenance < Provenance::Outside);
+        let outside = sources.split_off(plans_end);
+        for tools in sources {
+            catalog.admit_all(tools, settings, &mut notices);
         }
+        // A native tool stays where no plan has taken its name, so that a module that fails to load leaves no gap.
+        for mut tools in replaceable {
+            tools.declarations.retain(|native| !catalog.is_replaced(&native.tool_id, &mut notices));
+            catalog.admit_all(tools, settings, &mut notices);
+        }
+        for tools in outside {
+            catalog.admit_all(tools, settings, &mut notices);
+        }
+        notices.extend(unused_replacements(settings, &notices));
         let known = |name: &str| catalog.by_name.contains_key(name);
         notices.extend(interface::unused(settings, &catalog.entries, known));
+        notices.extend(interface::bare_names(settings, &catalog.entries));
         catalog.index.finish();
         let texts = catalog.entries.iter().map(|entry| (entry.id(), declared::tool_text(entry, redactor)));
         catalog.digest = CatalogDigest::of(texts, &catalog.unavailable);
         (catalog, notices)
+    }
+
+    /// Takes the tools of one source in.
+    fn admit_all(
+        &mut self,
+        mut tools: SourceTools,
+        settings: &dyn OperatorSettings,
+        notices: &mut Vec<CatalogNotice>,
+    ) {
+        let of_source = settings.source(&tools.name);
+        for mut declaration in std::mem::take(&mut tools.declarations) {
+            declaration.provenance = tools.provenance;
+            if !self.may_use_namespace(&declaration.tool_id, &tools) {
+                notices.push(CatalogNotice::NamespaceTaken { refused: declaration.tool_id });
+                continue;
+            }
+            match declaration::admit(declaration, &tools, settings, &of_source, self) {
+                Ok((entry, odd)) => {
+                    notices.extend(odd);
+                    self.insert(entry);
+                }
+                Err(notice) => notices.push(notice),
+            }
+        }
+    }
+
+    /// Whether a tool of a mount plan has the name of a native tool, which is then not served.
+    fn is_replaced(&self, native: &ToolId, notices: &mut Vec<CatalogNotice>) -> bool {
+        let holder = self.get(native.name());
+        let by = holder.filter(|entry| entry.declaration().provenance == Provenance::MountPlan);
+        notices.extend(
+            by.map(|entry| CatalogNotice::NativeReplaced { native: native.clone(), by: entry.id().clone() }),
+        );
+        by.is_some()
     }
 
     /// Nothing can be called.
@@ -85,6 +133,7 @@ impl Catalog {
         Self {
             entries: Vec::new(),
             by_name: HashMap::new(),
+            namespaces: HashMap::new(),
             index: SearchIndex::default(),
             unavailable: Vec::new(),
             digest: CatalogDigest::of(std::iter::empty(), &[]),
@@ -101,11 +150,25 @@ impl Catalog {
         for name in entry.names() {
             self.by_name.entry(name.into()).or_insert(place);
         }
+        self.namespaces.entry(entry.id().namespace().into()).or_insert(entry.source);
         self.index.add(&entry);
         self.entries.push(Arc::new(entry));
     }
 
-    /// All tools, in the order of their sources.
+    /// Whether a source may list a tool in this namespace. Rules name the tools of a source by its namespace
+    /// (`allow github.*`), so two sources never share one, unless both are compiled in.
+    fn may_use_namespace(&self, id: &ToolId, from: &SourceTools) -> bool {
+        let namespace = id.namespace();
+        match from.provenance {
+            Provenance::CompiledIn => true,
+            Provenance::MountPlan | Provenance::Outside => {
+                !NATIVE_NAMESPACES.contains(&namespace)
+                    && self.namespaces.get(namespace).is_none_or(|holder| *holder == from.source)
+            }
+        }
+    }
+
+    /// All tools: compiled-in ones first, then by source.
     pub fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
     }
@@ -134,4 +197,36 @@ impl Catalog {
     pub(crate) fn similar(&self, name: &str) -> Vec<&str> {
         search::similar(name, self.entries.iter().map(|entry| entry.name()))
     }
+}
+
+/// Takes the native tools out of their sources whose names the operator gives to mount plans. Their names are given out
+/// after those of the plans.
+fn take_replaceable(sources: &mut [SourceTools], settings: &dyn OperatorSettings) -> Vec<SourceTools> {
+    let is_replaceable = |native: &mut Declaration| {
+        let id = &native.tool_id;
+        // Commands are the operator's own tools, and the operator would rather rename one than replace it.
+        let is_native = NATIVE_NAMESPACES.contains(&id.namespace()) && id.namespace() != "commands";
+        is_native && settings.replaces_native(id.name())
+    };
+    let compiled_in = sources.iter_mut().filter(|tools| tools.provenance == Provenance::CompiledIn);
+    let taken = compiled_in.map(|tools| SourceTools {
+        declarations: tools.declarations.extract_if(.., is_replaceable).collect(),
+        source: tools.source,
+        name: Arc::clone(&tools.name),
+        naming: tools.naming,
+        provenance: tools.provenance,
+        origin: tools.origin,
+    });
+    taken.filter(|tools| !tools.declarations.is_empty()).collect()
+}
+
+/// Names under `amplifier.replace_native` that replace nothing.
+fn unused_replacements(settings: &dyn OperatorSettings, notices: &[CatalogNotice]) -> Vec<CatalogNotice> {
+    let is_used = |name: &String| {
+        notices.iter().any(
+            |notice| matches!(notice, CatalogNotice::NativeReplaced { native, .. } if native.name() == name),
+        )
+    };
+    let unused = settings.replaced_names().into_iter().filter(|name| !is_used(name));
+    unused.map(|name| CatalogNotice::NothingReplaces { name }).collect()
 }

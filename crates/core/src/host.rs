@@ -8,6 +8,7 @@ mod declared;
 mod invocations;
 mod policy;
 mod recorded;
+mod remembered;
 mod retention;
 mod sessions;
 mod sources;
@@ -161,7 +162,7 @@ struct State {
     unheard: Mutex<HashMap<SessionId, Vec<RequestId>>>,
     notices: Mutex<Vec<CatalogNotice>>,
     /// Why nothing that was remembered counts.
-    rules_problem: Option<String>,
+    rules_notices: Vec<CatalogNotice>,
     surfaces: Mutex<HashMap<SurfaceRequest, (u64, Arc<Surface>)>>,
     declared: declared::Declared,
     sessions: RwLock<HashMap<SessionId, Arc<Session>>>,
@@ -271,8 +272,14 @@ impl Inner {
                 }
             };
             unavailable.extend(source.problems());
-            let (name, naming, origin) = (source.name().into(), source.naming(), source.origin());
-            listed.push(SourceTools { source: SourceIndex(place), name, naming, origin, declarations });
+            listed.push(SourceTools {
+                source: SourceIndex(place),
+                name: source.name().into(),
+                naming: source.naming(),
+                provenance: source.provenance(),
+                origin: source.origin(),
+                declarations,
+            });
         }
         let settings = self.settings.load_full();
         let (catalog, more) =
@@ -280,18 +287,11 @@ impl Inner {
         notices.extend(more);
         let declarations: Vec<&Declaration> =
             catalog.entries().iter().map(|entry| entry.declaration()).collect();
-        notices.extend(
-            self.policy
-                .in_force()
-                .engine
-                .unmatched(&declarations)
-                .into_iter()
-                .map(|rule| CatalogNotice::UnmatchedRule { rule: rule.rule, place: rule.place }),
-        );
+        notices.extend(self.policy.notices(&declarations));
         let there = |name: &String| self.sources.iter().any(|source| source.name() == name);
         let absent = settings.source_names().into_iter().filter(|name| !there(name));
         notices.extend(absent.map(|name| CatalogNotice::UnusedSource { name }));
-        notices.extend(self.state.rules_problem.clone().map(CatalogNotice::RememberedRules));
+        notices.extend(self.state.rules_notices.iter().cloned());
         *lock(&self.state.notices) = notices;
         self.state.catalog.store(Arc::new(catalog));
         self.moved_on();

@@ -31,7 +31,7 @@ mod record;
 mod session;
 
 pub use call::{
-    Answer, CallHandle, Standing,
+    Answer, CallHandle, PendingCall, PendingCause, Standing,
     explain::{
         DeclarationLayer, ExecutionLayer, Explanation, HookPlan, InterfaceLayer, InvocationLayer, Layers,
         PermissionLayer, ResultLayer, SchedulingLayer, SchemaVerdict, SurfaceLayer,
@@ -48,11 +48,12 @@ pub use flow::{
         Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion, OutputMutation,
     },
     invocation::{
-        Acknowledged, CallRequest, CancelReason, Deadline, DeadlineBy, Heard, Listener, MatchedBy, Wants,
+        Acknowledged, CallRequest, CancelReason, Deadline, DeadlineBy, Heard, Listener, MatchedBy, Patience,
+        Wants,
     },
     permission::{
-        Account, Change, ChangeKind, ConsideredRule, Facts, PartDecision, Places, Policy, PolicyEngine,
-        PolicySpec, RuleProblem, RuleVoice,
+        Account, BareAllow, Change, ChangeKind, ConsideredRule, Facts, PartDecision, Places, Policy,
+        PolicyEngine, PolicySpec, RuleProblem, RuleVoice,
     },
     scheduling::{Outlook, OwnLimit, SchedulerLimits, Slots, WaitReason},
     witness::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart},

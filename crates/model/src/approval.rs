@@ -7,9 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Decision, Effects, InvocationId, Principal, SessionId, ToolId};
+use crate::{
+    Decision, Effects, InvocationId, Principal, ProgramChange, ProgramFile, SandboxPlan, SessionId, ToolId,
+    visible_line,
+};
 
-/// SHA-256 of everything a person approves: the tool, the exact arguments, what the call touches and what confines it.
+/// SHA-256 of everything a person approves: the tool, the exact arguments, what the call touches, what confines it and
+/// the files it would run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallHash(pub [u8; 32]);
 
@@ -47,7 +51,8 @@ impl<'de> Deserialize<'de> for CallHash {
     }
 }
 
-/// What a person is asked.
+/// What a person is asked. The arguments and the keys of resources are as the call has them; the other texts have every
+/// character that would hide or reorder something written out (see [`visible_line`]).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PermissionRequest {
     /// The question, under the id of the first call that raised it.
@@ -72,19 +77,104 @@ pub struct PermissionRequest {
     /// What would run, command by command, where the call runs commands.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub commands: Vec<String>,
-    /// What it touches and what confines it.
+    /// The files inside the roots that it would run. The answer is for these contents.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub programs: Vec<ProgramFile>,
+    /// The files that changed since the same call was asked about or approved.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub changed_programs: Vec<ProgramChange>,
+    /// What it touches, and the profile it counts on.
     pub effects: Effects,
+    /// What really confines its process on this machine, where it starts one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sandbox: Option<SandboxPlan>,
     /// Why it is asked, by which rule, and what else matched.
     pub decision: Decision,
     /// Rules that would let this call and the like of it pass, from narrow to wide.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub suggestions: Vec<String>,
+    /// What such a rule covers beyond this very call: any content of the files that it would run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rule_remark: Option<String>,
     /// When the first call asked.
     pub asked_at: Timestamp,
     /// When no answer becomes a no.
     pub expires_at: Timestamp,
     /// How many calls wait for the answer.
     pub waiting: usize,
+}
+
+impl PermissionRequest {
+    /// What a rule for the session or a remembered one covers beyond one call that would run these files.
+    pub fn remark_on_rules(programs: &[ProgramFile]) -> Option<String> {
+        let names: Vec<String> =
+            programs.iter().map(|file| format!("`{}`", visible_line(&file.name))).collect();
+        let told = match names.as_slice() {
+            [] => return None,
+            [one] => one.clone(),
+            [one, two] => format!("{one} and {two}"),
+            [one, two, more @ ..] => format!("{one}, {two} and {} more", more.len()),
+        };
+        Some(format!("a rule for the session or a remembered one covers any content of {told}"))
+    }
+}
+
+/// An argument that whoever approved a call gave another value, in one line of readable text each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ArgumentChange {
+    /// The argument.
+    pub field: String,
+    /// Its value as JSON, cut around the difference where it is long. `None`: it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// The new value, the same way. `None`: it was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// The longest value that a change shows, in characters.
+const SHOWN_VALUE: usize = 200;
+/// How much of what both values have in common is shown in front of the first difference.
+const SHOWN_COMMON: usize = 30;
+
+impl ArgumentChange {
+    /// The arguments in which two objects differ.
+    pub fn between(before: &Value, after: &Value) -> Vec<Self> {
+        let fields =
+            [before, after].into_iter().filter_map(Value::as_object).flat_map(|object| object.keys());
+        let fields: std::collections::BTreeSet<&String> = fields.collect();
+        let differing = fields.into_iter().filter(|field| before.get(*field) != after.get(*field));
+        differing
+            .map(|field| {
+                let line =
+                    |value: Option<&Value>| value.map(|value| visible_line(&value.to_string()).into_owned());
+                let (before, after) = (line(before.get(field)), line(after.get(field)));
+                let (old, new) = (before.as_deref().unwrap_or(""), after.as_deref().unwrap_or(""));
+                let common = old.chars().zip(new.chars()).take_while(|(old, new)| old == new).count();
+                let cut = |text: Option<String>| text.map(|text| around(&text, common));
+                Self { field: visible_line(field).into_owned(), before: cut(before), after: cut(after) }
+            })
+            .collect()
+    }
+}
+
+impl fmt::Display for ArgumentChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told = |value: &Option<String>| value.clone().unwrap_or_else(|| "(not given)".to_owned());
+        write!(f, "{}: {} -> {}", self.field, told(&self.before), told(&self.after))
+    }
+}
+
+/// The part of a long text that begins shortly in front of a place.
+fn around(text: &str, place: usize) -> String {
+    let length = text.chars().count();
+    if length <= SHOWN_VALUE {
+        return text.to_owned();
+    }
+    let start = place.saturating_sub(SHOWN_COMMON);
+    let part: String = text.chars().skip(start).take(SHOWN_VALUE).collect();
+    let (front, end) = (if start > 0 { "…" } else { "" }, start + SHOWN_VALUE < length);
+    format!("{front}{part}{} ({length} characters in all)", if end { "…" } else { "" })
 }
 
 /// The answer of a person.
@@ -145,4 +235,40 @@ pub enum ApprovalStatus {
         /// The question.
         ask_id: InvocationId,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::ArgumentChange;
+
+    fn told(before: &serde_json::Value, after: &serde_json::Value) -> Vec<String> {
+        ArgumentChange::between(before, after).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_changed_argument_is_told_with_both_values_in_readable_text() {
+        let before = json!({ "branch": "mian", "force": true, "note": "same", "gone": 1 });
+        let after = json!({ "branch": "ma\u{202e}in", "force": false, "note": "same", "new": ["a\nb"] });
+        assert_eq!(
+            told(&before, &after),
+            [
+                r#"branch: "mian" -> "ma\u{202e}in""#,
+                "force: true -> false",
+                "gone: 1 -> (not given)",
+                r#"new: (not given) -> ["a\nb"]"#,
+            ]
+        );
+        assert_eq!(told(&before, &before), [""; 0]);
+    }
+
+    #[test]
+    fn a_long_value_is_cut_around_the_difference() {
+        let (before, after) = ("x".repeat(5_000) + "one", "x".repeat(5_000) + "two");
+        let changes = ArgumentChange::between(&json!({ "c": before }), &json!({ "c": after }));
+        let text = changes[0].to_string();
+        assert!(text.contains("xone\" (5005 characters in all) -> …x") && text.contains("xtwo\""), "{text}");
+        assert!(text.chars().count() < 200, "{text}");
+    }
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{Interface, ToolId};
+use crate::{Interface, Provenance, ToolId};
 
 /// What can be called: the portable identity and contract of one tool.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -54,6 +54,10 @@ pub struct Declaration {
     pub annotations: Map<String, Value>,
     /// How it validates, classifies, executes, renders and persists.
     pub interface: Interface,
+    /// Where the tool comes from. The catalog sets it from the tool's source; a value that a source sets is overwritten,
+    /// and none is read from or written to a file or the wire.
+    #[serde(skip)]
+    pub provenance: Provenance,
 }
 
 impl Declaration {
@@ -77,6 +81,7 @@ impl Declaration {
             external_mappings: Vec::new(),
             annotations: Map::new(),
             interface: Interface::default(),
+            provenance: Provenance::default(),
         }
     }
 }

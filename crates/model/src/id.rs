@@ -1,6 +1,6 @@
 //! Newtype ids. One macro, so that every id prints, parses and serialises the same way.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,7 +98,7 @@ impl FromStr for InvocationId {
 }
 
 impl JsonSchema for InvocationId {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
+    fn schema_name() -> Cow<'static, str> {
         "InvocationId".into()
     }
 
@@ -106,6 +106,11 @@ impl JsonSchema for InvocationId {
         schemars::json_schema!({ "type": "string", "format": "uuid" })
     }
 }
+
+/// Namespaces of the host's own tools and of commands that the operator declares. A source from outside that took one
+/// would be meant by rules about the host's own tools, so the catalog refuses them to every other source.
+pub const NATIVE_NAMESPACES: [&str; 10] =
+    ["files", "search", "shell", "http", "code", "results", "calls", "commands", "host", "native"];
 
 /// The stable, portable name of a declaration: `namespace.name`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -150,6 +155,20 @@ impl ToolId {
     /// The whole id.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The form in which a rule names this tool and no other: the id, except where a rule reads `fs.` as the beginning of
+    /// a rule about paths.
+    pub fn rule_form(&self) -> Cow<'_, str> {
+        match self.namespace() {
+            "fs" => Cow::Owned(self.wire_form()),
+            _ => Cow::Borrowed(self.as_str()),
+        }
+    }
+
+    /// The key of one of the tool's settings, as messages write it: `tools."files.read_file".timeout`.
+    pub fn setting_key(&self, setting: &str) -> String {
+        format!("tools.\"{self}\".{setting}")
     }
 
     /// `namespace__name`: the id without the dot, which many models do not take in a name.

@@ -105,6 +105,8 @@ pub enum ArgumentKind {
     Command,
     /// Where commands and relative paths begin.
     Directory,
+    /// Variables set for every command: an object of names and values, or a list of `NAME=value`.
+    Environment,
     /// A path that is read.
     ReadPath,
     /// A path that is written.

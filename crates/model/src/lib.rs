@@ -21,7 +21,9 @@ mod hook;
 mod id;
 mod input;
 mod interface;
+mod path_rules;
 mod permission;
+mod program;
 mod result;
 mod sandbox;
 mod secret;
@@ -31,8 +33,9 @@ mod surface;
 mod tool;
 mod tool_set;
 mod variable;
+mod visible;
 
-pub use approval::{ApprovalScope, ApprovalStatus, CallHash, PermissionRequest, Verdict};
+pub use approval::{ApprovalScope, ApprovalStatus, ArgumentChange, CallHash, PermissionRequest, Verdict};
 pub use artifact::{
     ArtifactError, ArtifactId, ArtifactIdError, ArtifactRef, ArtifactSink, ContentDigest, ContentDigestError,
     NewArtifact, PersistStrategy, Redactions, ResultPersistence, StoredArtifact,
@@ -47,26 +50,31 @@ pub use error::{ErrorClass, Recoverability, RetryGuidance, ToolError, ToolFailur
 pub use event::{Event, EventBody, LogLevel, OutputChunk, OutputStream, Progress};
 pub use fn_tool::{FnTool, FnToolBuilder, schema_of};
 pub use hook::{HookDeed, HookEvent, HookRun, HookStanding};
-pub use id::{InvocationId, PrincipalName, RequestId, SessionId, SurfaceId, ToolId, ToolIdError};
+pub use id::{
+    InvocationId, NATIVE_NAMESPACES, PrincipalName, RequestId, SessionId, SurfaceId, ToolId, ToolIdError,
+};
 pub use input::{Arguments, ArgumentsError, CallInput, ModelInput, ObservableInput, PermissionInput};
 pub use interface::{
     AccessKind, ArgumentKind, ArgumentMeaning, CancelSupport, ClassFact, ExecutionKind, ExecutionProfile,
     Interface, Interrupt, PermissionProfile, Persistence, Rendering, RiskLevel, SafetyFacts,
 };
+pub use path_rules::PathRulesInForce;
 pub use permission::{
     Behavior, Comparison, Condition, Decision, DecisionReason, Mode, ModeError, Principal, ReasonType,
     Remember, Role, Rule, RuleError, RuleOrigin, RuleRef, RuleTests, Selector, ToolPattern, Vote,
     matches_any,
 };
+pub use program::{ProgramChange, ProgramContent, ProgramFile};
 pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult, Truncation};
 pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxPlan, SandboxProfile, SandboxTier};
 pub use secret::Secret;
 pub use source::{
-    BoxFuture, Companions, Naming, Quarantined, Refusal, SessionScope, Source, SourceError, SourceFeed,
-    SourceHealth, SourceNotice, SourceProblem, SourceSession, SourceState,
+    BoxFuture, Companions, Naming, Provenance, Quarantined, Refusal, SessionScope, Source, SourceError,
+    SourceFeed, SourceHealth, SourceNotice, SourceProblem, SourceSession, SourceState,
 };
 pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};
 pub use tool::{CallContext, CallPort, CallReport, CallableTool, DynTool, NestedCall, Tool, ToolCall};
 pub use tool_set::ToolSet;
 pub use variable::{changes_code, holds_secret, never_passed};
+pub use visible::{is_hidden, visible, visible_line};

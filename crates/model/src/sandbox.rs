@@ -93,9 +93,32 @@ pub struct SandboxPlan {
     pub readable: Vec<String>,
     /// Nothing is started where the machine cannot give all of it.
     pub required: bool,
-    /// What the machine cannot give of it.
+    /// What the machine cannot give of it, where that is so much that the call asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lack: Option<String>,
+    /// What the profile promises and the machine did not give when that was tried. Empty: everything is in force.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+}
+
+impl fmt::Display for SandboxPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (profile, tier) = (self.profile, self.tier);
+        match (profile, tier) {
+            (SandboxProfile::None, _) => f.write_str("none: the operator lets it run unconfined")?,
+            (_, SandboxTier::N) => {
+                write!(f, "{profile} is asked for, and this machine gives nothing (tier N)")?;
+            }
+            (_, SandboxTier::A | SandboxTier::B | SandboxTier::C) => {
+                write!(f, "{profile} on tier {tier:?} ({})", tier.explain())?;
+            }
+        }
+        f.write_str(if self.network { ", with the network" } else { ", without network" })?;
+        match self.missing.as_slice() {
+            [] => Ok(()),
+            missing => write!(f, "; missing: {}", missing.join("; ")),
+        }
+    }
 }
 
 /// What really confined a process: reported by the launcher right before the process began, never what was wished.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    CallInput, Declaration, EffectOrigin, Effects, ErrorClass, Principal, SandboxPlan, SandboxProfile,
-    SessionId, ToolCall, ToolFailure, ToolId, ToolOutput,
+    CallInput, Declaration, EffectOrigin, Effects, ErrorClass, PathRulesInForce, Principal, ProgramFile,
+    SandboxPlan, SandboxProfile, SessionId, ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 
 /// A boxed future, as traits behind pointers need it.
@@ -24,6 +24,11 @@ pub trait Source: Send + Sync + 'static {
 
     /// How its tools are named on the wire.
     fn naming(&self) -> Naming;
+
+    /// Where its tools come from. Fail-closed: a source that does not override this is an outside one.
+    fn provenance(&self) -> Provenance {
+        Provenance::Outside
+    }
 
     /// The tools, now. Asked again after a [`SourceNotice::ToolsChanged`].
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>>;
@@ -69,7 +74,8 @@ pub trait Source: Send + Sync + 'static {
         session: &'a SessionScope,
     ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>>;
 
-    /// Takes the way on which changes are told. Called once, before the first `list`.
+    /// Takes the way on which changes are told and the path rules in force are read. Called once, before the first
+    /// `list`.
     fn connect(&self, feed: SourceFeed) {
         let _ = feed;
     }
@@ -104,6 +110,28 @@ pub trait SourceSession: Send + Sync {
         None
     }
 
+    /// Finds out what [`caution`](Self::caution) depends on, where that takes a while. Awaited before each decision about
+    /// a call. `None`: there is nothing to find out.
+    fn prepare_decision<'a>(&'a self, tool: &'a ToolId) -> Option<BoxFuture<'a, ()>> {
+        let _ = tool;
+        None
+    }
+
+    /// Why a person should look at the call, for reasons that the host's own code finds in the state of the source: its
+    /// process is not kept from a path that rules keep from the caller. Counts whoever vouches for the tool's effects,
+    /// and must be cheap: every call asks.
+    fn caution(&self, tool: &ToolId) -> Option<String> {
+        let _ = tool;
+        None
+    }
+
+    /// Why path rules cannot bind the tool, for `explain`: it runs where no sandbox of this host reaches. `None`: they
+    /// bind it, or [`caution`](Self::caution) tells why not.
+    fn unbound_paths(&self, tool: &ToolId) -> Option<String> {
+        let _ = tool;
+        None
+    }
+
     /// What would confine the process that the call starts. See [`Tool::sandbox`](crate::Tool::sandbox).
     fn sandbox(
         &self,
@@ -113,6 +141,16 @@ pub trait SourceSession: Send + Sync {
     ) -> Option<SandboxPlan> {
         let _ = (tool, input, narrowed);
         None
+    }
+
+    /// The files that the call would run. See [`Tool::programs`](crate::Tool::programs).
+    fn programs<'a>(
+        &'a self,
+        tool: &'a ToolId,
+        input: &'a CallInput,
+    ) -> BoxFuture<'a, Result<Vec<ProgramFile>, ToolFailure>> {
+        let _ = (tool, input);
+        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
     /// Does the work.
@@ -133,6 +171,23 @@ pub enum Naming {
     Bare,
     /// As `namespace__name`.
     Namespaced,
+}
+
+/// Where the tools of a source come from. It decides which source keeps a name that two sources want, and whether a
+/// bare name in an `allow` rule or in a setting that loosens means a tool (see [`ToolPattern::names_exactly`]).
+///
+/// The order is the order in which names are given out.
+///
+/// [`ToolPattern::names_exactly`]: crate::ToolPattern::names_exactly
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Provenance {
+    /// Code of the host, code of an embedder, and commands that the operator declared.
+    CompiledIn,
+    /// Modules of a mount plan and plugins of an A2E file.
+    MountPlan,
+    /// Everything else, such as MCP servers.
+    #[default]
+    Outside,
 }
 
 /// What a source tells its host unasked.
@@ -231,19 +286,36 @@ pub struct Quarantined {
     pub digest: String,
 }
 
-/// The way from a source to its host.
+/// The way between a source and its host, outside of calls.
 #[derive(Clone)]
-pub struct SourceFeed(Arc<dyn Fn(SourceNotice) + Send + Sync>);
+pub struct SourceFeed {
+    listen: Arc<dyn Fn(SourceNotice) + Send + Sync>,
+    path_rules: Arc<dyn Fn() -> Option<Arc<dyn PathRulesInForce>> + Send + Sync>,
+}
 
 impl SourceFeed {
-    /// Wraps the host's side.
+    /// Wraps the host's side. Without [`with_path_rules`](Self::with_path_rules), no rule keeps any path.
     pub fn new(listen: impl Fn(SourceNotice) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(listen))
+        Self { listen: Arc::new(listen), path_rules: Arc::new(|| None) }
+    }
+
+    /// The same with the place where the path rules in force are found.
+    #[must_use]
+    pub fn with_path_rules(
+        self,
+        path_rules: impl Fn() -> Option<Arc<dyn PathRulesInForce>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { path_rules: Arc::new(path_rules), ..self }
     }
 
     /// Tells the host.
     pub fn notify(&self, notice: SourceNotice) {
-        (self.0)(notice);
+        (self.listen)(notice);
+    }
+
+    /// The path rules in force now. `None`: the host has none, or is gone.
+    pub fn path_rules(&self) -> Option<Arc<dyn PathRulesInForce>> {
+        (self.path_rules)()
     }
 }
 

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use crate::{
     Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallInput, ConsultError, ConsultKinds,
     Content, Declaration, Effects, ErrorClass, EventBody, InvocationId, LogLevel, NewArtifact, OutputChunk,
-    Principal, Progress, Question, Refusal, Reply, SandboxPlan, SandboxProfile, SessionId, Stage,
-    StoredArtifact, ToolFailure, ToolId, ToolOutput, ToolResult,
+    Principal, ProgramFile, Progress, Provenance, Question, Refusal, Reply, SandboxPlan, SandboxProfile,
+    SessionId, Stage, StoredArtifact, ToolFailure, ToolId, ToolOutput, ToolResult,
 };
 
 /// One tool.
@@ -57,6 +57,17 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
+    /// The files inside the roots that this call names as program or script, as they are now. Asked only for a call
+    /// that a person decides about: when the question is raised, and again before the call starts on the answer. An
+    /// error ends the call, because an approval would not cover what runs.
+    fn programs(
+        &self,
+        input: &CallInput,
+    ) -> impl Future<Output = Result<Vec<ProgramFile>, ToolFailure>> + Send {
+        let _ = input;
+        std::future::ready(Ok(Vec::new()))
+    }
+
     /// Does the work. The future is dropped at the deadline, or when the call is canceled and does not stop.
     fn execute(&self, call: ToolCall) -> impl Future<Output = Result<ToolOutput, ToolFailure>> + Send;
 }
@@ -71,6 +82,8 @@ pub trait DynTool: Send + Sync + 'static {
     fn effects(&self, input: &CallInput) -> Option<Effects>;
     /// See [`Tool::sandbox`].
     fn sandbox(&self, input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan>;
+    /// See [`Tool::programs`].
+    fn programs<'a>(&'a self, input: &'a CallInput) -> BoxFuture<'a, Result<Vec<ProgramFile>, ToolFailure>>;
     /// See [`Tool::execute`].
     fn execute(&self, call: ToolCall) -> BoxFuture<'_, Result<ToolOutput, ToolFailure>>;
 }
@@ -90,6 +103,10 @@ impl<T: Tool> DynTool for T {
 
     fn sandbox(&self, input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan> {
         Tool::sandbox(self, input, narrowed)
+    }
+
+    fn programs<'a>(&'a self, input: &'a CallInput) -> BoxFuture<'a, Result<Vec<ProgramFile>, ToolFailure>> {
+        Box::pin(Tool::programs(self, input))
     }
 
     fn execute(&self, call: ToolCall) -> BoxFuture<'_, Result<ToolOutput, ToolFailure>> {
@@ -240,6 +257,8 @@ pub struct CallableTool {
     pub name: String,
     /// Its id.
     pub id: ToolId,
+    /// Where it comes from.
+    pub provenance: Provenance,
     /// Its arguments.
     pub schema: Arc<Value>,
 }

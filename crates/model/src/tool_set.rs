@@ -3,9 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    BoxFuture, CallInput, Declaration, DynTool, EffectOrigin, Effects, Naming, Refusal, SandboxPlan,
-    SandboxProfile, SessionId, SessionScope, Source, SourceError, SourceSession, Tool, ToolCall, ToolFailure,
-    ToolId, ToolOutput,
+    BoxFuture, CallInput, Declaration, DynTool, EffectOrigin, Effects, Naming, ProgramFile, Provenance,
+    Refusal, SandboxPlan, SandboxProfile, SessionId, SessionScope, Source, SourceError, SourceSession, Tool,
+    ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 
 /// Tools compiled into the host, as a source.
@@ -72,6 +72,10 @@ impl Source for ToolSet {
         Naming::Bare
     }
 
+    fn provenance(&self) -> Provenance {
+        Provenance::CompiledIn
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
         Box::pin(std::future::ready(Ok(self.declarations.clone())))
     }
@@ -105,6 +109,17 @@ impl SourceSession for OpenTools {
         narrowed: Option<SandboxProfile>,
     ) -> Option<SandboxPlan> {
         self.tools.get(tool).and_then(|tool| tool.sandbox(input, narrowed))
+    }
+
+    fn programs<'a>(
+        &'a self,
+        tool: &'a ToolId,
+        input: &'a CallInput,
+    ) -> BoxFuture<'a, Result<Vec<ProgramFile>, ToolFailure>> {
+        match self.tools.get(tool) {
+            Some(tool) => tool.programs(input),
+            None => Box::pin(std::future::ready(Ok(Vec::new()))),
+        }
     }
 
     fn execute<'a>(

@@ -12,6 +12,9 @@ use toolpost_model::{Access, SandboxProfile};
 /// launcher puts the real place of that directory into `HOME` and `TMPDIR`.
 pub const PRIVATE_HOME: &str = "/tmp/home";
 
+/// What is missing where protected paths are protected by nothing: it concerns processes that write the roots.
+pub(crate) const PROTECTED_WRITABLE: &str = "protected paths can be written";
+
 /// The private temporary directory, as the command sees it where it has one of its own.
 pub const PRIVATE_TMP: &str = "/tmp";
 
@@ -74,6 +77,9 @@ pub struct Confines {
     pub required: bool,
     /// Refuse to run if anything that is protected or masked would not be.
     pub guards_required: bool,
+    /// Directories that other commands work in, roots of this one or not. A link beneath one of them is not followed on
+    /// the way to a root or to what is readable, since another command may have put it there.
+    pub shared: Vec<PathBuf>,
 }
 
 /// A directory a command works in.

@@ -36,6 +36,7 @@ pub(crate) struct Order {
     pub(crate) limits: ProcessLimits,
     pub(crate) required: bool,
     pub(crate) guards_required: bool,
+    pub(crate) shared: Vec<Octets>,
     /// A descriptor for standard input comes along.
     pub(crate) stdin_comes: bool,
     pub(crate) counting: Counting,

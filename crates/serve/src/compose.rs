@@ -15,13 +15,15 @@ use std::{
     time::Duration,
 };
 
-use toolpost_config::{ApprovalsConfig, HostConfig, JournalRetention, SourceConfig, ToolIndex};
+use toolpost_config::{
+    ApprovalsConfig, HostConfig, JournalRetention, NativeReplacement, SourceConfig, ToolIndex,
+};
 use toolpost_core::{
     Approvals, Cassette, Hook, Host, HostBuilder, HostError, KnownSecrets, Limits, OperatorSettings, Places,
-    Policy, PolicySpec, ReplayOptions, Retention, RuleProblem, SchedulerLimits, SourceSettings, SourceTrust,
-    ToolSettings, Witness,
+    Policy, PolicySpec, ReplayOptions, Retention, RuleProblem, RuleStore, SchedulerLimits, SourceSettings,
+    SourceTrust, ToolSettings, Witness,
 };
-use toolpost_model::{Source, ToolId};
+use toolpost_model::{Declaration, Source, ToolPattern};
 use toolpost_sources::RustModules;
 use toolpost_store::{
     AuditLogError, BlobOptions, BlobsError, DataDir, DataDirError, DiskBlobs, JournalOptions, OpenError,
@@ -128,6 +130,8 @@ pub struct HostParts {
     pub modules: ModulesHandover,
     /// Who is asked about calls that need approval.
     pub asked: Asked,
+    /// Where remembered rules are kept. Without it: in the data directory, or in memory where there is none.
+    pub rules: Option<Arc<dyn RuleStore>>,
     /// A recording to serve. No tool, hook or rule of the configuration or of the embedder counts then.
     pub replay: Option<(Cassette, ReplayOptions)>,
 }
@@ -251,8 +255,12 @@ pub(crate) async fn host_on(
         let ApprovalsConfig { timeout, grant_for, .. } = config.approvals;
         builder = builder.approvals(Approvals::Ask { timeout, grant_for });
     }
-    if let Some(data_dir) = data_dir {
+    if let Some(rules) = parts.rules {
+        builder = builder.rule_store(rules);
+    } else if let Some(data_dir) = data_dir {
         builder = builder.rule_store(Arc::new(RulesFile::new(data_dir)));
+    }
+    if let Some(data_dir) = data_dir {
         let options = JournalOptions { max_bytes: config.limits.journal };
         builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
         builder = builder.blobs(Arc::new(blobs(config, data_dir)?));
@@ -268,7 +276,6 @@ pub(crate) async fn host_on(
     }
     let program = parts.native.program.as_deref();
     builder = builder.hooks(hooks::hooks(config, data_dir, program)?);
-    // A plan's names win over those of native tools.
     let handover = (parts.native.own_files.clone(), parts.modules);
     let modules = modules::modules(config, data_dir, program, handover).await?;
     builder = builder.sources(modules.sources).hooks(modules.hooks);
@@ -352,6 +359,10 @@ fn limits(config: &HostConfig) -> Limits {
 pub(crate) struct Configured {
     index: ToolIndex,
     names: Vec<String>,
+    loosening_names: Vec<String>,
+    /// Patterns of `code.tools` and of credentials, each with its key.
+    grants: Vec<(String, ToolPattern)>,
+    replace_native: NativeReplacement,
     sources: BTreeMap<String, SourceConfig>,
 }
 
@@ -359,16 +370,27 @@ impl Configured {
     pub(crate) fn of(config: &HostConfig) -> Self {
         let tables = [&config.tools, &config.policy_tools, &config.restricted_tools];
         let names: BTreeSet<&String> = tables.into_iter().flat_map(|table| table.keys()).collect();
+        let trusted = config.tools.iter().chain(&config.policy_tools);
+        let loosening: BTreeSet<&String> =
+            trusted.filter(|(_, settings)| settings.loosens()).map(|(name, _)| name).collect();
+        let code = config.code.tools.iter().map(|pattern| ("code.tools".to_owned(), pattern.clone()));
+        let credentials = config.network.credentials.iter().flat_map(|credential| {
+            let key = format!("network.credentials.{}.tools", credential.name);
+            credential.tools.iter().map(move |pattern| (key.clone(), pattern.clone()))
+        });
         Self {
             index: config.tool_index(),
             names: names.into_iter().cloned().collect(),
+            loosening_names: loosening.into_iter().cloned().collect(),
+            grants: code.chain(credentials).collect(),
+            replace_native: config.amplifier.replace_native.clone(),
             sources: config.sources.clone(),
         }
     }
 }
 
 impl OperatorSettings for Configured {
-    fn of(&self, tool: &ToolId, source: &str) -> Option<ToolSettings> {
+    fn of(&self, tool: &Declaration, source: &str) -> Option<ToolSettings> {
         let set = self.index.of(tool, source);
         Some(ToolSettings {
             enabled: set.enabled,
@@ -397,6 +419,22 @@ impl OperatorSettings for Configured {
 
     fn names(&self) -> Vec<String> {
         self.names.clone()
+    }
+
+    fn loosening_names(&self) -> Vec<String> {
+        self.loosening_names.clone()
+    }
+
+    fn grants(&self) -> Vec<(String, ToolPattern)> {
+        self.grants.clone()
+    }
+
+    fn replaces_native(&self, name: &str) -> bool {
+        self.replace_native.covers(name)
+    }
+
+    fn replaced_names(&self) -> Vec<String> {
+        self.replace_native.names().to_vec()
     }
 
     fn source(&self, name: &str) -> SourceSettings {

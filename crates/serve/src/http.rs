@@ -42,7 +42,7 @@ pub(crate) use stream::{KEEP_ALIVE, STILL_HERE};
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) host: Host,
-    pub(crate) body_limit: usize,
+    pub(crate) limits: RequestLimits,
     pub(crate) about: Arc<About>,
     pub(crate) a2e: Arc<a2e::Face>,
     pub(crate) feed: Arc<feed::Hub>,
@@ -50,6 +50,15 @@ pub(crate) struct Shared {
     pub(crate) mcp: Arc<mcp::Face>,
     /// Streams that would go on for ever end with this.
     pub(crate) closing: CancellationToken,
+}
+
+/// The operator's limits for requests over plain HTTP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestLimits {
+    /// The largest body, in bytes.
+    pub(crate) body: usize,
+    /// How long a call waits for approval where its caller sets no limit.
+    pub(crate) patience: Duration,
 }
 
 /// What an operator beside the host may want to make sure of.

@@ -26,7 +26,7 @@ use crate::{
     auth::{Access, Door, KnownToken},
     compose::{Asked, HostParts, ModulesHandover, NativeHandover, StartError, host_on, open_data_dir},
     feed,
-    http::{About, Gate, Shared},
+    http::{About, Gate, RequestLimits, Shared},
     listen::{self, Listener},
     mcp,
     reload::Loaded,
@@ -41,7 +41,7 @@ pub struct Server {
     mcp: Arc<mcp::Face>,
     address: Option<SocketAddr>,
     tokens: Vec<TokenConfig>,
-    body_limit: usize,
+    limits: RequestLimits,
     token: Option<String>,
     socket: Option<PathBuf>,
     closing: CancellationToken,
@@ -230,7 +230,7 @@ impl ServerBuilder {
             token: None,
             data_dir,
             tokens: config.tokens.clone(),
-            body_limit: config.http.body_limit,
+            limits: RequestLimits { body: config.http.body_limit, patience: config.http.patience },
             about: Arc::new(About {
                 workspace: config.workspace.clone(),
                 address,
@@ -291,7 +291,7 @@ impl Server {
     fn open_face(&mut self, listener: Listener, door: Door) {
         let shared = Shared {
             host: self.host.clone(),
-            body_limit: self.body_limit,
+            limits: self.limits,
             about: Arc::clone(&self.about),
             a2e: Arc::clone(&self.a2e),
             feed: Arc::clone(&self.feed),

@@ -2,6 +2,7 @@
 //!
 //! `client` and its folder alone know the SDK's types; everything else here speaks the model's words and plain JSON.
 
+mod binding;
 mod call;
 mod clean;
 mod client;

@@ -7,7 +7,9 @@ mod command;
 mod echo;
 mod environment;
 mod files;
+mod guards;
 mod http;
+mod program_files;
 mod results;
 mod search;
 mod shell;
@@ -33,6 +35,7 @@ pub use self::{
 };
 pub(crate) use self::{
     children::{Child, Children},
+    guards::{CallerRules, GuardCache, PathGuards, ProgramSight},
     http::{DownloadError, download, tls},
     shell::OutputEvents,
 };
@@ -85,10 +88,11 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     tools.extend(shell::tools(&children, &processes));
     let code = program.map(|program| CodeTools::new(code, program, Arc::clone(&children)));
     tools.extend(code.iter().flat_map(CodeTools::tools));
-    tools.extend(command::tools(&children, &processes, commands)?);
     tools.extend(results::tools(Arc::clone(&workspace)));
     tools.extend(calls::tools());
     tools.push(Arc::new(echo::tool()));
+    // Last, because the names of tools are given out in this order.
+    tools.extend(command::tools(&children, &processes, commands)?);
     Ok(ToolSet::new("native", tools).when_session_closes(move |session| {
         processes.close(session);
         if let Some(code) = &code {

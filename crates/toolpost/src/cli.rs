@@ -116,6 +116,7 @@ impl PolicyArgs {
             && self.confines.is_empty()
             && self.modules.mount_plan.is_empty()
             && self.modules.mcp_config.is_empty()
+            && self.modules.replace_native.is_empty()
     }
 }
 
@@ -159,6 +160,10 @@ pub(crate) struct ModuleArgs {
     /// A list of MCP servers as other programs keep it, such as `.mcp.json`; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
+    /// A native tool whose name a plan's tool takes, so that the native one is not served; may be repeated, `all` for
+    /// every name that a plan mounts
+    #[arg(long, value_name = "NAME")]
+    pub(crate) replace_native: Vec<String>,
     /// Where fetched modules and their packages are kept; by default `$XDG_CACHE_HOME/toolpost`
     #[arg(long, value_name = "DIR")]
     pub(crate) cache_dir: Option<PathBuf>,

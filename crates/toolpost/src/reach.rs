@@ -16,7 +16,7 @@ use crate::{
     approving::{desk::Desk, prompt},
     cli::{PlaceArgs, PolicyArgs},
     client::{Client, HostFacts},
-    environment::Tty,
+    environment::{self, Tty},
     exit::UsageError,
     settings,
     terminal::{self, LiveCall, Steps},
@@ -26,6 +26,32 @@ use crate::{
 pub(crate) enum Reached {
     Running(Client),
     Own { opened: OpenedHost, session: Arc<Session>, tty: Option<Tty> },
+}
+
+/// How long a call may run, and how long it may wait at a running host. In seconds, checked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CallTimes {
+    pub(crate) timeout: Option<f64>,
+    /// For approval or a free slot. 0: for a slot only.
+    pub(crate) patience: Option<f64>,
+}
+
+impl CallTimes {
+    /// How long the call waits at a running host. A caller that limits the work does not want to wait longer for it than
+    /// it may take.
+    pub(crate) fn longest_wait(self) -> Option<f64> {
+        self.patience.or(self.timeout)
+    }
+
+    /// The query of a call over HTTP.
+    fn query(self) -> String {
+        let given = [("timeout", self.timeout), ("patience", self.longest_wait())];
+        let given = given.into_iter().filter_map(|(name, seconds)| Some(format!("{name}={}", seconds?)));
+        given
+            .enumerate()
+            .map(|(place, word)| format!("{}{word}", if place == 0 { '?' } else { '&' }))
+            .collect()
+    }
 }
 
 /// What a command wants a host for.
@@ -82,12 +108,12 @@ pub(crate) async fn reach(
         Purpose::CallUnasked | Purpose::Look | Purpose::LookAtServers | Purpose::Accept => None,
     };
     let asked = if tty.is_some() { Asked::Operators } else { Asked::Nobody };
-    match open_host(
-        &config,
-        HostParts { native, asked, modules: Steps::of_modules(), ..HostParts::default() },
-    )
-    .await
-    {
+    let rules = match purpose {
+        Purpose::Look | Purpose::LookAtServers => Some(environment::rules_to_look_at(&place.data_dir)),
+        Purpose::Call | Purpose::CallUnasked | Purpose::Accept => None,
+    };
+    let parts = HostParts { native, asked, rules, modules: Steps::of_modules(), ..HostParts::default() };
+    match open_host(&config, parts).await {
         Ok(opened) => {
             terminal::keep_out(opened.host.redactor());
             opened.host.notices().iter().for_each(terminal::warn);
@@ -161,18 +187,18 @@ impl Reached {
         })))
     }
 
-    /// Calls a tool. `heard` sees the events; the result comes as the record has it.
+    /// Calls a tool. `heard` sees the events; the result comes as the record has it. The patience is for a running host:
+    /// with a host of our own the person who would answer is at this terminal.
     pub(crate) async fn call(
         &mut self,
         tool: &str,
         arguments: &str,
-        timeout: Option<f64>,
+        times: CallTimes,
         mut heard: impl FnMut(EventBody),
     ) -> anyhow::Result<(ToolResult, String)> {
         let json = match self {
             Self::Running(client) => {
-                let query = timeout.map(|seconds| format!("?timeout={seconds}")).unwrap_or_default();
-                let path = format!("/tools/{}/call{query}", escape(tool));
+                let path = format!("/tools/{}/call{}", escape(tool), times.query());
                 client.call(&path, arguments.to_owned(), heard).await?.result.into_string()
             }
             Self::Own { opened, session, .. } => {
@@ -180,7 +206,7 @@ impl Reached {
                 let mut request = request(session, tool, arguments);
                 request.listener = Some(Arc::new(sender));
                 request.timeout =
-                    timeout.map(Duration::try_from_secs_f64).transpose().context("the timeout")?;
+                    times.timeout.map(Duration::try_from_secs_f64).transpose().context("the timeout")?;
                 let handle = opened.host.start(request).await;
                 while let Some(event) = events.recv().await {
                     heard(event.body);

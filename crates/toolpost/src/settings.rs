@@ -62,8 +62,8 @@ impl Settings {
     pub(crate) fn to_look_at(&self) -> (HostConfig, NativeHandover) {
         let mut config = self.config.clone();
         config.data_dir = None;
-        config.network.credentials.clear();
         let mut handover = self.without_credentials();
+        handover.credentials = environment::placeholders(&config.network.credentials);
         handover.mcp.pins = Some(environment::pins_to_look_at(&self.place.data_dir));
         (config, handover)
     }

@@ -167,16 +167,18 @@ pub(crate) fn bar(total: u64, what: &'static str) -> ProgressBar {
 #[derive(Clone)]
 pub(crate) struct LiveCall {
     bar: ProgressBar,
+    /// How many seconds the command waits for approval, where that is less than the question stays open.
+    patience: Option<f64>,
 }
 
 impl LiveCall {
-    pub(crate) fn begin(tool: &str) -> Self {
+    pub(crate) fn begin(tool: &str, patience: Option<f64>) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         bar.set_prefix(printable(tool));
         bar.enable_steady_tick(std::time::Duration::from_millis(120));
-        Self { bar }
+        Self { bar, patience }
     }
 
     pub(crate) fn show(&self, event: &EventBody) {
@@ -194,9 +196,16 @@ impl LiveCall {
                 self.bar.set_message(format!("{share} {}", printable(&progress.message)));
             }
             EventBody::Status { message } => self.bar.set_message(printable(message)),
-            EventBody::Approval(ApprovalStatus::Pending { ask_id, .. }) => {
+            EventBody::Approval(ApprovalStatus::Pending { ask_id, expires_at }) => {
+                let (id, until) = (ids::short(*ask_id), moment(&expires_at.to_string()));
+                let waits = match self.patience {
+                    Some(seconds) => format!(
+                        "waiting {seconds} s for an operator's approval (question {id}, open until {until})"
+                    ),
+                    None => format!("waiting until {until} for an operator's approval (question {id})"),
+                };
                 let waits =
-                    format!("waiting for approval: `toolpost approvals show {}`", ids::short(*ask_id));
+                    format!("{waits}: `toolpost approvals show {id}`, `toolpost approvals allow {id}`");
                 // A bar that nobody sees says nothing, and this must be heard.
                 if self.bar.is_hidden() { anstream::eprintln!("{waits}") } else { self.bar.println(waits) }
             }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use toolpost_amplifier::{ModuleId, ToolSpec};
 use toolpost_model::{
     Access, AccessKind, BoxFuture, CancelSupport, ClassFact, Declaration, EffectClass, EffectOrigin, Effects,
-    Interrupt, Naming, ResourceKey, RiskLevel, SessionScope, Source, SourceError, SourceProblem,
+    Interrupt, Naming, Provenance, ResourceKey, RiskLevel, SessionScope, Source, SourceError, SourceProblem,
     SourceSession, ToolId,
 };
 
@@ -75,6 +75,10 @@ impl Source for WasmModule {
 
     fn naming(&self) -> Naming {
         Naming::Bare
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::MountPlan
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {

@@ -1,10 +1,10 @@
 //! The agent loop in Python, against a real server and a model that plays a script.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_config::{HostConfig, HttpConfig};
-use toolpost_model::Principal;
+use toolpost_model::{ApprovalScope, Principal, Rule, RuleOrigin, Verdict};
 use toolpost_serve::Server;
 
 use crate::{
@@ -14,14 +14,17 @@ use crate::{
 
 const LAST_LINE: &str = "the saddle slides along the bed";
 
-async fn server(workspace: &Path, data: &Path) -> Server {
-    let config = HostConfig {
+fn config(workspace: &Path, data: &Path) -> HostConfig {
+    HostConfig {
         workspace: Some(workspace.to_owned()),
         data_dir: Some(data.join("record")),
         http: HttpConfig { listen: ([127, 0, 0, 1], 0).into(), ..HttpConfig::default() },
         ..HostConfig::default()
-    };
-    Server::start(config).await.unwrap()
+    }
+}
+
+async fn server(workspace: &Path, data: &Path) -> Server {
+    Server::start(config(workspace, data)).await.unwrap()
 }
 
 /// Runs the loop; gives back what it printed and, per call, the tool and the invocation's id.
@@ -63,7 +66,44 @@ async fn the_loop_reads_a_file_with_either_provider_and_every_call_is_on_record(
     }
     let health = server.host().health();
     assert_eq!((health.running, health.journal_failing), (0, false));
-    server.shutdown(std::time::Duration::from_secs(5)).await;
+    server.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_loop_waits_for_a_call_that_a_person_is_asked_about() {
+    let (workspace, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(workspace.path().join("notes.md"), format!("# Lathe\n\n{LAST_LINE}\n")).unwrap();
+    let mut config = config(workspace.path(), data.path());
+    config.http.patience = Duration::from_millis(1);
+    config.rules = vec![Rule::parse("ask read_file", RuleOrigin::Cli, "test").unwrap()];
+    let server = Server::start(config).await.unwrap();
+    let mut program = Program::start(&mut python("scripted_model.py"));
+    let model = program.says("url");
+    let host = server.host().clone();
+    let operator = tokio::spawn(async move {
+        let mut changes = host.approval_changes();
+        loop {
+            if let Some(question) = host.approvals().first() {
+                // The loop has its 202 by then, or gets it: the call waits longer than its caller.
+                let yes = Verdict::Allow {
+                    scope: ApprovalScope::Once,
+                    rule: None,
+                    valid_for_seconds: None,
+                    arguments: None,
+                };
+                return host.decide(question.ask_id, yes, &Principal::operator("olga")).await.unwrap();
+            }
+            changes.changed().await.unwrap();
+        }
+    });
+    let (said, calls) = run_loop(&server, "openai", &model).await;
+    assert_eq!(said, format!("The file ends with: {LAST_LINE}\n"));
+    assert_eq!(
+        calls.iter().map(|(tool, _)| tool.as_str()).collect::<Vec<_>>(),
+        ["list_directory", "read_file"]
+    );
+    assert!(operator.await.unwrap().allowed);
+    server.shutdown(Duration::from_secs(5)).await;
 }
 
 /// The script is worth nothing as a test if a loop that loses or mixes up results gets through.

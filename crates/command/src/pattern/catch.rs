@@ -9,6 +9,9 @@ use super::glob::{Glob, base_name};
 use super::table;
 use crate::analysis::SimpleCommand;
 
+/// How often a program with many names is looked through.
+const MOST_NAMES: usize = 16;
+
 pub(super) fn catches(pattern: &CommandPattern, command: &SimpleCommand) -> bool {
     started_by(pattern, command) || fits(pattern, &command.words, command.opaque)
 }
@@ -22,17 +25,17 @@ fn started_by(pattern: &CommandPattern, command: &SimpleCommand) -> bool {
     !program.is_any() && command.within.iter().any(name)
 }
 
+/// One program with many names is whatever it is called as, also by itself.
 fn fits(pattern: &CommandPattern, words: &[String], opaque: bool) -> bool {
+    let is_many = |word: &&String| matches!(base_name(word), "busybox" | "toybox");
+    let names = words.iter().take(MOST_NAMES).take_while(is_many).count();
+    (0..=names.min(words.len().saturating_sub(1))).any(|from| fits_as(pattern, &words[from..], opaque))
+}
+
+fn fits_as(pattern: &CommandPattern, words: &[String], opaque: bool) -> bool {
     let (Some(program), Some(name)) = (pattern.words.first(), words.first()) else {
         return false;
     };
-    // One program with many names is whatever it is called as.
-    if matches!(base_name(name), "busybox" | "toybox")
-        && words.len() > 1
-        && fits(pattern, &words[1..], opaque)
-    {
-        return true;
-    }
     if !program.matches_base_name(name) {
         return false;
     }

@@ -3,7 +3,7 @@
 use brush_parser::ast;
 
 use super::Walker;
-use crate::analysis::{Redirect, RedirectAccess};
+use crate::analysis::{Redirect, RedirectAccess, SpelledIn};
 use crate::opaque::OpaqueReason;
 use crate::word::{self, Reading};
 
@@ -63,14 +63,14 @@ impl Walker {
             None => self.opaque(raw, OpaqueReason::DynamicRedirect),
         }
         let directory = self.scope.directory.clone();
-        self.found.redirects.push(Redirect { target, access, directory });
+        self.found.redirects.push(Redirect { target, access, directory, spelled_in: None });
     }
 
     /// A file that a program is told to write, as good as a redirection.
-    pub(super) fn written_by_option(&mut self, path: &str) {
+    pub(super) fn written_by_option(&mut self, path: &str, spelled_in: Option<SpelledIn>) {
         let directory = self.scope.directory.clone();
         let target = Some(path.to_owned());
-        self.found.redirects.push(Redirect { target, access: RedirectAccess::Write, directory });
+        self.found.redirects.push(Redirect { target, access: RedirectAccess::Write, directory, spelled_in });
     }
 
     /// The parser finds a document's end by other rules than bash where the delimiter is oddly quoted or lines

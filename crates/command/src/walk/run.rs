@@ -5,11 +5,14 @@ use crate::analysis::{Assignment, SimpleCommand};
 use crate::builtin::{self, Effect};
 use crate::directory::Directory;
 use crate::opaque::OpaqueReason;
+use crate::programs::HiddenStart;
 use crate::render;
 use crate::wrapper::{self, Dialect, FindAction, Starts};
 
 /// Shells that are told to run shells.
 const DEEPEST_SHELL: u8 = 3;
+/// Commands that start commands. Each is kept with all words behind it, so that many would cost their square.
+const DEEPEST_START: usize = 16;
 
 /// A command as far as it is known.
 #[derive(Default)]
@@ -18,8 +21,25 @@ pub(super) struct Draft {
     /// More words follow, which are not literal.
     pub(super) open: bool,
     pub(super) assignments: Vec<Assignment>,
-    /// The text to show where the words alone would not tell it.
+    /// The text to show where the words alone would not tell it, without the variables.
     pub(super) text: Option<String>,
+    /// Why it starts commands that its words do not tell.
+    pub(super) hides: Option<HiddenStart>,
+}
+
+impl Draft {
+    fn text_with_assignments(&self) -> String {
+        let text = match &self.text {
+            Some(text) => render::shortened(text),
+            None => render::command_line(&self.words),
+        };
+        if self.assignments.is_empty() { text } else { render::assignments(&self.assignments) + &text }
+    }
+
+    /// A `cd` that also looks in other folders enters one that the text does not tell.
+    fn has_search_path(&self) -> bool {
+        self.assignments.iter().any(|assignment| assignment.name == "CDPATH")
+    }
 }
 
 impl Walker {
@@ -30,9 +50,16 @@ impl Walker {
         }
         let before = self.scope.directory.clone();
         match wrapper::starts(&draft.words, in_shell) {
+            starts if self.within.len() >= DEEPEST_START && !matches!(starts, Starts::Nothing) => {
+                self.opaque(&render::command_line(&draft.words), OpaqueReason::TooDeep);
+                self.record(draft);
+            }
             Starts::Nothing => {
-                let effect =
-                    if in_shell { builtin::effect(&draft.words, draft.open) } else { Effect::Nothing };
+                let effect = match in_shell.then(|| builtin::effect(&draft.words, draft.open)) {
+                    Some(Effect::Enters(_)) if draft.has_search_path() => Effect::EntersUnknown,
+                    Some(effect) => effect,
+                    None => Effect::Nothing,
+                };
                 self.record(draft);
                 return self.effect(effect, before);
             }
@@ -42,13 +69,18 @@ impl Walker {
             }
             Starts::Command(inner) => {
                 if draft.words.len() <= inner.at {
-                    self.record(draft);
+                    // Those with power then start a shell: `sudo -s`, `chroot x`.
+                    let why = "starts a shell that reads its commands from its input";
+                    let hidden = HiddenStart { through: draft.words.len() - 1, by_variable: false, why };
+                    let starts_shell = inner.stays && !draft.open;
+                    self.record(Draft { hides: starts_shell.then_some(hidden), ..draft });
                 } else {
                     return self.start(draft, inner);
                 }
             }
             Starts::Script(script) => self.nested(draft, &script),
             Starts::Found(actions) => self.find_actions(draft, actions),
+            Starts::Launches(launch) => self.launch(draft, launch),
         }
         self.ends()
     }
@@ -60,7 +92,7 @@ impl Walker {
         if inner.stays {
             let outer = [draft.words.as_slice(), words.as_slice()].concat();
             let (open, text) = (draft.open, draft.text.clone());
-            self.record(Draft { words: outer, open, assignments: assignments.clone(), text });
+            self.record(Draft { words: outer, open, assignments: assignments.clone(), text, hides: None });
         }
         assignments.extend(inner.assignments);
         let open = draft.open || inner.open;
@@ -70,7 +102,7 @@ impl Walker {
             self.scope.directory = self.scope.directory.enter(directory);
         }
         self.within.push(label);
-        let ends = self.run(Draft { words, open, assignments, text }, inner.in_shell);
+        let ends = self.run(Draft { words, open, assignments, text, hides: None }, inner.in_shell);
         self.within.pop();
         if inner.in_shell {
             ends
@@ -82,15 +114,21 @@ impl Walker {
 
     /// A script given to a shell, to `eval` or to `trap`.
     fn nested(&mut self, draft: Draft, script: &wrapper::Script) {
-        let label = script.label.clone();
         let assignments = draft.assignments.clone();
-        if let Some(reason) = script.dialect.doubt(&script.text) {
-            self.opaque(&script.text, reason);
-        }
         if script.stays {
             self.record(draft);
         } else if draft.open {
             self.opaque(&draft.text.unwrap_or_default(), OpaqueReason::DynamicWord);
+        }
+        self.within.push(script.label.clone());
+        self.nested_in(script, assignments);
+        self.within.pop();
+    }
+
+    /// Walks a script with these variables set for it.
+    pub(super) fn nested_in(&mut self, script: &wrapper::Script, assignments: Vec<Assignment>) {
+        if let Some(reason) = script.dialect.doubt(&script.text) {
+            self.opaque(&script.text, reason);
         }
         if self.shells == DEEPEST_SHELL {
             self.opaque(&script.text, OpaqueReason::TooDeep);
@@ -102,9 +140,7 @@ impl Walker {
         }
         let inherited = std::mem::replace(&mut self.inherited, assignments);
         self.shells += 1;
-        self.within.push(label);
         self.script(&script.text);
-        self.within.pop();
         self.shells -= 1;
         self.inherited = inherited;
         if script.dialect != Dialect::Here {
@@ -117,11 +153,12 @@ impl Walker {
         self.record(draft);
         for action in actions {
             match action {
-                FindAction::Writes(path) => self.written_by_option(&path),
+                FindAction::Writes(path) => self.written_by_option(&path, None),
                 FindAction::Runs { option, words, open } => {
                     let text = open.then(|| format!("{} …", render::command_line(&words)));
                     self.within.push(format!("find {option}"));
-                    self.run(Draft { words, open, assignments: assignments.clone(), text }, false);
+                    let assignments = assignments.clone();
+                    self.run(Draft { words, open, assignments, text, hides: None }, false);
                     self.within.pop();
                 }
             }
@@ -129,24 +166,25 @@ impl Walker {
     }
 
     /// Notes a command as one that runs itself.
-    fn record(&mut self, draft: Draft) {
-        let text = match &draft.text {
-            Some(text) => render::shortened(text),
-            None => render::command_line(&draft.words),
-        };
+    pub(super) fn record(&mut self, draft: Draft) {
+        let text = draft.text_with_assignments();
         if draft.open {
             self.opaque(&text, OpaqueReason::DynamicWord);
         } else if self.scope.changed {
             self.opaque(&text, OpaqueReason::ChangedShell);
         }
+        let place = self.found.commands.len();
         self.push(SimpleCommand {
             words: draft.words,
             assignments: draft.assignments,
             opaque: draft.open || self.scope.changed,
+            hides: draft.hides,
+            spelled_in: None,
             within: self.within.clone(),
             directory: self.scope.directory.clone(),
             text,
         });
+        self.variables_of(place);
     }
 
     fn effect(&mut self, effect: Effect, before: Directory) -> Ends {

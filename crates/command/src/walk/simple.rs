@@ -31,7 +31,8 @@ impl Walker {
         }
         draft.assignments.splice(0..0, self.inherited.iter().cloned());
         if draft.open {
-            draft.text = Some(command.to_string());
+            let behind = command.suffix.as_ref().map(|suffix| format!(" {suffix}")).unwrap_or_default();
+            draft.text = Some(format!("{program}{behind}"));
         }
         self.run(draft, true)
     }

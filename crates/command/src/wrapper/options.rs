@@ -2,7 +2,7 @@
 
 /// How a program's own options are passed over.
 pub(super) struct Spec {
-    names: &'static [&'static str],
+    pub(super) names: &'static [&'static str],
     /// Letters of options without a value.
     flags: &'static str,
     /// Letters of options with a value, in the same word or the next.
@@ -62,7 +62,7 @@ pub(super) const XARGS: Spec = Spec {
     ..NONE
 };
 
-const TABLE: &[Spec] = &[
+pub(super) const TABLE: &[Spec] = &[
     Spec {
         names: &["nohup", "linux32", "linux64", "fakeroot", "unbuffer", "catchsegv", "dbus-run-session"],
         ..NONE
@@ -135,17 +135,8 @@ const TABLE: &[Spec] = &[
         ..NONE
     },
     Spec { names: &["strace", "ltrace"], flags: "cCdfFhiqrtTvVxy", valued: "aeEPSsu", stays: true, ..NONE },
-    Spec {
-        names: &["valgrind", "perf", "rlwrap", "xvfb-run", "firejail", "setarch", "prlimit"],
-        stays: true,
-        ..NONE
-    },
+    Spec { names: &["valgrind", "rlwrap", "xvfb-run", "firejail", "prlimit"], stays: true, ..NONE },
 ];
-
-/// How the options of this program are passed over, if it starts others.
-pub(super) fn spec(name: &str) -> Option<&'static Spec> {
-    TABLE.iter().find(|spec| spec.names.contains(&name))
-}
 
 impl Spec {
     /// The word behind the program's own; `None` where an option is not known, for then any word could be it.

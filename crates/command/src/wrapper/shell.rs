@@ -2,6 +2,7 @@
 
 use super::Starts;
 use crate::opaque::OpaqueReason;
+use crate::programs::Launch;
 
 /// A script that another shell, or this one, is told to run.
 pub(crate) struct Script {
@@ -14,7 +15,7 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    pub(super) fn of(text: String, label: &str, dialect: Dialect) -> Self {
+    pub(crate) fn of(text: String, label: &str, dialect: Dialect) -> Self {
         Self { text, label: label.to_owned(), stays: false, dialect }
     }
 }
@@ -83,7 +84,7 @@ pub(super) fn starts(name: &str, words: &[String]) -> Option<Starts> {
         }
         // The script is dynamic, and the command is opaque for that.
         None if takes_script => Starts::Nothing,
-        Some(_) if !reads_input => Starts::Nothing,
+        Some(_) if !reads_input => Starts::Launches(Launch::hidden(at, "runs the commands of a file")),
         Some(_) | None => Starts::Unknown(OpaqueReason::ReadsCommands),
     })
 }

@@ -122,7 +122,7 @@ fn facts_are_serialised() {
             "opaque": false,
             "within": [],
             "directory": "start",
-            "text": "cat a",
+            "text": "X=1 cat a",
         }],
         "redirects": [{ "target": "b", "access": "write", "directory": "start" }],
         "opaque": [],

@@ -2,8 +2,10 @@
 
 mod bounds;
 mod directories;
+mod environment;
 mod found;
 mod hidden;
+mod launched;
 mod patterns;
 mod properties;
 mod reads;
@@ -12,8 +14,8 @@ mod wrapped;
 
 use toolpost_command::{Analysis, RedirectAccess, SimpleCommand, analyze};
 
-/// An analysis in one line: commands as their words, `…` behind those that are opaque, then files that are read
-/// and written, then reasons.
+/// An analysis in one line: commands as their words, `…` behind those that are opaque and `~` behind those that hide
+/// what they start, then files that are read and written, then reasons.
 fn summary(analysis: &Analysis) -> String {
     let mut parts: Vec<String> = analysis.commands.iter().map(command_summary).collect();
     for redirect in &analysis.redirects {
@@ -37,6 +39,9 @@ fn command_summary(command: &SimpleCommand) -> String {
     line.push_str(&command.words.join(" "));
     if command.opaque {
         line.push_str(if line.is_empty() { "…" } else { " …" });
+    }
+    if command.hides.is_some() {
+        line.push_str(" ~");
     }
     line
 }

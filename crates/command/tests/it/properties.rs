@@ -1,12 +1,12 @@
 //! What holds for any text.
 
 use proptest::prelude::*;
-use toolpost_command::{Analysis, CommandPattern, analyze, suggestions};
+use toolpost_command::{Analysis, CommandPattern, SimpleCommand, analyze, suggestions};
 
 /// Pieces of shell that mean something in some place.
 const PIECES: &str = "a¦b x¦rm -rf y¦git push¦ls¦echo ¦'¦\"¦\\¦$¦$(¦)¦(¦{ ¦ }¦`¦${x¦:-¦}¦$((¦))¦[[ ¦ ]]¦;¦&&¦||¦|¦&¦\n¦#¦ ¦\t¦\
     <<EOF\n¦\nEOF\n¦<<< ¦> f¦>& ¦< ¦<(¦x=¦X=1 ¦=(¦[¦]¦*¦?¦~¦if ¦; then ¦; fi¦for i in ¦; do ¦; done¦while ¦case a in ¦\
-    a) ¦;; ¦ esac¦f() ¦function ¦time ¦! ¦coproc ¦env ¦sudo ¦sh -c ¦eval ¦xargs ¦timeout 5 ¦find . -exec ¦cd x¦$'\\x41'¦\r¦\0¦é¦😀";
+    a) ¦;; ¦ esac¦f() ¦function ¦time ¦! ¦coproc ¦env ¦sudo ¦sh -c ¦eval ¦xargs ¦timeout 5 ¦find . -exec ¦npx ¦git rebase -x ¦PAGER=¦fd -x ¦cd x¦$'\\x41'¦\r¦\0¦é¦😀";
 /// Words of commands, and of rules about them.
 const WORDS: &str = "git¦push¦rm¦-rf¦-r¦--force¦x¦'a b'¦X=1¦./y¦/bin/rm¦--¦-C¦$x¦'*'¦cargo¦test¦+x";
 const RULES: &str = "git¦push¦rm¦-rf¦-r¦--force¦x¦*¦{git,rm}¦X=*¦./*¦-*¦--¦-C¦cargo¦test¦*x*";
@@ -33,7 +33,7 @@ fn simple() -> impl Strategy<Value = String> {
 fn script() -> impl Strategy<Value = String> {
     simple().prop_recursive(3, 12, 3, |inner| {
         let forms = "{ @; }¦(@)¦if @; then @; fi¦while @; do @; done¦for i in x; do @; done¦case x in y) @;; esac¦echo $(@)¦\
-            x=$(@)¦echo \"$(@)\"¦@ | @¦@ && @¦@ || @¦@; @¦@ & @¦@ > f¦@ 2>&1¦f() { @; }¦timeout 5 @¦sudo @¦\
+            x=$(@)¦echo \"$(@)\"¦@ | @¦@ && @¦@ || @¦@; @¦@ & @¦@ > f¦@ 2>&1¦f() { @; }¦timeout 5 @¦sudo @¦npx @¦ssh h '@'¦\
             cat <(@)¦@ # c¦cat <<EOF\n$(@)\nEOF\n¦coproc @¦[[ -n $(@) ]]¦X=1 @";
         (one_of(forms), proptest::collection::vec(inner, 3)).prop_map(|(form, parts)| {
             let mut parts = parts.into_iter();
@@ -54,6 +54,12 @@ fn words(analysis: &Analysis) -> Vec<&[String]> {
     analysis.commands.iter().map(|command| command.words.as_slice()).collect()
 }
 
+/// A command that stands in the words of another makes that one hide something.
+fn is_hidden_by_another(analysis: &Analysis, command: &SimpleCommand) -> bool {
+    let outer = command.spelled_in.map(|by| &analysis.commands[by.command]);
+    outer.is_some_and(|outer| outer.hides.is_some() || is_hidden_by_another(analysis, outer))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -63,7 +69,8 @@ proptest! {
         prop_assert!(analysis.commands.len() <= 512 && analysis.opaque.len() <= 1024);
         for command in &analysis.commands {
             // What is opaque is said to be, so that nobody takes the list of commands for the whole.
-            prop_assert!(!command.opaque || analysis.is_opaque());
+            prop_assert!(!command.opaque || analysis.is_opaque() || is_hidden_by_another(&analysis, command));
+            prop_assert!(command.spelled_in.is_none_or(|by| by.command < analysis.commands.len()));
             prop_assert!(command.opaque || !command.words.is_empty());
             prop_assert!(!command.text.chars().any(char::is_control));
         }

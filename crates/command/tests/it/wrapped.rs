@@ -55,8 +55,8 @@ fn wrappers_are_looked_through() {
         ("timeout $X rm y", "timeout …; !DynamicWord"),
         ("busybox rm x", "busybox rm x"),
         ("busybox sh -c 'rm x'", "busybox sh -c rm x; rm x"),
-        ("ssh host rm x", "ssh host rm x"),
-        ("git -c alias.x='!rm y' x", "git -c alias.x=!rm y x"),
+        ("ssh host rm x", "ssh host rm x; rm x"),
+        ("git -c alias.x='!rm y' x", "git -c alias.x=!rm y x; rm y"),
     ]);
 }
 
@@ -69,7 +69,7 @@ fn those_with_power_stay_commands_of_their_own() {
         ("sudo A=1 rm x", "sudo A=1 rm x; A=1 rm x"),
         ("sudo -E --user=y -- rm x", "sudo -E --user=y -- rm x; rm x"),
         ("sudo sh -c 'rm x'", "sudo sh -c rm x; rm x"),
-        ("sudo -s", "sudo -s"),
+        ("sudo -s", "sudo -s ~"),
         ("sudo $X", "sudo …; !DynamicWord"),
         ("doas -u y rm x", "doas -u y rm x; rm x"),
         ("chroot / rm x", "chroot / rm x; rm x"),
@@ -138,7 +138,7 @@ fn scripts_are_read_again() {
         ("sh -c '((rm x))'", "!OtherShell; !Evaluated"),
         ("zsh -c 'rm x'", "rm x; !OtherShell"),
         ("bash -ic 'rm x'", "rm x; !OtherShell"),
-        ("bash x.sh", "bash x.sh"),
+        ("bash x.sh", "bash x.sh ~"),
         ("bash --rcfile f -c ls", "bash --rcfile f -c ls; !UnknownWrapper"),
         ("bash", "bash; !ReadsCommands"),
         ("bash -s x", "bash -s x; !ReadsCommands"),

@@ -1,7 +1,7 @@
 //! `plugins`: what an A2E host serves. Each names a class: one in Python that brings tools, or the built-in tools.
 
 use crate::{
-    Located,
+    Located, is_reserved_name,
     nearest::{nearest, suggestion},
     snippet::shown,
     yaml::tree::Value,
@@ -106,7 +106,17 @@ pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> Vec<A2ePlugin
     let mut plugins: Vec<A2ePlugin> = Vec::new();
     for (index, item) in items.into_iter().enumerate() {
         let at = item.at;
-        let Some(plugin) = plugin(index, item, reading) else { continue };
+        let Some(mut plugin) = plugin(index, item, reading) else { continue };
+        if plugin.class != A2ePluginClass::Native && is_reserved_name(&plugin.name) {
+            let name = format!("{}_plugin", plugin.name);
+            let message = format!(
+                "the plugin `{}` is called `{name}` here: its own name is one of the host's, and its tools would be \
+                 meant by rules about the host's own tools",
+                plugin.name
+            );
+            reading.notice(at, format!("plugins.{}", plugin.name), message);
+            plugin.name = name;
+        }
         // A Python class is known by its name from here on, in the ids of its tools.
         if plugin.class != A2ePluginClass::Native && plugins.iter().any(|other| other.name == plugin.name) {
             let message = format!("another plugin before it has the name `{}`", shown(&plugin.name));

@@ -1,10 +1,16 @@
 //! `http`: addresses, hosts and origins.
 
-use std::net::{Ipv6Addr, SocketAddr};
+use std::{
+    net::{Ipv6Addr, SocketAddr},
+    time::Duration,
+};
 
-use crate::{HttpSection, Located, error::Complaint, snippet::shown};
+use crate::{ConfigDuration, HttpSection, Located, error::Complaint, snippet::shown};
 
 use super::limits::{check_range, size};
+
+/// No client waits as long for an answer.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(60 * 60);
 
 pub(super) fn check(http: &HttpSection, complaints: &mut Vec<Complaint>) -> Option<Located<SocketAddr>> {
     let listed = |list: &Option<Located<Vec<Located<String>>>>| {
@@ -15,6 +21,8 @@ pub(super) fn check(http: &HttpSection, complaints: &mut Vec<Complaint>) -> Opti
     complaints.extend(hosts.iter().filter(|host| !is_host(&host.value)).map(host_complaint));
     complaints.extend(origins.iter().filter(|origin| !is_origin(&origin.value)).map(origin_complaint));
     check_range("http.body_limit", http.body_limit, size(1 << 10)..=size(1 << 30), complaints);
+    let waits = ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(LONGEST_PATIENCE);
+    check_range("http.patience", http.patience, waits, complaints);
     let listen = http.listen.as_ref()?;
     match listen.value.parse() {
         Ok(value) => Some(Located { value, at: listen.at }),

@@ -13,7 +13,7 @@ use crate::{
     ConfigDuration, Located, McpReach, McpSection, McpServerEntry, McpText, McpValue, Position,
     error::{Complaint, Source},
     host_config::McpPiece,
-    mcp_entry::{McpSaid, is_clear_program, is_name, is_own},
+    mcp_entry::{McpSaid, is_clear_program, is_name, is_reserved_name},
     snippet::shown,
 };
 
@@ -48,7 +48,7 @@ pub(super) fn check(
 }
 
 fn name_complaint(name: &str, at: Position) -> Option<Complaint> {
-    if is_own(name) {
+    if is_reserved_name(name) {
         let message = format!("`{name}` is a name of the host's own tools");
         return Some(Complaint::new(at, message).hint(Some("call the server something else".to_owned())));
     }
@@ -102,6 +102,10 @@ impl Checking<'_> {
             pass: plain(&entry.pass),
             readable: entry.readable.iter().map(|path| path.value.clone()).collect(),
             writable: entry.writable.iter().map(|path| path.value.clone()).collect(),
+            reads: entry
+                .reads
+                .as_ref()
+                .map(|reads| reads.value.iter().map(|path| path.value.clone()).collect()),
             files: Vec::new(),
             place: String::new(),
             unusable: None,
@@ -126,7 +130,9 @@ impl Checking<'_> {
 
     fn confines(&mut self) {
         let entry = self.entry;
-        for (part, paths) in [("readable", &entry.readable), ("writable", &entry.writable)] {
+        let reads = entry.reads.as_ref().map_or(&[][..], |reads| &reads.value);
+        let lists = [("readable", &entry.readable[..]), ("writable", &entry.writable), ("reads", reads)];
+        for (part, paths) in lists {
             let key = self.key(part);
             self.complaints.extend(paths.iter().filter_map(|path| path_complaint(&key, path)));
         }

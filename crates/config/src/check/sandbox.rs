@@ -1,6 +1,6 @@
 //! `sandbox` and `code`: limits within which something can run, and variables that may be handed on.
 
-use toolpost_model::never_passed;
+use toolpost_model::{ToolPattern, never_passed};
 
 use crate::{CodeSection, Located, SandboxSection, error::Complaint, snippet::shown};
 
@@ -23,20 +23,18 @@ pub(super) fn check(sandbox: &SandboxSection, complaints: &mut Vec<Complaint>) {
 
 pub(super) fn check_code(code: &CodeSection, complaints: &mut Vec<Complaint>) {
     let patterns = code.tools.iter().flat_map(|tools| &tools.value);
-    for pattern in patterns.filter(|pattern| !is_pattern(&pattern.value)) {
+    for pattern in patterns.filter(|pattern| tool_pattern(&pattern.value).is_none()) {
         let message = format!("`{}` in `code.tools` is not the name of a tool", shown(&pattern.value));
-        let hint = "names hold letters, digits and `_-./:`, with `*` only at the end";
+        let hint = "names hold letters, digits and `_-./:`, with `*` for any characters";
         complaints.push(Complaint::new(pattern.at, message).hint(Some(hint.to_owned())));
     }
     check_range("code.memory", code.memory, size(16 << 20)..=size(1 << 36), complaints);
     check_range("code.calls", code.calls, 0..=1_000_000, complaints);
 }
 
-/// What a rule takes for a tool; a class is none, since code calls by name.
-fn is_pattern(text: &str) -> bool {
-    let stem = text.strip_suffix('*').unwrap_or(text);
-    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
-    !text.is_empty() && text.len() <= 256 && stem.chars().all(legal) && !text.starts_with("class:")
+/// An entry of `code.tools`.
+pub(crate) fn tool_pattern(text: &str) -> Option<ToolPattern> {
+    text.parse().ok().filter(|_| text.len() <= 256)
 }
 
 /// Complains of names that are none, and of variables that no child may get.

@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolpost_model::{HookStanding, SandboxProfile};
 
-use crate::{AmplifierCore, ByteSize, ConfigDuration, Located, ModuleInstall, ModuleIsolation, RootEntry};
+use crate::{
+    AmplifierCore, ByteSize, ConfigDuration, Located, ModuleInstall, ModuleIsolation, RootEntry,
+    several::Several,
+};
 
 /// How the modules of mount plans are fetched and run. Which modules there are, the plans under `include` say.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -42,6 +45,9 @@ pub struct AmplifierSection {
     pub mount_timeout: Option<Located<ConfigDuration>>,
     /// The most that one result of a Python module may have; of a larger one a part is shown and the whole kept. Without it: 8 MiB.
     pub max_result: Option<Located<ByteSize>>,
+    /// Native tools whose names the tools of a plan take, or `all`: the native tool is then not served. Without it a
+    /// plan's tool of a native tool's name gets a longer one.
+    pub replace_native: Option<Located<Several<String>>>,
     /// What WebAssembly components may reach, by module id. Nothing where nothing is said.
     pub wasm: BTreeMap<String, Located<WasmEntry>>,
 }

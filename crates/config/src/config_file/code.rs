@@ -9,8 +9,8 @@ use crate::{ByteSize, Located};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CodeSection {
-    /// Tools that code may call, by name or id; a `*` at the end stands for any rest. Each such call is decided
-    /// like any other.
+    /// Tools that code may call: outside tools by id (`github.get_issue`, `github.*`), the host's own also by name; `*`
+    /// stands for any characters. Every tool by default. Each call is decided like any other.
     pub tools: Option<Located<Vec<Located<String>>>>,
     /// The memory of the embedded interpreter.
     pub memory: Option<Located<ByteSize>>,

@@ -74,6 +74,9 @@ pub struct McpServerEntry {
     pub readable: Vec<Located<PathBuf>>,
     /// Folders outside of the roots that it may write, relative to this file.
     pub writable: Vec<Located<PathBuf>>,
+    /// The only files and folders of the workspace and the other roots that its process sees, relative to this file.
+    /// Without it: all that rules do not keep.
+    pub reads: Option<Located<Vec<Located<PathBuf>>>>,
 }
 
 /// Which of a server's tools are taken in, by their names there, with `*` for any characters.

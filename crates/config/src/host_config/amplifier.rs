@@ -42,8 +42,52 @@ pub struct AmplifierConfig {
     pub mount_timeout: Option<Duration>,
     /// The most that one result of a Python module may have, in bytes. `None`: 8 MiB.
     pub max_result: Option<u64>,
+    /// Native tools whose names the tools of a plan take.
+    pub replace_native: NativeReplacement,
     /// What components may reach, by module id. Nothing where nothing is said.
     pub wasm: BTreeMap<String, WasmConfig>,
+}
+
+/// Native tools whose names the tools of a mount plan take. Such a native tool is then not served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NativeReplacement {
+    /// Those of these names.
+    Names(Vec<String>),
+    /// Every one whose name a plan mounts.
+    All,
+}
+
+impl Default for NativeReplacement {
+    fn default() -> Self {
+        Self::Names(Vec::new())
+    }
+}
+
+impl NativeReplacement {
+    /// The word in a file and as a flag for every name.
+    pub const ALL: &str = "all";
+
+    /// From words as written: names, or `all` among them.
+    pub fn of_words<'a>(words: impl IntoIterator<Item = &'a String>) -> Self {
+        let names: Vec<String> = words.into_iter().cloned().collect();
+        if names.iter().any(|name| name == Self::ALL) { Self::All } else { Self::Names(names) }
+    }
+
+    /// Whether a plan's tool of this name is served in place of the native one.
+    pub fn covers(&self, name: &str) -> bool {
+        match self {
+            Self::Names(names) => names.iter().any(|one| one == name),
+            Self::All => true,
+        }
+    }
+
+    /// The names that are listed one by one.
+    pub fn names(&self) -> &[String] {
+        match self {
+            Self::Names(names) => names,
+            Self::All => &[],
+        }
+    }
 }
 
 impl AmplifierConfig {

@@ -85,6 +85,8 @@ pub struct McpServerConfig {
     pub readable: Vec<PathBuf>,
     /// Folders that its process may write outside of the roots.
     pub writable: Vec<PathBuf>,
+    /// The only files and folders of the roots that its process sees. `None`: all.
+    pub reads: Option<Vec<PathBuf>>,
     /// The files among its program and arguments that were written relative to the configuration.
     pub files: Vec<PathBuf>,
     /// File and line of the entry that says how it is reached.

@@ -126,8 +126,8 @@ pub enum CredentialSource {
 /// Programs that a model writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeConfig {
-    /// Tools that code may call, by name or id, with `*` at the end for any rest.
-    pub tools: Vec<String>,
+    /// Tools that code may call: outside tools by id, the host's own also by name.
+    pub tools: Vec<ToolPattern>,
     /// The memory of the embedded interpreter, in bytes.
     pub memory: u64,
     /// Calls of tools that one run may make.
@@ -139,7 +139,7 @@ pub struct CodeConfig {
 impl Default for CodeConfig {
     fn default() -> Self {
         // Code gets no power by this: each of its calls is decided as if the model had made it.
-        Self { tools: vec!["*".to_owned()], memory: 256 << 20, calls: 200, python3: true }
+        Self { tools: vec![ToolPattern::every_id()], memory: 256 << 20, calls: 200, python3: true }
     }
 }
 

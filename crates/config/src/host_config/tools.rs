@@ -7,14 +7,17 @@ use std::{
 
 use serde_json::{Map, Value};
 use toolpost_model::{
-    ArgumentMeaning, EffectClass, Interrupt, PersistStrategy, Requirements, SandboxProfile, ToolId,
-    ToolPattern,
+    ArgumentMeaning, Declaration, EffectClass, Interrupt, PersistStrategy, Provenance, Requirements,
+    SandboxProfile, ToolPattern,
 };
 
 use super::HostConfig;
 use crate::{SourceTrust, profiles};
 
 /// Settings of tools by name, id or pattern. Ask [`ToolIndex`], which knows all of them.
+///
+/// A key that does not [name a tool exactly](ToolPattern::names_exactly), such as the bare name of an outside tool, may
+/// only restrict that tool.
 pub type ToolTable = BTreeMap<String, ToolSettings>;
 
 /// Settings of one tool. What is `None` or empty leaves a thing as the tool declares it.
@@ -135,6 +138,29 @@ impl ToolSettings {
     }
 }
 
+impl ToolSettings {
+    /// What these settings restrict, applied to `found`: all that counts where a key only happens to fit a tool.
+    fn restrict(&self, found: Self) -> Self {
+        // These numbers may be larger than the tool's own or the host's, which are not known here.
+        let bounds = Self {
+            retries: self.retries.filter(|retries| *retries == 0),
+            max_inline_chars: None,
+            argument_bytes: None,
+            ..self.clone()
+        };
+        let mut restricted = found.within(&bounds);
+        restricted.sensitive.extend(self.sensitive.iter().cloned());
+        restricted.sensitive.sort();
+        restricted.sensitive.dedup();
+        restricted
+    }
+
+    /// Whether anything in it counts only where the key names the tool exactly.
+    pub fn loosens(&self) -> bool {
+        self.restrict(Self::default()) != *self
+    }
+}
+
 /// The strict answer where either gives it, else the first.
 fn stricter(own: Option<bool>, bound: Option<bool>, strict: bool) -> Option<bool> {
     if bound == Some(strict) { bound } else { own }
@@ -170,14 +196,20 @@ pub struct ToolIndex {
 }
 
 impl ToolIndex {
-    /// What counts for a tool of a source: what the policy says, then what other files say, then the source's
-    /// profile; of each, the most exact entry that says a thing. All of it within what untrusted files restrict.
-    pub fn of(&self, tool: &ToolId, source: &str) -> ToolSettings {
-        let mut found = self.policy.of(tool).or(&self.own.of(tool));
+    /// The settings that count for a tool of a source: those of the policy, then of other files, then of the source's
+    /// profile; within each, the most exact entry wins. Untrusted files, and keys that fit an outside tool only by its bare
+    /// name, restrict the outcome.
+    pub fn of(&self, tool: &Declaration, source: &str) -> ToolSettings {
+        let (policy, own) = (self.policy.of(tool), self.own.of(tool));
+        let mut found = policy.exact.or(&own.exact);
         if let Some(profile) = self.profiles.get(source) {
-            found = found.or(&profile.of(tool));
+            // The operator chose the profile for this source, so its bare names mean the source's tools.
+            let entries = profile.all(tool).into_iter();
+            found = entries.fold(found, |found, (_, wider)| found.or(wider));
         }
-        self.restrictions.all(tool).iter().fold(found, |found, bounds| found.within(bounds))
+        let loose = policy.restricting.into_iter().chain(own.restricting);
+        let found = loose.fold(found, |found, bounds| bounds.restrict(found));
+        self.restrictions.all(tool).iter().fold(found, |found, (_, bounds)| found.within(bounds))
     }
 }
 
@@ -197,7 +229,7 @@ impl HostConfig {
     }
 
     /// The settings of one tool of a source.
-    pub fn settings_for(&self, tool: &ToolId, source: &str) -> ToolSettings {
+    pub fn settings_for(&self, tool: &Declaration, source: &str) -> ToolSettings {
         self.tool_index().of(tool, source)
     }
 }
@@ -205,7 +237,8 @@ impl HostConfig {
 /// Entries of one standing.
 #[derive(Default)]
 struct Tier {
-    exact: HashMap<String, ToolSettings>,
+    /// By keys without a `*`.
+    named: HashMap<String, ToolSettings>,
     /// The longest first.
     patterns: Vec<(ToolPattern, ToolSettings)>,
 }
@@ -217,7 +250,7 @@ impl Tier {
             match key.parse::<ToolPattern>() {
                 Ok(pattern) if key.contains('*') => tier.patterns.push((pattern, settings.clone())),
                 _ => {
-                    tier.exact.insert(key.clone(), settings.clone());
+                    tier.named.insert(key.clone(), settings.clone());
                 }
             }
         }
@@ -225,15 +258,52 @@ impl Tier {
         tier
     }
 
-    /// Every entry that speaks of a tool, the most exact first: by id, by name, by longer and shorter patterns.
-    fn all(&self, tool: &ToolId) -> Vec<&ToolSettings> {
-        let by_id = self.exact.get(tool.as_str());
-        let by_name = self.exact.get(tool.name()).filter(|_| tool.name() != tool.as_str());
-        let fitting = self.patterns.iter().filter(|(pattern, _)| pattern.matches(tool, &[]));
-        by_id.into_iter().chain(by_name).chain(fitting.map(|(_, settings)| settings)).collect()
+    /// Every entry that fits a tool, the most exact first: by id, by name, by longer and shorter patterns.
+    fn all(&self, tool: &Declaration) -> Vec<(KeyFit, &ToolSettings)> {
+        let id = &tool.tool_id;
+        let is_compiled_in = tool.provenance == Provenance::CompiledIn;
+        let by_name_fit = if is_compiled_in { KeyFit::Exact } else { KeyFit::ByName };
+        let by_id = self.named.get(id.as_str()).map(|settings| (KeyFit::Exact, settings));
+        let wire_form = id.wire_form();
+        let exact = |pattern: &ToolPattern| match pattern.names_exactly(tool) {
+            true => KeyFit::Exact,
+            false => KeyFit::ByName,
+        };
+        let by_wire_form = self
+            .named
+            .get(wire_form.as_str())
+            .map(|settings| (wire_form.parse().as_ref().map_or(KeyFit::ByName, exact), settings));
+        let by_name = self.named.get(id.name()).map(|settings| (by_name_fit, settings));
+        let fitting = self.patterns.iter().filter(|(pattern, _)| pattern.matches(id, &[]));
+        let fitting = fitting.map(|(pattern, settings)| (exact(pattern), settings));
+        by_id.into_iter().chain(by_wire_form).chain(by_name).chain(fitting).collect()
     }
 
-    fn of(&self, tool: &ToolId) -> ToolSettings {
-        self.all(tool).into_iter().fold(ToolSettings::default(), |found, wider| found.or(wider))
+    fn of(&self, tool: &Declaration) -> TierSettings<'_> {
+        let mut found = TierSettings::default();
+        for (fit, settings) in self.all(tool) {
+            match fit {
+                KeyFit::Exact => found.exact = found.exact.or(settings),
+                KeyFit::ByName => found.restricting.push(settings),
+            }
+        }
+        found
     }
+}
+
+/// How a key fits a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeyFit {
+    /// It names this tool and no tool of the same name from elsewhere.
+    Exact,
+    /// It is a bare name or pattern, and the tool comes from outside.
+    ByName,
+}
+
+/// What one tier sets for a tool.
+#[derive(Default)]
+struct TierSettings<'a> {
+    exact: ToolSettings,
+    /// Entries of which only what restricts counts.
+    restricting: Vec<&'a ToolSettings>,
 }

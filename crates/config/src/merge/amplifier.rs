@@ -7,8 +7,8 @@ use toolpost_amplifier::Plan;
 use toolpost_model::SandboxProfile;
 
 use crate::{
-    AmplifierConfig, AmplifierSection, Located, ModuleInstall, ModuleIsolation, RootConfig, Standing,
-    WasmConfig, WasmEntry, snippet::shown,
+    AmplifierConfig, AmplifierSection, Located, ModuleInstall, ModuleIsolation, NativeReplacement,
+    RootConfig, Standing, WasmConfig, WasmEntry, snippet::shown,
 };
 
 use super::{Merge, native::power, never, some};
@@ -52,6 +52,11 @@ impl Merge<'_> {
         self.put("amplifier.mount_timeout", &mut amplifier.mount_timeout, some(mount_timeout), never);
         let max_result = file.max_result.map(Located::converted);
         self.put("amplifier.max_result", &mut amplifier.max_result, some(max_result), never);
+        let replaced = file.replace_native.as_ref().map(|words| Located {
+            value: NativeReplacement::of_words(words.value.values().iter().map(|word| &word.value)),
+            at: words.at,
+        });
+        self.put("amplifier.replace_native", &mut amplifier.replace_native, replaced, never);
         self.grants(amplifier, file);
     }
 

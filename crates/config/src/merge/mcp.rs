@@ -1,5 +1,5 @@
 //! `mcp` and the lists of servers under `include`. A server is a program of somebody's choosing, or an endpoint that
-//! hears what agents say: which there are is for trusted files alone. An untrusted one may leave some out.
+//! hears what agents say: which there are is for trusted files alone. An untrusted one may leave some out and let them read less.
 
 use crate::{
     Located, McpReach, McpText, Notice, Standing,
@@ -34,10 +34,16 @@ impl Merge<'_> {
                     all.lay(name, self.placed(said));
                 }
                 Standing::Untrusted | Standing::LastGood => {
-                    if said.disabled != Some(true) {
+                    if !said.only_restricts() {
                         self.ignored("mcp.servers", *at, &format!("mcp.servers: {}", shown(name)));
-                    } else if let Some(known) = all.0.get_mut(name) {
-                        known.disabled = Some(true);
+                    }
+                    if let Some(known) = all.0.get_mut(name) {
+                        if said.disabled == Some(true) {
+                            known.disabled = Some(true);
+                        }
+                        if let Some(only) = self.placed(said).reads {
+                            known.restrict_reads(only);
+                        }
                     }
                 }
             }

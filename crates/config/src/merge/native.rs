@@ -3,12 +3,12 @@
 
 use std::{fmt::Display, path::Path};
 
-use toolpost_model::SandboxProfile;
+use toolpost_model::{SandboxProfile, ToolPattern};
 
 use crate::{
     CodeConfig, CodeSection, CommandConfig, CredentialConfig, CredentialSource, HostConfig, Located,
     NetworkConfig, NetworkSection, ProtectConfig, ProtectSection, RootConfig, RootEntry, SandboxConfig,
-    SandboxSection, Standing, snippet::shown,
+    SandboxSection, Standing, check::sandbox::tool_pattern, snippet::shown,
 };
 
 use super::{Merge, lower};
@@ -107,7 +107,7 @@ impl Merge<'_> {
 
     fn code(&mut self, code: &mut CodeConfig, file: &CodeSection) {
         let tools = file.tools.as_ref().map(|tools| Located {
-            value: tools.value.iter().map(|pattern| pattern.value.clone()).collect::<Vec<_>>(),
+            value: tools.value.iter().filter_map(|pattern| tool_pattern(&pattern.value)).collect::<Vec<_>>(),
             at: tools.at,
         });
         self.put("code.tools", &mut code.tools, tools, |now, new| {
@@ -143,12 +143,16 @@ pub(crate) fn power(profile: SandboxProfile) -> u8 {
     }
 }
 
-/// Whether every tool that `narrow` names is one that `wide` names.
-fn covers(wide: &str, narrow: &str) -> bool {
-    match wide.strip_suffix('*') {
+/// Whether every tool that `narrow` grants is one that `wide` grants. Bare patterns grant the host's own tools only, so
+/// one of ids is never within one of names.
+fn covers(wide: &ToolPattern, narrow: &ToolPattern) -> bool {
+    let is_alike = wide.is_qualified() == narrow.is_qualified();
+    let (all, narrow) = (wide == &ToolPattern::every_id(), narrow.as_str());
+    let fits = match wide.as_str().strip_suffix('*').filter(|stem| !stem.contains('*')) {
         Some(stem) => narrow.starts_with(stem),
-        None => wide == narrow,
-    }
+        None => wide.as_str() == narrow || (!narrow.contains('*') && wide.matches_name(narrow)),
+    };
+    all || (is_alike && fits)
 }
 
 fn shown_path(path: &Path) -> String {

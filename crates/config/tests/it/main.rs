@@ -14,3 +14,17 @@ mod native;
 mod plans;
 mod reference;
 mod values;
+
+use toolpost_model::{Declaration, Provenance};
+
+/// A tool as the catalog hands it to the settings.
+fn tool(id: &str, provenance: Provenance) -> Declaration {
+    let mut declaration = Declaration::new(id.parse().unwrap(), "");
+    declaration.provenance = provenance;
+    declaration
+}
+
+/// A tool of the host's own.
+fn native(id: &str) -> Declaration {
+    tool(id, Provenance::CompiledIn)
+}

@@ -70,6 +70,7 @@ fn a_server_has_its_defaults() {
         pass: Vec::new(),
         readable: Vec::new(),
         writable: Vec::new(),
+        reads: None,
         files: Vec::new(),
         place: "t.yaml:1".to_owned(),
     };
@@ -190,6 +191,29 @@ fn an_untrusted_file_adds_no_server_and_may_leave_one_out() {
         ignored,
         ["t.yaml:1: `include: evil.json`", "t.yaml:5: `mcp.servers: evil`", "t.yaml:6: `mcp.servers: x`"]
     );
+}
+
+#[test]
+fn an_untrusted_file_may_only_take_paths_away_from_what_a_server_reads() {
+    let own = "mcp: { servers: { all: { command: a }, some: { command: a, reads: [docs, src/api] }, \
+               none: { command: a, reads: [] } } }";
+    let theirs = "mcp:\n  servers:\n    all: { reads: [docs] }\n    some: { reads: [docs/public, src, other], sandbox: none }\n    none: { reads: [docs] }\n    new: { reads: [docs] }\n";
+    let (config, notices) =
+        resolved(&[trusted(own), layer(theirs, Standing::Untrusted, RuleOrigin::Project)]);
+    let reads = |name: &str| server(&config, name).reads.unwrap();
+    let paths = |list: &[&str]| list.iter().map(|path| Path::new("/etc/x").join(path)).collect::<Vec<_>>();
+    assert_eq!(reads("all"), paths(&["docs"]));
+    assert_eq!(reads("some"), paths(&["docs/public", "src/api"]));
+    assert_eq!(reads("none"), paths(&[]));
+    assert_eq!(server(&config, "some").sandbox, None);
+    assert_eq!(config.mcp.servers.len(), 3);
+    let ignored: Vec<&str> =
+        notices.iter().map(|notice| notice.split(" is ignored").next().unwrap()).collect();
+    assert_eq!(ignored, ["t.yaml:4: `mcp.servers: some`"]);
+    // Of trusted files, the one that counts more says it alone.
+    let over = layer("mcp: { servers: { some: { reads: [/srv] } } }", Standing::Trusted, RuleOrigin::Policy);
+    let (config, _) = resolved(&[trusted(own), over]);
+    assert_eq!(server(&config, "some").reads.as_deref(), Some(&[Path::new("/srv").to_owned()][..]));
 }
 
 #[test]

@@ -12,14 +12,16 @@ use std::{
 use toolpost_config::{
     A2aConfig, A2aEvents, A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig, ByteSize,
     ChildVariables, CodeConfig, ConfigDuration, ConfigFile, Discovery, HostConfig, HttpConfig,
-    JournalRetention, Layer, Limits, Located, McpConfig, ModuleInstall, ModuleIsolation, NetworkConfig,
-    ProtectConfig, RetentionConfig, SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig,
-    ToolSettings, config_example,
+    JournalRetention, Layer, Limits, Located, McpConfig, ModuleInstall, ModuleIsolation, NativeReplacement,
+    NetworkConfig, ProtectConfig, RetentionConfig, SandboxConfig, SourceConfig, SourceTrust, Standing,
+    TokenConfig, ToolSettings, config_example,
 };
 use toolpost_model::{
-    ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, PersistStrategy, Remember,
-    Requirements, Role, RuleOrigin, SandboxProfile, Selector,
+    ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, PersistStrategy, Provenance,
+    Remember, Requirements, Role, RuleOrigin, SandboxProfile, Selector, ToolPattern,
 };
+
+use crate::{native, tool};
 
 fn resolved(text: &str) -> HostConfig {
     let parsed = ConfigFile::parse(text, "toolpost.yaml").unwrap();
@@ -94,7 +96,18 @@ fn modules_by_default() -> AmplifierConfig {
         post_on_failure: false,
         mount_timeout: None,
         max_result: None,
+        replace_native: NativeReplacement::Names(Vec::new()),
         wasm: BTreeMap::new(),
+    }
+}
+
+fn http_by_default() -> HttpConfig {
+    HttpConfig {
+        listen: "127.0.0.1:8765".parse().unwrap(),
+        allowed_hosts: Vec::new(),
+        allowed_origins: Vec::new(),
+        body_limit: 4_194_304,
+        patience: Duration::from_secs(20),
     }
 }
 
@@ -138,7 +151,12 @@ fn defaults_are_the_documented_ones() {
             lifetime: Duration::from_secs(24 * 3600),
         },
         network: NetworkConfig { private: Vec::new(), max_body: 5_242_880, credentials: Vec::new() },
-        code: CodeConfig { tools: vec!["*".to_owned()], memory: 268_435_456, calls: 200, python3: true },
+        code: CodeConfig {
+            tools: vec![ToolPattern::every_id()],
+            memory: 268_435_456,
+            calls: 200,
+            python3: true,
+        },
         commands: Vec::new(),
         hooks: Vec::new(),
         environment: ChildVariables { home: None, variables: [].into() },
@@ -146,12 +164,7 @@ fn defaults_are_the_documented_ones() {
         policy_tools: [].into(),
         restricted_tools: [].into(),
         sources: [].into(),
-        http: HttpConfig {
-            listen: "127.0.0.1:8765".parse().unwrap(),
-            allowed_hosts: Vec::new(),
-            allowed_origins: Vec::new(),
-            body_limit: 4_194_304,
-        },
+        http: http_by_default(),
         tokens: Vec::new(),
         approvals: approvals_by_default(),
         limits: Limits {
@@ -253,7 +266,7 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
         }),
         ..ToolSettings::default()
     };
-    let of = |id: &str| config.settings_for(&id.parse().unwrap(), "");
+    let of = |id: &str| config.settings_for(&native(id), "");
     assert_eq!(of("files.write_file"), write_file);
     assert_eq!(of("http.fetch").enabled, Some(false));
     assert_eq!(of("files.grep").deferred, Some(true));
@@ -287,7 +300,7 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
         profile: None,
     };
     assert_eq!(config.sources["crm"], expected);
-    let read = config.settings_for(&"fs.read_text_file".parse().unwrap(), "files-server");
+    let read = config.settings_for(&tool("fs.read_text_file", Provenance::Outside), "files-server");
     assert_eq!(
         (read.class, &read.arguments[..]),
         (Some(EffectClass::Read), &[meaning("path", ArgumentKind::ReadPath)][..])
@@ -349,7 +362,7 @@ fn of_several_entries_the_most_exact_one_that_says_a_thing_counts() {
          'files.*': { max_inline_chars: 8, sensitive: [/x], defaults: { b: 2, c: 2 } }\n  \
          '*': { enabled: false, sensitive: [/y] }\n",
     );
-    let found = config.settings_for(&"files.grep".parse().unwrap(), "");
+    let found = config.settings_for(&native("files.grep"), "");
     let expected = ToolSettings {
         enabled: Some(false),
         deferred: Some(true),
@@ -370,14 +383,14 @@ fn a_profile_counts_for_its_source_only_and_after_everything_else() {
     let config = resolved(
         "sources: { fs: { profile: mcp-filesystem }, hub: { profile: mcp-github } }\ntools: { 'x.write*': { class: unknown } }\n",
     );
-    let class = |id: &str, source: &str| config.settings_for(&id.parse().unwrap(), source).class;
+    let class = |id: &str, source: &str| config.settings_for(&tool(id, Provenance::Outside), source).class;
     assert_eq!(class("x.read_text_file", "fs"), Some(EffectClass::Read));
     assert_eq!(class("x.read_text_file", "other"), None);
     assert_eq!(class("x.write_file", "fs"), Some(EffectClass::Unknown));
-    let of = |id: &str| config.settings_for(&id.parse().unwrap(), "hub");
+    let of = |id: &str| config.settings_for(&tool(id, Provenance::Outside), "hub");
     assert_eq!((of("h.get_issue").idempotent, of("h.create_issue").idempotent), (Some(true), None));
     assert_eq!(of("h.delete_file").approval_required, Some(true));
-    let edit = config.settings_for(&"x.edit_file".parse().unwrap(), "fs").arguments;
+    let edit = config.settings_for(&tool("x.edit_file", Provenance::Outside), "fs").arguments;
     assert_eq!(
         edit.iter().map(|meaning| meaning.kind).collect::<Vec<_>>(),
         [ArgumentKind::ReadPath, ArgumentKind::WritePath]

@@ -2,13 +2,17 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use jiff::Timestamp;
 use serde_json::value::RawValue;
-use tokio::sync::{oneshot, watch};
-use toolpost_model::{Content, InvocationId, Redactions, ToolResult};
+use tokio::{
+    sync::{oneshot, watch},
+    time::{Instant, sleep_until},
+};
+use toolpost_model::{Content, InvocationId, Redactions, Stage, ToolResult};
 
 use crate::{
     flow::{
-        invocation::{CancelReason, LiveCall},
+        invocation::{CancelReason, LiveCall, ParkedQuestion, Patience},
         result::{self, Ending},
     },
     record::{redaction::CallRedactor, rendering::written},
@@ -73,6 +77,8 @@ pub struct CallHandle {
     id: InvocationId,
     live: Option<Arc<LiveCall>>,
     on_drop: OnDrop,
+    /// Whether the call counts this handle among those that wait for its answer.
+    is_awaiting: bool,
     is_background: bool,
     answer: Waiting,
 }
@@ -87,6 +93,29 @@ pub enum Standing<'a> {
     Joined,
     /// It is over: a repeat of one that ended, or a call that could not begin.
     Over(&'a Arc<Answer>),
+}
+
+/// A call that has not begun to run and goes on without the caller that waited for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingCall {
+    /// The call.
+    pub invocation_id: InvocationId,
+    /// What it waits for.
+    pub cause: PendingCause,
+}
+
+/// What a call waits for before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PendingCause {
+    /// A person's answer. The call runs after a yes.
+    Approval {
+        /// The question.
+        ask_id: InvocationId,
+        /// Without an answer by then, the call ends `approval_rejected`.
+        expires_at: Timestamp,
+    },
+    /// A free slot, another call or a hook.
+    Queue,
 }
 
 /// What becomes of the call when nobody waits for it any more.
@@ -107,20 +136,21 @@ impl CallHandle {
     pub(crate) fn own(live: Arc<LiveCall>, answer: oneshot::Receiver<Arc<Answer>>, on_drop: OnDrop) -> Self {
         live.await_answer();
         let is_background = on_drop == OnDrop::LetGoOn;
-        Self { id: live.id, live: Some(live), on_drop, is_background, answer: Waiting::Own(answer) }
+        let (id, live, answer) = (live.id, Some(live), Waiting::Own(answer));
+        Self { id, live, on_drop, is_awaiting: true, is_background, answer }
     }
 
     /// A repeat waits for the first one's call, which is not its own to cancel.
     pub(crate) fn shared(live: Arc<LiveCall>, answer: watch::Receiver<Option<Arc<Answer>>>) -> Self {
         live.await_answer();
         let (id, live, answer) = (live.id, Some(live), Waiting::Shared(answer));
-        Self { id, live, on_drop: OnDrop::LetGoOn, is_background: false, answer }
+        Self { id, live, on_drop: OnDrop::LetGoOn, is_awaiting: true, is_background: false, answer }
     }
 
     pub(crate) fn ready(answer: Arc<Answer>) -> Self {
         let id = answer.result().invocation_id;
         let (on_drop, answer) = (OnDrop::LetGoOn, Waiting::Ready(answer));
-        Self { id, live: None, on_drop, is_background: false, answer }
+        Self { id, live: None, on_drop, is_awaiting: false, is_background: false, answer }
     }
 
     /// The call.
@@ -152,24 +182,117 @@ impl CallHandle {
 
     /// Waits for the end.
     pub async fn answer(mut self) -> Arc<Answer> {
-        let id = self.id;
-        let answer = match &mut self.answer {
-            Waiting::Ready(answer) => Some(Arc::clone(answer)),
-            Waiting::Own(answer) => answer.await.ok(),
-            Waiting::Shared(answer) => match answer.wait_for(Option::is_some).await {
-                Ok(found) => found.clone(),
-                Err(_) => None,
-            },
-        };
+        let answer = receive(&mut self.answer).await;
         self.on_drop = OnDrop::LetGoOn;
-        answer.unwrap_or_else(|| lost(id))
+        answer.unwrap_or_else(|| lost(self.id))
+    }
+
+    /// Waits for the end, or until `patience` is over before the call runs. The call goes on then, under its id: this is
+    /// for callers that can come back for its end.
+    ///
+    /// The same is told when the host goes while the call is parked, because the next host goes on with the call.
+    pub async fn answer_within(mut self, patience: Option<Patience>) -> Result<Arc<Answer>, PendingCall> {
+        self.on_drop = OnDrop::LetGoOn;
+        self.stop_awaiting();
+        let (id, live) = (self.id, self.live.clone());
+        let pending = wait_pending(id, live.as_deref(), patience, Instant::now());
+        let answer = tokio::select! {
+            biased;
+            answer = receive(&mut self.answer) => answer.unwrap_or_else(|| lost(id)),
+            pending = pending => return Err(pending),
+        };
+        match live.and_then(|live| live.parking().question()) {
+            Some(question) => Err(PendingCall { invocation_id: id, cause: question.into() }),
+            None => Ok(answer),
+        }
+    }
+
+    /// Resolves when `patience`, counted from `since` on, is over before the call runs; never for a call that ends or runs.
+    pub async fn pending(&self, patience: Option<Patience>, since: Instant) -> PendingCall {
+        wait_pending(self.id, self.live.as_deref(), patience, since).await
+    }
+
+    fn stop_awaiting(&mut self) {
+        if let Some(live) = self.live.as_ref().filter(|_| self.is_awaiting) {
+            live.stop_awaiting();
+        }
+        self.is_awaiting = false;
+    }
+}
+
+/// `None`: the call's task is gone without an answer.
+async fn receive(waiting: &mut Waiting) -> Option<Arc<Answer>> {
+    match waiting {
+        Waiting::Ready(answer) => Some(Arc::clone(answer)),
+        Waiting::Own(answer) => answer.await.ok(),
+        Waiting::Shared(answer) => match answer.wait_for(Option::is_some).await {
+            Ok(found) => found.clone(),
+            Err(_) => None,
+        },
+    }
+}
+
+async fn wait_pending(
+    id: InvocationId,
+    live: Option<&LiveCall>,
+    patience: Option<Patience>,
+    since: Instant,
+) -> PendingCall {
+    let cause = match (live, patience) {
+        (Some(live), Some(Patience::Approval(patience))) => {
+            let end = |question: ParkedQuestion| question.since.max(since) + patience;
+            parked_until(live, end).await
+        }
+        (Some(live), Some(Patience::Turn(patience))) => {
+            sleep_until(since + patience).await;
+            // The caller is told an id to come back with, so the call must be on record.
+            live.wait_accepted().await;
+            not_running(live).await
+        }
+        (None, _) | (_, None) => std::future::pending().await,
+    };
+    PendingCall { invocation_id: id, cause }
+}
+
+/// Resolves when the call is parked at the moment that `end` names for its question.
+async fn parked_until(live: &LiveCall, end: impl Fn(ParkedQuestion) -> Instant) -> PendingCause {
+    loop {
+        let changed = live.parking().changed();
+        match live.parking().question() {
+            Some(question) => tokio::select! {
+                () = sleep_until(end(question)) => return question.into(),
+                () = changed => {}
+            },
+            None => changed.await,
+        }
+    }
+}
+
+/// Resolves when the call is somewhere before its work. A call may come back there: it is decided again where its facts
+/// changed.
+async fn not_running(live: &LiveCall) -> PendingCause {
+    loop {
+        let changed = live.parking().changed();
+        if let Some(question) = live.parking().question() {
+            return question.into();
+        }
+        if live.stage() < Stage::Execute {
+            return PendingCause::Queue;
+        }
+        changed.await;
+    }
+}
+
+impl From<ParkedQuestion> for PendingCause {
+    fn from(question: ParkedQuestion) -> Self {
+        Self::Approval { ask_id: question.ask_id, expires_at: question.expires_at }
     }
 }
 
 impl Drop for CallHandle {
     fn drop(&mut self) {
+        self.stop_awaiting();
         let Some(live) = &self.live else { return };
-        live.stop_awaiting();
         if self.on_drop == OnDrop::Cancel {
             live.cancel(CancelReason::CallerGone);
         }

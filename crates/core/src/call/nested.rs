@@ -23,7 +23,7 @@ use toolpost_model::{
 use super::{Way, keeping, onward::Onward};
 use crate::{
     flow::{
-        invocation::{Acknowledged, Call, CallRequest, LiveCall, Parent},
+        invocation::{Acknowledged, Call, CallRequest, LiveCall, Parent, Patience},
         permission::PolicyEngine,
         result::Room,
     },
@@ -58,6 +58,8 @@ pub(super) struct Port {
     /// What its nested calls are told of it.
     as_parent: Parent,
     under_way: AtomicUsize,
+    /// How long its nested calls wait for a person's answer: whoever waits for this call waits for them.
+    nested_patience: Option<Duration>,
 }
 
 impl Port {
@@ -84,6 +86,7 @@ impl Port {
             onward: Onward::of(call, effects),
             as_parent: Parent { id: call.live.id, line, source, deadline, held },
             under_way: AtomicUsize::new(0),
+            nested_patience: call.nested_patience,
         }
     }
 
@@ -108,6 +111,7 @@ impl Port {
             ModelInput::Value(Arc::new(nested.arguments)),
         );
         request.correlation_id = self.correlation_id.clone();
+        request.patience = self.nested_patience.map(Patience::Approval);
         request.caller.clone_from(&self.live.caller);
         let live = LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.host.redactor));
         let live = live.witnessed(&self.host.witnesses, &request, Some(self.as_parent.id));
@@ -264,6 +268,7 @@ impl CallPort for Port {
             .map(|(entry, _)| CallableTool {
                 name: entry.name().to_owned(),
                 id: entry.id().clone(),
+                provenance: entry.declaration().provenance,
                 schema: Arc::clone(&entry.declaration().input.schema),
             })
             .collect()

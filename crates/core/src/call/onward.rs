@@ -57,6 +57,7 @@ impl Onward {
                 ArgumentKind::Method => method,
                 ArgumentKind::Command
                 | ArgumentKind::Directory
+                | ArgumentKind::Environment
                 | ArgumentKind::ReadPath
                 | ArgumentKind::WritePath => continue,
             };

@@ -4,14 +4,16 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use tokio::time::Instant;
 use toolpost_model::{
-    ApprovalStatus, Arguments, Behavior, CallHash, CallInput, Decision, DecisionReason, EffectOrigin,
-    Effects, EventBody, InvocationId, Outcome, PermissionInput, Principal, PrincipalName, ReasonType, Stage,
+    ApprovalStatus, Arguments, Behavior, CallInput, Decision, DecisionReason, EffectOrigin, Effects,
+    EventBody, InvocationId, Outcome, PermissionInput, PrincipalName, ReasonType, Stage,
 };
 
 use super::{
-    Step, Way, lost_its_way,
+    Step, Way,
+    covering::{CallHashes, changed_programs, hashes, is_covered, look_at_programs},
+    lost_its_way,
     prepare::{show, validate},
-    waiting::out_of_patience,
+    waiting::{out_of_patience_for_answer, patiently},
 };
 use crate::{
     flow::{
@@ -21,7 +23,7 @@ use crate::{
         },
         credentials,
         hooks::{InputMutation, changed_fields},
-        invocation::{Call, CancelReason, OnRecord, Resolved, micros},
+        invocation::{Call, CancelReason, OnRecord, ParkedQuestion, Resolved, micros},
         permission::Facts,
         result::{self, Ending},
     },
@@ -58,30 +60,24 @@ pub(crate) fn effects_of(resolved: &Resolved, input: &CallInput) -> Effects {
     if let (Some(confined), Some(set)) = (effects.confined, set.sandbox) {
         effects.confined = Some(confined.stricter(set));
     }
+    // Said by the host's own code, so it counts where the source's claims do not.
+    if let Some(caution) = resolved.source.caution(entry.id()) {
+        effects.caution = Some(match effects.caution {
+            Some(other) => format!("{other}; {caution}"),
+            None => caution,
+        });
+    }
     effects
 }
 
-/// What a person would approve.
-pub(crate) fn hash_of(
-    host: &Inner,
-    resolved: &Resolved,
-    arguments: &Value,
-    effects: &Effects,
-    principal: &Principal,
-    is_redacted: bool,
-) -> CallHash {
-    let salt = is_redacted.then_some(&host.questions.salt);
-    approval::call_hash(resolved.entry.declaration(), arguments, effects, principal, salt)
-}
-
-fn hash(host: &Inner, call: &Call) -> Option<CallHash> {
-    let (resolved, input) = (call.resolved.as_ref()?, call.inputs.call.as_ref()?);
-    let (effects, principal) = (call.effects.as_ref()?, call.session.principal());
-    Some(hash_of(host, resolved, input.arguments().value(), effects, principal, call.inputs.redacted))
-}
-
 /// Allowed, denied or asked?
-pub(super) fn decide(host: &Inner, call: &mut Call) -> Step {
+pub(super) async fn decide(host: &Inner, call: &mut Call) -> Step {
+    if let Some(resolved) = &call.resolved
+        && let Some(preparing) = resolved.source.prepare_decision(resolved.entry.id())
+        && let Err(ending) = patiently(host, call, preparing).await
+    {
+        return Step::End(ending);
+    }
     let (Some(effects), Some(resolved)) = (effects(call), &call.resolved) else {
         return lost_its_way();
     };
@@ -103,25 +99,30 @@ pub(super) fn decide(host: &Inner, call: &mut Call) -> Step {
     };
     call.effects = Some(effects);
     call.decision = Some(decision);
-    still_asked(host, call).unwrap_or(step)
+    step
+}
+
+/// The same for a call that was asked about in an earlier life.
+pub(super) async fn decide_resumed(host: &Inner, call: &mut Call) -> Step {
+    let step = decide(host, call).await;
+    still_asked(host, call).await.unwrap_or(step)
 }
 
 /// A call that was asked about in an earlier life is asked about still, whatever allows it now: what asked may have
 /// been a hook, and hooks see a call once.
-fn still_asked(host: &Inner, call: &mut Call) -> Option<Step> {
-    let earlier = call.asking.earlier.as_ref()?;
+async fn still_asked(host: &Inner, call: &mut Call) -> Option<Step> {
     let is_allowed = call.decision.as_ref().is_some_and(|decision| decision.behavior == Behavior::Allow);
-    if !is_allowed || is_covered(host, call) {
+    if !is_allowed || call.asking.earlier.is_none() {
         return None;
     }
-    call.decision = Some(earlier.decision.clone());
+    if let Err(ending) = look_at_programs(call).await {
+        return Some(Step::End(ending));
+    }
+    if is_covered(host, call) {
+        return None;
+    }
+    call.decision = call.asking.earlier.as_ref().map(|earlier| earlier.decision.clone());
     Some(Step::Next(Stage::AwaitApproval))
-}
-
-/// Whether a person approved exactly this.
-fn is_covered(host: &Inner, call: &Call) -> bool {
-    let approved = call.asking.approval.as_ref().map(|approval| approval.yes.approves);
-    approved.is_some() && approved == hash(host, call)
 }
 
 /// Goes on with a call of an earlier life where its hooks left it.
@@ -137,7 +138,10 @@ pub(super) fn take_up(host: &Inner, call: &mut Call) -> Step {
 
 /// Waits for a person's word, where there is a person.
 pub(super) async fn await_approval(host: &Inner, call: &mut Call, way: Way) -> Step {
-    let (Some(resolved), Some(decision), Some(hash)) = (&call.resolved, &call.decision, hash(host, call))
+    if let Err(ending) = look_at_programs(call).await {
+        return Step::End(ending);
+    }
+    let (Some(resolved), Some(decision), Some(hashes)) = (&call.resolved, &call.decision, hashes(host, call))
     else {
         return lost_its_way();
     };
@@ -154,7 +158,7 @@ pub(super) async fn await_approval(host: &Inner, call: &mut Call, way: Way) -> S
         }
         (Way::Live(_) | Way::Resumed | Way::Dry, Approvals::Ask { timeout, .. }) => {
             let timeout = SignedDuration::try_from(timeout).unwrap_or(SignedDuration::MAX);
-            ask(host, call, hash, timeout).await
+            ask(host, call, hashes, timeout).await
         }
     }
 }
@@ -178,21 +182,22 @@ fn said(decision: &mut Decision, behavior: Behavior, text: String) {
 }
 
 /// Asks, and waits for what comes of it.
-async fn ask(host: &Inner, call: &mut Call, hash: CallHash, timeout: SignedDuration) -> Step {
+async fn ask(host: &Inner, call: &mut Call, hashes: CallHashes, timeout: SignedDuration) -> Step {
+    let changed = changed_programs(host, call, hashes);
     let mut seat = loop {
         let engine = host.engine(&call.session);
-        let terms = terms(call, hash, timeout);
-        let Some(draft) = approval::draft(call, &*engine, terms) else { return lost_its_way() };
+        let terms = Terms { changed_programs: changed.clone(), ..terms(call, hashes, timeout) };
+        let Some(draft) = approval::draft(call, &*engine, &terms) else { return lost_its_way() };
         match host.questions.enter(draft, call.live.id, &call.session) {
             Entered::New(seat) => {
-                if let Err(ending) = put_on_record(host, call, &seat).await {
+                if let Err(ending) = put_on_record(host, call, &seat, hashes).await {
                     return Step::End(ending);
                 }
                 seat.open();
                 break seat;
             }
             Entered::Joined(seat) => {
-                if let Err(ending) = put_on_record(host, call, &seat).await {
+                if let Err(ending) = put_on_record(host, call, &seat, hashes).await {
                     return Step::End(ending);
                 }
                 break seat;
@@ -210,7 +215,13 @@ async fn ask(host: &Inner, call: &mut Call, hash: CallHash, timeout: SignedDurat
     };
     let (ask_id, expires_at) = (seat.request().ask_id, seat.request().expires_at);
     call.live.emit(EventBody::Approval(ApprovalStatus::Pending { ask_id, expires_at }));
-    match wait(host, call, &mut seat).await {
+    call.live.parking().park(ParkedQuestion { ask_id, expires_at, since: Instant::now() });
+    let word = wait(host, call, &mut seat).await;
+    // A call that its host leaves open stays parked: its callers must not take the answer they get for its end.
+    if !call.asking.left_open {
+        call.live.parking().unpark();
+    }
+    match word {
         Ok(Word::Yes(yes)) => {
             give_back(host, call);
             go_on(host, call, yes, OneUse(false), None)
@@ -227,48 +238,54 @@ fn name(call: &Call) -> &str {
 
 /// Puts the question of a call that was told to come again back on the table. Where the facts are others now, that
 /// question is gone: the call asks anew when it comes.
-pub(super) fn ask_again(host: &Inner, call: &Call) {
+pub(super) async fn ask_again(host: &Inner, call: &mut Call) {
     let asked = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
-    let (Some(asked), Some(hash)) = (asked, hash(host, call)) else { return };
-    if call.stage != Stage::AwaitApproval || asked.hash != hash {
+    if call.stage != Stage::AwaitApproval || look_at_programs(call).await.is_err() {
         return;
     }
-    let terms = terms(call, hash, SignedDuration::ZERO);
-    if let Some(draft) = approval::draft(call, &*host.engine(&call.session), terms) {
+    let (Some(asked), Some(hashes)) = (asked, hashes(host, call)) else { return };
+    if asked.hash != hashes.whole {
+        return;
+    }
+    let terms = terms(call, hashes, SignedDuration::ZERO);
+    if let Some(draft) = approval::draft(call, &*host.engine(&call.session), &terms) {
         host.questions.restore(draft);
     }
 }
 
 /// One id, one question: what a person saw under an id is what an answer to that id is about. So a call whose facts
 /// changed asks under a new id, and one that asks as it did in an earlier life keeps its id and its time.
-fn terms(call: &Call, hash: CallHash, timeout: SignedDuration) -> Terms {
+fn terms(call: &Call, hashes: CallHashes, timeout: SignedDuration) -> Terms {
     let now = crate::port::now();
     let earlier = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
-    if let Some(asked) = earlier.filter(|asked| asked.hash == hash && call.asking.asked.is_none()) {
+    if let Some(asked) = earlier.filter(|asked| asked.hash == hashes.whole && call.asking.asked.is_none()) {
         // The clock may have been set back while no host ran: nobody gets more time than they had.
         let whole = asked.expires_at.duration_since(asked.asked_at);
         let left = asked.expires_at.duration_since(now).clamp(SignedDuration::ZERO, whole.abs());
         let deadline = Instant::now() + left.unsigned_abs();
         return Terms {
             ask_id: asked.ask_id,
-            hash,
+            hashes,
             asked_at: asked.asked_at,
             expires_at: asked.expires_at,
             deadline,
+            changed_programs: Vec::new(),
         };
     }
     let is_first = earlier.is_none() && call.asking.asked.is_none();
     let ask_id = if is_first { call.live.id } else { InvocationId::new() };
     let deadline = Instant::now() + timeout.unsigned_abs();
-    Terms { ask_id, hash, asked_at: now, expires_at: now + timeout, deadline }
+    let expires_at = now + timeout;
+    Terms { ask_id, hashes, asked_at: now, expires_at, deadline, changed_programs: Vec::new() }
 }
 
 /// Nobody sees a question that is not on record.
-async fn put_on_record(host: &Inner, call: &mut Call, seat: &Seat) -> Result<(), Ending> {
+async fn put_on_record(host: &Inner, call: &mut Call, seat: &Seat, hashes: CallHashes) -> Result<(), Ending> {
     let request = seat.request();
     let asked = Asked {
         ask_id: request.ask_id,
         hash: request.call_hash,
+        without_files: hashes.without_files,
         asked_at: request.asked_at,
         expires_at: request.expires_at,
     };
@@ -293,18 +310,11 @@ enum Interrupted {
 }
 
 async fn interrupted(host: &Inner, call: &Call, asked: Instant) -> Interrupted {
-    let unanswered = async {
-        match call.approval_patience {
-            Some(patience) => tokio::time::sleep_until(asked + patience).await,
-            None => std::future::pending().await,
-        }
-    };
     tokio::select! {
         biased;
         () = call.live.token().cancelled() => Interrupted::Canceled,
         () = host.closing().cancelled() => Interrupted::HostGoes,
-        () = out_of_patience(call) => Interrupted::PatienceOver,
-        () = unanswered => Interrupted::PatienceOver,
+        () = out_of_patience_for_answer(call, asked) => Interrupted::PatienceOver,
     }
 }
 
@@ -409,9 +419,11 @@ pub(super) fn give_back(host: &Inner, call: &mut Call) {
     let not_taken = matches!(&call.ending, Some(Ending::Failure { outcome: Outcome::Rejected, .. }));
     let late = match (grant.take(), call.asking.asked, host.approvals) {
         (Some(late), _, _) => late,
-        (None, Some(asked), Approvals::Ask { grant_for, .. }) if not_taken => {
+        // A yes to an earlier question of this call says nothing about the one it asked since.
+        (None, Some(asked), Approvals::Ask { grant_for, .. }) if not_taken && asked.ask_id == yes.ask_id => {
             let key = Key { principal: call.session.principal().clone(), hash: asked.hash };
-            Late { key, word: Word::Yes(yes.clone()), until: Instant::now() + grant_for }
+            let (without_files, word) = (asked.without_files, Word::Yes(yes.clone()));
+            Late { key, without_files, word, until: Instant::now() + grant_for }
         }
         (None, _, _) => return,
     };

@@ -45,6 +45,7 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
         Ok(Err(error)) => return Step::End(result::source_unavailable(&error)),
         Err(ending) => return Step::End(ending),
     };
+    call.live.found(entry);
     call.resolved = Some(Resolved { entry: Arc::clone(entry), source });
     // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
     let passed_before = way == Way::Recovered || call.asking.earlier.is_some();
@@ -107,11 +108,9 @@ pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
     };
     if size > own_limit.unwrap_or(host.limits.argument_bytes) {
         return Step::End(match own_limit {
-            Some(limit) => result::arguments_too_large(
-                size,
-                limit,
-                &format!("tools.{}.argument_bytes", entry.id().name()),
-            ),
+            Some(limit) => {
+                result::arguments_too_large(size, limit, &entry.id().setting_key("argument_bytes"))
+            }
             None => result::arguments_too_large(size, host.limits.argument_bytes, "limits.argument_bytes"),
         });
     }
@@ -140,7 +139,7 @@ fn filled(entry: &Entry, arguments: Arguments, at_us: u64, mutations: &mut Vec<I
     }
     mutations.push(InputMutation {
         source_type: "runtime",
-        source: format!("tools.{}.defaults", entry.id().name()),
+        source: entry.id().setting_key("defaults"),
         changed_fields: missing.into_iter().cloned().collect(),
         reason: "the operator's settings fill in what a call leaves out".to_owned(),
         at_us,

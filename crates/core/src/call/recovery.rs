@@ -69,13 +69,17 @@ impl LeftBehind {
     }
 
     fn plan_asked(&mut self, call: &OpenCall, asks: &Asks, approvals: Approvals, now: Timestamp) -> Plan {
-        let (asked, decision, tool) = (asks.asked, asks.decision.clone(), call.call.tool.as_str());
+        let (asked, tool) = (asks.asked, call.call.tool.as_str());
+        let earlier = |answer| {
+            let (decision, programs) = (asks.decision.clone(), asks.programs.clone());
+            Plan::Resume(Box::new(Earlier { asked, decision, programs, answer }))
+        };
         let question = self.questions.get_mut(&asked.ask_id);
         let Some(answer) = question.and_then(|question| question.answer.as_mut()) else {
             return match approvals {
                 _ if asked.expires_at <= now => Plan::End(result::approval_expired(tool, asked.ask_id)),
                 Approvals::Nobody => Plan::Leave,
-                Approvals::Ask { .. } => Plan::Resume(Box::new(Earlier { asked, decision, answer: None })),
+                Approvals::Ask { .. } => earlier(None),
             };
         };
         // An answer that nobody waited for is for one call.
@@ -85,10 +89,7 @@ impl LeftBehind {
         let one_use = answer.kept_until.is_some();
         answer.is_taken = one_use;
         match answer.word() {
-            Some(Word::Yes(yes)) => {
-                let answer = Some((yes, OneUse(one_use)));
-                Plan::Resume(Box::new(Earlier { asked, decision, answer }))
-            }
+            Some(Word::Yes(yes)) => earlier(Some((yes, OneUse(one_use)))),
             Some(Word::No(no)) => Plan::End(result::approval_refused(tool, &no)),
             Some(Word::Expired) | None => Plan::End(result::restarted(
                 "the arguments it was approved with held a sensitive value, which is not on record",
@@ -297,7 +298,8 @@ async fn take_back(host: &Arc<Inner>, mut question: LeftQuestion, now: Timestamp
         };
         let left = until.duration_since(now).unsigned_abs().min(most);
         let key = Key { principal: answer.principal(), hash: answer.hash };
-        host.questions.keep(Late { key, word, until: tokio::time::Instant::now() + left });
+        let (without_files, until) = (answer.without_files, tokio::time::Instant::now() + left);
+        host.questions.keep(Late { key, without_files, word, until });
         return;
     }
     let recorded = &question.raised_by.call;
@@ -307,15 +309,21 @@ async fn take_back(host: &Arc<Inner>, mut question: LeftQuestion, now: Timestamp
         return;
     }
     let mut call = rebuild(host, &mut question.raised_by).await;
-    call.asking.earlier = Some(Earlier { asked: asks.asked, decision: asks.decision, answer: None });
+    let Asks { asked, decision, programs } = asks;
+    call.asking.earlier = Some(Earlier { asked, decision, programs, answer: None });
     let host = Arc::clone(host);
     host.clone().track(async move {
         tokio::select! {
             biased;
             () = host.closing().cancelled() => {}
-            () = rehearse(&host, &mut call) => permitting::ask_again(&host, &call),
+            () = ask_once_more(&host, &mut call) => {}
         }
     });
+}
+
+async fn ask_once_more(host: &Arc<Inner>, call: &mut Call) {
+    rehearse(host, call).await;
+    permitting::ask_again(host, call).await;
 }
 
 async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
@@ -330,7 +338,8 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
         correlation_id: open.call.correlation_id.take(),
         timeout: open.call.timeout_ms.map(std::time::Duration::from_millis),
         patience: None,
-        approval_patience: None,
+        nested_patience: None,
+        total_time: None,
         listener: None,
         acknowledged: Acknowledged::Early,
         batch: None,

@@ -9,7 +9,7 @@ use std::{
 use toolpost_model::{CallContext, CancelSupport, Effects, Stage, ToolCall, ToolFailure};
 
 use super::{
-    Step, Way, explain, lost_its_way, nested,
+    Step, Way, covering, explain, lost_its_way, nested,
     permitting::{self, effects},
     prepare::{accept, owes_acknowledgement},
     siblings,
@@ -138,6 +138,12 @@ fn bounds(host: &Inner, entry: &Entry) -> Vec<Bound> {
 
 /// Runs the tool. The only place that does.
 pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Step {
+    // Boxed: few calls come here on a person's word, and the others should not carry the room for it.
+    if covering::rests_on_a_yes(call)
+        && let Some(step) = Box::pin(covering::compare_again(host, call)).await
+    {
+        return step;
+    }
     let (Some(effects), Some(resolved), Some(input)) = (effects(call), &call.resolved, &call.inputs.call)
     else {
         return lost_its_way();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::{
     catalog::Entry,
     flow::{
-        invocation::{Call, CancelReason, Deadline, DeadlineBy},
+        invocation::{Call, CancelReason, Deadline, DeadlineBy, Patience},
         result::{self, Ending},
     },
     host::Inner,
@@ -31,16 +31,37 @@ pub(super) async fn patiently<T>(
     }
 }
 
-/// Resolves when the caller stops waiting; never, where it did not say how long it waits.
+/// Resolves when the caller stops waiting for the call's turn; never, where the caller set no limit.
 pub(super) async fn out_of_patience(call: &Call) {
-    match call.patience {
+    let turn = match call.patience {
+        Some(Patience::Turn(patience)) => Some(call.live.began + patience),
+        Some(Patience::Approval(_)) | None => None,
+    };
+    sleep_until(turn.into_iter().chain(call.latest_end).min()).await;
+}
+
+/// Resolves when the caller stops waiting for an answer to the question that was asked at `asked`.
+pub(super) async fn out_of_patience_for_answer(call: &Call, asked: tokio::time::Instant) {
+    let answer = match call.patience {
+        Some(Patience::Approval(patience)) => Some((asked + patience).into_std()),
+        Some(Patience::Turn(_)) | None => None,
+    };
+    tokio::select! {
+        () = sleep_until(answer) => {}
+        () = out_of_patience(call) => {}
+    }
+}
+
+async fn sleep_until(end: Option<Instant>) {
+    match end {
         Some(end) => tokio::time::sleep_until(end.into()).await,
         None => std::future::pending().await,
     }
 }
 
 /// How long the call may run: the caller's wish, else the operator's or the tool's own, else the host's; never
-/// beyond what the operator set for the tool, the host's ceiling, the caller's patience or the calling call's end.
+/// beyond what the operator set for the tool, the host's ceiling, the end the caller set for the whole call or the
+/// calling call's end. Patience is no bound: it limits waiting, and a call that runs waits no more.
 pub(super) fn time_left(host: &Inner, call: &Call, entry: &Entry) -> Result<(Duration, Deadline), Ending> {
     let (limit, by) = allotted(host, call, entry);
     match by {
@@ -76,7 +97,7 @@ fn allotted(host: &Inner, call: &Call, entry: &Entry) -> (Duration, DeadlineBy) 
         entry.settings.ceiling.or(set).map(|most| (most, DeadlineBy::ToolCeiling)),
         Some((limits.deadline_ceiling, DeadlineBy::HostCeiling)),
         call.parent.as_ref().map(|parent| (until(parent.deadline), DeadlineBy::Parent)),
-        call.patience.map(|patience| (until(patience), DeadlineBy::Patience)),
+        call.latest_end.map(|end| (until(end), DeadlineBy::Patience)),
     ];
     for (most, by) in bounds.into_iter().flatten() {
         if most < allotted.0 {

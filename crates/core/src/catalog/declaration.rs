@@ -1,13 +1,15 @@
 //! Layer 1: a declaration takes its place in the catalog under names that no other tool has.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use toolpost_model::{
-    ClassFact, Declaration, EffectClass, EffectOrigin, Effects, Naming, SourceProblem, ToolId,
+    ClassFact, Declaration, EffectClass, EffectOrigin, Effects, NATIVE_NAMESPACES, Naming, SourceProblem,
+    ToolId,
 };
 
 use super::{
+    Catalog,
     interface::{self, OperatorSettings, SourceSettings, SourceTrust, ToolSettings},
     schema::Schema,
 };
@@ -38,6 +40,58 @@ pub struct Entry {
 /// Something an operator should know about the catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogNotice {
+    /// A tool wanted a bare name that another tool has, and got a longer one.
+    #[error("`{tool}` is served as `{name}`: the name `{wanted}` belongs to `{holder}`")]
+    Namespaced {
+        /// The tool.
+        tool: ToolId,
+        /// The name it wanted.
+        wanted: String,
+        /// The name it has.
+        name: String,
+        /// The tool that has the wanted name.
+        holder: ToolId,
+    },
+    /// A tool is in a namespace that belongs to the host or to another source.
+    #[error(
+        "tool `{refused}` was left out: the namespace `{}` belongs to {}",
+        .refused.namespace(),
+        if NATIVE_NAMESPACES.contains(&.refused.namespace()) { "the host" } else { "another source" }
+    )]
+    NamespaceTaken {
+        /// The tool that was left out.
+        refused: ToolId,
+    },
+    /// A tool of a mount plan has the name of a native tool, as the operator said.
+    #[error("`{native}` is not served: `{by}` replaces it (`amplifier.replace_native`)")]
+    NativeReplaced {
+        /// The native tool.
+        native: ToolId,
+        /// The tool that has its name.
+        by: ToolId,
+    },
+    /// A name under `amplifier.replace_native` that replaces nothing.
+    #[error(
+        "`amplifier.replace_native` names `{name}`, but no module mounts a tool of that name in place of a native one"
+    )]
+    NothingReplaces {
+        /// The name.
+        name: String,
+    },
+    /// A rule or setting that loosens names an outside tool by its bare name, and so does not mean it.
+    #[error(
+        "{what} does not mean {}: an outside tool is named by its id\nhint: write {}",
+        quoted_list(.meant.iter().map(ToolId::as_str)),
+        quoted_list(.instead.iter().map(String::as_str))
+    )]
+    BareName {
+        /// The rule or setting, and where it stands.
+        what: String,
+        /// The tools that have such a name.
+        meant: Vec<ToolId>,
+        /// The lines that would mean them.
+        instead: Vec<String>,
+    },
     /// Two tools want one name; the first one keeps it.
     #[error("tool `{refused}` was left out: the name `{name}` is taken by another tool")]
     NameTaken {
@@ -100,9 +154,31 @@ pub enum CatalogNotice {
     /// Tools that a source lists are left out.
     #[error("{0}")]
     Source(String),
+    /// A remembered rule that names no tool exactly, and whose question is no longer on record.
+    #[error(
+        "the remembered rule `{rule}` was dropped: it names a tool by its bare name, and the question it answers is \
+         no longer on record"
+    )]
+    DroppedRule {
+        /// The rule's line.
+        rule: String,
+    },
     /// What was remembered from approvals could not be read.
     #[error("nothing that was remembered from approvals counts: {0}")]
     RememberedRules(String),
+}
+
+/// So many names fit into one message.
+const LISTED_NAMES: usize = 3;
+
+/// Up to [`LISTED_NAMES`] names in backticks.
+fn quoted_list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let more = names.len().saturating_sub(LISTED_NAMES);
+    let mut text = names.take(LISTED_NAMES).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
 }
 
 impl Entry {
@@ -139,6 +215,12 @@ impl Entry {
         }
     }
 
+    /// The class that a list shows: the one all calls are decided with, or the worst where the input tells it.
+    pub fn listed_class(&self) -> EffectClass {
+        let stated = self.declaration.interface.safety.class.worst();
+        Effects::of(stated).as_stated_by(self.origin).class
+    }
+
     /// Every name a call may use: wire name, id, aliases.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         [&*self.name, self.id().as_str()]
@@ -153,23 +235,25 @@ pub(super) fn admit(
     from: &SourceTools,
     settings: &dyn OperatorSettings,
     of_source: &SourceSettings,
-    taken: &HashMap<Box<str>, u32>,
+    catalog: &Catalog,
 ) -> Result<(Entry, Vec<CatalogNotice>), CatalogNotice> {
     let id = declaration.tool_id.clone();
-    let mut chosen = settings.of(&id, &from.name).unwrap_or_default();
+    let mut chosen = settings.of(&declaration, &from.name).unwrap_or_default();
     chosen.hidden |= of_source.hidden;
-    let name = wire_name(&id, from.naming, taken)
+    let name = wire_name(&id, from.naming, catalog)
         .map_err(|name| CatalogNotice::NameTaken { refused: id.clone(), name })?;
 
-    let (free, lost): (Vec<_>, Vec<_>) = std::mem::take(&mut declaration.aliases)
-        .into_iter()
-        .partition(|alias| !taken.contains_key(alias.as_str()));
+    let (free, lost): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut declaration.aliases).into_iter().partition(|alias| catalog.get(alias).is_none());
     declaration.aliases = free;
     let mut notices: Vec<CatalogNotice> =
         lost.into_iter().map(|alias| CatalogNotice::AliasTaken { tool: id.clone(), alias }).collect();
     let name = match chosen.name.clone() {
-        None => name,
-        Some(wanted) if taken.contains_key(wanted.as_str()) => {
+        None => {
+            notices.extend(namespaced(&id, from.naming, &name, catalog));
+            name
+        }
+        Some(wanted) if catalog.get(&wanted).is_some() => {
             notices.push(CatalogNotice::RenameTaken { tool: id.clone(), wanted, kept: name.clone() });
             name
         }
@@ -206,16 +290,29 @@ pub(super) fn admit(
     Ok((entry, notices))
 }
 
+/// The name a tool would have if it were the only one. A bare name that has a `__` could be the namespaced name of another
+/// source's tool, so it is namespaced itself.
+fn wanted_name(id: &ToolId, naming: Naming) -> String {
+    match naming {
+        Naming::Bare if !id.name().contains("__") => legal(id.name()),
+        Naming::Bare | Naming::Namespaced => legal(&id.wire_form()),
+    }
+}
+
 /// The name a tool gets unless the operator gives it one, or the name that is taken.
-fn wire_name(id: &ToolId, naming: Naming, taken: &HashMap<Box<str>, u32>) -> Result<String, String> {
-    let namespaced = || legal(&id.wire_form());
-    let wanted = match naming {
-        Naming::Bare => legal(id.name()),
-        Naming::Namespaced => namespaced(),
-    };
+fn wire_name(id: &ToolId, naming: Naming, catalog: &Catalog) -> Result<String, String> {
+    let wanted = wanted_name(id, naming);
     // A bare name that is taken is namespaced before it is refused: nothing is ever overwritten.
-    let free = [wanted.clone(), namespaced()].into_iter().find(|name| !taken.contains_key(name.as_str()));
-    free.filter(|_| !taken.contains_key(id.as_str())).ok_or(wanted)
+    let names = [wanted.clone(), legal(&id.wire_form())];
+    let free = names.into_iter().find(|name| catalog.get(name).is_none());
+    free.filter(|_| catalog.get(id.as_str()).is_none()).ok_or(wanted)
+}
+
+/// The notice for a tool that did not get the name it wanted.
+fn namespaced(id: &ToolId, naming: Naming, name: &str, catalog: &Catalog) -> Option<CatalogNotice> {
+    let wanted = wanted_name(id, naming);
+    let holder = catalog.get(&wanted).filter(|_| wanted != name)?.id().clone();
+    Some(CatalogNotice::Namespaced { tool: id.clone(), wanted, name: name.to_owned(), holder })
 }
 
 /// A name every model provider takes: letters, digits, `_` and `-`, at most 64. What does not fit is replaced

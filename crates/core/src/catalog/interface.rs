@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use serde_json::{Map, Value};
 use toolpost_model::{
     ArgumentMeaning, ClassFact, Declaration, EffectClass, EffectOrigin, Interface, Interrupt, Lifecycle,
-    Loading, PersistStrategy, Requirements, Role, SandboxProfile, ToolId, ToolPattern,
+    Loading, PersistStrategy, Provenance, Requirements, Role, SandboxProfile, ToolId, ToolPattern,
 };
 
 use super::{CatalogNotice, Entry};
@@ -57,6 +57,21 @@ pub struct ToolSettings {
     pub arguments: Vec<ArgumentMeaning>,
 }
 
+impl ToolSettings {
+    /// What of it can only restrict a tool: all that counts where a bare name happens to fit an outside tool.
+    fn restrictions(&self) -> Self {
+        Self {
+            enabled: self.enabled.filter(|enabled| !enabled),
+            hidden: self.hidden,
+            approval_required: self.approval_required.filter(|required| *required),
+            exclusive: self.exclusive.filter(|exclusive| *exclusive),
+            sandbox: self.sandbox,
+            sensitive: self.sensitive.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 /// How far the word of a source counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceTrust {
@@ -81,11 +96,34 @@ pub struct SourceSettings {
 
 /// The operator's settings, asked for each tool when the catalog is built.
 pub trait OperatorSettings: Send + Sync + 'static {
-    /// What is set for a tool of the source of that name.
-    fn of(&self, tool: &ToolId, source: &str) -> Option<ToolSettings>;
+    /// The settings of a tool of the source of that name. A key that does not
+    /// [name the tool exactly](ToolPattern::names_exactly) may only restrict the tool.
+    fn of(&self, tool: &Declaration, source: &str) -> Option<ToolSettings>;
 
     /// The names and patterns under which something is set, so that one that fits no tool can be pointed out.
     fn names(&self) -> Vec<String>;
+
+    /// Those of the [`names`](Self::names) under which something is set that loosens.
+    fn loosening_names(&self) -> Vec<String> {
+        self.names()
+    }
+
+    /// Further settings that grant something to tools by name, each with its key: credentials, the tools of code.
+    fn grants(&self) -> Vec<(String, ToolPattern)> {
+        Vec::new()
+    }
+
+    /// Whether a mount plan's tool of this name is served in place of the native one.
+    fn replaces_native(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
+    /// The names that the operator lists for [`replaces_native`](Self::replaces_native), so that one that replaces
+    /// nothing can be pointed out.
+    fn replaced_names(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// What is set for a source.
     fn source(&self, name: &str) -> SourceSettings {
@@ -101,8 +139,16 @@ pub trait OperatorSettings: Send + Sync + 'static {
 
 /// Settings by name or id; the id is looked at first, as it is the more exact of the two.
 impl OperatorSettings for HashMap<String, ToolSettings> {
-    fn of(&self, tool: &ToolId, _source: &str) -> Option<ToolSettings> {
-        self.get(tool.as_str()).or_else(|| self.get(tool.name())).cloned()
+    fn of(&self, tool: &Declaration, _source: &str) -> Option<ToolSettings> {
+        let id = &tool.tool_id;
+        let by_name = || {
+            let found = self.get(id.name())?;
+            Some(match tool.provenance {
+                Provenance::CompiledIn => found.clone(),
+                Provenance::MountPlan | Provenance::Outside => found.restrictions(),
+            })
+        };
+        self.get(id.as_str()).cloned().or_else(by_name)
     }
 
     fn names(&self) -> Vec<String> {
@@ -196,6 +242,62 @@ pub(super) fn unused(
     names.retain(|name| !known(name) && !fits(name));
     names.sort();
     names.into_iter().map(|name| CatalogNotice::UnusedSettings { name }).collect()
+}
+
+/// Settings that loosen or grant something by a bare name that only outside tools have: they do not count for those.
+pub(super) fn bare_names(settings: &dyn OperatorSettings, entries: &[Arc<Entry>]) -> Vec<CatalogNotice> {
+    let declarations: Vec<&Declaration> = entries.iter().map(|entry| entry.declaration()).collect();
+    let mut names = settings.loosening_names();
+    names.sort();
+    let tables = names.iter().filter_map(|name| {
+        let line = |exact: &ToolPattern| format!("tools.\"{exact}\"");
+        bare_name(format!("`tools.{name}`"), &name.parse().ok()?, &declarations, line)
+    });
+    let grants = settings.grants();
+    let lists = grants.iter().filter_map(|(key, pattern)| {
+        bare_name(format!("`{pattern}` in `{key}`"), pattern, &declarations, ToString::to_string)
+    });
+    tables.chain(lists).collect()
+}
+
+fn bare_name(
+    what: String,
+    pattern: &ToolPattern,
+    tools: &[&Declaration],
+    line: impl Fn(&ToolPattern) -> String,
+) -> Option<CatalogNotice> {
+    let meant = unmeant(pattern, tools)?;
+    let instead = exact_patterns(pattern, &meant).iter().map(line).collect();
+    Some(CatalogNotice::BareName { what, meant, instead })
+}
+
+/// Patterns that name these tools exactly: each by its id, or for a pattern with `*` the same within each namespace.
+pub(crate) fn exact_patterns(pattern: &ToolPattern, meant: &[ToolId]) -> Vec<ToolPattern> {
+    let within = |id: &ToolId| match id.namespace() {
+        // A rule reads `fs.` as the beginning of a rule about paths.
+        "fs" => format!("fs__{pattern}"),
+        namespace => format!("{namespace}.{pattern}"),
+    };
+    let mut texts: Vec<String> = match pattern.as_str().contains('*') {
+        true => meant.iter().map(within).collect(),
+        false => meant.iter().map(|id| id.rule_form().into_owned()).collect(),
+    };
+    texts.dedup();
+    texts.iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+/// The outside tools that a pattern fits by name although it does not name them exactly. `None` where there are none, and
+/// where a name without `*` is a compiled-in tool's: that one is meant.
+pub(crate) fn unmeant(pattern: &ToolPattern, tools: &[&Declaration]) -> Option<Vec<ToolId>> {
+    if pattern.is_qualified() {
+        return None;
+    }
+    let is_wild = pattern.as_str().contains('*');
+    let fits = |tool: &&&Declaration| pattern.matches(&tool.tool_id, &tool.aliases);
+    let (exact, unmeant): (Vec<&Declaration>, Vec<&Declaration>) =
+        tools.iter().filter(fits).copied().partition(|tool| pattern.names_exactly(tool));
+    let unmeant: Vec<ToolId> = unmeant.into_iter().map(|tool| tool.tool_id.clone()).collect();
+    (!unmeant.is_empty() && (is_wild || exact.is_empty())).then_some(unmeant)
 }
 
 #[cfg(test)]

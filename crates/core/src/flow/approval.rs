@@ -15,7 +15,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolpost_model::{CallHash, Decision, InvocationId, PrincipalName};
+use toolpost_model::{CallHash, Decision, InvocationId, PrincipalName, ProgramFile};
 
 pub(crate) use hash::{Salt, call_hash};
 pub(crate) use question::{About, Draft, Terms, draft};
@@ -75,6 +75,8 @@ pub(crate) struct Yes {
     pub(crate) approves: CallHash,
     /// The arguments to run it with instead of its own.
     pub(crate) arguments: Option<Value>,
+    /// The files it would run then, as they were.
+    pub(crate) programs: Vec<ProgramFile>,
 }
 
 /// A person said no.
@@ -89,6 +91,8 @@ pub(crate) struct No {
 #[derive(Clone, Debug)]
 pub(crate) struct Late {
     pub(crate) key: Key,
+    /// The hash of the call without its files, where it would run some.
+    pub(crate) without_files: Option<CallHash>,
     pub(crate) word: Word,
     pub(crate) until: tokio::time::Instant,
 }
@@ -110,6 +114,8 @@ pub(crate) struct Asking {
     pub(crate) earlier: Option<Earlier>,
     /// The last question it raised or joined.
     pub(crate) asked: Option<Asked>,
+    /// The files it would run, as they were looked at last.
+    pub(crate) programs: Vec<ProgramFile>,
     /// The yes it goes on with.
     pub(crate) approval: Option<Approval>,
     /// The no it ends with, and whether it was kept from before.
@@ -130,6 +136,9 @@ pub(crate) enum Kept {
 pub(crate) struct Asked {
     pub(crate) ask_id: InvocationId,
     pub(crate) hash: CallHash,
+    /// The hash without the files that the call would run, where there are some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) without_files: Option<CallHash>,
     pub(crate) asked_at: Timestamp,
     pub(crate) expires_at: Timestamp,
 }
@@ -139,6 +148,8 @@ pub(crate) struct Asked {
 pub(crate) struct Earlier {
     pub(crate) asked: Asked,
     pub(crate) decision: Decision,
+    /// The files it would have run, as they were then.
+    pub(crate) programs: Vec<ProgramFile>,
     /// The yes, where it was given and the call had not started.
     pub(crate) answer: Option<(Yes, OneUse)>,
 }

@@ -25,7 +25,7 @@ pub struct CredentialGrant {
     pub name: String,
     /// What it stands for. The host's redactor should know it.
     pub value: Secret,
-    /// Tools by id, or by the name that callers use. What a tool calls itself beside that does not count.
+    /// Tools by id; compiled-in ones also by name. The name that an outside tool gives itself does not count.
     pub tools: Vec<ToolPattern>,
 }
 
@@ -87,11 +87,7 @@ impl Credentials {
         let Some(grant) = self.0.iter().find(|grant| grant.name == name) else {
             return Err(result::credential_missing(pointer, name));
         };
-        // By its id or the name in the catalog only: a tool from outside may call itself what it likes beside these.
-        let is_for = |pattern: &ToolPattern| {
-            pattern.matches_name(entry.id().as_str()) || pattern.matches_name(entry.name())
-        };
-        if !grant.tools.iter().any(is_for) {
+        if !grant.tools.iter().any(|pattern| pattern.names_exactly(entry.declaration())) {
             return Err(result::credential_not_granted(pointer, name, entry.name()));
         }
         // What a native tool does with credentials of its own accord is bound to more than the tool: to URLs.

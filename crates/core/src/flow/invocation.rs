@@ -4,6 +4,7 @@ mod cancel;
 mod met;
 mod milestones;
 mod output;
+mod parking;
 mod request;
 
 use std::{
@@ -29,7 +30,9 @@ pub(crate) use met::{LateAnswer, Met, MetBody};
 pub(crate) use milestones::Milestone;
 use milestones::Milestones;
 use output::Outputs;
-pub use request::{Acknowledged, CallRequest, Heard, Listener, Wants};
+pub(crate) use parking::ParkedQuestion;
+use parking::Parking;
+pub use request::{Acknowledged, CallRequest, Heard, Listener, Patience, Wants};
 
 use crate::{
     catalog::Entry,
@@ -80,6 +83,8 @@ pub(crate) struct LiveCall {
     /// How many wait for its answer.
     awaited: AtomicU64,
     over: SetOnce<()>,
+    /// The question it is parked on.
+    parking: Parking,
     pub(crate) caller: Option<Arc<dyn Caller>>,
     pub(crate) meta: Option<Box<Map<String, Value>>>,
     /// Time that somebody else is waited for while it runs.
@@ -132,6 +137,7 @@ impl LiveCall {
             accepted: SetOnce::new(),
             awaited: AtomicU64::new(0),
             over: SetOnce::new(),
+            parking: Parking::default(),
             caller: request.caller.clone(),
             meta: request.meta.clone(),
             pauses: Pauses::default(),
@@ -184,7 +190,12 @@ impl LiveCall {
         self.over.wait().await;
     }
 
+    pub(crate) fn parking(&self) -> &Parking {
+        &self.parking
+    }
+
     pub(crate) fn say_queued(&self) {
+        self.parking.notify();
         self.say("waiting for a free slot or for another call to finish");
     }
 
@@ -384,10 +395,11 @@ pub(crate) struct Call {
     pub(crate) request: Option<RequestKey>,
     pub(crate) correlation_id: Option<String>,
     pub(crate) timeout: Option<Duration>,
-    /// When the caller stops waiting.
-    pub(crate) patience: Option<Instant>,
-    /// How long it waits for a person's answer.
-    pub(crate) approval_patience: Option<Duration>,
+    pub(crate) patience: Option<Patience>,
+    /// How long calls that it makes wait for a person's answer.
+    pub(crate) nested_patience: Option<Duration>,
+    /// When it ends, wherever it stands.
+    pub(crate) latest_end: Option<Instant>,
     pub(crate) stage: Stage,
     pub(crate) transitions: Vec<Transition>,
     pub(crate) inputs: Inputs,
@@ -421,8 +433,11 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn new(live: Arc<LiveCall>, request: CallRequest, key: Option<RequestKey>) -> Self {
+        let in_foreground = !request.background;
         Self {
-            patience: request.patience.filter(|_| !request.background).map(|patience| live.began + patience),
+            patience: request.patience.filter(|_| in_foreground),
+            nested_patience: request.nested_patience.or(request.patience.map(Patience::time)),
+            latest_end: request.total_time.filter(|_| in_foreground).map(|time| live.began + time),
             live,
             parent: None,
             session: request.session,
@@ -430,7 +445,6 @@ impl Call {
             request: key,
             correlation_id: request.correlation_id,
             timeout: request.timeout,
-            approval_patience: request.approval_patience,
             stage: Stage::Resolve,
             transitions: Vec::with_capacity(STAGES.len()),
             inputs: Inputs {

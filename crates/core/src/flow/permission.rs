@@ -29,7 +29,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use toolpost_model::{
     Access, Behavior, Decision, DecisionReason, Declaration, EffectClass, Effects, PermissionInput,
-    Principal, Rule, RuleRef, Vote,
+    Principal, Rule, RuleRef, ToolId, Vote,
 };
 
 pub use account::{Account, Change, ChangeKind, ConsideredRule, RuleVoice};
@@ -73,6 +73,12 @@ pub trait PolicyEngine: Send + Sync + 'static {
         true
     }
 
+    /// Until when [`may_use`](Self::may_use) answers the same for the same path and caller, seen from `at`. `None`: as
+    /// long as this engine is in force. An engine that does not tell is asked anew each time.
+    fn path_rules_hold_until(&self, at: Timestamp) -> Option<Timestamp> {
+        Some(at)
+    }
+
     /// Where paths that rules keep from this caller can lie, each meant with all beneath it: the fixed beginnings of the
     /// rules' patterns. A tool that must know all kept paths beforehand looks for them nowhere else.
     fn kept_places(&self, principal: &Principal) -> Vec<PathBuf> {
@@ -111,11 +117,28 @@ pub trait PolicyEngine: Send + Sync + 'static {
         None
     }
 
+    /// The rules that allow by a bare name which only outside tools have, and so do not allow those.
+    fn bare_allows(&self, tools: &[&Declaration]) -> Vec<BareAllow> {
+        let _ = tools;
+        Vec::new()
+    }
+
     /// The rules that can speak of none of these tools: most likely a typing mistake.
     fn unmatched(&self, tools: &[&Declaration]) -> Vec<RuleRef> {
         let _ = tools;
         Vec::new()
     }
+}
+
+/// A rule that allows by a bare name which only outside tools have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BareAllow {
+    /// The rule.
+    pub rule: RuleRef,
+    /// The tools that have such a name.
+    pub meant: Vec<ToolId>,
+    /// The lines that would allow them.
+    pub instead: Vec<String>,
 }
 
 /// What was decided about one part of a call: one command of several, one path, one request, or what remains of the

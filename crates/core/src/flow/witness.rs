@@ -1,13 +1,20 @@
 //! Whoever wants to hear of every call: what happened on its way, that it was told to stop, how it ended. A listener
 //! belongs to one call and its caller; a witness belongs to the host, as modules do that watch what all agents do.
 
-use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    fmt,
+    panic::AssertUnwindSafe,
+    sync::{Arc, OnceLock},
+};
 
 use jiff::Timestamp;
 use serde_json::Value;
-use toolpost_model::{Effects, Event, EventBody, InvocationId, Principal, RequestId, SessionId, ToolResult};
+use toolpost_model::{
+    Declaration, Effects, Event, EventBody, InvocationId, Principal, RequestId, SessionId, ToolResult,
+};
 
 use super::invocation::{CallRequest, CancelReason, LiveCall};
+use crate::catalog::Entry;
 
 /// Hears of every call. Called from the calls' own tasks, so it never waits: what it has to do with what it hears it does
 /// elsewhere. Everything it hears has passed redaction.
@@ -40,7 +47,7 @@ pub trait Witness: Send + Sync + 'static {
 }
 
 /// A call as witnesses know it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct WitnessedCall {
     /// The call.
     pub invocation_id: InvocationId,
@@ -56,6 +63,15 @@ pub struct WitnessedCall {
     pub batch_id: Option<String>,
     /// The call that made it.
     pub parent: Option<InvocationId>,
+    /// The tool that was found under that name.
+    entry: OnceLock<Arc<Entry>>,
+}
+
+impl WitnessedCall {
+    /// The tool that was found under the name, once one was.
+    pub fn declaration(&self) -> Option<&Declaration> {
+        self.entry.get().map(|entry| entry.declaration())
+    }
 }
 
 /// How a call began.
@@ -137,10 +153,19 @@ impl LiveCall {
                 request_id: request.request_id.as_ref().map(|id| RequestId::new(clean(id.as_str()))),
                 batch_id: request.batch.as_ref().map(|place| clean(&place.id)),
                 parent,
+                entry: OnceLock::new(),
             };
             self.watch = Some(Box::new(Watch { call, witnesses: witnesses.clone() }));
         }
         self
+    }
+
+    /// Has the witnesses know which tool was found.
+    pub(crate) fn found(&self, entry: &Arc<Entry>) {
+        if let Some(watch) = &self.watch {
+            // A call that is taken up again after a question finds the same tool again.
+            let _ = watch.call.entry.set(Arc::clone(entry));
+        }
     }
 
     /// Tells the witnesses that it began.
@@ -158,6 +183,13 @@ impl LiveCall {
             let end = WitnessedEnd { at: crate::port::now(), result, effects };
             watch.witnesses.each(|witness| witness.ended(&watch.call, &end));
         }
+    }
+}
+
+impl fmt::Debug for WitnessedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = &self.invocation_id;
+        f.debug_struct("WitnessedCall").field("id", id).field("tool", &self.tool).finish_non_exhaustive()
     }
 }
 

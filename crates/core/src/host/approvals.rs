@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use toolpost_model::{InvocationId, PermissionRequest, Principal, PrincipalName, Role, Verdict};
+use toolpost_model::{
+    ArgumentChange, InvocationId, PermissionRequest, Principal, PrincipalName, Role, Verdict,
+};
 
 use super::{Host, Inner};
 use crate::{
@@ -33,6 +35,9 @@ pub struct Decided {
     /// Nobody was waiting any more: until then the same call by the same caller gets this answer, once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_until: Option<Timestamp>,
+    /// The arguments that it gave other values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_arguments: Vec<ArgumentChange>,
     /// The rule that lets calls like this one pass from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,

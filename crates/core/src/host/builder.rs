@@ -3,14 +3,18 @@
 use std::{collections::HashMap, sync::Arc};
 
 use arc_swap::ArcSwap;
-use toolpost_model::{Source, SourceFeed, SourceNotice, Tool, ToolSet};
+use toolpost_model::{PathRulesInForce, Source, SourceFeed, SourceNotice, Tool, ToolSet};
 
-use super::{Host, Inner, Limits, PolicyHolder, State, approvals, retention};
+use super::{
+    Host, Inner, Limits, PolicyHolder, State, approvals,
+    remembered::{self, FoundRules},
+    retention,
+};
 use crate::{
     call::recovery,
     catalog::{Catalog, OperatorSettings, ToolSettings},
     flow::{
-        approval::{Approvals, MemoryRules, Questions, RememberedRule, RuleStore},
+        approval::{Approvals, MemoryRules, Questions, RuleStore},
         credentials::{CredentialGrant, Credentials},
         hooks::Hook,
         permission::{Policy, PolicyEngine},
@@ -230,7 +234,8 @@ impl HostBuilder {
     /// Lists the sources, ends what the last host left open, and starts.
     pub async fn build(mut self) -> Result<Host, HostError> {
         let replay = self.take_up_recording()?;
-        let (remembered, rules_problem) = remembered(&self.rules).await;
+        let FoundRules { rules: remembered, notices: rules_notices } =
+            remembered::load(&self.rules, &*self.journal).await;
         let limit_of = |source: &Arc<dyn Source>| self.source_limits.get(source.name()).copied();
         let inner = Arc::new(Inner {
             source_limits: self.sources.iter().map(limit_of).collect(),
@@ -257,7 +262,7 @@ impl HostBuilder {
                 changes: Default::default(),
                 unheard: Default::default(),
                 notices: Default::default(),
-                rules_problem,
+                rules_notices,
                 surfaces: Default::default(),
                 declared: Default::default(),
                 sessions: Default::default(),
@@ -283,32 +288,22 @@ impl HostBuilder {
     }
 }
 
-/// The rules that approvals left behind. Where they cannot be read, none counts: all of them allow something.
-async fn remembered(store: &Arc<dyn RuleStore>) -> (Vec<RememberedRule>, Option<String>) {
-    let store = Arc::clone(store);
-    let loaded = match approvals::blocking(move || store.load()).await {
-        Ok(loaded) => loaded,
-        Err(error) => {
-            tracing::error!(%error, "nothing that was remembered from approvals counts");
-            return (Vec::new(), Some(error.to_string()));
-        }
-    };
-    let now = crate::port::now();
-    let unread = loaded.iter().find_map(|kept| Some(format!("`{}`: {}", kept.rule, kept.to_rule().err()?)));
-    (loaded.into_iter().filter(|kept| now < kept.expires && kept.to_rule().is_ok()).collect(), unread)
-}
-
 /// Listens to the sources. The task holds the host weakly: a dropped host is really gone.
 fn connect(inner: &Arc<Inner>) {
     for source in &inner.sources {
         let (refresh, redactor) = (Arc::clone(&inner.state.refresh), Arc::clone(&inner.redactor));
         let (name, news): (Arc<str>, _) = (source.name().into(), inner.state.news.clone());
-        source.connect(SourceFeed::new(move |notice| match notice {
+        let feed = SourceFeed::new(move |notice| match notice {
             SourceNotice::ToolsChanged => refresh.notify_one(),
             SourceNotice::ResourcesChanged
             | SourceNotice::PromptsChanged
             | SourceNotice::ResourceUpdated(_) => news.tell(&name, notice),
             SourceNotice::Log(line) => tracing::info!(source = &*name, "{}", redactor.text(&line)),
+        });
+        let host = Arc::downgrade(inner);
+        source.connect(feed.with_path_rules(move || {
+            let in_force: Arc<dyn PathRulesInForce> = host.upgrade()?.policy.in_force();
+            Some(in_force)
         }));
     }
     let (host, closing) = (Arc::downgrade(inner), inner.state.closing.clone());

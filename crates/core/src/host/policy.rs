@@ -1,14 +1,22 @@
 //! The policy in force: the operator's own, with what was remembered from approvals on top.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use toolpost_model::Rule;
+use toolpost_model::{Access, Declaration, PathRulesInForce, Principal, Rule};
 
 use super::{Host, Inner};
 use crate::{
-    flow::{approval::RememberedRule, permission::PolicyEngine},
+    catalog::CatalogNotice,
+    flow::{
+        approval::RememberedRule,
+        permission::{BareAllow, PolicyEngine},
+    },
     session::Session,
 };
 
@@ -16,6 +24,33 @@ use crate::{
 pub(crate) struct InForce {
     pub(crate) generation: u64,
     pub(crate) engine: Arc<dyn PolicyEngine>,
+}
+
+/// A caller without a name: only rules for every caller speak of it.
+static ANY_CALLER: LazyLock<Principal> = LazyLock::new(|| Principal::agent(""));
+
+impl PathRulesInForce for InForce {
+    fn has_path_rules(&self, caller: Option<&Principal>) -> bool {
+        self.engine.has_path_rules(caller.unwrap_or(&ANY_CALLER))
+    }
+
+    fn may_use(&self, path: &Path, access: Access, caller: Option<&Principal>) -> bool {
+        self.engine.may_use(path, access, caller.unwrap_or(&ANY_CALLER), crate::port::now())
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    fn hold_for(&self) -> Option<Duration> {
+        let now = crate::port::now();
+        let until = self.engine.path_rules_hold_until(now)?;
+        Some(Duration::try_from(until.duration_since(now)).unwrap_or_default())
+    }
+
+    fn kept_places(&self, caller: Option<&Principal>) -> Vec<PathBuf> {
+        self.engine.kept_places(caller.unwrap_or(&ANY_CALLER))
+    }
 }
 
 pub(crate) struct PolicyHolder {
@@ -62,6 +97,19 @@ impl PolicyHolder {
         change(&mut parts);
         let generation = self.in_force.load().generation + 1;
         self.in_force.store(Arc::new(InForce { generation, engine: parts.engine() }));
+    }
+
+    /// What an operator should know of the rules, given the tools that there are.
+    pub(super) fn notices(&self, tools: &[&Declaration]) -> Vec<CatalogNotice> {
+        let engine = &self.in_force.load().engine;
+        let unmatched = engine.unmatched(tools).into_iter();
+        let unmatched =
+            unmatched.map(|rule| CatalogNotice::UnmatchedRule { rule: rule.rule, place: rule.place });
+        let bare = engine.bare_allows(tools).into_iter().map(|BareAllow { rule, meant, instead }| {
+            let what = format!("the rule `{}` ({})", rule.rule, rule.place);
+            CatalogNotice::BareName { what, meant, instead }
+        });
+        unmatched.chain(bare).collect()
     }
 
     /// What is remembered and still speaks.

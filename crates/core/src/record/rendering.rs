@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolpost_model::{
-    Arguments, BatchPlace, CallHash, Decision, Effects, ErrorClass, HookRun, InvocationId, ModelInput,
-    Principal, PrincipalName, Redactions, Role, SurfaceId, SurfaceRequest, ToolId, Transition, Verdict,
+    ArgumentChange, Arguments, BatchPlace, CallHash, Decision, Effects, ErrorClass, HookRun, InvocationId,
+    ModelInput, Principal, PrincipalName, ProgramFile, Redactions, Role, SurfaceId, SurfaceRequest, ToolId,
+    Transition, Verdict,
 };
 
 use crate::{
@@ -76,6 +77,9 @@ struct WayBody<'a> {
     /// The question it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     ask: Option<Asked>,
+    /// The files it would run, as they were when it asked.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    programs: &'a [ProgramFile],
     /// The arguments it asks, runs or ends with, where an earlier record has those it came with.
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<&'a Arguments>,
@@ -136,6 +140,12 @@ pub(crate) struct DecidedBody {
     /// What may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) approves: Option<CallHash>,
+    /// What was asked, without the files that the call would run, where there are some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) without_files: Option<CallHash>,
+    /// The files of what may run, as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) programs: Vec<ProgramFile>,
     pub(crate) principal: PrincipalName,
     pub(crate) role: Role,
     pub(crate) tool_id: String,
@@ -143,6 +153,9 @@ pub(crate) struct DecidedBody {
     /// The arguments that were changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) changed_fields: Vec<String>,
+    /// The same with the values, in readable text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) changed_arguments: Vec<ArgumentChange>,
     /// A sensitive value was taken out of the changed arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) redacted: bool,
@@ -233,6 +246,7 @@ pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> 
         effects: call.effects.as_ref(),
         decision: call.decision.as_ref(),
         ask: call.asking.asked.filter(|_| asks),
+        programs: if asks { &call.asking.programs } else { &[] },
         arguments: observable.filter(|_| tells_arguments),
         redacted: tells_arguments && call.inputs.redacted,
         approval: ApprovalBody::of(&call.asking, kind),
@@ -346,6 +360,8 @@ pub(crate) struct RecordedWay {
     pub(crate) decision: Option<Decision>,
     #[serde(default)]
     pub(crate) ask: Option<Asked>,
+    #[serde(default)]
+    pub(crate) programs: Vec<ProgramFile>,
     #[serde(default)]
     pub(crate) arguments: Option<Box<RawValue>>,
     #[serde(default)]

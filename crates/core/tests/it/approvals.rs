@@ -2,6 +2,7 @@
 
 mod answers;
 mod crashes;
+mod files;
 mod kept;
 mod leaving;
 mod nested;

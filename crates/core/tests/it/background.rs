@@ -23,7 +23,7 @@ async fn a_call_in_the_background_outlives_its_handle_and_is_asked_for_by_its_id
     let host = TestHost::with(MockTool::named("demo.wait").output("done").gate(&gate)).await;
     let mut request = host.request("wait", json!({}));
     request.background = true;
-    request.patience = Some(Duration::ZERO);
+    request.patience = Some(toolpost_core::Patience::Turn(Duration::ZERO));
     let handle = host.host.start(request).await;
     assert!(matches!(handle.standing(), Standing::Backgrounded));
     handle.accepted().await;

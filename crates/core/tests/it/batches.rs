@@ -212,7 +212,7 @@ async fn whoever_cancels_or_has_no_more_time_gets_the_answer_out_of_order() {
     gate.entered(1).await;
     let canceled = start(&host, "ok", ordered(1)).await;
     let mut impatient = request(&host, "ok", ordered(2));
-    impatient.patience = Some(Duration::from_secs(1));
+    impatient.patience = Some(toolpost_core::Patience::Turn(Duration::from_secs(1)));
     let impatient = host.host.call(impatient).await;
     assert_eq!(impatient.result().outcome, Outcome::Succeeded, "it was done in time");
     host.host.cancel(canceled.invocation_id(), host.session.principal());
@@ -252,7 +252,7 @@ async fn what_never_comes_is_not_waited_for_for_ever() {
     for patience in [None, Some(Duration::from_millis(10))] {
         let name = format!("{patience:?}");
         let mut request = request(&host, "ok", BatchPlace { id: name, ..place(1, &[0]) });
-        request.patience = patience;
+        request.patience = patience.map(toolpost_core::Patience::Turn);
         let result = host.host.call(request).await.result().clone();
         assert_eq!(error(&result), (ErrorClass::SiblingCanceled, "dependency_missing"), "{patience:?}");
     }
@@ -305,7 +305,7 @@ async fn a_place_whose_call_was_not_taken_can_be_taken_again() {
     let mut hurried = request(&host, "ok", place(1, &[0]));
     let blocker = start(&host, "wait", place(0, &[])).await;
     gate.entered(1).await;
-    hurried.patience = Some(Duration::ZERO);
+    hurried.patience = Some(toolpost_core::Patience::Turn(Duration::ZERO));
     hurried.request_id = Some(RequestId::new("r"));
     assert_eq!(host.host.call(hurried).await.result().outcome, Outcome::Rejected);
     gate.let_through(1);

@@ -138,10 +138,14 @@ async fn names_never_overwrite_one_another_and_settings_that_fit_nothing_are_tol
     assert_eq!(host.call("b.same", json!({})).await.model_text(), "second");
     assert_eq!(host.call("another", json!({})).await.outcome, Outcome::Succeeded);
     let notices = host.host.notices();
-    assert!(matches!(&notices[0], CatalogNotice::NameTaken { name, .. } if name == "same"), "{notices:?}");
-    assert!(matches!(&notices[1], CatalogNotice::AliasTaken { alias, .. } if alias == "same"));
-    assert!(matches!(&notices[2], CatalogNotice::BadSchema { .. }));
-    assert!(matches!(&notices[3], CatalogNotice::UnusedSettings { name } if name == "smae"));
+    assert!(
+        matches!(&notices[0], CatalogNotice::Namespaced { name, .. } if name == "b__same"),
+        "{notices:?}"
+    );
+    assert!(matches!(&notices[1], CatalogNotice::NameTaken { name, .. } if name == "same"), "{notices:?}");
+    assert!(matches!(&notices[2], CatalogNotice::AliasTaken { alias, .. } if alias == "same"));
+    assert!(matches!(&notices[3], CatalogNotice::BadSchema { .. }));
+    assert!(matches!(&notices[4], CatalogNotice::UnusedSettings { name } if name == "smae"));
 }
 
 /// A source from outside: claims to be harmless, changes its list, has a search of its own.

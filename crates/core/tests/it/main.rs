@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod acknowledging;
+mod agreement;
 mod approvals;
 mod artifacts;
 mod background;
@@ -16,7 +17,9 @@ mod failing_journal;
 mod finding;
 mod honesty;
 mod hooks;
+mod names;
 mod nested;
+mod patience;
 mod pipeline;
 mod recovery;
 mod redaction;

@@ -120,7 +120,7 @@ async fn decisions_name_their_rule_and_asks_without_a_person_are_denials_with_a_
     let host = TestHost::build(|b| b.tool(tool.clone()).policy(TestHost::policy(Mode::Default, &[]))).await;
     let error = host.call("act", json!({})).await.error.unwrap();
     assert_eq!((error.class, error.code.as_ref()), (ErrorClass::PermissionDenied, "no_approver"));
-    assert_eq!(error.hint.as_deref(), Some("start the host with `--allow act` or `--mode edits`"));
+    assert_eq!(error.hint.as_deref(), Some("start the host with `--allow demo.act` or `--mode edits`"));
     assert!(error.retry.needs_approval);
 
     let policy = TestHost::policy(Mode::Bypass, &["allow act", "ask class:write"]);
@@ -212,7 +212,7 @@ async fn a_tool_denied_outright_names_the_rule_and_the_way_out() {
             Mode::Plan,
             &[],
             "mode `plan` denies calls of class `write`",
-            "start the host with `--allow act` or `--mode edits`",
+            "start the host with `--allow demo.act` or `--mode edits`",
         ),
     ] {
         let tool = tool.clone().class(EffectClass::Write);

@@ -155,10 +155,12 @@ macro_rules! themes {
 themes!(
     allowed_commands,
     denied_commands,
+    environment,
     opaque_commands,
     redirects,
     paths,
     requests,
+    started_commands,
     tools_and_classes,
     modes,
     foreign_tools

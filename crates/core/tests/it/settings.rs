@@ -13,7 +13,7 @@ use toolpost_core::{
 use toolpost_model::{
     Access, ArgumentKind, ArgumentMeaning, BoxFuture, CallInput, Declaration, EffectClass, EffectOrigin,
     Effects, ErrorClass, FnTool, HiddenReason, Mode, Naming, Outcome, Principal, ResourceKey, Role,
-    SandboxProfile, SessionScope, Source, SourceError, SourceSession, Tool, ToolCall, ToolFailure, ToolId,
+    SandboxProfile, SessionScope, Source, SourceError, SourceSession, Tool, ToolCall, ToolFailure,
     ToolOutput, ToolSet, Visibility,
 };
 use toolpost_testkit::{MockTool, TestHost};
@@ -100,7 +100,7 @@ async fn defaults_fill_what_a_call_leaves_out_and_the_record_says_so() {
     let mutation = body.pointer("/mutations/0").unwrap_or_else(|| panic!("{body:#}"));
     assert_eq!(
         (&mutation["source_type"], &mutation["source"], &mutation["changed_fields"]),
-        (&json!("runtime"), &json!("tools.echo.defaults"), &json!(["depth"]))
+        (&json!("runtime"), &json!("tools.\"a.echo\".defaults"), &json!(["depth"]))
     );
     host.call("echo", json!({ "path": "x", "depth": 9 })).await;
     assert_eq!(seen.lock().unwrap()["depth"], 9, "what was sent counts");
@@ -121,7 +121,10 @@ async fn sizes_and_sensitive_fields_can_be_set_for_one_tool() {
     .await;
     let long = json!({ "note": "x".repeat(80) });
     let refused = host.call("small", long.clone()).await;
-    assert!(refused.error.as_ref().unwrap().message.contains("tools.small.argument_bytes"), "{refused:?}");
+    assert!(
+        refused.error.as_ref().unwrap().message.contains("tools.\"a.small\".argument_bytes"),
+        "{refused:?}"
+    );
     assert_eq!(host.call("large", long).await.outcome, Outcome::Succeeded);
     let result = host.call("small", json!({ "note": "drop-at-dawn", "who": { "mail": "ada@x" } })).await;
     let rows = host.journal.records_of(result.invocation_id).await.unwrap();
@@ -248,7 +251,7 @@ async fn settings_can_be_replaced_while_calls_run() {
 struct OfSource(&'static str, SourceSettings);
 
 impl OperatorSettings for OfSource {
-    fn of(&self, _: &ToolId, _: &str) -> Option<ToolSettings> {
+    fn of(&self, _: &Declaration, _: &str) -> Option<ToolSettings> {
         None
     }
 

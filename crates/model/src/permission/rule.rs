@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Behavior, Principal, Selector, selector::matches_any};
+use crate::Declaration;
 
 /// Where a rule comes from. The order is that of standing: what is named first in an explanation. It never lets an
 /// allow beat a deny.
@@ -159,6 +160,21 @@ impl Rule {
 }
 
 impl Rule {
+    /// Whether it is about calls of this tool by name. An `allow` must name the tool exactly; `ask` and `deny` are
+    /// generous. `false` for rules about a class, a path or a request.
+    pub fn names_tool(&self, tool: &Declaration) -> bool {
+        match (&self.selector, self.effect) {
+            (Selector::Tool { tools, .. }, Behavior::Allow) => tools.names_exactly(tool),
+            (Selector::Tool { tools, .. }, Behavior::Ask | Behavior::Deny) => {
+                tools.matches(&tool.tool_id, &tool.aliases)
+            }
+            (
+                Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_),
+                Behavior::Allow | Behavior::Ask | Behavior::Deny,
+            ) => false,
+        }
+    }
+
     /// Whether it speaks of this caller's calls at this time.
     pub fn speaks_of(&self, principal: &Principal, at: Timestamp) -> bool {
         self.principal.as_ref().is_none_or(|pattern| matches_any(pattern, principal.name.as_str()))

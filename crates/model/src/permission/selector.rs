@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde_json::Value;
 
 use super::RuleError;
-use crate::{EffectClass, ToolId};
+use crate::{Declaration, EffectClass, Provenance, ToolId};
 
 /// Which calls a rule speaks of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,10 +37,19 @@ impl Selector {
 }
 
 /// Tools by name, alias or id; `*` stands for any characters.
+///
+/// A pattern is read in two ways. [`matches`](Self::matches) is generous, for rules and settings that deny, ask or
+/// restrict. [`names_exactly`](Self::names_exactly) is for everything that loosens: the names of outside tools are chosen
+/// by their authors, so a name alone must not gain anything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ToolPattern(String);
 
 impl ToolPattern {
+    /// `*.*`: every tool there is, by its id.
+    pub fn every_id() -> Self {
+        Self("*.*".to_owned())
+    }
+
     /// The pattern's text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -53,6 +62,35 @@ impl ToolPattern {
             || fits(id.name())
             || fits(&id.wire_form())
             || aliases.iter().any(|alias| fits(alias))
+    }
+
+    /// Whether a rule that allows or a setting that loosens means this tool.
+    ///
+    /// Compiled-in tools and declared commands are meant by every name they have. Any other tool is meant by its id only
+    /// (`source.tool`, or `source__tool` as agents see it), so the pattern must have a `.` or a `__`: `allow shell` never
+    /// means the `shell` of an MCP server, and neither does `allow *`.
+    pub fn names_exactly(&self, tool: &Declaration) -> bool {
+        self.names_tool_exactly(&tool.tool_id, &tool.aliases, tool.provenance)
+    }
+
+    /// [`names_exactly`](Self::names_exactly) for a tool whose declaration is not at hand.
+    pub fn names_tool_exactly(&self, id: &ToolId, aliases: &[String], provenance: Provenance) -> bool {
+        match provenance {
+            Provenance::CompiledIn => self.matches(id, aliases),
+            Provenance::MountPlan | Provenance::Outside if !self.is_qualified() => false,
+            Provenance::MountPlan | Provenance::Outside => {
+                // In `a__b__c` the namespace ends at the first `__`; a namespace that has one itself would make the
+                // form ambiguous.
+                let namespace = id.namespace();
+                let has_plain_form = !namespace.contains("__") && !namespace.ends_with('_');
+                self.matches_name(id.as_str()) || (has_plain_form && self.matches_name(&id.wire_form()))
+            }
+        }
+    }
+
+    /// Whether it has a `.` or `__`, and so speaks of ids rather than of bare names.
+    pub fn is_qualified(&self) -> bool {
+        self.0.contains('.') || self.0.contains("__")
     }
 
     /// Whether it fits one name.
@@ -318,6 +356,38 @@ mod tests {
             ("Read_File", "files.read_file", false),
         ] {
             assert_eq!(names(pattern, tool), expected, "{pattern} on {tool}");
+        }
+    }
+
+    #[test]
+    fn bare_names_mean_compiled_in_tools_only_where_something_is_loosened() {
+        use crate::Provenance::{CompiledIn, MountPlan, Outside};
+        for (pattern, tool, from, expected) in [
+            ("shell", "shell.shell", CompiledIn, true),
+            ("sh", "shell.shell", CompiledIn, true),
+            ("*", "shell.shell", CompiledIn, true),
+            ("shell.*", "shell.shell", CompiledIn, true),
+            ("shell", "evil.shell", Outside, false),
+            ("shell", "evil.shell", MountPlan, false),
+            ("sh", "evil.shell", Outside, false),
+            ("sh*", "evil.shell", Outside, false),
+            ("*", "evil.shell", Outside, false),
+            ("evil.shell", "evil.shell", Outside, true),
+            ("evil.*", "evil.shell", MountPlan, true),
+            ("*.shell", "evil.shell", Outside, true),
+            ("evil__shell", "evil.shell", Outside, true),
+            ("evil__*", "evil.shell", Outside, true),
+            ("files.read_file", "evil.files.read_file", Outside, false),
+            ("a__b__c", "a.b__c", Outside, true),
+            ("a__b__c", "a__b.c", Outside, false),
+            ("a___b", "a._b", Outside, true),
+            ("a___b", "a_.b", Outside, false),
+        ] {
+            let mut declaration = crate::Declaration::new(tool.parse().unwrap(), "");
+            declaration.aliases = vec!["sh".to_owned()];
+            declaration.provenance = from;
+            let pattern: super::ToolPattern = pattern.parse().unwrap();
+            assert_eq!(pattern.names_exactly(&declaration), expected, "{pattern} on {tool} ({from:?})");
         }
     }
 

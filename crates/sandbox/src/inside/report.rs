@@ -5,6 +5,7 @@ use toolpost_model::{AppliedSandbox, SandboxLimit, SandboxProfile, SandboxTier};
 use super::filter::Sockets;
 use super::privileges::Standing;
 use super::{Built, is_isolated};
+use crate::job::PROTECTED_WRITABLE;
 use crate::message::Order;
 
 /// Landlock versions that brought what a process without namespaces depends on.
@@ -128,7 +129,7 @@ fn missing(order: &Order, built: &Built, found: &Found) -> Vec<String> {
     let no_network = matches!(order.profile, SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite);
     say(!no_network || found.sockets.is_some(), "the network can be reached");
     let writes = order.roots.iter().any(|root| root.writable);
-    say(isolated || !writes || order.protected.is_empty(), "protected paths can be written");
+    say(isolated || !writes || order.protected.is_empty(), PROTECTED_WRITABLE);
     say(isolated || landlock == 0 || found.readable_secrets == 0, "masked paths inside of roots can be read");
     say(processes(order, built).is_some(), "the number of processes is not bounded");
     say(memory(order, built).is_some(), "memory is not bounded");

@@ -315,7 +315,7 @@ fn new_file_system(
 /// there or not, so it is opened without following any. None: it lies in no root, and nobody but the operator can have
 /// changed the way there.
 pub(super) fn open_beneath_root(order: &Order, path: &Path) -> Result<Option<OwnedFd>, Errno> {
-    let roots = order.roots.iter().map(|root| root.path.path());
+    let roots = order.roots.iter().map(|root| &root.path).chain(&order.shared).map(Octets::path);
     let above = roots.filter(|root| *root != path && path.starts_with(root));
     // The outermost: everything beneath it is in the commands' hands.
     let Some(root) = above.min_by_key(|root| root.components().count()) else { return Ok(None) };

@@ -23,8 +23,9 @@ pub(super) fn check(job: &Job) -> Result<(), LaunchError> {
     for text in job.argv.iter().chain(variables) {
         speakable(text)?;
     }
-    let Confines { roots, readable, protected, masked, .. } = &job.confines;
-    let named = roots.iter().map(|root| &root.path).chain(readable).chain(protected).chain(masked);
+    let Confines { roots, readable, protected, masked, shared, .. } = &job.confines;
+    let named =
+        roots.iter().map(|root| &root.path).chain(readable).chain(protected).chain(masked).chain(shared);
     for path in named.chain([&job.directory]) {
         speakable(path.as_os_str())?;
         if !path.is_absolute() {
@@ -82,6 +83,7 @@ pub(super) fn write(
         limits: confines.limits,
         required: confines.required,
         guards_required: confines.guards_required,
+        shared: octets(confines.shared),
         stdin_comes: pass.is_some(),
         counting: Counting::default(),
         scratch: scratch.as_ref().map(|scratch| scratch.path().to_owned().into()),

@@ -7,11 +7,11 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use toolpost_model::{Access, SandboxProfile, SandboxTier};
+use toolpost_model::{Access, AppliedSandbox, SandboxProfile, SandboxTier};
 
 use super::{Means, Spawned};
 use crate::error::LaunchError;
-use crate::job::{Confines, Job, PRIVATE_TMP, ProcessLimits, Root, Stderr, Stdin};
+use crate::job::{Confines, Job, PRIVATE_TMP, PROTECTED_WRITABLE, ProcessLimits, Root, Stderr, Stdin};
 use crate::machine::Scratch;
 use crate::message::{Message, take_frame};
 use crate::probe::{Attempt, ProbePlan, Tried};
@@ -30,6 +30,21 @@ pub struct SelfTest {
     pub cgroups: String,
     /// Landlock's version, if the kernel has it.
     pub landlock_abi: Option<u32>,
+    /// What the profile `workspace-write` promises and the confines that are used did not give.
+    missing: Vec<String>,
+}
+
+impl SelfTest {
+    /// What a profile promises and this machine did not give when it was tried. Empty: everything is in force.
+    pub fn missing(&self, profile: SandboxProfile) -> Vec<String> {
+        let concerns = |what: &&String| match profile {
+            SandboxProfile::ReadOnly => *what != PROTECTED_WRITABLE,
+            SandboxProfile::WorkspaceWrite | SandboxProfile::Network => true,
+            // It promises nothing.
+            SandboxProfile::None => false,
+        };
+        self.missing.iter().filter(concerns).cloned().collect()
+    }
 }
 
 /// One thing that was tried.
@@ -85,10 +100,10 @@ pub(super) fn run(means: &Means, at_most: SandboxTier) -> SelfTest {
         if tier < at_most {
             continue;
         }
-        let tried = match probe(means, tier) {
+        let Probed { tried, applied } = match probe(means, tier) {
             Ok(probed) => {
-                landlock_abi = landlock_abi.or(probed.landlock_abi);
-                probed.tried
+                landlock_abi = landlock_abi.or(probed.applied.landlock_abi);
+                probed
             }
             Err(error) => {
                 let detail = error.to_string();
@@ -104,10 +119,12 @@ pub(super) fn run(means: &Means, at_most: SandboxTier) -> SelfTest {
         let holds = results.iter().all(|check| check.ok);
         checks.extend(results);
         if holds {
-            return SelfTest { tier, checks, cgroups: means.cgroups.describe(), landlock_abi };
+            let (cgroups, missing) = (means.cgroups.describe(), applied.missing);
+            return SelfTest { tier, checks, cgroups, landlock_abi, missing };
         }
     }
-    SelfTest { tier: SandboxTier::N, checks, cgroups: means.cgroups.describe(), landlock_abi }
+    let missing = vec!["nothing confines the command".to_owned()];
+    SelfTest { tier: SandboxTier::N, checks, cgroups: means.cgroups.describe(), landlock_abi, missing }
 }
 
 fn check(tier: SandboxTier, expected: &Expectation, tried: &[Tried]) -> Check {
@@ -125,7 +142,7 @@ fn check(tier: SandboxTier, expected: &Expectation, tried: &[Tried]) -> Check {
 
 struct Probed {
     tried: Vec<Tried>,
-    landlock_abi: Option<u32>,
+    applied: AppliedSandbox,
 }
 
 fn probe(means: &Means, tier: SandboxTier) -> Result<Probed, LaunchError> {
@@ -182,10 +199,10 @@ fn job(inside: PathBuf, masked: PathBuf, protected: PathBuf) -> Job {
 /// Reads the report, then what the probe wrote: small enough for the pipe to hold all of it.
 fn hear(spawned: &mut Spawned) -> Result<Probed, LaunchError> {
     let mut inbox = Vec::new();
-    let mut landlock_abi = None;
+    let mut applied = None;
     loop {
         match take_frame(&mut inbox).map_err(LaunchError::Launcher)? {
-            Some(Message::Running(applied)) => landlock_abi = applied.landlock_abi,
+            Some(Message::Running(told)) => applied = Some(told),
             Some(Message::Failed(failure)) => {
                 return Err(super::order::explain(failure, "the probe".to_owned(), PathBuf::new()));
             }
@@ -204,5 +221,6 @@ fn hear(spawned: &mut Spawned) -> Result<Probed, LaunchError> {
         rustix::io::read(&spawned.stdout, &mut told).map_err(|errno| LaunchError::Launcher(errno.into()))?;
     let tried =
         serde_json::from_slice(&told[..length]).map_err(|error| LaunchError::Launcher(error.into()))?;
-    Ok(Probed { tried, landlock_abi })
+    let applied = applied.ok_or(LaunchError::Silent { stderr: String::new() })?;
+    Ok(Probed { tried, applied })
 }

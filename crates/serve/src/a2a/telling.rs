@@ -6,7 +6,7 @@ use toolpost_a2a::{
     producer::{Begun, Ended, shown, took},
     wire::{Artifact, Content as PartContent, Message, Part, Role},
 };
-use toolpost_model::ToolResult;
+use toolpost_model::{ToolResult, visible_line};
 
 use super::task::{CallOfTask, Question};
 
@@ -105,7 +105,10 @@ pub(super) fn questions(calls: &[CallOfTask], open: &[Question]) -> Option<(Stri
     // The reason is for callers too; the rest of the question, such as whole paths, is for operators.
     let mut text = format!(
         "`{}` (call `{}`) waits for an operator's answer: {}. No answer until {:.0} is a no.",
-        call.tool, call.tool_call_id, first.reason, first.expires_at,
+        visible_line(&call.tool),
+        visible_line(&call.tool_call_id),
+        visible_line(&first.reason),
+        first.expires_at,
     );
     match others.len() {
         0 => {}

@@ -144,7 +144,7 @@ async fn start(
     call.request_id = (!id.is_empty()).then(|| RequestId::new(id.as_str()));
     call.correlation_id = Some(request.correlation_id).filter(|given| !given.is_empty());
     call.timeout = Some(request.timeout);
-    call.patience = (!request.background).then_some(request.timeout);
+    call.total_time = Some(request.timeout);
     call.batch = request.batch;
     call.background = request.background;
     call.listener = Some(Arc::clone(&listener) as Arc<dyn Listener>);

@@ -174,6 +174,21 @@ enum NotMade {
     Passed(McpUnresolved),
     #[error("its `tools` cannot be used as patterns: {0}")]
     Patterns(#[from] globset::Error),
+    #[error("its `reads` names `{}`, which {why}", .path.display())]
+    Reads { path: PathBuf, why: UnreadablePath },
+    #[error("it has `reads`, and {0}")]
+    ReadsInVain(&'static str),
+}
+
+/// Why a path under `reads` cannot be what a program sees.
+#[derive(Debug, thiserror::Error)]
+enum UnreadablePath {
+    #[error("cannot be found: {0}")]
+    Missing(#[from] std::io::Error),
+    #[error(
+        "lies in no root: `reads` chooses among the files of the workspace and the other roots, and `readable` adds others"
+    )]
+    Outside,
 }
 
 /// One server on its way.
@@ -191,6 +206,9 @@ impl Making<'_> {
             McpReach::Program { command, args, cwd, folder, env } => {
                 let program = self.program(command, args, cwd.as_ref(), folder, env)?;
                 McpTransport::Stdio(Box::new(program))
+            }
+            McpReach::Http { .. } if server.reads.is_some() => {
+                return Err(NotMade::ReadsInVain("a server behind a `url` reads files where it runs"));
             }
             McpReach::Http { url, headers } => {
                 let url = self.text("url", url)?;
@@ -270,7 +288,28 @@ impl Making<'_> {
             }
         }
         environment.extend(self.values("env", env)?);
-        Ok(McpProgram { command, args: words, directory, profile, environment, readable, writable })
+        let reads = self.reads(profile)?;
+        Ok(McpProgram { command, args: words, directory, profile, environment, readable, writable, reads })
+    }
+
+    /// The only paths of the roots that the server sees, without links.
+    fn reads(&self, profile: SandboxProfile) -> Result<Option<Vec<PathBuf>>, NotMade> {
+        let Some(reads) = &self.server.reads else { return Ok(None) };
+        match profile {
+            SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::Network => {}
+            SandboxProfile::None => {
+                return Err(NotMade::ReadsInVain("`sandbox: none` lets its program read everything"));
+            }
+        }
+        let found = |path: &PathBuf| -> Result<PathBuf, UnreadablePath> {
+            let whole = path.canonicalize()?;
+            let roots = self.config.roots.iter().map(|root| &root.path).chain(&self.config.workspace);
+            let is_inside =
+                |root: &PathBuf| whole.starts_with(root.canonicalize().unwrap_or_else(|_| root.clone()));
+            if roots.into_iter().any(is_inside) { Ok(whole) } else { Err(UnreadablePath::Outside) }
+        };
+        let named = |path: &PathBuf| found(path).map_err(|why| NotMade::Reads { path: path.clone(), why });
+        reads.iter().map(named).collect::<Result<_, _>>().map(Some)
     }
 
     /// Variables of the host's environment that the server is passed.

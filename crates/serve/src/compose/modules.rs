@@ -15,7 +15,7 @@ use std::{
 use toolpost_amplifier::{
     Include, LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport,
 };
-use toolpost_config::{AmplifierCore, HostConfig, ModuleIsolation, PluginConfig};
+use toolpost_config::{AmplifierCore, HostConfig, ModuleIsolation, PluginConfig, is_reserved_name};
 use toolpost_core::{Hook, Witness};
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
@@ -121,6 +121,10 @@ pub(super) async fn modules(
     let mut loading = Loading::new(config, process);
     let fetcher = Fetcher::new(Arc::clone(&supply));
     for module in &config.modules {
+        if let Some(refused) = refuse_reserved_name(module) {
+            loading.failures.push(refused);
+            continue;
+        }
         let mut told = |step| progress(&module.id, step);
         let loaded = match ready(module, &fetcher, &mut told).await {
             Ok(ready) => {
@@ -362,6 +366,19 @@ fn failed(module: &PlannedModule, message: String) -> LoadFailure {
     let (id, kind) = (module.id.clone(), module.kind);
     let origin = module.source.as_ref().map(ToString::to_string);
     LoadFailure { module: id, kind, origin, reason: LoadReason::Unknown, message }
+}
+
+/// A module that has one of the host's own names: the ids of its tools begin with it, so rules about the host's own tools
+/// would mean them.
+fn refuse_reserved_name(module: &PlannedModule) -> Option<LoadFailure> {
+    let name = module.id.as_str();
+    let message = format!(
+        "`{name}` is a name of the host's own, and rules about the host's tools would mean this module's\n\
+         hint: give the module another id in {}, such as `tool-{name}`",
+        module.place
+    );
+    let reason = LoadReason::InvalidModuleMetadata;
+    is_reserved_name(name).then(|| LoadFailure { reason, ..failed(module, message) })
 }
 
 /// A module of a kind that this binary was built without.

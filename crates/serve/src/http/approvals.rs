@@ -70,7 +70,7 @@ pub(super) async fn answer(
 ) -> Result<Json<Value>, Problem> {
     operators_only(&principal)?;
     let id = parse(&id)?;
-    let body = read_body(body, shared.body_limit).await?;
+    let body = read_body(body, shared.limits.body).await?;
     let verdict: Verdict = serde_json::from_slice(&body).map_err(|error| {
         Problem::bad_request("bad_verdict", format!("the answer cannot be read: {error}"))
             .hint(r#"send {"decision":"allow"} or {"decision":"deny","feedback":"why"}"#)

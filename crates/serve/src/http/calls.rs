@@ -10,10 +10,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use toolpost_core::{Acknowledged, Answer, CallHandle, CallRequest, Explanation, Standing};
-use toolpost_model::{BatchPlace, ErrorClass, ModelInput, Outcome, RequestId};
+use toolpost_core::{
+    Acknowledged, Answer, CallHandle, CallRequest, Explanation, Patience, PendingCall, PendingCause, Standing,
+};
+use toolpost_model::{BatchPlace, ErrorClass, InvocationId, ModelInput, Outcome, RequestId};
 
 use super::{Named, Problem, Shared, accepts_events, gate::Face, read_body, session_of, stream};
 
@@ -30,7 +32,8 @@ pub(super) struct CallQuery {
     /// The deadline the caller wishes for, in seconds.
     timeout: Option<f64>,
     correlation_id: Option<String>,
-    /// How long the caller waits for a free slot or for somebody's approval, in seconds.
+    /// How long the caller waits for a free slot or for approval, in seconds. 0 waits for no approval, and for a slot
+    /// as long as it takes.
     patience: Option<f64>,
     /// The call's place among the calls of one turn, as JSON: the body is the arguments.
     batch: Option<String>,
@@ -56,23 +59,53 @@ pub(super) async fn call(
         return Ok(in_background(shared.host.start(call).await).await);
     }
     if !accepts_events(&head.headers) {
+        let patience = call.patience.take().unwrap_or(Patience::Approval(shared.limits.patience));
+        let (Patience::Approval(time) | Patience::Turn(time)) = patience;
+        call.nested_patience = Some(time);
         if !can_repeat {
+            call.patience = Some(patience);
             return Ok(respond(&shared.host.call(call).await));
         }
         call.acknowledged = Acknowledged::Early;
-        let mut handle = shared.host.start(call).await;
-        handle.detach();
-        return Ok(respond(&handle.answer().await));
+        return Ok(match shared.host.start(call).await.answer_within(Some(patience)).await {
+            Ok(answer) => respond(&answer),
+            Err(pending) => accepted(pending.invocation_id, &pending_body(&pending)),
+        });
     }
     let (sender, events) = mpsc::channel(EVENT_BUFFER);
     call.listener = Some(Arc::new(sender));
     call.acknowledged = Acknowledged::Early;
+    // Patience ends a call that cannot be found again; one that can stays, and only its stream ends.
+    let patience = call.patience.take_if(|_| can_repeat);
     let mut handle = shared.host.start(call).await;
     if can_repeat {
         handle.detach();
     }
     handle.accepted().await;
-    Ok(stream::respond(handle, events))
+    Ok(stream::respond(handle, events, patience))
+}
+
+/// 202: the call goes on, and this is its address.
+fn accepted(id: InvocationId, body: &Value) -> Response {
+    let mut response = (StatusCode::ACCEPTED, Json(body)).into_response();
+    if let Ok(address) = HeaderValue::try_from(format!("/invocations/{id}")) {
+        response.headers_mut().insert(header::LOCATION, address);
+    }
+    response
+}
+
+/// What a caller is told whose call stays without it.
+pub(super) fn pending_body(pending: &PendingCall) -> Value {
+    let id = pending.invocation_id;
+    match pending.cause {
+        PendingCause::Approval { ask_id, expires_at } => json!({
+            "invocation_id": id,
+            "status": ErrorClass::ApprovalPending,
+            "ask_id": ask_id,
+            "expires_at": expires_at,
+        }),
+        PendingCause::Queue => json!({ "invocation_id": id, "status": ErrorClass::Queued }),
+    }
 }
 
 /// The id of a call that goes on, once it is on record; its end, where that has come already.
@@ -81,8 +114,8 @@ async fn in_background(handle: CallHandle) -> Response {
         return respond(answer);
     }
     handle.accepted().await;
-    let told = json!({ "invocation_id": handle.invocation_id(), "status": "backgrounded" });
-    (StatusCode::ACCEPTED, Json(told)).into_response()
+    let id = handle.invocation_id();
+    accepted(id, &json!({ "invocation_id": id, "status": "backgrounded" }))
 }
 
 /// `POST /tools/{name}/explain`: what would happen, without it happening.
@@ -106,13 +139,13 @@ async fn read_request(
 ) -> Result<CallRequest, Problem> {
     let Query(query) = query.map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
     let principal = head.extensions.get().ok_or_else(|| Problem::unauthorized("a token is required"))?;
-    let input = arguments(&head.headers, body, shared.body_limit).await?;
+    let input = arguments(&head.headers, body, shared.limits.body).await?;
     let session = session_of(&shared.host, principal, &head.headers).await?;
     let mut call = CallRequest::new(session, tool, input);
     call.face = head.extensions.get::<Face>().map_or("http", |face| face.0);
     call.correlation_id = query.correlation_id;
     call.timeout = query.timeout.map(|given| seconds("timeout", given)).transpose()?;
-    call.patience = query.patience.map(|given| seconds("patience", given)).transpose()?;
+    call.patience = query.patience.map(patience).transpose()?;
     call.batch = query.batch.as_deref().map(place_in_batch).transpose()?;
     call.background = query.background;
     Ok(call)
@@ -139,6 +172,15 @@ fn place_in_batch(text: &str) -> Result<BatchPlace, Problem> {
     serde_json::from_str(text).map_err(|error| {
         Problem::bad_request("bad_batch", format!("`batch` cannot be read: {error}")).hint(hint)
     })
+}
+
+/// A patience of 0 is for callers that never wait for a person. It does not hold for the queue, where it would refuse
+/// calls by chance.
+fn patience(given: f64) -> Result<Patience, Problem> {
+    if given == 0.0 {
+        return Ok(Patience::Approval(Duration::ZERO));
+    }
+    seconds("patience", given).map(Patience::Turn)
 }
 
 pub(super) fn seconds(name: &str, given: f64) -> Result<Duration, Problem> {

@@ -53,6 +53,8 @@ pub(crate) struct List<'a> {
     pub(crate) hidden: Option<Hidden<'a>>,
     /// Sources, and parts of sources, that should be there and are not.
     pub(crate) unavailable: &'a [SourceProblem],
+    /// What an operator should know about names, rules and settings.
+    pub(crate) notices: &'a [String],
 }
 
 /// What a surface hides, and why.
@@ -73,6 +75,9 @@ impl Serialize for List<'_> {
                 map.serialize_entry("tools", &tools)?;
                 if self.format == Format::Toolpost && !self.unavailable.is_empty() {
                     map.serialize_entry("unavailable", self.unavailable)?;
+                }
+                if self.format == Format::Toolpost && !self.notices.is_empty() {
+                    map.serialize_entry("notices", self.notices)?;
                 }
                 if let Some(hidden) = &self.hidden {
                     map.serialize_entry("hidden", hidden)?;
@@ -158,7 +163,7 @@ impl Serialize for Shown<'_> {
                 map.serialize_entry("title", &declaration.title)?;
                 map.serialize_entry("kind", &declaration.kind)?;
                 map.serialize_entry("tags", &declaration.tags)?;
-                map.serialize_entry("class", &declaration.interface.safety.class.worst())?;
+                map.serialize_entry("class", &entry.listed_class())?;
                 map.serialize_entry("deferred", &(*visibility == Visibility::Deferred))?;
                 map.serialize_entry("input_schema", schema)?;
             }

@@ -75,20 +75,38 @@ fn with_problems(mut responses: Value) -> Value {
 fn call_responses() -> Value {
     let mut ok = answer("The tool ran; `outcome` says what came of it.", "ToolResult");
     ok["content"]["text/event-stream"] = json!({
-        "schema": { "type": "string", "description": "Events `stage`, `progress`, `status`, `log`, `artifact`, `kept`, `output`, `approval`, then one `result`." }
+        "schema": { "type": "string", "description": "Events `stage`, `progress`, `status`, `log`, `artifact`, `kept`, `output`, `approval`, then one `result`; or one `pending` with the body of a 202, where a call with a key has not begun when `patience` is over." }
     });
     with_problems(json!({
         "200": ok,
-        "202": any_object("It goes on in the background: `invocation_id` and `status`."),
+        "202": accepted(),
         "403": answer("A rule, the mode, a person or a hook denies the call, or the tool is hidden.", "ToolResult"),
         "404": answer("No such tool.", "ToolResult"),
-        "409": answer("The tool is deferred and was not shown yet, the key came with another call, or a person is still being asked.", "ToolResult"),
+        "409": answer("The tool is deferred and was not shown yet, the key came with another call, or, without a key, nobody has approved the call in time (`approval_pending`): after a yes the same call runs once.", "ToolResult"),
         "413": answer("The body is over the limit.", "Problem"),
         "415": answer("The body is not JSON.", "Problem"),
         "422": answer("The arguments do not fit; the error names the place.", "ToolResult"),
-        "429": answer("The queue is full.", "ToolResult"),
+        "429": answer("The queue is full, or, without a key, no slot was free within `patience`.", "ToolResult"),
         "503": answer("The journal cannot be written, so nothing runs.", "ToolResult")
     }))
+}
+
+/// A call that goes on without its caller.
+fn accepted() -> Value {
+    json!({
+        "description": "The call goes on: with `background`, or because a call with a key has not begun when the caller's patience is over. Its result is at `Location`, and a repeat with the same key gets it.",
+        "headers": { "Location": { "description": "The call's address: `/invocations/{id}`.", "schema": { "type": "string" } } },
+        "content": { "application/json": { "schema": {
+            "type": "object",
+            "required": ["invocation_id", "status"],
+            "properties": {
+                "invocation_id": { "type": "string" },
+                "status": { "type": "string", "enum": ["backgrounded", "approval_pending", "queued"] },
+                "ask_id": { "type": "string", "description": "The question, with `approval_pending`." },
+                "expires_at": { "type": "string", "format": "date-time", "description": "When the question expires, with `approval_pending`." }
+            }
+        } } }
+    })
 }
 
 fn any_object(description: &str) -> Value {
@@ -243,7 +261,7 @@ fn callers_paths() -> Value {
                 parameter("Tool"), parameter("Session"), parameter("IdempotencyKey"),
                 query("timeout", "number", "The deadline wished for, in seconds."),
                 query("correlation_id", "string", "Kept with the record."),
-                query("patience", "number", "How long the caller waits for a free slot or for somebody's approval, in seconds."),
+                query("patience", "number", "How long the caller waits for a free slot or for approval, in seconds. The work is not limited. 0 waits for no approval, and for a slot as long as it takes. The default is `http.patience`, for approval only and not for event streams."),
                 query("batch", "string", "The call's place among the calls of one turn: a `BatchPlace` as JSON."),
                 query("background", "boolean", "Answer at once with 202 and the call's id, and let it go on.")
             ],

@@ -26,7 +26,7 @@ pub(super) async fn open(
     Extension(principal): Extension<Principal>,
     body: Body,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let body = read_body(body, shared.body_limit).await?;
+    let body = read_body(body, shared.limits.body).await?;
     let request = if body.is_empty() {
         SurfaceRequest::default()
     } else {

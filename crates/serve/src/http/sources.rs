@@ -34,7 +34,7 @@ pub(super) async fn accept(
     body: Body,
 ) -> Result<Json<Value>, Problem> {
     operators_only(&principal)?;
-    let body = read_body(body, shared.body_limit).await?;
+    let body = read_body(body, shared.limits.body).await?;
     let asked: Accepting = match body.trim_ascii() {
         [] => Accepting::default(),
         text => serde_json::from_slice(text).map_err(|error| {

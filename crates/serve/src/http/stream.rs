@@ -11,17 +11,24 @@ use bytes::Bytes;
 use futures_util::Stream;
 use tokio::{
     sync::mpsc,
-    time::{MissedTickBehavior, interval},
+    time::{Instant, MissedTickBehavior, interval},
 };
-use toolpost_core::{Answer, CallHandle};
+use toolpost_core::{Answer, CallHandle, Patience, PendingCall};
 use toolpost_model::{BoxFuture, Event, EventBody};
 
 /// A sign of life where nothing else is said, so that no proxy takes the silence for death.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(crate) const STILL_HERE: Bytes = Bytes::from_static(b": still here\n\n");
 
-pub(super) fn respond(handle: CallHandle, events: mpsc::Receiver<Event>) -> Response {
-    let mut response = Response::new(Body::from_stream(frames(handle, events)));
+use super::calls::pending_body;
+
+/// `patience` ends the stream of a call that stays; without it the stream lasts as long as the call.
+pub(super) fn respond(
+    handle: CallHandle,
+    events: mpsc::Receiver<Event>,
+    patience: Option<Patience>,
+) -> Response {
+    let mut response = Response::new(Body::from_stream(frames(handle, events, patience)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -32,7 +39,7 @@ enum Phase {
     /// Events come in; the handle cancels the call if the stream is dropped meanwhile.
     Events(CallHandle, mpsc::Receiver<Event>),
     /// There are no more; the answer is on its way, at once or, for a repeat, when the first call ends.
-    Answer(BoxFuture<'static, Arc<Answer>>),
+    Answer(BoxFuture<'static, Result<Arc<Answer>, PendingCall>>),
     Over,
 }
 
@@ -41,13 +48,15 @@ enum Phase {
 fn frames(
     handle: CallHandle,
     events: mpsc::Receiver<Event>,
+    patience: Option<Patience>,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let mut alive = interval(KEEP_ALIVE);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     alive.reset();
+    let since = Instant::now();
     futures_util::stream::unfold(
         (Phase::Events(handle, events), alive),
-        |(mut phase, mut alive)| async move {
+        move |(mut phase, mut alive)| async move {
             loop {
                 let (frame, next) = match phase {
                     Phase::Over => return None,
@@ -56,17 +65,16 @@ fn frames(
                         event = events.recv() => match event {
                             Some(event) => (frame(&event), Phase::Events(handle, events)),
                             None => {
-                                phase = Phase::Answer(Box::pin(handle.answer()));
+                                phase = Phase::Answer(Box::pin(handle.answer_within(patience)));
                                 continue;
                             }
                         },
+                        pending = handle.pending(patience, since) => (last_frame(Err(pending)), Phase::Over),
                         _ = alive.tick() => (STILL_HERE, Phase::Events(handle, events)),
                     },
                     Phase::Answer(mut answer) => tokio::select! {
                         biased;
-                        answer = &mut answer => {
-                            (Bytes::from(format!("event: result\ndata: {}\n\n", answer.json())), Phase::Over)
-                        }
+                        answer = &mut answer => (last_frame(answer), Phase::Over),
                         _ = alive.tick() => (STILL_HERE, Phase::Answer(answer)),
                     },
                 };
@@ -74,6 +82,14 @@ fn frames(
             }
         },
     )
+}
+
+/// The call's end, or that the call stays when its stream ends.
+fn last_frame(answer: Result<Arc<Answer>, PendingCall>) -> Bytes {
+    Bytes::from(match answer {
+        Ok(answer) => format!("event: result\ndata: {}\n\n", answer.json()),
+        Err(pending) => format!("event: pending\ndata: {}\n\n", pending_body(&pending)),
+    })
 }
 
 fn frame(event: &Event) -> Bytes {

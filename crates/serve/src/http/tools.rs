@@ -10,8 +10,8 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolpost_core::{Host, Session, ToolFilter};
-use toolpost_model::Principal;
+use toolpost_core::{CatalogNotice, Host, Session, ToolFilter};
+use toolpost_model::{Principal, Role};
 
 use super::{
     Named, Problem, Shared,
@@ -75,8 +75,22 @@ pub async fn list_tools(
         tools: &tools,
         hidden,
         unavailable: surface.catalog().unavailable(),
+        notices: &notices_for(host, session),
     })
     .unwrap_or_default())
+}
+
+/// What an operator should know about names, rules and settings. Agents are not told.
+fn notices_for(host: &Host, session: &Session) -> Vec<String> {
+    match session.principal().role {
+        Role::Agent => Vec::new(),
+        Role::Operator => {
+            let of_catalog = |notice: &CatalogNotice| !matches!(notice, CatalogNotice::Unavailable(_));
+            let notices = host.notices();
+            let told = notices.iter().filter(|notice| of_catalog(notice));
+            told.map(|notice| host.redacted(&notice.to_string()).into_owned()).collect()
+        }
+    }
 }
 
 /// Everything about one tool. A deferred tool that was looked at may be called.

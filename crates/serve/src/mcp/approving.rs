@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolpost_core::ApprovalError;
-use toolpost_model::{ApprovalScope, ConsultKind, InvocationId, PermissionRequest, Question, Verdict};
+use toolpost_model::{
+    ApprovalScope, ConsultKind, InvocationId, PermissionRequest, Question, Verdict, visible, visible_line,
+};
 
 use super::{bridge::Bridge, peer::Peer};
 
@@ -38,18 +40,11 @@ pub(super) async fn ask(peer: Peer, bridge: Arc<Bridge>, id: InvocationId) -> bo
     }
 }
 
+/// So many files are told one by one.
+const FILES_SHOWN: usize = 8;
+
 fn form(request: &PermissionRequest) -> Value {
-    let shown = serde_json::to_string_pretty(&request.arguments).unwrap_or_default();
-    let arguments: String = shown.chars().take(LONGEST_SHOWN).collect();
-    let cut = if arguments.len() < shown.len() { "\n[the rest is not shown]" } else { "" };
-    let commands = match request.commands.is_empty() {
-        true => String::new(),
-        false => format!("\nruns: {}", request.commands.join("; ")),
-    };
-    let message = format!(
-        "May `{}` run? {}\neffect: {}{commands}\nwhy this is asked: {}\narguments: {arguments}{cut}",
-        request.tool, request.summary, request.effects.class, request.decision.reason.text,
-    );
+    let message = message(request);
     json!({
         "mode": "form",
         "message": message,
@@ -71,6 +66,53 @@ fn form(request: &PermissionRequest) -> Value {
             "required": ["decision"],
         },
     })
+}
+
+/// The question in words. Every text of the call is shown with what would hide in it written out.
+fn message(request: &PermissionRequest) -> String {
+    let shown = serde_json::to_string_pretty(&request.arguments).unwrap_or_default();
+    let shown = visible(&shown);
+    let arguments: String = shown.chars().take(LONGEST_SHOWN).collect();
+    let cut = if arguments.len() < shown.len() { "\n[the rest is not shown]" } else { "" };
+    let commands = match request.commands.is_empty() {
+        true => String::new(),
+        false => format!("\nruns: {}", visible_line(&request.commands.join("; "))),
+    };
+    format!(
+        "May `{}` run? {}\neffect: {}{commands}{}{}\nwhy this is asked: {}\narguments: {arguments}{cut}",
+        visible_line(&request.tool),
+        visible_line(&request.summary),
+        request.effects.class,
+        files(request),
+        confinement(request),
+        visible_line(&request.decision.reason.text),
+    )
+}
+
+/// The files that the answer is for, and those that changed since the same was asked before.
+fn files(request: &PermissionRequest) -> String {
+    let more = request.programs.len().saturating_sub(FILES_SHOWN);
+    let mut told: String = request
+        .programs
+        .iter()
+        .take(FILES_SHOWN)
+        .map(|file| format!("\nfile: {} ({})", visible_line(&file.name), file.content))
+        .collect();
+    if more > 0 {
+        told.push_str(&format!("\nand {more} more files"));
+    }
+    told.extend(
+        request
+            .changed_programs
+            .iter()
+            .map(|change| format!("\nchanged since it was asked before: {change}")),
+    );
+    told
+}
+
+/// What really confines the process, where the call starts one.
+fn confinement(request: &PermissionRequest) -> String {
+    request.sandbox.as_ref().map(|plan| format!("\nsandbox: {plan}")).unwrap_or_default()
 }
 
 /// What an answer decides. `None`: it was put aside. Only the very word allows.

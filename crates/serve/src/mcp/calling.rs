@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use toolpost_core::{Answer, CallRequest, Heard, Listener, Wants};
+use toolpost_core::{Answer, CallRequest, Heard, Listener, Patience, Wants};
 use toolpost_model::{
     ApprovalStatus, BoxFuture, Caller, ConsultKind, ErrorClass, Event, EventBody, InvocationId, ModelInput,
     Progress, ToolResult,
@@ -100,7 +100,7 @@ pub(super) async fn run(
     let bridge = Arc::new(Bridge::to(peer, outlet));
     call.caller = Some(Arc::clone(&bridge) as Arc<dyn Caller>);
     let operator = peer.may_approve().then(|| Arc::clone(&bridge));
-    call.approval_patience = Some(peer.face.settings.approval_wait);
+    call.patience = Some(Patience::Approval(peer.face.settings.approval_wait));
     let wishes = Wishes { progress_token: meta.progress_token.take(), level: peer.level };
     let hears = wishes.progress_token.is_some() || wishes.level.is_some();
     // A client that is asked may come back with other wishes.
@@ -131,7 +131,7 @@ fn same(call: &CallRequest) -> CallRequest {
     again.correlation_id.clone_from(&call.correlation_id);
     again.meta.clone_from(&call.meta);
     again.caller.clone_from(&call.caller);
-    again.approval_patience = call.approval_patience;
+    again.patience = call.patience;
     again.listener.clone_from(&call.listener);
     again
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::json;
-use toolpost_core::{CallRequest, Session, Stay};
+use toolpost_core::{CallRequest, Patience, Session, Stay};
 use toolpost_model::{ModelInput, SessionId};
 
 use super::{
@@ -158,7 +158,7 @@ async fn tell(face: &Face, session: &Arc<Session>, uri: &str, wish: Wish) {
     let input = ModelInput::value(json!({ "uri": uri }));
     let mut call = CallRequest::new(Arc::clone(session), tool.to_string(), input);
     call.face = CAME_BY;
-    call.approval_patience = Some(Duration::ZERO);
+    call.patience = Some(Patience::Approval(Duration::ZERO));
     let answer = face.host.call(call).await;
     if let Some(error) = &answer.result().error {
         tracing::info!(%error.message, "a source could not be told who wants its news");

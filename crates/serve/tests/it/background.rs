@@ -89,7 +89,7 @@ async fn a_place_that_is_none_is_refused() {
         let refused = server.send(Request::post(format!("/tools/wait/call?batch={bad}"), "{}")).await;
         assert_eq!((refused.status(), refused.code().as_str()), (400, "bad_batch"), "{bad}");
     }
-    for bad in ["patience=0", "patience=-1"] {
+    for bad in ["patience=-1", "patience=86401", "patience=NaN"] {
         let refused = server.send(Request::post(format!("/tools/wait/call?{bad}"), "{}")).await;
         assert_eq!((refused.status(), refused.code().as_str()), (400, "bad_patience"), "{bad}");
     }

@@ -26,3 +26,4 @@ mod sessions;
 mod starting;
 mod statuses;
 mod stream;
+mod waiting;

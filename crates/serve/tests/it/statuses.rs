@@ -119,7 +119,7 @@ async fn a_denial_tells_the_operator_what_to_change() {
     let server = place.start().await;
     let denied = server.call("write_file", json!({ "path": "a", "content": "" })).await.json();
     assert_eq!(denied["error"]["recoverability"], "operator");
-    assert_eq!(denied["error"]["hint"], "start the host with `--allow write_file` or `--mode edits`");
+    assert_eq!(denied["error"]["hint"], "start the host with `--allow files.write_file` or `--mode edits`");
     assert!(!place.workspace().join("a").exists());
     let explained = Request::post("/tools/write_file/explain", r#"{"path":"a","content":""}"#);
     let explained = server.send(explained).await;

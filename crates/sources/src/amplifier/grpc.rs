@@ -18,7 +18,7 @@ use std::{path::Path, sync::Arc};
 
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleKind, PlannedModule};
 use toolpost_model::{
-    BoxFuture, Declaration, EffectOrigin, Naming, SessionScope, Source, SourceError, SourceFeed,
+    BoxFuture, Declaration, EffectOrigin, Naming, Provenance, SessionScope, Source, SourceError, SourceFeed,
     SourceProblem, SourceSession,
 };
 
@@ -159,6 +159,10 @@ impl Source for GrpcModule {
 
     fn naming(&self) -> Naming {
         Naming::Bare
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::MountPlan
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {

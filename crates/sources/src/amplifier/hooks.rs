@@ -187,10 +187,9 @@ impl Hook for ModuleHook {
 fn payload(event: &str, call: &HookCall<'_>, result: Option<&ToolResult>) -> Value {
     let own_id = call.invocation_id.to_string();
     let parent = call.parent.map(|parent| parent.to_string());
-    let native = ToolSpec::native_name(call.declaration);
     let facts = CallFacts {
-        // Two modules may have given one name; then the name on the wire tells them apart.
-        tool_name: if native == call.declaration.tool_id.name() { call.tool } else { native },
+        // The mount name, whatever the tool is called on the wire: hooks are written against names in plans.
+        tool_name: ToolSpec::native_name(call.declaration),
         tool_input: call.input.arguments().value(),
         tool_call_id: call.request_id.map_or(own_id.as_str(), |id| id.as_str()),
         parallel_group_id: call.batch_id,

@@ -17,8 +17,9 @@ use toolpost_amplifier::{
 };
 use toolpost_core::{Hook, HookError, Witness};
 use toolpost_model::{
-    BoxFuture, ClassFact, Declaration, EffectClass, EffectOrigin, Naming, SessionId, SessionScope, Source,
-    SourceError, SourceFeed, SourceProblem, SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
+    BoxFuture, ClassFact, Declaration, EffectClass, EffectOrigin, Naming, Provenance, SessionId,
+    SessionScope, Source, SourceError, SourceFeed, SourceProblem, SourceSession, ToolCall, ToolFailure,
+    ToolId, ToolOutput,
 };
 
 use super::{
@@ -212,6 +213,10 @@ impl Source for RustModules {
 
     fn naming(&self) -> Naming {
         Naming::Bare
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::CompiledIn
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {

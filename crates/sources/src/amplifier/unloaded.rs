@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use toolpost_amplifier::{LoadFailure, ModuleId, ModuleKind};
 use toolpost_core::{Hook, HookCall, HookError, HookOutput};
 use toolpost_model::{
-    BoxFuture, Declaration, EffectOrigin, HookEvent, HookStanding, Naming, SessionScope, Source, SourceError,
-    SourceProblem, SourceSession,
+    BoxFuture, Declaration, EffectOrigin, HookEvent, HookStanding, Naming, Provenance, SessionScope, Source,
+    SourceError, SourceProblem, SourceSession,
 };
 
 /// The modules of a plan that could not be loaded, as a source without tools.
@@ -50,6 +50,10 @@ impl Source for UnloadedModules {
 
     fn naming(&self) -> Naming {
         Naming::Bare
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::MountPlan
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use toolpost_amplifier::events::{self, ApprovalStep, CallFacts};
+use toolpost_amplifier::{
+    ToolSpec,
+    events::{self, ApprovalStep, CallFacts},
+};
 use toolpost_core::{CancelReason, Witness, WitnessedCall, WitnessedEnd};
 use toolpost_model::{Access, ApprovalStatus, ErrorClass, Event, EventBody, Outcome, ResourceUse, SessionId};
 
@@ -43,7 +46,7 @@ impl EventWitness {
         let own_id = call.invocation_id.to_string();
         let parent = call.parent.map(|parent| parent.to_string());
         let facts = CallFacts {
-            tool_name: &call.tool,
+            tool_name: mount_name(call),
             tool_input: &Value::Null,
             tool_call_id: call.request_id.as_ref().map_or(own_id.as_str(), |id| id.as_str()),
             parallel_group_id: call.batch_id.as_deref(),
@@ -55,7 +58,7 @@ impl EventWitness {
     }
 
     fn approval(&self, call: &WitnessedCall, step: ApprovalStep, at: Timestamp) {
-        let question = format!("may `{}` be called?", call.tool);
+        let question = format!("may `{}` be called?", mount_name(call));
         self.tell(call, step.event(), at, |facts| events::approval(facts, &question));
     }
 
@@ -71,6 +74,11 @@ impl EventWitness {
             }
         }
     }
+}
+
+/// The name that modules know the tool by. A call that found no tool has only the name it asked for.
+fn mount_name(call: &WitnessedCall) -> &str {
+    call.declaration().map_or(&call.tool, |declaration| ToolSpec::native_name(declaration))
 }
 
 impl Witness for EventWitness {

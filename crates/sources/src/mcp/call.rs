@@ -14,7 +14,7 @@ use toolpost_model::{CallContext, ErrorClass, ToolCall, ToolFailure, ToolId, Too
 use super::{
     client::RequestError,
     consult,
-    link::Link,
+    link::{Link, OutdatedProgram},
     listing::Target,
     live::{InUse, Live},
     outcome,
@@ -56,8 +56,10 @@ enum Attempt {
 
 async fn attempt(server: &Arc<Server>, link: &Arc<Link>, tool: &ToolId, call: &ToolCall) -> Attempt {
     let ToolCall { input, context } = call;
+    let is_known = context.cautioned() || !server.must_guard(Some(context.principal()));
+    let outdated = if is_known { OutdatedProgram::Tolerated } else { OutdatedProgram::Refused };
     let live = tokio::select! {
-        live = link.live() => live,
+        live = link.live(outdated) => live,
         () = context.canceled() => Err(stopped().untouched()),
     };
     let live = match live {

@@ -1,22 +1,14 @@
-//! Texts of strangers: without characters that hide something from a reader, or with those made visible.
+//! Texts of strangers, without characters that hide something from a reader. People are shown them written out
+//! ([`toolpost_model::visible`]).
 
 use std::borrow::Cow;
 
 use serde_json::Value;
+use toolpost_model::is_hidden;
 
-/// Whether a character shows nothing, or changes how others are shown. Line ends and tabs are what they look like.
+/// Line ends and tabs are what they look like.
 fn hides(c: char) -> bool {
-    if matches!(c, '\n' | '\t') {
-        return false;
-    }
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e0fff}')
+    !matches!(c, '\n' | '\t') && is_hidden(c)
 }
 
 /// Whether a text holds such characters.
@@ -29,23 +21,6 @@ pub(super) fn stripped(text: &str) -> Cow<'_, str> {
     match has_hidden(text) {
         false => Cow::Borrowed(text),
         true => Cow::Owned(text.chars().filter(|c| !hides(*c)).collect()),
-    }
-}
-
-/// With them written out, for people who decide.
-pub(super) fn visible(text: &str) -> Cow<'_, str> {
-    match has_hidden(text) {
-        false => Cow::Borrowed(text),
-        true => {
-            let mut shown = String::with_capacity(text.len() + 16);
-            for c in text.chars() {
-                match hides(c) {
-                    true => shown.extend(c.escape_unicode()),
-                    false => shown.push(c),
-                }
-            }
-            Cow::Owned(shown)
-        }
     }
 }
 
@@ -111,13 +86,12 @@ fn has_hidden_texts(value: &Value) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::{hides_names, line, shortened, stripped, value, visible};
+    use super::{hides_names, line, shortened, stripped, value};
 
     #[test]
-    fn what_hides_is_stripped_for_models_and_shown_to_people() {
+    fn what_hides_is_stripped_for_models() {
         let tricky = "read\u{202e}elif\u{200b} \u{1b}[31ma\u{e0041}\n\tb";
         assert_eq!(stripped(tricky), "readelif [31ma\n\tb");
-        assert_eq!(visible(tricky), "read\\u{202e}elif\\u{200b} \\u{1b}[31ma\\u{e0041}\n\tb");
         assert_eq!(stripped("größe ünï 漢字"), "größe ünï 漢字");
     }
 

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use toolpost_core::Schema;
 use toolpost_model::{
     AccessKind, CancelSupport, ClassFact, Declaration, EffectClass, ExecutionKind, ExternalMapping,
-    RiskLevel, SourceProblem, ToolId, ToolKind,
+    RiskLevel, SourceProblem, ToolId, ToolKind, visible,
 };
 
 use super::{McpServer, clean};
@@ -43,7 +43,7 @@ impl Definition {
         let Some(name) = fields.get("name").and_then(Value::as_str).map(str::to_owned) else {
             return refuse("invalid_tool_name", "it lists a tool without a name".to_owned());
         };
-        let shown = clean::visible(&clean::shortened(&name, 100)).into_owned();
+        let shown = visible(&clean::shortened(&name, 100)).into_owned();
         if name.is_empty() || name.len() > NAME {
             return refuse("invalid_tool_name", format!("its tool `{shown}` has no name that can be used"));
         }
@@ -82,7 +82,7 @@ impl Definition {
         let mut text = String::new();
         write_pretty(&Value::Object(self.pinned()), 0, &mut text);
         text.push('\n');
-        clean::visible(&text).into_owned()
+        visible(&text).into_owned()
     }
 
     fn text_of(&self, field: &str) -> Option<&str> {

@@ -16,11 +16,13 @@ use toolpost_model::{ErrorClass, SessionId, SourceState, ToolFailure};
 
 use super::{
     McpStart,
+    binding::ServedCallers,
     desk::Told,
     live::{InUse, Live},
     server::Server,
     watched::Watched,
 };
+use crate::native::PathGuards;
 
 /// The pause after the first failure; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -35,6 +37,10 @@ pub(super) struct Link {
     state: Arc<tokio::sync::Mutex<State>>,
     shown: Mutex<Shown>,
     trying: AtomicBool,
+    /// The connection that `state` has, for whoever cannot wait for that.
+    current: Mutex<Weak<Live>>,
+    /// Whom it serves.
+    pub(super) audience: ServedCallers,
     /// What is to be heard of, from one connection to the next.
     pub(super) watched: Watched,
 }
@@ -50,6 +56,16 @@ struct State {
     last: Option<ToolFailure>,
     closed: bool,
     started: bool,
+}
+
+/// What becomes of whoever needs a program that is outdated and cannot be started anew, because calls run in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OutdatedProgram {
+    /// It is used all the same: by the host itself, by a caller from whom rules keep nothing, or for a call that was
+    /// decided with this in mind.
+    Tolerated,
+    /// The call ends.
+    Refused,
 }
 
 /// What is told of it without waiting.
@@ -68,6 +84,8 @@ impl Link {
             state: Arc::default(),
             shown: Mutex::new(Shown { state: SourceState::Idle, message: None, restarts: 0 }),
             trying: AtomicBool::new(false),
+            current: Mutex::default(),
+            audience: ServedCallers::default(),
             watched: Watched::default(),
         })
     }
@@ -91,11 +109,43 @@ impl Link {
         self.state.lock().await.live.clone().filter(|live| live.is_open())
     }
 
-    /// The connection, made where there is none, and in use from now on. Given up, the try goes on for whoever comes next.
-    pub(super) async fn live(&self) -> Result<InUse, ToolFailure> {
-        let state = Arc::clone(&self.state).lock_owned().await;
+    /// The connection, if calls use it now.
+    pub(super) fn busy(&self) -> Option<Arc<Live>> {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        current.filter(|live| live.is_open() && live.is_busy())
+    }
+
+    /// Compares what the program is kept from with what rules keep now.
+    pub(super) async fn compare_guards(&self, live: &Live) {
+        let Some(server) = self.server.upgrade() else { return };
+        // A search that fails ends the call with its reason.
+        if let Ok(guards) = server.guards(&self.audience).await {
+            live.outdated.store(!live.guards.is_same(&guards), Ordering::Release);
+        }
+    }
+
+    async fn guards(&self) -> Result<PathGuards, ToolFailure> {
+        match self.server.upgrade() {
+            Some(server) => server.guards(&self.audience).await,
+            None => Ok(PathGuards::default()),
+        }
+    }
+
+    /// The connection, made where there is none or where its program is not kept from what rules keep now, and in use from
+    /// then on. Given up, the try goes on for whoever comes next.
+    pub(super) async fn live(&self, outdated: OutdatedProgram) -> Result<InUse, ToolFailure> {
+        let guards = self.guards().await;
+        let mut state = Arc::clone(&self.state).lock_owned().await;
         if let Some(live) = state.live.as_ref().filter(|live| live.is_open()) {
-            return Ok(live.borrow());
+            let is_same = live.guards.is_same(guards.as_ref().map_err(Clone::clone)?);
+            match (is_same, live.is_busy(), outdated) {
+                (true, _, _) | (false, true, OutdatedProgram::Tolerated) => return Ok(live.borrow()),
+                (false, true, OutdatedProgram::Refused) => {
+                    let outdated = self.server.upgrade().map(|server| server.outdated_meanwhile());
+                    return Err(outdated.unwrap_or_else(not_yet));
+                }
+                (false, false, _) => {}
+            }
         }
         if state.closed {
             return Err(ToolFailure::of(ErrorClass::Canceled, "the host is closing this server").untouched());
@@ -110,15 +160,31 @@ impl Link {
         {
             return Err(waiting(state.last.as_ref(), wait));
         }
-        let trying = tokio::spawn(async move { link.connect(state).await });
+        let trying = tokio::spawn(async move {
+            if let Some(outdated) = state.live.take().filter(|live| live.is_open()) {
+                let why = "the path rules, or the files that they keep, changed";
+                link.log(format!("it is started anew: {why}"));
+                outdated.end().await;
+            }
+            // Those who left meanwhile count no more.
+            let guards = if link.audience.bind() { link.guards().await } else { guards };
+            link.connect(state, guards).await
+        });
         trying
             .await
             .unwrap_or_else(|error| Err(ToolFailure::new(format!("connecting failed: {error}")).untouched()))
     }
 
+    fn log(&self, line: String) {
+        if let Some(server) = self.server.upgrade() {
+            server.log(line);
+        }
+    }
+
     async fn connect(
         self: Arc<Self>,
         mut state: tokio::sync::OwnedMutexGuard<State>,
+        guards: Result<PathGuards, ToolFailure>,
     ) -> Result<InUse, ToolFailure> {
         let Some(server) = self.server.upgrade() else {
             return Err(ToolFailure::of(ErrorClass::Canceled, "the host is closing").untouched());
@@ -129,10 +195,15 @@ impl Link {
             self.shows().restarts += 1;
         }
         self.show(SourceState::Starting, None);
-        match server.start(&self.watched.addresses()).await {
+        let started = match guards {
+            Ok(guards) => server.start(&self.watched.addresses(), guards).await,
+            Err(failure) => Err(failure),
+        };
+        match started {
             Ok(live) => {
                 let live = Arc::new(live);
                 state.live = Some(Arc::clone(&live));
+                *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&live);
                 state.next_try = None;
                 self.show(SourceState::Ready, None);
                 self.watch(&server, &live);
@@ -243,9 +314,11 @@ impl Link {
                     tokio::time::sleep_until(next.into()).await;
                 }
                 let Some(current) = link.upgrade() else { return };
+                current.audience.bind();
+                let guards = current.guards().await;
                 let state = Arc::clone(&current.state).lock_owned().await;
                 let connected = state.live.as_ref().is_some_and(|live| live.is_open());
-                if state.closed || connected || Arc::clone(&current).connect(state).await.is_ok() {
+                if state.closed || connected || Arc::clone(&current).connect(state, guards).await.is_ok() {
                     current.trying.store(false, Ordering::Release);
                     if let Some(server) = current.server.upgrade() {
                         server.tools_changed();

@@ -19,7 +19,7 @@ use super::{
     listening,
     process::Program,
 };
-use crate::native::Children;
+use crate::native::{Children, PathGuards};
 
 /// How long a server may take to say goodbye.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -33,6 +33,10 @@ pub(super) struct Live {
     pub(super) connection: Connection,
     pub(super) desk: Arc<Desk>,
     program: Option<Program>,
+    /// What the program is kept from.
+    pub(super) guards: PathGuards,
+    /// It is kept from other paths than the rules tell now, as far as somebody looked.
+    pub(super) outdated: AtomicBool,
     /// Calls under way.
     pub(super) busy: AtomicUsize,
     /// When the last call ended.
@@ -53,70 +57,87 @@ pub(super) async fn start(
     server: &McpServer,
     children: Option<&Children>,
     era: McpEra,
+    guards: PathGuards,
     told: &Arc<dyn Fn(Told) + Send + Sync>,
 ) -> Result<Live, ToolFailure> {
     let whole = server.connect_timeout;
-    match (&server.transport, era) {
+    let starting = ServerStart { server, children, guards: &guards, told };
+    let opened = match (&server.transport, era) {
         (McpTransport::Stdio(_), McpEra::Auto) => {
             let began = Instant::now();
-            match attempt(server, children, McpEra::Auto, told, whole.mul_f64(0.6)).await {
-                Ok(live) => Ok(live),
-                Err(failure) if failure.class != ErrorClass::DependencyUnavailable => Err(failure),
+            match starting.attempt(McpEra::Auto, whole.mul_f64(0.6)).await {
+                Ok(opened) => opened,
+                Err(failure) if failure.class != ErrorClass::DependencyUnavailable => return Err(failure),
                 Err(_) => {
                     let rest = whole.saturating_sub(began.elapsed()).max(whole.mul_f64(0.4));
-                    attempt(server, children, McpEra::Sessions, told, rest).await
+                    starting.attempt(McpEra::Sessions, rest).await?
                 }
             }
         }
-        (McpTransport::Stdio(_) | McpTransport::Http { .. }, era) => {
-            attempt(server, children, era, told, whole).await
-        }
-    }
+        (McpTransport::Stdio(_) | McpTransport::Http { .. }, era) => starting.attempt(era, whole).await?,
+    };
+    let OpenedConnection { connection, desk, program } = opened;
+    Ok(Live {
+        connection,
+        desk,
+        program,
+        guards,
+        outdated: AtomicBool::new(false),
+        busy: AtomicUsize::new(0),
+        used: Mutex::new(Instant::now()),
+        proven: AtomicBool::new(false),
+        unheard: AtomicU32::new(0),
+        messages: AtomicU64::new(0),
+        wanted: watch::Sender::new(None),
+        _place: None,
+    })
 }
 
-async fn attempt(
-    server: &McpServer,
-    children: Option<&Children>,
-    era: McpEra,
-    told: &Arc<dyn Fn(Told) + Send + Sync>,
-    within: Duration,
-) -> Result<Live, ToolFailure> {
-    let of_program = matches!(server.transport, McpTransport::Stdio(_));
-    let tell = Arc::clone(told);
-    let desk = Arc::new(Desk::new(&server.name, of_program, move |word| tell(word)));
-    let (program, way) = match &server.transport {
-        McpTransport::Stdio(program) => {
-            let Some(children) = children else {
-                let message = "a program can only be started where the host has a workspace and a launcher";
-                return Err(ToolFailure::of(ErrorClass::SetupRequired, message).untouched());
-            };
-            let (program, reading, writing) = Program::start(program, children, &desk).await?;
-            (Some(program), Way::Pipes(reading, writing))
-        }
-        McpTransport::Http { .. } => (None, Way::Http(&server.transport)),
-    };
-    let opening = Connection::open(way, era, server.max_message, Arc::clone(&desk));
-    let opened = tokio::time::timeout(within, opening).await.unwrap_or(Err(ConnectError::Silent(within)));
-    match opened {
-        Ok(connection) => Ok(Live {
-            connection,
-            desk,
-            program,
-            busy: AtomicUsize::new(0),
-            used: Mutex::new(Instant::now()),
-            proven: AtomicBool::new(false),
-            unheard: AtomicU32::new(0),
-            messages: AtomicU64::new(0),
-            wanted: watch::Sender::new(None),
-            _place: None,
-        }),
-        Err(error) => {
-            let told = match &program {
-                Some(program) => program.end(Duration::ZERO).await,
-                None => None,
-            };
-            desk.close();
-            Err(not_connected(&error, told.as_deref()))
+/// A server that is being started.
+struct ServerStart<'a> {
+    server: &'a McpServer,
+    children: Option<&'a Children>,
+    guards: &'a PathGuards,
+    told: &'a Arc<dyn Fn(Told) + Send + Sync>,
+}
+
+/// One that answered.
+struct OpenedConnection {
+    connection: Connection,
+    desk: Arc<Desk>,
+    program: Option<Program>,
+}
+
+impl ServerStart<'_> {
+    async fn attempt(&self, era: McpEra, within: Duration) -> Result<OpenedConnection, ToolFailure> {
+        let Self { server, children, guards, told } = *self;
+        let of_program = matches!(server.transport, McpTransport::Stdio(_));
+        let tell = Arc::clone(told);
+        let desk = Arc::new(Desk::new(&server.name, of_program, move |word| tell(word)));
+        let (program, way) = match &server.transport {
+            McpTransport::Stdio(program) => {
+                let Some(children) = children else {
+                    let message =
+                        "a program can only be started where the host has a workspace and a launcher";
+                    return Err(ToolFailure::of(ErrorClass::SetupRequired, message).untouched());
+                };
+                let (program, reading, writing) = Program::start(program, children, guards, &desk).await?;
+                (Some(program), Way::Pipes(reading, writing))
+            }
+            McpTransport::Http { .. } => (None, Way::Http(&server.transport)),
+        };
+        let opening = Connection::open(way, era, server.max_message, Arc::clone(&desk));
+        let opened = tokio::time::timeout(within, opening).await.unwrap_or(Err(ConnectError::Silent(within)));
+        match opened {
+            Ok(connection) => Ok(OpenedConnection { connection, desk, program }),
+            Err(error) => {
+                let told = match &program {
+                    Some(program) => program.end(Duration::ZERO).await,
+                    None => None,
+                };
+                desk.close();
+                Err(not_connected(&error, told.as_deref()))
+            }
         }
     }
 }

@@ -14,10 +14,10 @@ use tokio::{
     time::timeout,
 };
 use toolpost_model::{Access, AppliedSandbox, ErrorClass, ToolFailure};
-use toolpost_sandbox::{Ended, Process, Root, Stderr, Stdin};
+use toolpost_sandbox::{Ended, PRIVATE_TMP, Process, Root, Stderr, Stdin};
 
 use super::{McpProgram, clean, desk::Desk};
-use crate::native::{Child, Children};
+use crate::native::{Child, Children, PathGuards, ProgramSight};
 
 /// How long a program may take to end once its input is closed.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
@@ -36,13 +36,18 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts it. Its end is the end of the desk.
+    /// Starts it, kept from what `guards` tells. Its end is the end of the desk.
     pub(super) async fn start(
         program: &McpProgram,
         children: &Children,
+        guards: &PathGuards,
         desk: &Arc<Desk>,
     ) -> Result<(Self, Receiver, Sender), ToolFailure> {
-        let mut process = children.start(child(program, children)).await?;
+        if let Some(hidden) = program.named_files().find(|path| guards.hides(path)) {
+            return Err(hidden_program(hidden));
+        }
+        let sight = sight(program, children)?;
+        let mut process = children.start(child(program, children, &sight, guards)).await?;
         let (Some(reading), Some(writing)) = (process.take_stdout(), process.take_stdin()) else {
             return Err(
                 ToolFailure::of(ErrorClass::DependencyUnavailable, "the program has no pipes").untouched()
@@ -73,7 +78,41 @@ impl Program {
     }
 }
 
-fn child(program: &McpProgram, children: &Children) -> Child {
+/// What the program sees beside the system's own directories.
+pub(super) fn sight(program: &McpProgram, children: &Children) -> Result<ProgramSight, ToolFailure> {
+    let mut sight = match &program.reads {
+        None => children.whole_sight(),
+        Some(only) => children.narrow_sight(only).map_err(|outside| {
+            let message = format!("`{}`, which `reads` names, lies in no root", outside.display());
+            ToolFailure::of(ErrorClass::SetupRequired, message).untouched()
+        })?,
+    };
+    sight.readable.extend(program.readable.iter().cloned());
+    let writable = program.writable.iter().map(|path| Root { path: path.clone(), access: Access::Write });
+    sight.roots.extend(writable);
+    // The program and the scripts it is started with must be readable, wherever they lie. What lies in a root is that
+    // already, and would no longer be writable.
+    for path in program.named_files() {
+        let outside = |path: &Path| !sight.roots.iter().any(|root| path.starts_with(&root.path));
+        let found = [Some(path.to_owned()), path.canonicalize().ok()];
+        let found: Vec<_> = found.into_iter().flatten().filter(|path| outside(path)).collect();
+        sight.readable.extend(found);
+    }
+    Ok(sight)
+}
+
+fn hidden_program(path: &Path) -> ToolFailure {
+    let message = format!(
+        "rules keep `{}` from its callers, and the server's command line names that file",
+        path.display()
+    );
+    ToolFailure::of(ErrorClass::SetupRequired, message)
+        .code("kept_by_rule")
+        .hint("move the file to a folder that no rule keeps, or narrow the rule")
+        .untouched()
+}
+
+fn child(program: &McpProgram, children: &Children, sight: &ProgramSight, guards: &PathGuards) -> Child {
     let mut argv: Vec<OsString> = vec![program.command.clone().into()];
     argv.extend(program.args.iter().map(OsString::from));
     // The operator's own values for this very program: no name is refused.
@@ -81,21 +120,12 @@ fn child(program: &McpProgram, children: &Children) -> Child {
     environment.retain(|(name, _)| !program.environment.contains_key(&*name.to_string_lossy()));
     let own = program.environment.iter();
     environment.extend(own.map(|(name, value)| (name.into(), value.reveal().into())));
-    let mut confines = children.operators_confines(program.profile);
-    confines.readable.extend(program.readable.iter().cloned());
-    confines
-        .roots
-        .extend(program.writable.iter().map(|path| Root { path: path.clone(), access: Access::Write }));
-    // The program and the scripts it is started with must be readable, wherever they lie. What lies in a root is that
-    // already, and would no longer be writable.
-    let named = std::iter::once(&program.command).chain(&program.args).map(Path::new);
-    for path in named.filter(|path| path.is_absolute() && path.is_file()) {
-        let outside = |path: &Path| !confines.roots.iter().any(|root| path.starts_with(&root.path));
-        let found = [Some(path.to_owned()), path.canonicalize().ok()];
-        let found: Vec<_> = found.into_iter().flatten().filter(|path| outside(path)).collect();
-        confines.readable.extend(found);
-    }
-    let directory = program.directory.clone().unwrap_or_else(|| children.workspace().path().to_owned());
+    let confines = children.program_confines(program.profile, sight, guards);
+    let workspace = children.workspace().path();
+    // Of the workspace there is nothing, and so no folder either, where the program sees nothing in it.
+    let is_there = program.reads.is_none() || sight.roots.iter().any(|root| root.path.starts_with(workspace));
+    let usual = || if is_there { workspace.to_owned() } else { PRIVATE_TMP.into() };
+    let directory = program.directory.clone().unwrap_or_else(usual);
     Child { argv, environment, directory, stdin: Stdin::Piped, stderr: Stderr::Piped, confines }
 }
 

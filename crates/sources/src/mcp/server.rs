@@ -23,13 +23,13 @@ use super::{
     definition::problem,
     desk::Told,
     fetch,
-    link::{self, Link},
+    link::{self, Link, OutdatedProgram},
     listing::{Listing, Target},
     live::{self, Live},
     manifest::Manifest,
     outcome,
 };
-use crate::native::Children;
+use crate::native::{Children, PathGuards};
 use stale::Stale;
 
 /// How long changes that a server tells are gathered before the host is told of them.
@@ -47,7 +47,7 @@ pub(super) struct Server {
     pub(super) settings: McpServer,
     pub(super) children: Option<Children>,
     pins: Arc<dyn PinStore>,
-    feed: OnceLock<SourceFeed>,
+    pub(super) feed: OnceLock<SourceFeed>,
     /// What was accepted; `None` while it was not read yet.
     manifest: tokio::sync::Mutex<Option<Kept>>,
     listing: Mutex<Arc<Listing>>,
@@ -155,7 +155,7 @@ impl Server {
     }
 
     /// Connects, and compares what is there with what was accepted.
-    pub(super) async fn start(&self, watched: &[String]) -> Result<Live, ToolFailure> {
+    pub(super) async fn start(&self, watched: &[String], guards: PathGuards) -> Result<Live, ToolFailure> {
         self.load().await;
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { return Err(crowded()) };
         let me = Weak::clone(&self.me);
@@ -168,7 +168,7 @@ impl Server {
             McpEra::Auto => lock(&self.era).unwrap_or(McpEra::Auto),
             given => given,
         };
-        let started = live::start(&self.settings, self.children.as_ref(), era, &told).await;
+        let started = live::start(&self.settings, self.children.as_ref(), era, guards, &told).await;
         let live = match started {
             Ok(live) => live.at(place),
             Err(failure) => {
@@ -329,7 +329,7 @@ impl Server {
         if fresh || (known && self.settings.start == McpStart::Lazy) || self.closed.load(Ordering::Acquire) {
             return Ok(());
         }
-        drop(self.link.live().await?);
+        drop(self.link.live(OutdatedProgram::Tolerated).await?);
         if self.settings.sharing == McpSharing::Session {
             self.link.rest().await;
         }
@@ -374,7 +374,7 @@ impl Server {
             .as_ref()
             .is_some_and(|kept| kept.fresh || !kept.manifest.held.is_empty());
         if !looked {
-            self.link.live().await.map_err(|failure| self.error(&failure))?;
+            self.link.live(OutdatedProgram::Tolerated).await.map_err(|failure| self.error(&failure))?;
         }
         let mut manifest = self.manifest.lock().await;
         let Some(kept) = manifest.as_mut() else { return Ok(Vec::new()) };
@@ -454,6 +454,7 @@ impl Server {
         let restarts = all.iter().map(|shown| shown.restarts).sum();
         let worst = all.into_iter().min_by_key(|shown| rank(shown.state));
         let (state, message) = worst.map_or((SourceState::Idle, None), |shown| (shown.state, shown.message));
+        let message = message.or_else(|| self.unbound());
         SourceHealth { state, message, restarts, quarantined: self.listing().quarantined.clone() }
     }
 

@@ -1,6 +1,10 @@
 //! What the operator says of one MCP server.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use globset::GlobSet;
 use toolpost_model::{Naming, SandboxProfile, Secret};
@@ -75,6 +79,16 @@ pub struct McpProgram {
     pub readable: Vec<PathBuf>,
     /// Folders beside the workspace that it may write.
     pub writable: Vec<PathBuf>,
+    /// The only files and folders of the workspace and the other roots that it sees: absolute, without links. `None`: all.
+    pub reads: Option<Vec<PathBuf>>,
+}
+
+impl McpProgram {
+    /// The program and those of its arguments that are files.
+    pub(super) fn named_files(&self) -> impl Iterator<Item = &Path> {
+        let words = std::iter::once(&self.command).chain(&self.args).map(Path::new);
+        words.filter(|path| path.is_absolute() && path.is_file())
+    }
 }
 
 /// Which revision of the protocol is spoken with a server.

@@ -1,11 +1,11 @@
 //! An MCP server as a source of the host.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use toolpost_core::PinStore;
 use toolpost_model::{
     BoxFuture, CallInput, Companions, Declaration, EffectOrigin, Naming, Refusal, SandboxPlan,
-    SandboxProfile, SessionId, SessionScope, Source, SourceError, SourceFeed, SourceHealth, SourceProblem,
+    SandboxProfile, SessionScope, Source, SourceError, SourceFeed, SourceHealth, SourceProblem,
     SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 use toolpost_sandbox::Launcher;
@@ -81,7 +81,8 @@ impl Source for McpSource {
         session: &'a SessionScope,
     ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
         let link = self.server.way(&session.session_id);
-        let opened = Opened { server: Arc::clone(&self.server), link, session: session.session_id.clone() };
+        link.audience.join(&session.principal);
+        let opened = Opened { server: Arc::clone(&self.server), link, session: session.clone() };
         Box::pin(std::future::ready(Ok(Arc::new(opened) as Arc<dyn SourceSession>)))
     }
 
@@ -98,10 +99,15 @@ impl Source for McpSource {
 struct Opened {
     server: Arc<Server>,
     link: Arc<Link>,
-    session: SessionId,
+    session: SessionScope,
 }
 
 impl Opened {
+    /// Whether rules keep paths from the caller that the server's program must be kept from.
+    fn must_guard(&self) -> bool {
+        self.server.must_guard(Some(&self.session.principal))
+    }
+
     fn profile(&self) -> Option<SandboxProfile> {
         match &self.server.settings.transport {
             McpTransport::Stdio(program) => Some(program.profile),
@@ -118,9 +124,42 @@ impl SourceSession for Opened {
         }
     }
 
+    fn prepare_decision<'a>(&'a self, _: &'a ToolId) -> Option<BoxFuture<'a, ()>> {
+        let is_bound = self.must_guard() && self.server.guard_lack().is_none();
+        // One that nobody uses is started anew before the call, if need be.
+        let live = self.link.busy().filter(|_| is_bound)?;
+        Some(Box::pin(async move { self.link.compare_guards(&live).await }))
+    }
+
+    fn caution(&self, _: &ToolId) -> Option<String> {
+        let unguarded = || {
+            if !self.must_guard() {
+                return None;
+            }
+            match self.server.guard_lack() {
+                Some(lack) => Some(self.server.unguarded(lack)),
+                None => {
+                    let is_outdated = self.link.busy()?.outdated.load(Ordering::Acquire);
+                    is_outdated.then(|| self.server.outdated())
+                }
+            }
+        };
+        unguarded().or_else(|| self.server.unlimited())
+    }
+
+    fn unbound_paths(&self, _: &ToolId) -> Option<String> {
+        match self.server.settings.transport {
+            McpTransport::Stdio(_) => None,
+            McpTransport::Http { .. } => Some(format!(
+                "the MCP server `{}` is reached by a URL and reads files where it runs; path rules do not bind it",
+                self.server.settings.name
+            )),
+        }
+    }
+
     fn sandbox(&self, _: &ToolId, _: &CallInput, _: Option<SandboxProfile>) -> Option<SandboxPlan> {
         // The process is there before the call, so what an operator says of one tool cannot narrow it.
-        Some(self.server.children.as_ref()?.plan(self.profile()?, None))
+        self.server.plan()
     }
 
     fn execute<'a>(
@@ -132,6 +171,7 @@ impl SourceSession for Opened {
     }
 
     fn close(&self) {
-        self.server.leave(&self.session);
+        self.link.audience.part(&self.session.principal);
+        self.server.leave(&self.session.session_id);
     }
 }

@@ -4,14 +4,16 @@
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use toolpost_model::{
-    Access, AppliedSandbox, CallContext, Effects, ErrorClass, Refusal, SandboxPlan, SandboxProfile,
-    SandboxTier, ToolFailure,
+    Access, AppliedSandbox, CallContext, Effects, ErrorClass, ProgramFile, Refusal, SandboxPlan,
+    SandboxProfile, SandboxTier, ToolFailure,
 };
 use toolpost_sandbox::{Confines, Job, LaunchError, Launcher, Process, ProcessLimits, Root, Stderr, Stdin};
 
 use super::{
     environment::ChildEnvironment,
-    files::{KeptError, KeptPaths, Sight, Workspace, cautioned},
+    files::{KeptError, KeptPaths, Sight, Workspace, cautioned, find_kept},
+    guards::{CallerRules, GuardCache, GuardQuestion, PathGuards, ProgramSight},
+    program_files::{self, ProgramLookup},
 };
 
 /// What every child of the native tools is started with. The operator's part of it stands in the section `sandbox`
@@ -123,6 +125,11 @@ impl Children {
         }
     }
 
+    /// What the machine did not give of a profile when that was tried.
+    fn missing(&self, profile: SandboxProfile) -> Vec<String> {
+        self.launcher.as_ref().map(|launcher| launcher.self_test().missing(profile)).unwrap_or_default()
+    }
+
     /// The profile that effects may count on: none where the machine does not enforce what it says.
     pub(crate) fn confined(&self, profile: SandboxProfile) -> Option<SandboxProfile> {
         match self.launcher.as_ref().map_or(SandboxTier::N, Launcher::tier) {
@@ -131,26 +138,45 @@ impl Children {
         }
     }
 
+    /// Whether single paths can be kept from a process of this profile: that takes mounts of its own.
+    pub(crate) fn can_guard(&self, profile: SandboxProfile) -> bool {
+        match profile {
+            SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::Network => {
+                self.launcher.as_ref().map(Launcher::tier) == Some(SandboxTier::A)
+            }
+            SandboxProfile::None => false,
+        }
+    }
+
     /// What would confine a process of this profile, where the operator narrows it so far.
     pub(crate) fn plan(&self, profile: SandboxProfile, narrowed: Option<SandboxProfile>) -> SandboxPlan {
         let profile = narrowed.map_or(profile, |given| profile.stricter(given));
+        self.plan_in(profile, self.roots())
+    }
+
+    /// The same for a process that works in these directories.
+    pub(crate) fn plan_in(&self, profile: SandboxProfile, roots: Vec<Root>) -> SandboxPlan {
         let writes = match profile {
             SandboxProfile::ReadOnly => false,
             SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => true,
         };
-        let network = matches!(profile, SandboxProfile::Network | SandboxProfile::None);
+        let tier = self.launcher.as_ref().map_or(SandboxTier::N, Launcher::tier);
+        // Where nothing confines it, it reaches the network whatever its profile promises.
+        let network =
+            tier == SandboxTier::N || matches!(profile, SandboxProfile::Network | SandboxProfile::None);
         let (open, closed): (Vec<Root>, Vec<Root>) =
-            self.roots().into_iter().partition(|root| writes && root.access == Access::Write);
+            roots.into_iter().partition(|root| writes && root.access == Access::Write);
         let named = |paths: Vec<PathBuf>| paths.iter().map(|path| path.display().to_string()).collect();
         let readable = closed.into_iter().map(|root| root.path);
         SandboxPlan {
             profile,
-            tier: self.launcher.as_ref().map_or(SandboxTier::N, Launcher::tier),
+            tier,
             network,
             writable: named(open.into_iter().map(|root| root.path).collect()),
             readable: named(readable.chain(self.settings.readable.iter().cloned()).collect()),
             required: self.settings.required,
             lack: self.lack(profile),
+            missing: self.missing(profile),
         }
     }
 
@@ -159,6 +185,27 @@ impl Children {
         let effects = Effects { confined: self.confined(profile), ..effects };
         let lack = self.caution(profile);
         cautioned(effects, lack.map(|lack| format!("the command would run unconfined: {lack}")))
+    }
+
+    /// Where programs are looked for, where a call sets nothing else.
+    pub(crate) fn search_path(&self) -> &str {
+        self.settings.environment.get("PATH").unwrap_or_default()
+    }
+
+    /// Looks at the files that a command names as program or script.
+    pub(super) async fn program_files(
+        &self,
+        lookups: Vec<ProgramLookup>,
+    ) -> Result<Vec<ProgramFile>, ToolFailure> {
+        if !program_files::concern(&self.workspace, &lookups) {
+            return Ok(Vec::new());
+        }
+        let workspace = Arc::clone(&self.workspace);
+        let looking = tokio::task::spawn_blocking(move || program_files::find(&workspace, &lookups));
+        looking.await.unwrap_or_else(|error| {
+            let message = format!("looking at the files that the command names failed: {error}");
+            Err(ToolFailure::new(message).untouched())
+        })
     }
 
     /// The directories children work in.
@@ -175,15 +222,69 @@ impl Children {
     ) -> Result<Confines, ToolFailure> {
         let profile = context.profile().map_or(profile, |given| profile.stricter(given));
         let kept = self.kept_paths(profile, context).await?;
-        Ok(self.confines_with(profile, kept))
+        Ok(self.confines_with(profile, &kept))
     }
 
     /// What a program of the operator's own may do: rules are for calls.
     pub(crate) fn operators_confines(&self, profile: SandboxProfile) -> Confines {
-        self.confines_with(profile, KeptPaths::default())
+        self.confines_with(profile, &KeptPaths::default())
     }
 
-    fn confines_with(&self, profile: SandboxProfile, kept: KeptPaths) -> Confines {
+    /// What a program of the operator's own may do that calls are sent to.
+    pub(crate) fn program_confines(
+        &self,
+        profile: SandboxProfile,
+        sight: &ProgramSight,
+        guards: &PathGuards,
+    ) -> Confines {
+        let mut confines = self.confines_with(profile, &guards.kept);
+        // Whoever works in a root may put a link into the place of what is taken from there.
+        confines.shared = std::mem::take(&mut confines.roots).into_iter().map(|root| root.path).collect();
+        confines.roots.clone_from(&sight.roots);
+        confines.readable.extend(sight.readable.iter().cloned());
+        confines
+    }
+
+    /// What such a program sees by default: what every child does.
+    pub(crate) fn whole_sight(&self) -> ProgramSight {
+        ProgramSight { roots: self.roots(), readable: Vec::new() }
+    }
+
+    /// What such a program sees that may see only these paths of the roots. `Err`: one that lies in none.
+    pub(crate) fn narrow_sight(&self, only: &[PathBuf]) -> Result<ProgramSight, PathBuf> {
+        let roots = self.roots();
+        let narrowed = |path: &PathBuf| -> Result<Root, PathBuf> {
+            let above = roots.iter().filter(|root| path.starts_with(&root.path));
+            let innermost = above.max_by_key(|root| root.path.components().count());
+            let access = innermost.ok_or_else(|| path.clone())?.access;
+            Ok(Root { path: path.clone(), access })
+        };
+        let roots = only.iter().map(narrowed).collect::<Result<_, _>>()?;
+        Ok(ProgramSight { roots, readable: Vec::new() })
+    }
+
+    /// What rules keep from such a program. Looks through all that it would see, unless the last search would find the
+    /// same again.
+    pub(crate) async fn guards(
+        &self,
+        profile: SandboxProfile,
+        sight: ProgramSight,
+        rules: CallerRules,
+        cache: Arc<GuardCache>,
+    ) -> Result<PathGuards, ToolFailure> {
+        let writes = match profile {
+            SandboxProfile::ReadOnly => false,
+            SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => true,
+        };
+        let question = GuardQuestion::new(&rules, &sight);
+        let search = move |sight: &Sight<'_>| match cache.guards(&question) {
+            Some(guards) => Ok(guards),
+            None => find_kept(sight, &rules).map(|found| cache.keep(question, &rules, found)),
+        };
+        self.look(sight, writes, search).await
+    }
+
+    fn confines_with(&self, profile: SandboxProfile, kept: &KeptPaths) -> Confines {
         let settings = &self.settings;
         Confines {
             profile,
@@ -191,10 +292,11 @@ impl Children {
             readable: [&settings.readable, settings.environment.toolchains()].concat(),
             guards_required: !kept.is_empty(),
             // Looked for anew each time: what is protected may have been made since.
-            protected: [self.workspace.protected_paths(), kept.protected].concat(),
+            protected: [&self.workspace.protected_paths(), &kept.protected].map(Vec::as_slice).concat(),
             masked: [&settings.masked, settings.environment.credentials(), &kept.masked].concat(),
             limits: settings.limits,
             required: settings.required,
+            shared: Vec::new(),
         }
     }
 
@@ -212,13 +314,24 @@ impl Children {
         if !context.has_path_rules() || self.confined(profile).is_none() {
             return Ok(KeptPaths::default());
         }
-        let (workspace, context) = (Arc::clone(&self.workspace), context.clone());
-        let readable = self.settings.readable.clone();
+        let rules = context.clone();
+        let search = move |sight: &Sight<'_>| find_kept(sight, &rules).map(|(kept, _)| kept);
+        self.look(self.whole_sight(), writes, search).await
+    }
+
+    /// Runs a search for kept paths on a thread that may block.
+    async fn look<T: Send + 'static>(
+        &self,
+        sight: ProgramSight,
+        writes: bool,
+        search: impl FnOnce(&Sight<'_>) -> Result<T, KeptError> + Send + 'static,
+    ) -> Result<T, ToolFailure> {
+        let readable = [sight.readable, self.settings.readable.clone()].concat();
         let programs =
             [self.settings.environment.toolchains(), &toolpost_sandbox::system_directories()].concat();
         let looking = tokio::task::spawn_blocking(move || {
-            let sight = Sight { readable: &readable, programs: &programs, writes };
-            workspace.kept_paths(&sight, &context)
+            let sight = Sight { roots: &sight.roots, readable: &readable, programs: &programs, writes };
+            search(&sight)
         });
         match looking.await {
             Ok(found) => found.map_err(KeptError::into_failure),

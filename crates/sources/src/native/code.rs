@@ -18,7 +18,7 @@ mod worker_process;
 
 use std::{path::PathBuf, sync::Arc};
 
-use toolpost_model::{DynTool, SessionId};
+use toolpost_model::{DynTool, SessionId, ToolPattern};
 
 pub use self::worker::code_worker_if_asked;
 use self::{
@@ -30,9 +30,9 @@ use super::children::Children;
 /// What the operator says of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeSettings {
-    /// The tools that code may call, by wire name or id; `*` stands for anything. They must still be visible to the
-    /// session, and each call is decided as if the agent had made it.
-    pub tools: Vec<String>,
+    /// The tools that code may call: outside tools by id, compiled-in ones also by name; `*` stands for anything. They
+    /// must still be visible to the session, and each call is decided as if the agent had made it.
+    pub tools: Vec<ToolPattern>,
     /// Memory of one run, in bytes.
     pub memory_bytes: u64,
     /// Most tool calls of one run.
@@ -45,7 +45,13 @@ pub struct CodeSettings {
 
 impl Default for CodeSettings {
     fn default() -> Self {
-        Self { tools: vec!["*".to_owned()], memory_bytes: 256 << 20, calls: 200, python3: true, spare: true }
+        Self {
+            tools: vec![ToolPattern::every_id()],
+            memory_bytes: 256 << 20,
+            calls: 200,
+            python3: true,
+            spare: true,
+        }
     }
 }
 

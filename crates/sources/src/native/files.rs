@@ -7,7 +7,7 @@
 mod apply_patch;
 mod delete_file;
 mod diff;
-mod digest;
+pub(super) mod digest;
 mod edit_file;
 mod entry_type;
 pub(super) mod failure;
@@ -39,7 +39,7 @@ pub(super) use self::{
     names::shown,
     read_file::LineWindow,
     worker::on_worker,
-    workspace::{Found, KeptError, KeptPaths, Sight},
+    workspace::{Found, KeepingRules, KeptError, KeptPaths, PathMark, SearchTrail, Sight, find_kept},
 };
 pub use workspace::{PatternError, Protection, Workspace, WorkspaceError};
 

@@ -3,6 +3,7 @@
 mod beside;
 mod calls;
 mod hostile;
+mod kept;
 mod over_http;
 mod pins;
 mod stage;

@@ -17,6 +17,7 @@ fn rule(line: &str) -> RememberedRule {
         at,
         expires: at + SignedDuration::from_hours(24),
         ask_id,
+        tool_id: None,
     }
 }
 

@@ -1,12 +1,12 @@
 //! Changing the arguments of a call before it is allowed, in the user's own editor.
 
 use serde_json::Value;
-use toolpost_model::{ApprovalScope, PermissionRequest, Verdict};
+use toolpost_model::{ApprovalScope, ArgumentChange, PermissionRequest, Verdict};
 
 use super::desk::{Desk, Refusal, RefusalKind};
 use crate::{
     environment::{self, Tty, Typed},
-    terminal::printable,
+    terminal::{printable, spelled_out},
 };
 
 /// What came of it.
@@ -78,6 +78,13 @@ fn read(text: &str, before: &Value) -> Read {
         Ok(arguments) if arguments.is_object() => Read::Changed(arguments),
         Ok(_) => Read::Wrong("the arguments must be one JSON object".to_owned()),
     }
+}
+
+/// The arguments that an answer gave other values, a line each.
+pub(crate) fn changes(decided: &Value) -> Vec<String> {
+    let changes: Vec<ArgumentChange> =
+        serde_json::from_value(decided["decided"]["changed_arguments"].clone()).unwrap_or_default();
+    changes.iter().map(|change| spelled_out(&change.to_string())).collect()
 }
 
 #[cfg(test)]

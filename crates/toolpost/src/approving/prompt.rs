@@ -202,9 +202,12 @@ impl Conversation<'_> {
 
     async fn edit(&mut self) -> anyhow::Result<Option<Settled>> {
         match editing::edit(self.desk, Some(self.tty), self.question).await {
-            Ok(Edited::Allowed(_)) => {
+            Ok(Edited::Allowed(decided)) => {
                 self.say(&format!("{}\n", styled(GREEN, "allowed once, with the arguments as edited")))
                     .await?;
+                for change in editing::changes(&decided) {
+                    self.say(&format!("  {change}\n")).await?;
+                }
                 Ok(Some(Settled::Answered))
             }
             Ok(Edited::Kept) => {

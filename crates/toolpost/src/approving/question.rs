@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use toolpost_model::{Access, Decision, Effects, PermissionRequest, RuleRef};
+use toolpost_model::{Access, Decision, Effects, PermissionRequest, ProgramFile, RuleRef, SandboxPlan};
 
 use super::ids::short;
 use crate::terminal::{BOLD, DIM, YELLOW, spelled_out, styled};
@@ -54,10 +54,15 @@ pub(crate) fn card(question: &PermissionRequest, now: Timestamp, shown: Shown) -
         page.block("runs", command);
     }
     page.arguments(&question.arguments, question.redacted);
+    page.programs(question);
     page.effects(&question.effects);
+    page.sandbox(question.sandbox.as_ref(), &question.effects);
     page.decision(&question.decision, &question.commands);
     for (place, rule) in question.suggestions.iter().enumerate() {
         page.line(if place == 0 { "rules" } else { "" }, &format!("{}  {}", place + 1, spelled_out(rule)));
+    }
+    if let Some(remark) = &question.rule_remark {
+        page.line("", &styled(YELLOW, spelled_out(remark)));
     }
     if question.waiting != 1 {
         page.line("waiting", &format!("{} calls for this one answer", question.waiting));
@@ -134,13 +139,33 @@ impl Page {
             };
             self.line("touches", &format!("{} ({how})", spelled_out(used.key.as_str())));
         }
-        if let Some(profile) = effects.confined {
-            self.line("sandbox", profile.as_str());
-        } else if effects.open_world {
-            self.line("sandbox", &styled(YELLOW, "nothing confines it"));
-        }
         if let Some(caution) = &effects.caution {
             self.line("careful", &styled(YELLOW, spelled_out(caution)));
+        }
+    }
+
+    /// What really confines its process, as far as the host knows it.
+    fn sandbox(&mut self, plan: Option<&SandboxPlan>, effects: &Effects) {
+        match (plan, effects.confined) {
+            (Some(plan), _) if plan.missing.is_empty() && plan.lack.is_none() => {
+                self.line("sandbox", &spelled_out(&plan.to_string()));
+            }
+            (Some(plan), _) => self.line("sandbox", &styled(YELLOW, spelled_out(&plan.to_string()))),
+            (None, Some(profile)) => self.line("sandbox", profile.as_str()),
+            (None, None) if effects.open_world => {
+                self.line("sandbox", &styled(YELLOW, "nothing confines it"));
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// The files that the answer is for, and those that changed since the same was asked before.
+    fn programs(&mut self, question: &PermissionRequest) {
+        for file in &question.programs {
+            self.line("file", &placed_file(file));
+        }
+        for change in &question.changed_programs {
+            self.line("changed", &styled(YELLOW, spelled_out(&change.to_string())));
         }
     }
 
@@ -162,6 +187,14 @@ impl Page {
             self.line("note", &styled(YELLOW, spelled_out(note)));
         }
     }
+}
+
+/// A file as the command names it, with its real place where the name tells another.
+fn placed_file(file: &ProgramFile) -> String {
+    let (name, path) = (spelled_out(&file.name), spelled_out(&file.path));
+    let is_plain = path.ends_with(name.trim_start_matches("./"));
+    let place = if is_plain { String::new() } else { format!(", which is {path}") };
+    format!("{name}{place} ({})", spelled_out(&file.content.to_string()))
 }
 
 /// A rule with its place.
@@ -240,6 +273,34 @@ mod tests {
                    2  allow shell(git push *)
         expires    in 9 min; no answer is a no
         ");
+    }
+
+    #[test]
+    fn a_card_tells_the_files_their_changes_and_the_confinement_really_in_force() {
+        let file = |digit: &str| {
+            let content = json!({ "form": "digest", "sha256": digit.repeat(64), "bytes": 34 });
+            json!({ "name": "./run.sh", "path": "/w/run.sh", "content": content })
+        };
+        let asked = question(|question| {
+            question["programs"] = json!([file("a"),
+                { "name": "ma\u{202e}ke", "path": "/w/bin/make", "content": { "form": "absent" } }]);
+            question["changed_programs"] =
+                json!([{ "name": "./run.sh", "before": file("b"), "now": file("a") }]);
+            question["sandbox"] = json!({ "profile": "workspace-write", "tier": "B", "network": false,
+                "required": false, "missing": ["protected paths can be written"] });
+            question["rule_remark"] = json!("a remembered rule covers any content of `./run.sh`");
+        });
+        let told = told(&asked, Shown::Whole);
+        for line in [
+            "  file       ./run.sh (sha256 aaaaaaaaaaaa, 34 bytes)",
+            r"  file       ma\u{202e}ke, which is /w/bin/make (not there)",
+            "  changed    `./run.sh`: sha256 bbbbbbbbbbbb, 34 bytes -> sha256 aaaaaaaaaaaa, 34 bytes",
+            "  sandbox    workspace-write on tier B (Landlock and a system call filter, without namespaces), without \
+             network; missing: protected paths can be written",
+            "             a remembered rule covers any content of `./run.sh`",
+        ] {
+            assert!(told.lines().any(|found| found == line), "`{line}` is missing in\n{told}");
+        }
     }
 
     #[test]

@@ -5,15 +5,16 @@ mod connected;
 use std::path::PathBuf;
 
 use clap::Args;
-use toolpost_model::{Content, ToolResult};
+use toolpost_model::{ApprovalStatus, Content, ErrorClass, EventBody, InvocationId, ToolResult};
 
 use super::journal::story;
 use crate::{
+    approving::ids,
     arguments,
     cli::{PlaceArgs, PolicyArgs},
     environment,
     exit::{Exit, Interrupted, UsageError},
-    reach::{self, Purpose, Reached},
+    reach::{self, CallTimes, Purpose, Reached},
     terminal::{LiveCall, RED, YELLOW, print_text, printable, say, styled},
 };
 
@@ -31,9 +32,14 @@ pub(crate) struct CallArgs {
     /// `@FILE` for a file, or the object itself
     #[arg(long, value_name = "INPUT", num_args = 0..=1, default_missing_value = "")]
     json: Option<String>,
-    /// Stop the call after so many seconds
+    /// Stop the call when it has run so many seconds; where a host runs, wait no longer than that for approval or a free
+    /// slot either, unless `--patience` is given
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
+    /// Where a host runs, wait at most so many seconds for approval or a free slot. The question stays open: after a yes,
+    /// the same command runs the call
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["connect", "no_prompt"])]
+    patience: Option<f64>,
     /// Call on another A2E host: its address, or the command that starts it and talks over standard input and
     /// output
     #[arg(long, value_name = "URL|COMMAND")]
@@ -44,7 +50,8 @@ pub(crate) struct CallArgs {
     /// Call in a session of the running host, as its owner: the session's page and its agent see the call
     #[arg(long, value_name = "ID", conflicts_with = "connect")]
     session: Option<String>,
-    /// Do not ask on this terminal where the call needs approval; it is then denied
+    /// Do not wait for approval. Where a host runs, a call that needs it ends `approval_pending` and its question stays
+    /// open; otherwise it is denied
     #[arg(long)]
     no_prompt: bool,
     #[command(flatten)]
@@ -56,10 +63,10 @@ pub(crate) struct CallArgs {
 pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
     let as_json = call.json.is_some();
     let input = json_input(call.json.take(), &mut call.words)?;
-    if let Some(seconds) = call.timeout
-        && !(seconds > 0.0 && seconds <= LONGEST_TIMEOUT)
-    {
-        return Err(UsageError("`--timeout` must be seconds over 0 and at most a day".into()).into());
+    for (flag, given) in [("--timeout", call.timeout), ("--patience", call.patience)] {
+        if given.is_some_and(|seconds| !(seconds > 0.0 && seconds <= LONGEST_TIMEOUT)) {
+            return Err(UsageError(format!("`{flag}` must be seconds over 0 and at most a day")).into());
+        }
     }
     // What can be seen to be wrong without the tool is told before modules are fetched and processes started for it.
     match &input {
@@ -91,6 +98,9 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
     } else {
         print(&result);
     }
+    if let Some(ask_id) = pending_question(&result) {
+        anstream::eprintln!("{}", how_to_answer(ask_id));
+    }
     Ok(result.outcome.into())
 }
 
@@ -121,11 +131,33 @@ async fn run_on(
         Some(text) => text,
         None => arguments::from_words(&call.words, schema.as_ref())?.to_string(),
     };
-    let live = LiveCall::begin(&call.tool);
-    let _asking = host.ask_here(&live);
-    let outcome = host.call(&call.tool, &text, call.timeout, |event| live.show(&event)).await;
+    let patience = if call.no_prompt { Some(0.0) } else { call.patience };
+    let times = CallTimes { timeout: call.timeout, patience };
+    let live = LiveCall::begin(&call.tool, times.longest_wait());
+    let asking = host.ask_here(&live);
+    let outcome = host
+        .call(&call.tool, &text, times, |event| match event {
+            // The prompt on this terminal, or the result, reports it.
+            EventBody::Approval(ApprovalStatus::Pending { .. }) if asking.is_some() || call.no_prompt => {}
+            event => live.show(&event),
+        })
+        .await;
     live.end();
     outcome
+}
+
+/// The question that a call was not waited for with.
+fn pending_question(result: &ToolResult) -> Option<InvocationId> {
+    let error = result.error.as_ref().filter(|error| error.class == ErrorClass::ApprovalPending)?;
+    error.details.as_ref()?.get("ask_id")?.as_str()?.parse().ok()
+}
+
+fn how_to_answer(ask_id: InvocationId) -> String {
+    let id = ids::short(ask_id);
+    format!(
+        "the call needs an operator's approval: answer question {id} with `toolpost approvals allow {id}` or \
+         `toolpost approvals deny {id}`, then run the same command again"
+    )
 }
 
 fn both_kinds() -> anyhow::Error {

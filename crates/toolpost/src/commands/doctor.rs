@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 use toolpost_config::{HookConfig, Standing};
-use toolpost_core::ToolFilter;
+use toolpost_core::{CatalogNotice, ToolFilter};
 use toolpost_model::SandboxTier;
 use toolpost_sandbox::Launcher;
 use toolpost_serve::{HostParts, check_places, open_host};
@@ -135,27 +135,30 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
         Ok(Some((client, _))) => {
             let mut host = Reached::Running(client);
             let servers = host.sources().await.map(|reports| servers::findings(settings, &reports));
-            servers.unwrap_or_default().into_iter().chain([tools_of(host).await]).collect()
+            servers.unwrap_or_default().into_iter().chain(tools_of(host).await).collect()
         }
         Ok(None) | Err(_) => dry_start(settings).await,
     });
     findings
 }
 
-/// What the running host offers, and what of it is not there.
-async fn tools_of(mut host: Reached) -> Finding {
+/// What the running host offers, what of it is not there, and what its operator should know about names and rules.
+async fn tools_of(mut host: Reached) -> Vec<Finding> {
     let filter = ToolFilter { include_deferred: true, ..ToolFilter::default() };
     let listed = match host.list(&filter, "toolpost", false).await {
         Ok(listed) => listed,
-        Err(error) => return Finding::bad("tools", format!("{error:#}")),
+        Err(error) => return vec![Finding::bad("tools", format!("{error:#}"))],
     };
     let items = |key: &str| listed[key].as_array().map(Vec::as_slice).unwrap_or_default();
     let tools = items("tools").len();
     let missing: Vec<String> = items("unavailable").iter().map(tools::unavailable_line).collect();
-    if missing.is_empty() {
-        return Finding::good("tools", format!("{tools} tools"));
-    }
-    Finding::bad("tools", format!("{tools} tools; {}", missing.join("\n")))
+    let found = match missing.as_slice() {
+        [] => Finding::good("tools", format!("{tools} tools")),
+        _ => Finding::bad("tools", format!("{tools} tools; {}", missing.join("\n"))),
+    };
+    let notices = items("notices").iter().filter_map(serde_json::Value::as_str);
+    let notices = notices.map(|notice| Finding::odd("notice", notice.to_owned()));
+    std::iter::once(found).chain(notices).collect()
 }
 
 /// Every file that counts, and every one that should and cannot.
@@ -272,13 +275,12 @@ async fn dry_start(settings: &Settings) -> Vec<Finding> {
             let catalog = opened.host.catalog();
             let missing: Vec<String> = catalog.unavailable().iter().map(ToString::to_string).collect();
             let mut findings = servers::findings(settings, &opened.host.sources());
-            findings.push(match notices.first() {
-                None => Finding::good("tools", format!("{tools} tools")),
-                Some(_) if !missing.is_empty() => {
-                    Finding::bad("tools", format!("{tools} tools; {}", missing.join("\n")))
-                }
-                Some(first) => Finding::odd("tools", format!("{tools} tools; {first}")),
+            findings.push(match missing.as_slice() {
+                [] => Finding::good("tools", format!("{tools} tools")),
+                _ => Finding::bad("tools", format!("{tools} tools; {}", missing.join("\n"))),
             });
+            let others = notices.iter().filter(|notice| !matches!(notice, CatalogNotice::Unavailable(_)));
+            findings.extend(others.map(|notice| Finding::odd("notice", notice.to_string())));
             opened.host.shutdown(Duration::ZERO).await;
             findings
         }

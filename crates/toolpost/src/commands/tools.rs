@@ -100,6 +100,8 @@ async fn list(arguments: ListArgs) -> anyhow::Result<Exit> {
     // A host of our own has told its notices when it was made.
     if is_running {
         unavailable.iter().map(unavailable_line).for_each(terminal::warn);
+        let notices = listed["notices"].as_array().into_iter().flatten();
+        notices.filter_map(Value::as_str).map(printable).for_each(terminal::warn);
     }
     unwell.iter().flat_map(|report| health_lines(report, unavailable)).for_each(terminal::warn);
     if !found {

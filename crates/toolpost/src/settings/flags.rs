@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use toolpost_config::{
-    ConfigFile, IncludeEntry, Layer, NetworkSection, RootAccess, RootEntry, RuleEntry, SandboxSection,
-    Standing,
+    AmplifierSection, ConfigFile, IncludeEntry, Layer, NetworkSection, RootAccess, RootEntry, RuleEntry,
+    SandboxSection, Several, Standing,
 };
 use toolpost_model::RuleOrigin;
 
@@ -20,6 +20,10 @@ pub(super) fn flags(policy: &PolicyArgs) -> anyhow::Result<Layer> {
         mode: policy.mode.map(Into::into),
         rules: lines.map(|line| RuleEntry::Line(line).into()).collect(),
         include: plans.chain(servers).map(Into::into).collect(),
+        amplifier: AmplifierSection {
+            replace_native: Several::of(&policy.modules.replace_native).map(Into::into),
+            ..AmplifierSection::default()
+        },
         ..confines(&policy.confines)
     };
     Ok(Layer::new(file.check("command line")?, Standing::Trusted, RuleOrigin::Cli))
@@ -47,7 +51,7 @@ fn confines(flags: &ConfineArgs) -> ConfigFile {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use toolpost_config::{ConfigErrors, HostConfig, RootConfig};
+    use toolpost_config::{ConfigErrors, HostConfig, NativeReplacement, RootConfig};
     use toolpost_model::{Access, SandboxProfile};
 
     use super::*;
@@ -76,6 +80,7 @@ mod tests {
             modules: ModuleArgs {
                 mount_plan: vec!["a".into(), "b".into()],
                 mcp_config: vec!["c".into()],
+                replace_native: Vec::new(),
                 cache_dir: None,
             },
             ..PolicyArgs::default()
@@ -84,6 +89,10 @@ mod tests {
         let included: Vec<PathBuf> = plans.includes().collect();
         assert_eq!(included, [PathBuf::from("a"), PathBuf::from("b")]);
         assert_eq!(plans.mcp_includes().collect::<Vec<_>>(), [PathBuf::from("c")]);
+        let replaced = resolved(&["--replace-native", "read_file", "--replace-native", "grep"]).unwrap();
+        assert_eq!(replaced.amplifier.replace_native.names(), ["read_file", "grep"]);
+        let replaced = resolved(&["--replace-native", "all"]).unwrap();
+        assert_eq!(replaced.amplifier.replace_native, NativeReplacement::All);
         assert!(resolved(&["--require-sandbox"]).unwrap().sandbox.require);
         let network =
             resolved(&["--allow-private", "http://127.0.0.1:1", "--allow-private", "http://a/b"]).unwrap();

@@ -2,7 +2,9 @@
 //! record tells the whole story, also when the host dies in between.
 
 mod crashes;
+mod files;
 mod scopes;
+mod waiting;
 
 use std::{
     path::PathBuf,
@@ -265,8 +267,10 @@ fn a_call_without_a_terminal_is_denied_and_beside_a_host_it_waits() {
     let id = bench.only();
     bench.run(&["approvals", "allow", &id]).expect(0);
     let ran = Ran::from(call.wait_with_output().unwrap()).expect(0);
-    let waits = format!("waiting for approval: `toolpost approvals show {}`", &id[id.len() - 8..]);
-    assert!(ran.stderr.contains(&waits), "{}", ran.stderr);
+    let short = &id[id.len() - 8..];
+    for part in ["waiting until", "operator's approval", &format!("`toolpost approvals allow {short}`")] {
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    }
     assert_eq!(bench.home.read("a"), "b");
     served.stop();
 }

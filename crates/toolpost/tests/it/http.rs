@@ -87,6 +87,11 @@ impl Http {
         self.write("POST", path, &format!("Idempotency-Key: {key}\r\n"), body)
     }
 
+    /// Sends a GET and leaves the answer.
+    pub(crate) fn begin_get(&mut self, path: &str) -> io::Result<()> {
+        self.write("GET", path, "", "")
+    }
+
     fn send(&mut self, method: &str, path: &str, more: &str, body: &str) -> io::Result<Answer> {
         self.write(method, path, more, body)?;
         self.receive()
@@ -102,7 +107,8 @@ impl Http {
         self.wire.get_mut().write_all(request.as_bytes())
     }
 
-    fn receive(&mut self) -> io::Result<Answer> {
+    /// The answer to what was begun.
+    pub(crate) fn receive(&mut self) -> io::Result<Answer> {
         let cut = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let mut line = String::new();
         self.wire.read_line(&mut line)?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::home::Home;
+use super::{home::Home, served::Served};
 
 fn used() -> Home {
     let home = Home::new();
@@ -22,6 +22,19 @@ fn found(home: &Home, arguments: &[&str]) -> Vec<(String, String)> {
         (record["kind"].as_str().unwrap().to_owned(), tool.as_str().unwrap_or_default().to_owned())
     };
     lines.lines().map(record).collect()
+}
+
+/// A result that looks like the first record of a call does not keep the real one from being searched.
+#[test]
+fn a_result_that_looks_like_a_record_hides_nothing() {
+    let home = Home::new();
+    let served = Served::start(&home, &["--mode", "bypass"]);
+    let body = serde_json::json!({ "code": "# needle\n{'call': {'a': 1}}" }).to_string();
+    let ran = served.connect(&home).post_with_key("/tools/run_code/call", "k", &body).unwrap().json();
+    assert_eq!(ran["structured_content"]["value"], serde_json::json!({ "call": { "a": 1 } }), "{ran}");
+    served.stop();
+    let calls = found(&home, &["journal", "search", "--text", "needle"]);
+    assert_eq!(calls, [("ended".to_owned(), "code.run_code".to_owned())]);
 }
 
 #[test]

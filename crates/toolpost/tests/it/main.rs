@@ -33,6 +33,7 @@ mod journal_retention;
 mod journal_search;
 mod mcp_servers;
 mod modules;
+mod names;
 mod new;
 mod origins;
 mod page;

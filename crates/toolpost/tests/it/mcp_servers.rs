@@ -287,3 +287,60 @@ fn a_host_does_not_start_without_a_server_that_it_must_have() {
         refused.stderr
     );
 }
+
+/// A home whose server reads files, with one in the workspace that rules may keep.
+fn reading(more: &str, rest: &str) -> Home {
+    let home = named(more, rest);
+    define(&home, &[tool("read", "Reads.")]);
+    std::fs::create_dir(home.workspace().join("docs")).unwrap();
+    home.write("docs/guide.md", "how it works");
+    home.write(".env", "the-kept-word");
+    home
+}
+
+#[test]
+fn rules_that_keep_a_path_bind_the_program_of_a_running_server() {
+    let home = reading("", "rules: [allow demo.*]\n");
+    home.write("toolpost.yaml", "");
+    let served = Served::start(&home, &[]);
+    let mut agent = served.connect(&home);
+    let mut read = || {
+        let answer = agent.post("/tools/demo__read/call", r#"{"path": ".env"}"#).unwrap().json();
+        answer["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer:#}")).to_owned()
+    };
+    assert_eq!(read(), "the-kept-word");
+    home.write("toolpost.yaml", "rules: ['deny fs.read(**/.env*)']\n");
+    // The host looks at its files beside everything else.
+    let is_kept = (0..20_000).any(|_| read() == "refused: PermissionError");
+    assert!(is_kept, "the server still reads it");
+    let called = home.run(&["call", "demo__read", "path=docs/guide.md"]).expect(0);
+    assert_eq!(called.stdout.trim(), "how it works");
+}
+
+#[test]
+fn a_server_sees_only_the_paths_that_its_settings_name() {
+    let named_in = |list: &str| reading(&format!("      reads: {list}\n"), "rules: [allow demo.*]\n");
+    let home = named_in("[]");
+    let docs = home.workspace().join("docs");
+    home.write_user(
+        &std::fs::read_to_string(home.user_file()).unwrap().replace("[]", &format!("[{docs:?}]")),
+    );
+    for (path, expected) in [("docs/guide.md", "how it works"), (".env", "refused: FileNotFoundError")] {
+        let called = home.run(&["call", "demo__read", &format!("path={path}")]).expect(0);
+        assert_eq!(called.stdout.trim(), expected, "{path}");
+    }
+    let explained = home.run(&["explain", "--json", "demo__read", "path=x"]).expect(0).json();
+    assert_eq!(explained["layers"]["execution"]["sandbox"]["writable"], json!([docs]));
+    for (list, told) in [
+        ("[./nowhere]", "nowhere`, which cannot be found"),
+        ("[/usr]", "`/usr`, which lies in no root"),
+        ("[]\n      sandbox: none", "`sandbox: none` lets its program read everything"),
+    ] {
+        let ran = named_in(list).run(&["tools"]).expect(6);
+        assert!(ran.stderr.contains("`demo`") && ran.stderr.contains(told), "{list}: {}", ran.stderr);
+    }
+    let home = Home::new();
+    home.write_user("mcp: { servers: { far: { url: 'http://127.0.0.1:9/mcp', reads: [] } } }");
+    let ran = home.run(&["tools"]).expect(6);
+    assert!(ran.stderr.contains("reads files where it runs"), "{}", ran.stderr);
+}

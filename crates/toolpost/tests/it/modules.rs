@@ -4,7 +4,7 @@
 mod archives;
 mod git;
 mod packages;
-mod place;
+pub(crate) mod place;
 
 use std::fs;
 

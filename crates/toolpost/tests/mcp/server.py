@@ -1,6 +1,7 @@
 """An MCP server on the standard library alone. Its tools stand in `tools.json` beside it, so that a test can change them.
 
-`value` gives back a variable of its environment, whatever it is called; every other tool says its name and arguments.
+`value` gives back a variable of its environment, whatever it is called, and `read` a file; every other tool says its name
+and arguments.
 """
 
 import json
@@ -29,6 +30,12 @@ def answer(method, params):
         arguments = params.get("arguments") or {}
         if params["name"] == "value":
             text = os.environ.get(arguments.get("name", ""), "nothing")
+        elif params["name"] == "read":
+            try:
+                with open(arguments["path"], encoding="utf-8") as file:
+                    text = file.read()
+            except OSError as problem:
+                text = "refused: " + problem.__class__.__name__
         else:
             text = params["name"] + " " + json.dumps(arguments, sort_keys=True)
         return {"content": [{"type": "text", "text": text}]}

@@ -63,15 +63,14 @@ pub(super) fn changes(
 /// What would show a tool that is hidden.
 fn shown(call: &Call, reason: HiddenReason) -> Option<Change> {
     let entry = &call.resolved.as_ref()?.entry;
-    let (name, requires) = (entry.id().name(), &entry.declaration().requires);
+    let requires = &entry.declaration().requires;
+    let setting = |key: &str, value: bool| format!("{}: {value}", entry.id().setting_key(key));
     match reason {
         // The rules tell it themselves.
         HiddenReason::Policy => None,
-        HiddenReason::Disabled => {
-            Some(Change::setting(format!("tools.{name}.enabled: true"), "switch the tool on"))
-        }
+        HiddenReason::Disabled => Some(Change::setting(setting("enabled", true), "switch the tool on")),
         HiddenReason::Role if entry.settings.hidden => {
-            Some(Change::setting(format!("tools.{name}.hidden: false"), "show the tool to agents"))
+            Some(Change::setting(setting("hidden", false), "show the tool to agents"))
         }
         HiddenReason::Role => Some(Change::other(ChangeKind::Call, "call it as an operator")),
         HiddenReason::Setup => Some(Change::other(ChangeKind::Setting, "set up what the tool needs")),

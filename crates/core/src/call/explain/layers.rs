@@ -193,6 +193,9 @@ pub struct ExecutionLayer {
     /// What would confine its process, where it starts one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxPlan>,
+    /// Why the path rules that there are do not bind the tool, where they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unbound_paths: Option<String>,
 }
 
 /// What would become of the result.
@@ -314,12 +317,14 @@ fn execution(host: &Inner, call: &Call, resolved: &Resolved) -> ExecutionLayer {
     let profile = &entry.declaration().interface.execution;
     let may_retry = call.effects.as_ref().is_some_and(toolpost_model::Effects::may_run_again);
     let input = call.inputs.call.as_ref();
+    let has_path_rules = host.engine(&call.session).has_path_rules(call.session.principal());
     ExecutionLayer {
         kind: profile.kind,
         deadline: waiting::time_left(host, call, entry).ok().map(|(_, deadline)| deadline),
         cancel: profile.cancel,
         retries: if may_retry { profile.retries } else { 0 },
         sandbox: input.and_then(|input| resolved.source.sandbox(entry.id(), input, entry.settings.sandbox)),
+        unbound_paths: resolved.source.unbound_paths(entry.id()).filter(|_| has_path_rules),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
-use toolpost_model::{Decision, ErrorClass, InvocationId, Principal, SessionId, Verdict};
+use toolpost_model::{Decision, ErrorClass, InvocationId, Principal, ProgramFile, SessionId, Verdict};
 
 use crate::{
     flow::approval::{Asked, No, Word, Yes},
@@ -32,6 +32,8 @@ pub(super) struct OpenCall {
 pub(super) struct Asks {
     pub(super) asked: Asked,
     pub(super) decision: Decision,
+    /// The files it would run, as they were.
+    pub(super) programs: Vec<ProgramFile>,
 }
 
 /// A question that somebody may still have to do with.
@@ -91,7 +93,8 @@ impl DecidedBody {
             Verdict::Allow { .. } if self.redacted => None,
             Verdict::Allow { arguments, .. } => {
                 let approves = self.approves?;
-                Some(Word::Yes(Yes { ask_id, by, approves, arguments: arguments.clone() }))
+                let (arguments, programs) = (arguments.clone(), self.programs.clone());
+                Some(Word::Yes(Yes { ask_id, by, approves, arguments, programs }))
             }
         }
     }
@@ -153,7 +156,7 @@ impl LeftBehind {
         if let Some(arguments) = way.arguments {
             replace_arguments(&mut call.call, arguments, way.redacted);
         }
-        let before = call.asks.replace(Asks { asked, decision });
+        let before = call.asks.replace(Asks { asked, decision, programs: way.programs });
         let raised_by = call.clone();
         let question = self.questions.entry(asked.ask_id).or_insert_with(|| LeftQuestion {
             asked,

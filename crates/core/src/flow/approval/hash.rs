@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use toolpost_model::{CallHash, Declaration, Effects, InvocationId, Principal};
+use toolpost_model::{CallHash, Declaration, Effects, InvocationId, Principal, ProgramContent, ProgramFile};
 
 /// Mixed into the hash of a call with sensitive arguments: the hash is shown and recorded, and a short secret could
 /// be found by trying. Dies with the host, as such a call does.
@@ -23,6 +23,7 @@ pub(crate) fn call_hash(
     declaration: &Declaration,
     arguments: &Value,
     effects: &Effects,
+    programs: &[ProgramFile],
     principal: &Principal,
     salt: Option<&Salt>,
 ) -> CallHash {
@@ -44,6 +45,11 @@ pub(crate) fn call_hash(
     hash.optional(effects.caution.as_deref());
     hash.field(principal.name.as_str().as_bytes());
     hash.field(principal.role.as_str().as_bytes());
+    // A call without such files has the hash that records of before they were told have.
+    if !programs.is_empty() {
+        hash.count(programs.len());
+        programs.iter().for_each(|file| hash.program(file));
+    }
     CallHash(hash.0.finalize().into())
 }
 
@@ -67,6 +73,33 @@ impl Fields {
     fn optional(&mut self, text: Option<&str>) {
         self.tag(u8::from(text.is_some()));
         self.field(text.unwrap_or_default().as_bytes());
+    }
+
+    fn program(&mut self, file: &ProgramFile) {
+        self.field(file.name.as_bytes());
+        self.field(file.path.as_bytes());
+        match &file.content {
+            ProgramContent::Digest { sha256, bytes } => {
+                self.tag(0);
+                self.field(sha256.as_bytes());
+                self.field(&bytes.to_le_bytes());
+            }
+            ProgramContent::Identity { bytes, inode, changed_at } => {
+                self.tag(1);
+                self.field(&bytes.to_le_bytes());
+                self.field(inode.as_bytes());
+                self.field(changed_at.as_bytes());
+            }
+            ProgramContent::Absent => self.tag(2),
+            ProgramContent::Outside { target } => {
+                self.tag(3);
+                self.field(target.as_bytes());
+            }
+            ProgramContent::Unreadable { reason } => {
+                self.tag(4);
+                self.field(reason.as_bytes());
+            }
+        }
     }
 
     /// The order of an object's members means nothing, so they go in sorted.
@@ -104,13 +137,16 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use toolpost_model::{Access, CallHash, Declaration, EffectClass, Effects, Principal, ResourceKey};
+    use toolpost_model::{
+        Access, CallHash, Declaration, EffectClass, Effects, Principal, ProgramContent, ProgramFile,
+        ResourceKey,
+    };
 
     use super::{Salt, call_hash};
 
     fn of(arguments: &Value) -> CallHash {
         let declaration = Declaration::new("a.b".parse().unwrap(), "");
-        call_hash(&declaration, arguments, &Effects::unknown(), &Principal::agent("a"), None)
+        call_hash(&declaration, arguments, &Effects::unknown(), &[], &Principal::agent("a"), None)
     }
 
     #[test]
@@ -167,9 +203,41 @@ mod tests {
         let hashes: std::collections::HashSet<CallHash> = cases
             .iter()
             .map(|(declaration, effects, principal, salt)| {
-                call_hash(declaration, &json!({}), effects, principal, *salt)
+                call_hash(declaration, &json!({}), effects, &[], principal, *salt)
             })
             .collect();
         assert_eq!(hashes.len(), cases.len());
+    }
+
+    #[test]
+    fn every_file_counts_with_its_name_its_place_and_its_content() {
+        let file = |name: &str, path: &str, content: ProgramContent| {
+            let (name, path) = (name.to_owned(), path.to_owned());
+            ProgramFile { name, path, content }
+        };
+        let digest = |bytes| ProgramContent::Digest { sha256: "ab".to_owned(), bytes };
+        let identity = |changed_at: &str| {
+            let (inode, changed_at) = ("1:2".to_owned(), changed_at.to_owned());
+            ProgramContent::Identity { bytes: 1, inode, changed_at }
+        };
+        let one = file("x", "/w/x", digest(1));
+        let sets = [
+            vec![],
+            vec![one.clone()],
+            vec![one.clone(), one],
+            vec![file("y", "/w/x", digest(1))],
+            vec![file("x", "/w/y", digest(1))],
+            vec![file("x", "/w/x", digest(2))],
+            vec![file("x", "/w/x", identity("1.0"))],
+            vec![file("x", "/w/x", identity("1.1"))],
+            vec![file("x", "/w/x", ProgramContent::Absent)],
+            vec![file("x", "/w/x", ProgramContent::Outside { target: "/usr/bin/x".to_owned() })],
+            vec![file("x", "/w/x", ProgramContent::Unreadable { reason: "a folder".to_owned() })],
+        ];
+        let declaration = Declaration::new("a.b".parse().unwrap(), "");
+        let (effects, agent) = (Effects::unknown(), Principal::agent("a"));
+        let hashes: std::collections::HashSet<CallHash> =
+            sets.iter().map(|set| call_hash(&declaration, &json!({}), &effects, set, &agent, None)).collect();
+        assert_eq!(hashes.len(), sets.len());
     }
 }

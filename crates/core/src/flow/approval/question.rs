@@ -5,11 +5,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 use toolpost_model::{
-    CallHash, Decision, DecisionReason, Effects, InvocationId, PermissionRequest, Rule, Vote,
+    Decision, DecisionReason, Effects, InvocationId, PermissionRequest, ProgramChange, ProgramFile, Rule,
+    RuleRef, Vote, is_hidden, visible_line,
 };
 
 use super::Key;
 use crate::{
+    call::covering::CallHashes,
     flow::{
         invocation::{Call, Resolved},
         permission::{Facts, PolicyEngine},
@@ -31,6 +33,10 @@ pub(crate) struct Draft {
     /// The rules behind the suggested lines.
     pub(crate) offered: Vec<Rule>,
     pub(crate) about: About,
+    /// What is asked about, as numbers.
+    pub(crate) hashes: CallHashes,
+    /// The files that the call would run, as they were looked at: no text of theirs is replaced.
+    pub(crate) programs: Vec<ProgramFile>,
     /// When it expires. The wall clock may jump; this does not.
     pub(crate) deadline: Instant,
 }
@@ -44,13 +50,15 @@ pub(crate) struct About {
 }
 
 /// The question's own facts.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Terms {
     pub(crate) ask_id: InvocationId,
-    pub(crate) hash: CallHash,
+    pub(crate) hashes: CallHashes,
     pub(crate) asked_at: Timestamp,
     pub(crate) expires_at: Timestamp,
     pub(crate) deadline: Instant,
+    /// The files that are not as they were when the same was asked about before.
+    pub(crate) changed_programs: Vec<ProgramChange>,
 }
 
 impl Draft {
@@ -60,7 +68,7 @@ impl Draft {
 }
 
 /// Writes the question for a call that was decided to be asked about. `None`: it has not come that far.
-pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: Terms) -> Option<Draft> {
+pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: &Terms) -> Option<Draft> {
     let resolved = call.resolved.as_ref()?;
     let (effects, decision) = (call.effects.as_ref()?, call.decision.as_ref()?);
     let facts = Facts {
@@ -72,18 +80,29 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: Terms) -> Opt
         at: terms.asked_at,
     };
     let redactor = call.live.redactor();
-    let commands: Vec<String> =
-        engine.commands(&facts).iter().map(|command| redactor.text(command).into_owned()).collect();
-    // A rule that would have to hold a secret is none that could be written down.
-    let speakable = |rule: &Rule| matches!(redactor.text(&rule.to_string()), std::borrow::Cow::Borrowed(_));
+    let shown = |text: &str| visible_line(&redactor.text(text)).into_owned();
+    let commands: Vec<String> = engine.commands(&facts).iter().map(|command| shown(command)).collect();
+    // A rule cannot be written down if its text holds a secret or hidden characters.
+    let speakable = |rule: &Rule| {
+        let line = rule.to_string();
+        matches!(redactor.text(&line), std::borrow::Cow::Borrowed(_)) && !line.contains(is_hidden)
+    };
     let offered: Vec<Rule> = engine.suggestions(&facts).into_iter().filter(speakable).collect();
     let arguments = call.inputs.observable.as_ref()?.arguments().value().clone();
-    let effects = redactor.effects(effects);
+    let mut effects = redactor.effects(effects);
+    effects.caution = effects.caution.map(|caution| visible_line(&caution).into_owned());
+    let mut decision = redactor.data(decision).unwrap_or_else(|| without_words(decision));
+    make_visible(&mut decision);
+    let programs: Vec<ProgramFile> =
+        call.asking.programs.iter().map(|file| shown_file(file, &shown)).collect();
+    let changed_programs = terms.changed_programs.iter().map(|change| shown_change(change, &shown)).collect();
+    let rule_remark = (!offered.is_empty()).then(|| PermissionRequest::remark_on_rules(&programs)).flatten();
+    let input = call.inputs.call.as_ref()?;
     let tool = resolved.entry.name().to_owned();
     Some(Draft {
         request: PermissionRequest {
             ask_id: terms.ask_id,
-            call_hash: terms.hash,
+            call_hash: terms.hashes.whole,
             tool_id: resolved.entry.id().clone(),
             summary: summary(&tool, &commands, &effects, &arguments),
             tool,
@@ -92,9 +111,13 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: Terms) -> Opt
             arguments,
             redacted: call.inputs.redacted,
             commands,
+            programs,
+            changed_programs,
             effects,
-            decision: redactor.data(decision).unwrap_or_else(|| without_words(decision)),
+            sandbox: resolved.source.sandbox(resolved.entry.id(), input, resolved.entry.settings.sandbox),
+            decision,
             suggestions: offered.iter().map(ToString::to_string).collect(),
+            rule_remark,
             asked_at: terms.asked_at,
             expires_at: terms.expires_at,
             waiting: 0,
@@ -106,8 +129,40 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: Terms) -> Opt
             session: Arc::clone(&call.session),
             opinions: call.hooks.opinions.clone(),
         },
+        hashes: terms.hashes,
+        programs: call.asking.programs.clone(),
         deadline: terms.deadline,
     })
+}
+
+/// A file as a person may read of it. `shown` takes secrets out of a text and writes out what would hide in it.
+fn shown_file(file: &ProgramFile, shown: &impl Fn(&str) -> String) -> ProgramFile {
+    ProgramFile { name: shown(&file.name), path: shown(&file.path), content: file.content.clone() }
+}
+
+fn shown_change(change: &ProgramChange, shown: &impl Fn(&str) -> String) -> ProgramChange {
+    ProgramChange {
+        name: shown(&change.name),
+        before: change.before.as_ref().map(|file| shown_file(file, shown)),
+        now: change.now.as_ref().map(|file| shown_file(file, shown)),
+    }
+}
+
+/// Writes out what would hide in the texts of a decision: they quote the call.
+fn make_visible(decision: &mut Decision) {
+    let rules = decision.reason.rule.iter_mut().chain(&mut decision.also_matched);
+    let of_rules = rules.flat_map(|RuleRef { rule, place, .. }| [rule, place]);
+    let texts = std::iter::once(&mut decision.reason.text)
+        .chain(&mut decision.subject)
+        .chain(&mut decision.opaque)
+        .chain(&mut decision.notes)
+        .chain(&mut decision.operator_hint)
+        .chain(of_rules);
+    for text in texts {
+        if let std::borrow::Cow::Owned(written) = visible_line(text) {
+            *text = written;
+        }
+    }
 }
 
 /// What was decided, and nothing that could hold a secret.
@@ -137,7 +192,8 @@ fn summary(tool: &str, commands: &[String], effects: &Effects, arguments: &serde
             if more == 0 { told } else { format!("{told}; and {more} more") }
         }
     };
-    let line: String = format!("{tool}: {what}").split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = format!("{tool}: {what}").split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = visible_line(&line).into_owned();
     match line.char_indices().nth(SUMMARY_CHARS) {
         None => line,
         Some((end, _)) => format!("{}…", &line[..end]),

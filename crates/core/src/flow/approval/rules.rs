@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use toolpost_model::{InvocationId, PrincipalName, Rule, RuleError, RuleOrigin};
+use toolpost_model::{InvocationId, PrincipalName, Rule, RuleError, RuleOrigin, ToolId};
 
 /// A rule that somebody who approved a call wanted to be kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct RememberedRule {
     pub expires: Timestamp,
     /// The question it came from.
     pub ask_id: InvocationId,
+    /// The tool that question was about. Missing in rules of hosts that named tools by their bare names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<ToolId>,
 }
 
 impl RememberedRule {

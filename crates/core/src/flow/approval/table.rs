@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::{sync::watch, time::Instant};
-use toolpost_model::{CallHash, InvocationId, PermissionRequest, Principal, Rule};
+use toolpost_model::{CallHash, InvocationId, PermissionRequest, Principal, ProgramFile, Rule};
 
 use super::{About, Closed, Draft, Late, Salt, Word};
 use crate::session::Session;
@@ -182,6 +182,22 @@ impl Questions {
             soonest.and_then(|key| table.late.remove(&key));
         }
         table.late.insert(late.key.clone(), late);
+    }
+
+    /// The files of the same call as a yes for it is kept: the call by its hash without files. An edit has others, so
+    /// that nothing can be told of them.
+    pub(crate) fn files_of_kept_yes(
+        &self,
+        principal: &Principal,
+        without_files: CallHash,
+    ) -> Option<Vec<ProgramFile>> {
+        let table = self.table();
+        let is_same =
+            |late: &&Late| late.key.principal == *principal && late.without_files == Some(without_files);
+        table.late.values().filter(is_same).find_map(|late| match &late.word {
+            Word::Yes(yes) if yes.arguments.is_none() => Some(yes.programs.clone()),
+            Word::Yes(_) | Word::No(_) | Word::Expired => None,
+        })
     }
 
     /// The open questions, oldest first.
@@ -398,7 +414,8 @@ impl Deciding {
     pub(crate) fn finish(mut self, word: Word, closed: Closed, kept_until: Option<Instant>) {
         self.is_over = true;
         if let Some(until) = kept_until {
-            self.questions.keep(Late { key: self.draft.key(), word: word.clone(), until });
+            let (key, without_files) = (self.draft.key(), self.draft.hashes.without_files);
+            self.questions.keep(Late { key, without_files, word: word.clone(), until });
         }
         self.questions.table().close(self.draft.request.ask_id, closed, Some(word));
         self.questions.changed();

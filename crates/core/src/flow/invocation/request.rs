@@ -27,12 +27,14 @@ pub struct CallRequest {
     pub correlation_id: Option<String>,
     /// The deadline the caller wishes for.
     pub timeout: Option<Duration>,
-    /// How long the caller waits, from the request on. A call still in the queue by then ends `queued`; one that
-    /// runs has no later deadline than this.
-    pub patience: Option<Duration>,
-    /// How long the caller waits for a person's answer, from the question on. The question stays open, and a later call
-    /// with the same arguments gets the answer.
-    pub approval_patience: Option<Duration>,
+    /// How long the call may wait before it runs. A call that still waits by then ends `queued` or `approval_pending`,
+    /// and nothing has run. A call that runs is not affected.
+    pub patience: Option<Patience>,
+    /// How long a call that this one makes while it runs waits for a person's answer. Without it: as `patience` says.
+    pub nested_patience: Option<Duration>,
+    /// The longest the call may take in all, waiting and work, from the request on. A call that still waits by then ends
+    /// as with `patience`; a call that runs is stopped.
+    pub total_time: Option<Duration>,
     /// Who hears of what happens on the way, and of the end.
     pub listener: Option<Arc<dyn Listener>>,
     /// Whether the caller hears of the call before its end, so that accepting it must be on record first.
@@ -61,7 +63,8 @@ impl CallRequest {
             correlation_id: None,
             timeout: None,
             patience: None,
-            approval_patience: None,
+            nested_patience: None,
+            total_time: None,
             listener: None,
             acknowledged: Acknowledged::AtTheEnd,
             batch: None,
@@ -81,6 +84,25 @@ impl CallRequest {
 
     pub(crate) fn on_drop(&self) -> OnDrop {
         if self.background { OnDrop::LetGoOn } else { OnDrop::Cancel }
+    }
+}
+
+/// How long a caller waits for a call to begin, and for which of its waits that holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// For a person's answer only, from the question on. The question stays open, and a later call with the same
+    /// arguments gets the answer.
+    Approval(Duration),
+    /// For everything before the work, a slot and a person's answer among it, from the request on.
+    Turn(Duration),
+}
+
+impl Patience {
+    /// How long.
+    pub(crate) fn time(self) -> Duration {
+        match self {
+            Self::Approval(time) | Self::Turn(time) => time,
+        }
     }
 }
 

@@ -166,6 +166,13 @@ fn silent(rule: &Rule, hearing: &Hearing<'_>) -> &'static str {
         Some(Silence::Condition) => "its conditions do not hold for these arguments",
         None => match &rule.selector {
             Selector::Class(_) => "no part of the call is of that class",
+            Selector::Tool { tools, .. } if !rule.names_tool(hearing.facts.declaration) => {
+                if tools.is_qualified() {
+                    "it names another tool by id; this tool only looks like it"
+                } else {
+                    "an allow by bare name means compiled-in tools only; name this tool by its id"
+                }
+            }
             Selector::Tool { .. } | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => {
                 "it fits no part of the call"
             }

@@ -55,7 +55,6 @@ fn hint(
     if verdict.decided.behavior == Behavior::Allow {
         return None;
     }
-    let name = hearing.facts.declaration.tool_id.name();
     let in_place = |rule: &RuleRef| format!("the rule `{}` in {} decides this", rule.rule, rule.place);
     match (reason.kind, &reason.rule) {
         (ReasonType::Rule, Some(rule)) => Some(in_place(rule)),
@@ -70,7 +69,8 @@ fn hint(
             Some(hint.to_owned())
         }
         (ReasonType::SafetyCheck, _) => {
-            Some(format!("set `tools.{name}.approval_required: false` in the configuration"))
+            let key = hearing.facts.declaration.tool_id.setting_key("approval_required");
+            Some(format!("set `{key}: false` in the configuration"))
         }
         (ReasonType::Hook | ReasonType::Approval | ReasonType::Rule | ReasonType::Opaque, _) => None,
     }

@@ -1,5 +1,7 @@
 //! Hearing the rules on each part of a call: who votes, and what follows from the votes.
 
+mod line;
+
 use std::sync::Arc;
 
 use toolpost_model::{
@@ -177,7 +179,8 @@ impl<'a> Hearing<'a> {
                 let stricter = stricter.filter(|heard| heard.rule.effect > Behavior::Allow);
                 votes.bare.extend(stricter.filter(|heard| self.concerns(heard.rule)));
             }
-            let exact = self.exact(layer, part);
+            let mut exact = self.exact(layer, part);
+            self.add_allows_of_the_line(layer, part, &mut exact);
             votes.exact.extend(layer.heard(&exact).filter(|heard| self.concerns(heard.rule)));
         }
         votes
@@ -240,7 +243,8 @@ impl<'a> Hearing<'a> {
                 (self.policy.mode.behavior(part.class, self.facts.effects.confined), Ground::Mode)
             }
         };
-        match self.unreadable(part).filter(|_| behavior == Behavior::Allow) {
+        let unreadable = || self.unreadable(part).or_else(|| self.hidden(part, votes));
+        match (behavior == Behavior::Allow).then(unreadable).flatten() {
             Some((why, guard)) => (Behavior::Ask, Ground::Opaque { why, guard }),
             None => (behavior, ground),
         }
@@ -280,7 +284,7 @@ impl<'a> Hearing<'a> {
             ArgumentKind::WritePath => (false, true, false),
             ArgumentKind::Url | ArgumentKind::Method => (false, false, true),
             // Where a sandbox holds it, that keeps it from the paths.
-            ArgumentKind::Command | ArgumentKind::Directory => {
+            ArgumentKind::Command | ArgumentKind::Directory | ArgumentKind::Environment => {
                 let unconfined = runs_unconfined(self.facts);
                 (unconfined, unconfined, false)
             }

@@ -79,6 +79,18 @@ impl Matcher {
         }
     }
 
+    /// Whether an allow names exactly what a command starts, commands that its words do not tell included.
+    pub(super) fn spells_command(&self, command: &SimpleCommand) -> bool {
+        let pattern = self.readings().and_then(|readings| readings.command.as_ref());
+        pattern.is_some_and(|pattern| pattern.spells(command))
+    }
+
+    /// Whether an allow names every word of a command up to this one.
+    pub(super) fn spells_words(&self, command: &SimpleCommand, through: usize) -> bool {
+        let pattern = self.readings().and_then(|readings| readings.command.as_ref());
+        pattern.is_some_and(|pattern| pattern.spells_through(command, through))
+    }
+
     /// Whether a rule of this effect speaks of a path.
     pub(super) fn takes_path(&self, effect: Behavior, path: &PlainPath, access: Access) -> bool {
         match (self.readings().map(|readings| &readings.path), effect) {

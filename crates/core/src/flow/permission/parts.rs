@@ -5,7 +5,9 @@
 use std::collections::HashSet;
 
 use serde_json::Value;
-use toolpost_command::{Analysis, Directory, RedirectAccess, SimpleCommand, analyze};
+use toolpost_command::{
+    Analysis, Directory, Redirect, RedirectAccess, SimpleCommand, SpelledIn, analyze_with,
+};
 use toolpost_model::{Access, ArgumentKind, ArgumentMeaning, EffectClass, ExecutionKind, SandboxProfile};
 
 use super::{
@@ -31,6 +33,10 @@ pub(super) struct Part {
     pub(super) subject: Subject,
     /// Why nobody can tell what it is, where nobody can.
     pub(super) opaque: Option<String>,
+    /// Why it starts commands that are no parts of the call, where it does.
+    pub(super) hides: Option<String>,
+    /// The command line that this is a piece of: a rule that allows the line allows the piece.
+    pub(super) spelled_in: Option<SpelledIn>,
 }
 
 /// What a part is about.
@@ -51,6 +57,10 @@ pub(super) enum Subject {
 }
 
 impl Part {
+    fn of(class: EffectClass, subject: Subject) -> Self {
+        Self { class, subject, opaque: None, hides: None, spelled_in: None }
+    }
+
     /// What decides, in a few words. `None` for the call as a whole.
     pub(super) fn text(&self) -> Option<String> {
         match &self.subject {
@@ -77,7 +87,7 @@ pub(super) struct Parts {
 impl Parts {
     pub(super) fn of(facts: &Facts<'_>, places: &Places) -> Self {
         let Some(input) = facts.input else {
-            let whole = Part { class: facts.effects.class, subject: Subject::Whole, opaque: None };
+            let whole = Part::of(facts.effects.class, Subject::Whole);
             return Self { all: vec![whole], ..Self::default() };
         };
         let mut gathering = Gathering {
@@ -85,6 +95,7 @@ impl Parts {
             places,
             arguments: input.arguments().value(),
             directory: None,
+            environment: Vec::new(),
             parts: Self::default(),
         };
         gathering.gather();
@@ -98,6 +109,8 @@ struct Gathering<'a> {
     arguments: &'a Value,
     /// Where relative paths of arguments begin; `Err` where nobody can tell.
     directory: Option<Result<PlainPath, String>>,
+    /// The variables that are set for every command.
+    environment: Vec<(&'a str, &'a str)>,
     parts: Parts,
 }
 
@@ -106,6 +119,10 @@ impl<'a> Gathering<'a> {
         self.directory = self.find_directory();
         self.used_paths();
         let meanings = &self.facts.declaration.interface.permission.arguments;
+        // Commands are read with the variables, wherever among the arguments these stand.
+        for meaning in meanings.iter().filter(|meaning| meaning.kind == ArgumentKind::Environment) {
+            self.find_environment(&meaning.pointer);
+        }
         for meaning in meanings {
             self.argument(meaning);
         }
@@ -143,7 +160,7 @@ impl<'a> Gathering<'a> {
         {
             self.parts.opaque.push(why.clone());
         }
-        self.parts.all.push(Part { class, subject, opaque });
+        self.parts.all.push(Part { opaque, ..Part::of(class, subject) });
     }
 
     /// The paths that the tool itself names as touched: resolved, and vouched for as far as the tool is.
@@ -178,7 +195,7 @@ impl<'a> Gathering<'a> {
     fn path(&mut self, path: PlainPath, access: Access, redirect: bool) {
         let known = |part: &Part| {
             matches!(&part.subject, Subject::Path { path: other, access: how, .. }
-                if *other == path && *how == access)
+                if *other == path && *how == access && part.spelled_in.is_none())
         };
         // Few parts are the rule; of many, a second look at the same one costs less than finding it.
         if self.parts.all.len() <= 64 && self.parts.all.iter().any(known) {
@@ -209,7 +226,9 @@ impl<'a> Gathering<'a> {
             ArgumentKind::ReadPath => EffectClass::Read,
             ArgumentKind::WritePath => self.class_of_write(false),
             ArgumentKind::Url | ArgumentKind::Method => EffectClass::Network,
-            ArgumentKind::Command | ArgumentKind::Directory => self.class_of_commands(),
+            ArgumentKind::Command | ArgumentKind::Directory | ArgumentKind::Environment => {
+                self.class_of_commands()
+            }
         };
         let why = format!("`{shown}` {why}");
         self.push(class, Subject::Unread(kind, shown), Some(why));
@@ -219,7 +238,29 @@ impl<'a> Gathering<'a> {
         self.unread(kind, "…", &format!("stands for more than the {MAX_PARTS} that are looked at"));
     }
 
+    /// Takes up the variables of an argument: an object of names and texts, or a list of `NAME=value`.
+    fn find_environment(&mut self, pointer: &str) {
+        let arguments: &'a Value = self.arguments;
+        let Some(value) = arguments.pointer(pointer) else { return };
+        let read = |element: &'a Value| element.as_str().and_then(|text| text.split_once('='));
+        let found: Option<Vec<(&'a str, &'a str)>> = match value {
+            Value::Null => return,
+            Value::Object(fields) => {
+                fields.iter().map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect()
+            }
+            Value::Array(elements) => elements.iter().map(read).collect(),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        };
+        match found {
+            Some(variables) => self.environment.extend(variables),
+            None => self.unread(ArgumentKind::Environment, pointer, "does not hold variables with texts"),
+        }
+    }
+
     fn argument(&mut self, meaning: &ArgumentMeaning) {
+        if meaning.kind == ArgumentKind::Environment {
+            return;
+        }
         let Some(value) = self.arguments.pointer(&meaning.pointer) else { return };
         let one = std::slice::from_ref(value);
         let elements = value.as_array().map_or(one, Vec::as_slice);
@@ -245,7 +286,7 @@ impl<'a> Gathering<'a> {
             ArgumentKind::WritePath => self.path_argument(text, Access::Write),
             ArgumentKind::Url => self.url(text),
             // Looked at with what they belong to.
-            ArgumentKind::Directory | ArgumentKind::Method => {}
+            ArgumentKind::Directory | ArgumentKind::Environment | ArgumentKind::Method => {}
         }
     }
 
@@ -279,39 +320,58 @@ impl<'a> Gathering<'a> {
     }
 
     fn command(&mut self, text: &str) {
-        let Analysis { commands, redirects, opaque } = analyze(text);
+        let environment = self.environment.iter().copied();
+        let Analysis { commands, redirects, opaque, .. } = analyze_with(text, environment);
         let class = self.class_of_commands();
+        let first = self.parts.all.len();
         self.parts.commands.extend(commands.iter().map(|command| command.text.clone()));
         for command in commands {
-            let class = if command.only_steers() { EffectClass::Read } else { class };
-            let why = format!("`{}` is known only when it runs", shown(&command.text));
-            let why = command.opaque.then_some(why);
-            // The pieces below say more exactly what is not known of it.
-            if opaque.is_empty() {
-                self.push(class, Subject::Command(Box::new(command)), why);
-            } else {
-                self.parts.all.push(Part {
-                    class,
-                    subject: Subject::Command(Box::new(command)),
-                    opaque: why,
-                });
-            }
+            self.found_command(command, first, opaque.is_empty());
         }
         for redirect in redirects {
-            let access = match redirect.access {
-                RedirectAccess::Read => Access::Read,
-                RedirectAccess::Write => Access::Write,
-            };
-            // One without a target is among what is opaque.
-            let Some(target) = redirect.target else { continue };
-            match self.redirected(&target, &redirect.directory) {
-                Ok(path) => self.path(path, access, true),
-                Err(why) => self.unread(kind_of(access), &target, &why),
-            }
+            self.redirect(redirect, first);
         }
         for piece in opaque {
             let why = format!("`{}` {}", piece.text, piece.reason);
             self.push(class, Subject::Unread(ArgumentKind::Command, piece.text), Some(why));
+        }
+    }
+
+    /// A command of a text whose first one has this place among the parts. `tells` is false where pieces of the text
+    /// tell more exactly what is not known of it.
+    fn found_command(&mut self, command: SimpleCommand, first: usize, tells: bool) {
+        let class = if command.only_steers() { EffectClass::Read } else { self.class_of_commands() };
+        let spelled_in = command.spelled_in.map(|line| SpelledIn { command: first + line.command, ..line });
+        // The line's own reason for hiding already covers its unknown pieces.
+        let is_unclear = command.opaque && spelled_in.is_none();
+        let opaque = is_unclear.then(|| format!("`{}` is known only when it runs", shown(&command.text)));
+        let hides = command.hides.map(|hidden| format!("`{}` {}", shown(&command.text), hidden.why));
+        let subject = Subject::Command(Box::new(command));
+        if tells {
+            self.push(class, subject, opaque);
+        } else {
+            self.parts.all.push(Part { opaque, ..Part::of(class, subject) });
+        }
+        if let Some(part) = self.parts.all.last_mut() {
+            (part.hides, part.spelled_in) = (hides, spelled_in);
+        }
+    }
+
+    fn redirect(&mut self, redirect: Redirect, first: usize) {
+        let access = match redirect.access {
+            RedirectAccess::Read => Access::Read,
+            RedirectAccess::Write => Access::Write,
+        };
+        // One without a target is among what is opaque.
+        let Some(target) = redirect.target else { return };
+        let before = self.parts.all.len();
+        match self.redirected(&target, &redirect.directory) {
+            Ok(path) => self.path(path, access, true),
+            Err(why) => self.unread(kind_of(access), &target, &why),
+        }
+        if let Some(part) = self.parts.all.get_mut(before) {
+            part.spelled_in =
+                redirect.spelled_in.map(|line| SpelledIn { command: first + line.command, ..line });
         }
     }
 

@@ -10,17 +10,18 @@ use std::{
 use jiff::Timestamp;
 use toolpost_model::{
     Access, Behavior, Decision, Declaration, EffectClass, Mode, Principal, Remember, Rule, RuleOrigin,
-    RuleRef, Selector,
+    RuleRef, Selector, ToolPattern,
 };
 
 use super::{
-    Account, Facts, PartDecision, PolicyEngine, account, decision,
+    Account, BareAllow, Facts, PartDecision, PolicyEngine, account, decision,
     hearing::{Hearing, is_an_answer},
     parts::Parts,
     places::{Places, PlainPath},
     snapshot::{CompiledRule, Snapshot},
     suggest,
 };
+use crate::catalog::interface::{exact_patterns, unmeant};
 
 /// What a policy is made of.
 #[derive(Clone, Debug, Default)]
@@ -149,7 +150,7 @@ impl PolicyEngine for Policy {
     fn denies_outright(&self, declaration: &Declaration, class: Option<EffectClass>) -> bool {
         // Nobody has called yet, so only rules that hold for everybody and for ever count.
         let for_all = |rule: &Rule| rule.principal.is_none() && rule.expires.is_none();
-        let (mut strictest, mut could_allow) = (None, false);
+        let (mut strictest, mut could_allow, mut could_answer) = (None, false, false);
         for layer in &self.layers {
             let tool = layer.of_tool(declaration);
             let unconditional = |rule: &Rule| match &rule.selector {
@@ -165,13 +166,16 @@ impl PolicyEngine for Policy {
             }
             let may =
                 |list: &[u32]| list.iter().any(|&place| layer.get(place).rule.effect == Behavior::Allow);
-            could_allow |= tool.allows || may(of_class);
-            could_allow |= layer.reads.allows || layer.writes.allows || layer.reaches.allows;
+            let by_path = layer.reads.allows || layer.writes.allows || layer.reaches.allows;
+            let allows = tool.allows || may(of_class) || by_path;
+            could_allow |= allows;
+            could_answer |= allows && layer.rules.iter().any(|compiled| is_an_answer(&compiled.rule));
         }
         let asks_nobody = self.mode == Mode::NeverAsk;
         match strictest {
             Some(Behavior::Deny) => true,
-            Some(Behavior::Ask) => asks_nobody,
+            // A remembered yes answers a rule that asks, also where nobody could be asked now.
+            Some(Behavior::Ask) => asks_nobody && !could_answer,
             Some(Behavior::Allow) => false,
             None if could_allow => false,
             None => class.is_some_and(|class| self.mode.behavior(class, None) == Behavior::Deny),
@@ -202,6 +206,10 @@ impl PolicyEngine for Policy {
             Behavior::Ask => answered && rule.remember == Remember::Offer,
             Behavior::Deny => false,
         })
+    }
+
+    fn path_rules_hold_until(&self, at: Timestamp) -> Option<Timestamp> {
+        self.rules().filter_map(|rule| rule.expires).filter(|expires| at < *expires).min()
     }
 
     fn kept_places(&self, principal: &Principal) -> Vec<PathBuf> {
@@ -256,6 +264,25 @@ impl PolicyEngine for Policy {
                 None
             }
         }
+    }
+
+    fn bare_allows(&self, tools: &[&Declaration]) -> Vec<BareAllow> {
+        let bare = |rule: &Rule| match (&rule.selector, rule.effect) {
+            (Selector::Tool { tools: pattern, .. }, Behavior::Allow) => {
+                let meant = unmeant(pattern, tools)?;
+                let line = |exact: ToolPattern| {
+                    let mut rule = rule.clone();
+                    if let Selector::Tool { tools, .. } = &mut rule.selector {
+                        *tools = exact;
+                    }
+                    rule.to_string()
+                };
+                let instead = exact_patterns(pattern, &meant).into_iter().map(line).collect();
+                Some(BareAllow { rule: RuleRef::from(rule), meant, instead })
+            }
+            _ => None,
+        };
+        self.rules().filter_map(bare).collect()
     }
 
     fn unmatched(&self, tools: &[&Declaration]) -> Vec<RuleRef> {

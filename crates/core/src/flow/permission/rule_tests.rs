@@ -1,7 +1,7 @@
 //! What the author of a rule expects of it, tried when the rule is loaded.
 
-use serde_json::Value;
-use toolpost_command::{Analysis, RedirectAccess, analyze};
+use serde_json::{Map, Value};
+use toolpost_command::{Analysis, Redirect, RedirectAccess, SimpleCommand, analyze_with};
 use toolpost_model::{Access, Behavior, Condition, Rule, Selector, ToolPattern};
 
 use super::{
@@ -43,7 +43,7 @@ impl Tried<'_> {
                 }
             }
             (Value::String(text), Selector::Tool { conditions, .. }) => match conditions.is_empty() {
-                true => Ok(self.fits_anyhow(text)),
+                true => Ok(self.fits_anyhow(text, &[])),
                 false => Err("write the arguments as an object, since the rule has conditions"),
             },
             (Value::String(text), Selector::Reads(_)) => Ok(self.fits_path(text, Access::Read)),
@@ -52,7 +52,8 @@ impl Tried<'_> {
             (Value::Object(fields), Selector::Tool { conditions, matcher, .. }) => {
                 let holds = |condition: &Condition| condition.holds(case);
                 let texts = || fields.values().filter_map(Value::as_str);
-                let fits = matcher.is_none() || texts().any(|text| self.fits_anyhow(text));
+                let environment = environment(fields);
+                let fits = matcher.is_none() || texts().any(|text| self.fits_anyhow(text, &environment));
                 Ok(conditions.iter().all(holds) && fits)
             }
             (Value::Object(_), Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_)) => {
@@ -66,28 +67,35 @@ impl Tried<'_> {
 
     /// The rule does not say what its matcher means, so neither need its tests. Several words are no path, or else
     /// `git log > x` would be one.
-    fn fits_anyhow(&self, text: &str) -> bool {
+    fn fits_anyhow(&self, text: &str, environment: &[(&str, &str)]) -> bool {
         let one_word = !matches!(&self.rule.selector, Selector::Tool { matcher: Some(written), .. }
             if written.contains(char::is_whitespace));
         let fits_path = |access| one_word && self.fits_path(text, access);
-        self.fits_command(text)
+        self.fits_command(text, environment)
             || fits_path(Access::Read)
             || fits_path(Access::Write)
             || self.fits_request(text)
     }
 
     /// An allow must cover every command; a deny or ask speaks of a text as soon as it catches one.
-    fn fits_command(&self, text: &str) -> bool {
+    fn fits_command(&self, text: &str, environment: &[(&str, &str)]) -> bool {
         let effect = self.rule.effect;
         let Some(matcher) = self.matcher else { return true };
-        let Analysis { commands, redirects, opaque } = analyze(text);
-        let mut taken = commands.iter().map(|command| matcher.takes_command(effect, command));
+        let Analysis { commands, redirects, opaque, .. } = analyze_with(text, environment.iter().copied());
+        let takes = |command: &SimpleCommand| matcher.takes_command(effect, command);
         match effect {
             Behavior::Allow => {
-                let writes = redirects.iter().any(|redirect| redirect.access == RedirectAccess::Write);
-                !commands.is_empty() && opaque.is_empty() && !writes && taken.all(|yes| yes)
+                // A piece of a command line is covered with the line.
+                let mut lines = commands.iter().filter(|command| command.spelled_in.is_none());
+                let is_covered = |redirect: &Redirect| {
+                    redirect.spelled_in.is_some_and(|line| {
+                        !line.must_be_spelled || matcher.spells_words(&commands[line.command], line.through)
+                    })
+                };
+                let mut writes = redirects.iter().filter(|redirect| redirect.access == RedirectAccess::Write);
+                !commands.is_empty() && opaque.is_empty() && writes.all(is_covered) && lines.all(takes)
             }
-            Behavior::Ask | Behavior::Deny => taken.any(|yes| yes),
+            Behavior::Ask | Behavior::Deny => commands.iter().any(takes),
         }
     }
 
@@ -106,6 +114,12 @@ impl Tried<'_> {
         let request = Request::parse(url, method);
         request.is_some_and(|request| matcher.takes_request(self.rule.effect, &request))
     }
+}
+
+/// The variables among the arguments of a test. The tool is not known here, so every object of texts counts as one.
+fn environment(fields: &Map<String, Value>) -> Vec<(&str, &str)> {
+    let variables = fields.values().filter_map(Value::as_object).flatten();
+    variables.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect()
 }
 
 /// Whether a rule about tools names one that is written as an id or a name.

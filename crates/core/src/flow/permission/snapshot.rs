@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use toolpost_model::{Access, Behavior, Declaration, EffectClass, Rule, Selector, ToolId};
+use toolpost_model::{Access, Behavior, Declaration, EffectClass, Provenance, Rule, Selector, ToolId};
 
 use super::{
     index::{MatcherIndex, Place},
@@ -53,8 +53,9 @@ pub(super) struct PathRules {
 /// The rules that name one tool.
 #[derive(Debug, Default)]
 pub(super) struct ToolRules {
-    /// The names that the rules were looked up by, besides the id.
+    /// What the rules were looked up by, besides the id.
     aliases: Vec<String>,
+    provenance: Provenance,
     /// Those that speak of the call as a whole, if their conditions hold.
     pub(super) whole: Vec<Place>,
     /// Those with a matcher.
@@ -117,7 +118,10 @@ impl Snapshot {
     /// The rules that name a tool, found at its first call and kept.
     pub(super) fn of_tool(&self, declaration: &Declaration) -> Arc<ToolRules> {
         let kept = self.tools.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = kept.get(&declaration.tool_id).filter(|one| one.aliases == declaration.aliases) {
+        let is_of = |one: &&Arc<ToolRules>| {
+            one.aliases == declaration.aliases && one.provenance == declaration.provenance
+        };
+        if let Some(found) = kept.get(&declaration.tool_id).filter(is_of) {
             return Arc::clone(found);
         }
         drop(kept);
@@ -131,20 +135,20 @@ impl Snapshot {
     }
 
     fn look_up(&self, declaration: &Declaration) -> ToolRules {
-        let names_it = |place: &&Place| match &self.get(**place).rule.selector {
-            Selector::Tool { tools, .. } => tools.matches(&declaration.tool_id, &declaration.aliases),
-            Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => false,
-        };
+        let names_it = |place: &Place| self.get(*place).rule.names_tool(declaration);
         let id = &declaration.tool_id;
         let wire = id.wire_form();
         let names = [id.as_str(), id.name(), &wire].into_iter();
         let names = names.chain(declaration.aliases.iter().map(String::as_str));
-        let mut found: Vec<Place> =
-            names.filter_map(|name| self.named.get(name)).flatten().copied().collect();
-        found.extend(self.wild.iter().filter(names_it));
+        let named = names.filter_map(|name| self.named.get(name)).flatten();
+        let mut found: Vec<Place> = named.chain(&self.wild).copied().filter(names_it).collect();
         found.sort_unstable();
         found.dedup();
-        let mut rules = ToolRules { aliases: declaration.aliases.clone(), ..ToolRules::default() };
+        let mut rules = ToolRules {
+            aliases: declaration.aliases.clone(),
+            provenance: declaration.provenance,
+            ..ToolRules::default()
+        };
         for place in found {
             let CompiledRule { rule, matcher } = self.get(place);
             rules.allows |= rule.effect == Behavior::Allow;

@@ -43,10 +43,7 @@ pub(super) fn rules(policy: &Policy, facts: &Facts<'_>) -> Vec<Rule> {
 
 /// `--allow` flags that together would let the call through, the narrowest of each part.
 pub(super) fn flags(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Option<String> {
-    let named = || {
-        let name = hearing.facts.declaration.tool_id.name();
-        vec![format!("allow {name}")]
-    };
+    let named = || vec![format!("allow {}", hearing.facts.declaration.tool_id.rule_form())];
     let mut lines = match candidates(policy, hearing, verdict) {
         Some(found) if found.iter().all(|one| !one.is_empty()) && hearing.parts.opaque.is_empty() => {
             found.into_iter().filter_map(|mut one| (!one.is_empty()).then(|| one.swap_remove(0))).collect()
@@ -78,8 +75,8 @@ pub(super) fn narrowest(
 /// For each part that needs a word, the lines that would give it, narrow first. `None`: too many.
 fn candidates(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Option<Vec<Vec<String>>> {
     let needy: Vec<&Part> = needy(hearing, verdict).take(MAX_NEEDY + 1).collect();
-    let name = hearing.facts.declaration.tool_id.name();
-    let of_part = |part: &&Part| of_part(part, name, &policy.places);
+    let name = hearing.facts.declaration.tool_id.rule_form();
+    let of_part = |part: &&Part| of_part(part, &name, &policy.places);
     (needy.len() <= MAX_NEEDY).then(|| needy.iter().map(of_part).collect())
 }
 
@@ -88,7 +85,8 @@ fn needy<'h>(hearing: &'h Hearing<'_>, verdict: &Verdict<'_>) -> impl Iterator<I
     hearing.parts.all.iter().zip(allowed).filter(|(_, allowed)| !allowed).map(|(part, _)| part)
 }
 
-/// The lines that would allow one part, narrow first.
+/// The lines that would allow one part, narrow first. `name` is the tool as rules [name it](toolpost_model::ToolId::rule_form):
+/// by its id, so that no other tool of the same name is meant.
 pub(super) fn of_part(part: &Part, name: &str, places: &Places) -> Vec<String> {
     match &part.subject {
         Subject::Command(command) => {
@@ -120,7 +118,7 @@ fn of_request(request: &Request, name: &str) -> Vec<String> {
 /// One rule for all the paths or for the call as a whole, where several parts need a word.
 fn together(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Vec<String> {
     let declaration = hearing.facts.declaration;
-    let name = declaration.tool_id.name();
+    let name = declaration.tool_id.rule_form();
     let paths: Option<Vec<&PlainPath>> = needy(hearing, verdict)
         .map(|part| match &part.subject {
             Subject::Path { path, redirect, .. } => (!redirect).then_some(path),
@@ -129,7 +127,7 @@ fn together(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Ve
         .collect();
     let shared = paths.filter(|paths| paths.len() > 1).and_then(|paths| shared_folder(&paths));
     let mut lines: Vec<String> =
-        shared.and_then(|folder| beneath(&folder, name, &policy.places)).into_iter().collect();
+        shared.and_then(|folder| beneath(&folder, &name, &policy.places)).into_iter().collect();
     // A tool that runs whatever it is told is never allowed as a whole by a click.
     let runs_commands =
         declaration.interface.permission.arguments.iter().any(|one| one.kind == ArgumentKind::Command);

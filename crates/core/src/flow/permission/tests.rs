@@ -3,10 +3,16 @@
 use jiff::Timestamp;
 use toolpost_model::{
     Behavior::{self, Allow, Ask, Deny},
-    Declaration, EffectClass, Effects, Mode, Principal, Rule, RuleOrigin,
+    Declaration, EffectClass, Effects, Mode, Principal, Provenance, Rule, RuleOrigin,
 };
 
 use super::{Facts, Policy, PolicyEngine, PolicySpec};
+
+fn native(id: &str) -> Declaration {
+    let mut declaration = Declaration::new(id.parse().unwrap(), "");
+    declaration.provenance = Provenance::CompiledIn;
+    declaration
+}
 
 fn policy(mode: Mode, rules: Vec<Rule>) -> Policy {
     Policy::compile(PolicySpec { mode, rules, ..PolicySpec::default() }).unwrap()
@@ -15,7 +21,7 @@ fn policy(mode: Mode, rules: Vec<Rule>) -> Policy {
 fn check(mode: Mode, rules: &[&str], class: EffectClass, expected: Behavior) {
     let rules = rules.iter().map(|line| Rule::parse(line, RuleOrigin::Cli, "test").unwrap()).collect();
     let policy = policy(mode, rules);
-    let declaration = Declaration::new("files.write_file".parse().unwrap(), "");
+    let declaration = native("files.write_file");
     let (effects, principal) = (Effects::of(class), Principal::agent("a"));
     let facts = Facts {
         declaration: &declaration,
@@ -60,7 +66,7 @@ fn deny_beats_ask_beats_allow_whatever_the_order_or_the_mode() {
 
 #[test]
 fn a_call_that_deserves_caution_asks_whatever_allows_it_and_stays_denied_where_it_was() {
-    let declaration = Declaration::new("files.write_file".parse().unwrap(), "");
+    let declaration = native("files.write_file");
     let effects = Effects::of(EffectClass::Write).with_caution("`.git/config` is protected");
     let principal = Principal::agent("a");
     let facts = Facts {
@@ -85,7 +91,7 @@ fn a_call_that_deserves_caution_asks_whatever_allows_it_and_stays_denied_where_i
 
 #[test]
 fn a_tool_that_wants_a_person_asks_in_every_mode() {
-    let mut declaration = Declaration::new("a.b".parse().unwrap(), "");
+    let mut declaration = native("a.b");
     declaration.interface.permission.approval_required = true;
     let (effects, principal) = (Effects::of(EffectClass::Read), Principal::agent("a"));
     let facts = Facts {

@@ -6,13 +6,16 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::time::Instant;
 use toolpost_model::{
-    ApprovalScope, Arguments, CallHash, CallInput, ErrorClass, InvocationId, PermissionInput, Principal,
-    PrincipalName, Role, Rule, RuleOrigin, Verdict,
+    ApprovalScope, ArgumentChange, Arguments, CallHash, CallInput, ErrorClass, InvocationId, PermissionInput,
+    Principal, PrincipalName, Role, Rule, RuleOrigin, Verdict,
 };
 
 use super::{ApprovalError, Decided, blocking};
 use crate::{
-    call::permitting::{effects_of, hash_of},
+    call::{
+        covering::{HashedCall, programs_of},
+        permitting::effects_of,
+    },
     catalog::Violation,
     flow::{
         approval::{Approvals, Begun, Closed, Deciding, LONGEST, No, RememberedRule, Word, Yes, place},
@@ -63,13 +66,13 @@ impl Inner {
             return Err(ApprovalError::OwnCall(by.name));
         }
         let at = crate::port::now();
-        let weighed = self.weigh(&deciding, verdict, by.name, at)?;
+        let weighed = self.weigh(&deciding, verdict, by.name, at).await?;
         self.put_on_record(&deciding, &weighed, at).await?;
         Ok(self.carry_out(deciding, weighed, at))
     }
 
     /// Whether the answer can count, and what it means.
-    fn weigh(
+    async fn weigh(
         &self,
         deciding: &Deciding,
         verdict: Verdict,
@@ -82,11 +85,14 @@ impl Inner {
             ask_id,
             hash: request.call_hash,
             approves: None,
+            without_files: deciding.draft.hashes.without_files,
+            programs: deciding.draft.programs.clone(),
             principal: request.principal.name.clone(),
             role: request.principal.role,
             tool_id: request.tool_id.to_string(),
             verdict: verdict.clone(),
             changed_fields: Vec::new(),
+            changed_arguments: Vec::new(),
             redacted: false,
             by: by.clone(),
             waiting: deciding.waiting,
@@ -106,7 +112,7 @@ impl Inner {
         };
         let (approves, offered) = match &arguments {
             None => (request.call_hash, deciding.offered().to_vec()),
-            Some(arguments) => self.check_edit(deciding, arguments, &mut body)?,
+            Some(arguments) => self.check_edit(deciding, arguments, &mut body).await?,
         };
         body.approves = Some(approves);
         let expires = at + signed(valid_for.unwrap_or(REMEMBERED_FOR).min(LONGEST));
@@ -128,12 +134,14 @@ impl Inner {
                     at,
                     expires,
                     ask_id,
+                    tool_id: Some(request.tool_id.clone()),
                 };
                 (Some(rule), Some(kept))
             }
         };
         body.rule = rule.as_ref().map(ToString::to_string);
-        let word = Word::Yes(Yes { ask_id, by, approves, arguments });
+        let programs = body.programs.clone();
+        let word = Word::Yes(Yes { ask_id, by, approves, arguments, programs });
         Ok(Weighed { word, body, rule, remembered, kept_until })
     }
 
@@ -149,7 +157,7 @@ impl Inner {
 
     /// Checks other arguments like the model's own. Returns what would be approved, and the rules that would let
     /// that pass.
-    fn check_edit(
+    async fn check_edit(
         &self,
         deciding: &Deciding,
         arguments: &Value,
@@ -191,11 +199,23 @@ impl Inner {
         let Observed { shown, .. } = redaction::observable(&edited, &sensitive, &self.redactor);
         body.redacted = !std::ptr::eq(shown.value(), edited.value());
         body.changed_fields = changed_fields(&request.arguments, arguments);
+        body.changed_arguments = ArgumentChange::between(&request.arguments, shown.value());
         if let Verdict::Allow { arguments, .. } = &mut body.verdict {
             *arguments = Some(shown.value().clone());
         }
         let effects = effects_of(resolved, &input);
-        let approves = hash_of(self, resolved, arguments, &effects, &request.principal, body.redacted);
+        body.programs = programs_of(resolved, &input).await.map_err(|failure| {
+            fault("", "a call whose files can be looked at".to_owned(), &failure.message)
+        })?;
+        let hashed = HashedCall {
+            resolved,
+            arguments,
+            effects: &effects,
+            programs: &body.programs,
+            principal: &request.principal,
+            is_redacted: body.redacted,
+        };
+        let approves = hashed.hashes(self).whole;
         let permission = PermissionInput::new(edited);
         let facts = Facts {
             declaration: resolved.entry.declaration(),
@@ -261,6 +281,7 @@ impl Inner {
             at,
             waiting: body.waiting,
             kept_until: body.kept_until,
+            changed_arguments: body.changed_arguments,
             rule: line,
             remembered,
         };

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use toolpost_model::{
-    BatchPlace, ContentDigest, Decision, Effects, EventBody, HookRun, InvocationId, Role, Stage,
-    SurfaceRequest, ToolId, ToolResult, Verdict,
+    ArgumentChange, BatchPlace, ContentDigest, Decision, Effects, EventBody, HookRun, InvocationId,
+    ProgramFile, Role, Stage, SurfaceRequest, ToolId, ToolResult, Verdict,
 };
 
 use crate::record::declared::{BlockedTool, DeclaredTool};
@@ -26,6 +26,8 @@ pub(super) struct Way {
     pub(super) decision: Option<Decision>,
     /// The question it waits for.
     pub(super) ask: Option<Question>,
+    /// The files it would run, as they were when it asked.
+    pub(super) programs: Vec<ProgramFile>,
     /// The arguments it asks, runs or ends with, where an earlier record has those it came with.
     pub(super) arguments: Option<Value>,
     /// A secret was taken out of these.
@@ -241,6 +243,14 @@ pub(super) struct Decided {
     #[serde(default)]
     #[expect(dead_code, reason = "for the schema")]
     pub(super) approves: Option<String>,
+    /// SHA-256 of what was asked about without the files that the call would run.
+    #[serde(default)]
+    #[expect(dead_code, reason = "for the schema")]
+    pub(super) without_files: Option<String>,
+    /// The files of what may run, as they were.
+    #[serde(default)]
+    #[expect(dead_code, reason = "for the schema")]
+    pub(super) programs: Vec<ProgramFile>,
     /// Whose call it was.
     pub(super) principal: String,
     /// In which role.
@@ -252,6 +262,10 @@ pub(super) struct Decided {
     /// The arguments that were changed.
     #[serde(default)]
     pub(super) changed_fields: Vec<String>,
+    /// The same with the values, in readable text.
+    #[serde(default)]
+    #[expect(dead_code, reason = "for the schema")]
+    pub(super) changed_arguments: Vec<ArgumentChange>,
     /// A secret was taken out of the changed arguments.
     #[serde(default)]
     #[expect(dead_code, reason = "for the schema")]

@@ -6,8 +6,8 @@ use std::{
 };
 
 use toolpost_model::{
-    Behavior, BoxFuture, Decision, Declaration, EffectClass, EffectOrigin, Mode, Naming, SessionScope,
-    Source, SourceError, SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
+    Behavior, BoxFuture, Decision, Declaration, EffectClass, EffectOrigin, Mode, Naming, Provenance,
+    SessionScope, Source, SourceError, SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 
 use super::{Cassette, CassetteTool};
@@ -61,6 +61,11 @@ impl Source for RecordedTools {
         Naming::Bare
     }
 
+    /// The recorded names count as they are, whatever source had them.
+    fn provenance(&self) -> Provenance {
+        Provenance::CompiledIn
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
         Box::pin(std::future::ready(Ok(self.0.clone())))
     }
@@ -104,8 +109,8 @@ impl PolicyEngine for RecordedDenials {
 pub(crate) struct RecordedNames(HashMap<ToolId, ToolSettings>);
 
 impl OperatorSettings for RecordedNames {
-    fn of(&self, tool: &ToolId, _: &str) -> Option<ToolSettings> {
-        self.0.get(tool).cloned()
+    fn of(&self, tool: &Declaration, _: &str) -> Option<ToolSettings> {
+        self.0.get(&tool.tool_id).cloned()
     }
 
     fn names(&self) -> Vec<String> {

@@ -113,7 +113,7 @@ async fn a_caller_that_waits_no_longer_leaves_the_others_waiting() {
     let patient = start(&host, target("main")).await;
     question(&host.host).await;
     let mut request = host.request("act", target("main"));
-    request.patience = Some(Duration::from_secs(1));
+    request.patience = Some(toolpost_core::Patience::Turn(Duration::from_secs(1)));
     let answer = host.host.call(request).await;
     assert_eq!(answer.result().error_class(), Some(ErrorClass::ApprovalPending));
     let asked = waiting(&host.host, 1).await;

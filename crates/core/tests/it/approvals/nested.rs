@@ -37,6 +37,23 @@ async fn a_nested_call_waits_for_its_answer_while_the_call_above_it_runs() {
 }
 
 #[tokio::test]
+async fn a_nested_call_waits_no_longer_than_whoever_waits_for_the_call_above() {
+    let inner = act();
+    let host = host(&inner, None).await;
+    for nested in [None, Some(Duration::ZERO)] {
+        let mut request = host.request("outer", json!({}));
+        request.nested_patience = nested;
+        if nested.is_none() {
+            request.patience = Some(toolpost_core::Patience::Approval(Duration::ZERO));
+        }
+        let answer = host.host.call(request).await;
+        assert_eq!(answer.result().model_text(), "Rejected", "the code can go on and report it");
+        assert_eq!(question(&host.host).await.waiting, 0, "the question stays open");
+    }
+    assert_eq!(inner.call_count(), 0);
+}
+
+#[tokio::test]
 async fn who_stops_the_call_above_withdraws_the_question() {
     let inner = act();
     let host = host(&inner, None).await;

@@ -12,8 +12,10 @@ use super::{body, decide, question, records_of, runs_unasked, scoped};
 
 fn shell() -> MockTool {
     MockTool::named("shell.shell").class(EffectClass::Execute).output("done").declare(|declaration| {
-        declaration.interface.permission.arguments =
-            vec![ArgumentMeaning::of("command", ArgumentKind::Command)];
+        declaration.interface.permission.arguments = vec![
+            ArgumentMeaning::of("command", ArgumentKind::Command),
+            ArgumentMeaning::of("environment", ArgumentKind::Environment),
+        ];
     })
 }
 
@@ -52,7 +54,7 @@ async fn a_command_that_was_approved_for_the_session_passes_and_its_likes_do_not
         assert_eq!(asked.commands, ["git push origin main"]);
         assert_eq!(asked.summary, "shell: git push origin main");
         assert_eq!(asked.decision.reason.rule.as_ref().unwrap().place, "toolpost.yaml:3");
-        assert_eq!(asked.suggestions[0], "allow shell(git push origin main)");
+        assert_eq!(asked.suggestions[0], "allow shell.shell(git push origin main)");
         decide(&host, asked.ask_id, scoped(ApprovalScope::Session)).await.unwrap();
         assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
         asked
@@ -64,6 +66,29 @@ async fn a_command_that_was_approved_for_the_session_passes_and_its_likes_do_not
     // The story: asked by the rule, answered by a person.
     let end = body(records_of(&host, asked.ask_id).await.last().unwrap());
     assert_eq!(end["decision"]["behavior"], "allow");
+}
+
+#[tokio::test]
+async fn a_yes_for_a_command_is_none_for_it_with_other_variables() {
+    let tool = shell();
+    let host = host(&tool, Vec::new()).await;
+    let with = |path: &str| json!({ "command": "make x", "environment": { "PATH": path, "LANG": "C" } });
+    assert_eq!(
+        answered(&host, "make x", scoped(ApprovalScope::Session)).await.as_deref(),
+        Some("allow shell.shell(make x)")
+    );
+    let free = json!({ "command": "make x", "environment": { "LANG": "C" } });
+    assert!(runs_unasked(&host.host, host.request("shell", free)).await);
+    assert!(!runs_unasked(&host.host, host.request("shell", with("/w/bin"))).await);
+    let handle = host.host.start(host.request("shell", with("/w/bin"))).await;
+    let asked = question(&host.host).await;
+    assert_eq!(asked.commands, ["PATH=/w/bin make x"]);
+    assert_eq!(asked.summary, "shell: PATH=/w/bin make x");
+    assert_eq!(asked.suggestions, ["allow shell.shell(PATH=/w/bin make x)"]);
+    decide(&host, asked.ask_id, scoped(ApprovalScope::Session)).await.unwrap();
+    assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
+    assert!(runs_unasked(&host.host, host.request("shell", with("/w/bin"))).await);
+    assert!(!runs_unasked(&host.host, host.request("shell", with("/w/other"))).await);
 }
 
 #[tokio::test]
@@ -120,7 +145,7 @@ async fn with_other_arguments_the_rule_is_about_those() {
         arguments: Some(command("git push origin branch")),
     };
     let rule = answered(&host, "git push origin main", verdict).await;
-    assert_eq!(rule.as_deref(), Some("allow shell(git push origin branch)"));
+    assert_eq!(rule.as_deref(), Some("allow shell.shell(git push origin branch)"));
     assert_eq!(tool.inputs(), [command("git push origin branch")]);
     assert!(runs(&host, "git push origin branch").await);
     assert!(!runs(&host, "git push origin main").await);

@@ -272,7 +272,7 @@ async fn a_kept_question_and_a_kept_answer_outlive_hosts_and_are_used_once() {
     let tool = act();
     let first = host(&tool).await;
     let mut request = first.request("act", target("main"));
-    request.patience = Some(Duration::from_millis(1));
+    request.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(1)));
     first.host.call(request).await;
     let id = question(&first.host).await.ask_id;
 

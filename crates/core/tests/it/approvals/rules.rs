@@ -47,7 +47,7 @@ async fn a_yes_for_the_session_is_for_the_session() {
     assert_eq!(host.call("act", target("third")).await.outcome, Outcome::Succeeded);
     host.host.replace_policy(Arc::new(Engine::new(Mode::Default, &["ask act"])));
     let mut request = host.request("act", target("fourth"));
-    request.patience = Some(std::time::Duration::from_millis(1));
+    request.patience = Some(toolpost_core::Patience::Turn(std::time::Duration::from_millis(1)));
     assert_eq!(host.host.call(request).await.result().error_class(), Some(ErrorClass::ApprovalPending));
     host.host.replace_policy(Arc::new(Engine::new(Mode::Default, &["deny act"])));
     assert_eq!(host.call("act", target("fifth")).await.outcome, Outcome::Denied);

@@ -103,8 +103,11 @@ fn what_would_change_the_answer_was_tried() {
             Mode::Default,
             &[][..],
             "write: src/a.rs",
-            &["answer -> allow", "add_rule allow write_file(src/a.rs) -> allow", "mode mode: edits -> allow"]
-                [..],
+            &[
+                "answer -> allow",
+                "add_rule allow files.write_file(src/a.rs) -> allow",
+                "mode mode: edits -> allow",
+            ][..],
         ),
         (Mode::Default, &["deny write_file"], "write: src/a.rs", &["remove_rule deny write_file -> ask"]),
         (
@@ -120,21 +123,21 @@ fn what_would_change_the_answer_was_tried() {
             &[
                 "answer -> allow",
                 "remove_rule ask write_file(src/**) -> allow",
-                "answer allow write_file(src/a.rs) -> allow",
+                "answer allow files.write_file(src/a.rs) -> allow",
             ],
         ),
         (
             Mode::Default,
             &["allow write_file"],
             "write: src/a.rs",
-            &["remove_rule allow write_file -> ask", "add_rule deny write_file(src/a.rs) -> deny"],
+            &["remove_rule allow write_file -> ask", "add_rule deny files.write_file(src/a.rs) -> deny"],
         ),
         (
             Mode::Bypass,
             &[],
             "write: src/a.rs",
             &[
-                "add_rule deny write_file(src/a.rs) -> deny",
+                "add_rule deny files.write_file(src/a.rs) -> deny",
                 "mode mode: default -> ask",
                 "mode mode: never-ask -> deny",
             ],
@@ -144,12 +147,12 @@ fn what_would_change_the_answer_was_tried() {
             &[],
             "write: src/a.rs",
             &[
-                "add_rule allow write_file(src/a.rs) -> allow",
+                "add_rule allow files.write_file(src/a.rs) -> allow",
                 "mode mode: default -> ask",
                 "mode mode: edits -> allow",
             ],
         ),
-        (Mode::Default, &[], "read: a", &["add_rule deny read_file(ws:a) -> deny"]),
+        (Mode::Default, &[], "read: a", &["add_rule deny files.read_file(ws:a) -> deny"]),
         (
             Mode::Bypass,
             &[],
@@ -160,7 +163,7 @@ fn what_would_change_the_answer_was_tried() {
             Mode::Bypass,
             &[],
             "approved: x",
-            &["answer -> allow", "setting tools.ask.approval_required: false -> ?"],
+            &["answer -> allow", "setting tools.\"people.ask\".approval_required: false -> ?"],
         ),
     ] {
         assert_eq!(changes(mode, rules, call), expected, "{mode} {rules:?} {call}");

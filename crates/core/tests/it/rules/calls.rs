@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolpost_core::Facts;
 use toolpost_model::{
     Access, ArgumentKind, ArgumentMeaning, Arguments, Declaration, EffectClass, EffectOrigin, Effects,
-    ExecutionKind, PermissionInput, Principal, ResourceKey, SandboxProfile,
+    ExecutionKind, PermissionInput, Principal, Provenance, ResourceKey, SandboxProfile,
 };
 
 /// A call, made up the way the host would see it.
@@ -34,6 +34,8 @@ impl MadeCall {
         match tool.split_whitespace().collect::<Vec<_>>().as_slice() {
             ["shell"] => shell(rest, None, confined),
             ["shell", "in", directory] => shell(rest, Some(directory), confined),
+            // `shell with NAME=value …: command`, with variables in the argument for them.
+            ["shell", "with", variables @ ..] => shell_with(variables, rest, confined),
             // What the shell tool itself found to be reading only runs in a sandbox that can only read.
             ["reading"] => {
                 let mut call = shell(rest, None, Some(SandboxProfile::ReadOnly));
@@ -82,18 +84,33 @@ impl MadeCall {
 
 fn made(id: &str, class: EffectClass, arguments: Value, change: impl FnOnce(&mut Declaration)) -> MadeCall {
     let mut declaration = Declaration::new(id.parse().unwrap(), "");
+    declaration.provenance = Provenance::CompiledIn;
     change(&mut declaration);
     let input = PermissionInput::new(Arguments::from_value(arguments));
     MadeCall { declaration, effects: Effects::of(class), input }
 }
 
 fn shell(command: &str, directory: Option<&str>, confined: Option<SandboxProfile>) -> MadeCall {
-    let arguments = json!({ "command": command, "working_directory": directory });
+    shell_of(json!({ "command": command, "working_directory": directory }), confined)
+}
+
+fn shell_with(variables: &[&str], command: &str, confined: Option<SandboxProfile>) -> MadeCall {
+    let environment: Value = match variables {
+        // As other tools may take it, and in forms that mean nothing.
+        ["list", variables @ ..] => json!(variables),
+        ["odd", odd] => serde_json::from_str(odd).unwrap(),
+        variables => variables.iter().map(|one| one.split_once('=').unwrap()).collect(),
+    };
+    shell_of(json!({ "command": command, "environment": environment }), confined)
+}
+
+fn shell_of(arguments: Value, confined: Option<SandboxProfile>) -> MadeCall {
     let mut call = made("shell.shell", EffectClass::Execute, arguments, |declaration| {
         declaration.interface.execution.kind = ExecutionKind::Shell;
         declaration.interface.permission.arguments = vec![
             ArgumentMeaning::of("command", ArgumentKind::Command),
             ArgumentMeaning::of("working_directory", ArgumentKind::Directory),
+            ArgumentMeaning::of("environment", ArgumentKind::Environment),
         ];
     });
     call.effects.confined = confined;

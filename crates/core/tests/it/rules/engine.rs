@@ -25,31 +25,47 @@ fn suggested(policy: &Policy, call: &str) -> Vec<String> {
 
 #[test]
 fn suggestions_go_from_narrow_to_wide() {
-    let policy = compile(Mode::Default, &["allow shell(ls *)", "ask write_file(ask/**)", "deny shell(rm *)"]);
+    let policy =
+        compile(Mode::Default, &["allow shell.shell(ls *)", "ask write_file(ask/**)", "deny shell(rm *)"]);
     for (call, expected) in [
-        ("shell: cargo test -p core", &["allow shell(cargo test -p core)", "allow shell(cargo test *)"][..]),
-        ("shell: ls; git push origin main", &["allow shell(git push origin main)"]),
+        (
+            "shell: cargo test -p core",
+            &["allow shell.shell(cargo test -p core)", "allow shell.shell(cargo test *)"][..],
+        ),
+        ("shell: ls; git push origin main", &["allow shell.shell(git push origin main)"]),
         ("shell: git add a; git commit -m x", &[]),
         ("shell: ls > out.txt", &["allow fs.write(ws:out.txt)", "allow fs.write(ws:**)"]),
         ("shell: rm x", &[]),
         ("shell: cargo $x", &[]),
-        ("shell: sudo ls", &["allow shell(sudo ls)"]),
-        ("write: src/a.rs", &["allow write_file(src/a.rs)", "allow write_file(src/**)", "allow write_file"]),
-        ("write: ask/a", &["allow write_file(ask/a)", "allow write_file(ask/**)", "allow write_file"]),
+        ("shell: sudo ls", &["allow shell.shell(sudo ls)"]),
+        ("shell with X=1 LANG=C: make x", &["allow shell.shell(X=1 make x)"]),
+        ("shell with odd 7: make x", &[]),
+        (
+            "write: src/a.rs",
+            &["allow files.write_file(src/a.rs)", "allow files.write_file(src/**)", "allow files.write_file"],
+        ),
+        (
+            "write: ask/a",
+            &["allow files.write_file(ask/a)", "allow files.write_file(ask/**)", "allow files.write_file"],
+        ),
         (
             "write: src/a*[1].rs",
-            &["allow write_file(src/a\\*\\[1\\].rs)", "allow write_file(src/**)", "allow write_file"],
+            &[
+                "allow files.write_file(src/a\\*\\[1\\].rs)",
+                "allow files.write_file(src/**)",
+                "allow files.write_file",
+            ],
         ),
-        ("move: src/a -> src/b", &["allow move_file(src/**)", "allow move_file"]),
+        ("move: src/a -> src/b", &["allow files.move_file(src/**)", "allow files.move_file"]),
         (
             "http: POST https://api.example.com/v1/x",
             &[
-                "allow http_request(POST https://api.example.com/v1/x)",
-                "allow http_request(POST https://api.example.com/*)",
-                "allow http_request",
+                "allow http.http_request(POST https://api.example.com/v1/x)",
+                "allow http.http_request(POST https://api.example.com/*)",
+                "allow http.http_request",
             ],
         ),
-        ("tool github.get_issue unknown: {}", &["allow get_issue"]),
+        ("tool github.get_issue unknown: {}", &["allow github.get_issue"]),
         ("protected: .git/config", &[]),
         ("approved: x", &[]),
         ("read: a", &[]),
@@ -75,21 +91,24 @@ fn the_operator_is_told_the_flags_that_would_change_it() {
     let policy = compile(Mode::Default, &["allow shell(ls *)", "deny shell(rm *)"]);
     for (call, expected) in [
         ("shell: git push *.x", None),
-        ("shell: git push", Some("start the host with `--allow 'shell(git push)'` or `--mode sandboxed`")),
+        (
+            "shell: git push",
+            Some("start the host with `--allow 'shell.shell(git push)'` or `--mode sandboxed`"),
+        ),
         (
             "shell: git push; make all > log",
             Some(
-                "start the host with `--allow 'fs.write(ws:log)' --allow 'shell(git push)' --allow 'shell(make \
+                "start the host with `--allow 'fs.write(ws:log)' --allow 'shell.shell(git push)' --allow 'shell.shell(make \
                  all)'` or `--mode sandboxed`",
             ),
         ),
         (
             "write: notes.txt",
-            Some("start the host with `--allow 'write_file(ws:notes.txt)'` or `--mode edits`"),
+            Some("start the host with `--allow 'files.write_file(ws:notes.txt)'` or `--mode edits`"),
         ),
         (
             "tool github.get_issue unknown: {}",
-            Some("start the host with `--allow get_issue` or `--mode bypass`"),
+            Some("start the host with `--allow github.get_issue` or `--mode bypass`"),
         ),
         ("shell: rm x", Some("the rule `deny shell(rm *)` in test decides this")),
         ("shell: ls", None),
@@ -130,6 +149,14 @@ fn a_decision_names_its_part_its_rule_and_the_others() {
 }
 
 #[test]
+fn variables_for_all_commands_are_shown_with_each() {
+    let policy = compile(Mode::Default, &[]);
+    let call = MadeCall::read("shell with PATH=/w HOME=/w/\u{202e}x LANG=C: git log; make", None);
+    let shown = policy.commands(&call.facts(&Principal::agent("a")));
+    assert_eq!(shown, [r"HOME='/w/\u{202e}x' PATH=/w git log", r"HOME='/w/\u{202e}x' PATH=/w make"]);
+}
+
+#[test]
 fn a_password_in_a_url_is_never_told() {
     let policy = compile(Mode::Default, &[]);
     let call = MadeCall::read("http: GET https://me:hunter22@a.example/x?key=abc", None);
@@ -154,6 +181,20 @@ fn what_authors_expect_of_rules_is_tried_at_load() {
             &[json!("echo git push --force"), json!("git push")][..],
         ),
         ("allow shell(git log *)", &[json!("git log -p")], &[json!("git log; rm x"), json!("git log > x")]),
+        (
+            "allow shell(X=1 git log *)",
+            &[json!("X=1 git log"), json!({"command": "git log", "environment": {"X": "1", "LANG": "C"}})],
+            &[json!("git log"), json!({"command": "git log", "environment": {"X": "2"}})],
+        ),
+        (
+            "allow shell(git log *)",
+            &[json!({"command": "git log", "environment": {"LANG": "C"}})],
+            &[json!({"command": "git log", "environment": {"HOME": "/w"}})],
+        ),
+        ("allow shell(npx *)", &[json!("npx prettier x"), json!("npx -c 'a | b'")], &[json!("prettier x")]),
+        ("deny shell(rm *)", &[json!("npx rm x"), json!("git rebase -x 'rm x'")], &[json!("npx ls")]),
+        ("allow shell(sort -o f *)", &[json!("sort -o f x")], &[json!("sort -o g x"), json!("sort x > f")]),
+        ("allow shell(sort *)", &[json!("sort x")], &[json!("sort -o f x")]),
         ("deny fs.read(**/.env*)", &[json!("a/.env"), json!("/etc/.env.x")], &[json!("env")]),
         ("allow fs.write(src/**)", &[json!("src/a")], &[json!("src"), json!("src/../a"), json!("/src/a")]),
         (

@@ -77,6 +77,20 @@ async fn an_operator_answers_in_the_task() {
 }
 
 #[tokio::test]
+async fn nothing_hides_in_what_a_task_says_of_its_question() {
+    for dialect in Dialect::BOTH {
+        let (place, tool) = (place(), push());
+        let server = serve(&place, &tool).await;
+        let call = dialect.call("c\u{202e}d", "push", &json!({ "branch": "main" }));
+        let params = json!({ "message": dialect.message("m1", &[call]) });
+        let task = dialect.task(&result(&server, rpc(dialect.method("send"), &params)).await);
+        assert_eq!(task["status"]["state"], dialect.state("input-required"), "{task}");
+        let text = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+        assert!(text.contains("c\\u{202e}d") && !text.contains('\u{202e}'), "{text:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_no_fails_the_task_and_says_so() {
     let (place, tool) = (place(), push());
     let server = serve(&place, &tool).await;

@@ -149,6 +149,23 @@ async fn an_operator_approves_through_the_client_in_both_eras() {
 }
 
 #[tokio::test]
+async fn nothing_hides_in_the_form_that_an_operator_answers() {
+    let (_place, server) = guarded(Duration::from_secs(30)).await;
+    let hidden = ['\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}', '\u{1b}'];
+    let arguments = json!({ "branch": "main\u{202e}\u{2066}", "no\u{200b}te": "\u{feff}\u{1b}[2J" });
+    let asked = server.send(call("push", &arguments, &json!({})).bearer(OLGA)).await.json();
+    let text = asked["result"]["inputRequests"]["approval"]["params"]["message"].as_str();
+    let text = text.unwrap_or_else(|| panic!("{asked}"));
+    assert!(!text.contains(hidden), "{text:?}");
+    for part in ["main\\u{202e}\\u{2066}", "no\\u{200b}te", "\\u{feff}"] {
+        assert!(text.contains(part), "{text}");
+    }
+    let question = open(&server).await.remove(0);
+    assert!(!question["summary"].as_str().unwrap().contains(hidden), "{question}");
+    assert_eq!(question["arguments"], arguments, "the arguments are as the call has them");
+}
+
+#[tokio::test]
 async fn the_end_of_a_call_that_somebody_else_allowed_is_still_there_for_its_client() {
     let (_place, server) = guarded(Duration::from_secs(30)).await;
     let (first, second) = (json!({ "branch": "a" }), json!({ "branch": "b" }));

@@ -26,6 +26,20 @@ pub(super) struct GrpcSession {
 }
 
 impl SourceSession for GrpcSession {
+    fn unbound_paths(&self, _: &ToolId) -> Option<String> {
+        let label = &self.service.label;
+        Some(match &self.service.way {
+            Way::Service(_) => {
+                format!(
+                    "{label} is reached by a URL and reads files where it runs; path rules do not bind it"
+                )
+            }
+            Way::Program(_) => {
+                format!("{label} is a program that sees the whole workspace; path rules do not bind it")
+            }
+        })
+    }
+
     fn execute<'a>(
         &'a self,
         _: &'a ToolId,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use toolpost_model::{
-    BoxFuture, CallInput, Declaration, EffectOrigin, Naming, Refusal, SandboxPlan, SandboxProfile, SessionId,
-    SessionScope, Source, SourceError, SourceFeed, SourceProblem, SourceSession, ToolCall, ToolFailure,
-    ToolId, ToolOutput,
+    BoxFuture, CallInput, Declaration, EffectOrigin, Naming, Provenance, Refusal, SandboxPlan,
+    SandboxProfile, SessionId, SessionScope, Source, SourceError, SourceFeed, SourceProblem, SourceSession,
+    ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 
 use super::{
@@ -42,6 +42,10 @@ impl Source for PythonSource {
 
     fn naming(&self) -> Naming {
         Naming::Bare
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::MountPlan
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
@@ -87,6 +91,11 @@ impl SourceSession for Opened {
             return Ok(());
         }
         self.set.blueprint.children.check(self.set.blueprint.settings.profile)
+    }
+
+    fn unbound_paths(&self, tool: &ToolId) -> Option<String> {
+        let why = "the process of the Python modules sees the whole workspace; path rules do not bind it";
+        (tool.as_str() != ASK).then(|| why.to_owned())
     }
 
     fn sandbox(&self, tool: &ToolId, _: &CallInput, _: Option<SandboxProfile>) -> Option<SandboxPlan> {

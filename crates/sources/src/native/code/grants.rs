@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
-use toolpost_model::CallableTool;
+use toolpost_model::{CallableTool, ToolPattern};
 
 use super::frame::{FileTool, Function};
 
@@ -55,11 +55,16 @@ pub(super) enum BindError {
 }
 
 impl Grants {
-    /// `callable`: what the session sees. `granted`: the operator's patterns. `wanted`: the request's names, or all.
-    pub(super) fn new(callable: Vec<CallableTool>, granted: &[String], wanted: Option<&[String]>) -> Self {
+    /// `callable`: what the session sees. `granted`: the operator's patterns, which name tools exactly. `wanted`: the
+    /// request's names, or all.
+    pub(super) fn new(
+        callable: Vec<CallableTool>,
+        granted: &[ToolPattern],
+        wanted: Option<&[String]>,
+    ) -> Self {
         let tools: Vec<CallableTool> = callable
             .into_iter()
-            .filter(|tool| granted.iter().any(|pattern| names(pattern, tool)))
+            .filter(|tool| granted.iter().any(|pattern| grants(pattern, tool)))
             .filter(|tool| wanted.is_none_or(|names| names.iter().any(|name| is_called(tool, name))))
             .collect();
         let exact: BTreeSet<String> = tools.iter().map(|tool| tool.name.clone()).collect();
@@ -142,21 +147,9 @@ impl Granted {
     }
 }
 
-/// Whether a pattern of the operator's means a tool, by wire name or id. `*` stands for anything.
-fn names(pattern: &str, tool: &CallableTool) -> bool {
-    matches(pattern, &tool.name) || matches(pattern, tool.id.as_str())
-}
-
-fn matches(pattern: &str, text: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == text,
-        Some((head, rest)) => text.strip_prefix(head).is_some_and(|tail| {
-            tail.char_indices()
-                .map(|(place, _)| place)
-                .chain([tail.len()])
-                .any(|place| matches(rest, &tail[place..]))
-        }),
-    }
+/// Whether a pattern of the operator's grants a tool to code. The name on the wire counts like an alias.
+fn grants(pattern: &ToolPattern, tool: &CallableTool) -> bool {
+    pattern.names_tool_exactly(&tool.id, std::slice::from_ref(&tool.name), tool.provenance)
 }
 
 fn is_called(tool: &CallableTool, name: &str) -> bool {
@@ -199,9 +192,9 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::{Value, json};
-    use toolpost_model::{CallableTool, ToolId};
+    use toolpost_model::{CallableTool, Provenance, ToolId, ToolPattern};
 
-    use super::{Grants, When, identifier, matches};
+    use super::{Grants, When, identifier};
     use crate::native::code::frame::{FileTool, Function};
 
     fn tool(name: &str, id: &str) -> CallableTool {
@@ -209,7 +202,16 @@ mod tests {
             "properties": { "limit": {}, "offset": {}, "path": {} },
             "required": ["path"],
         });
-        CallableTool { name: name.to_owned(), id: id.parse::<ToolId>().unwrap(), schema: Arc::new(schema) }
+        let id: ToolId = id.parse().unwrap();
+        let provenance = match id.namespace() {
+            "files" => Provenance::CompiledIn,
+            _ => Provenance::Outside,
+        };
+        CallableTool { name: name.to_owned(), id, provenance, schema: Arc::new(schema) }
+    }
+
+    fn patterns(texts: &[&str]) -> Vec<ToolPattern> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
     fn surface() -> Vec<CallableTool> {
@@ -228,7 +230,7 @@ mod tests {
         let check = |granted: &[&str], wanted: Option<&[&str]>, expected: &[&str]| {
             let own = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
             let wanted = wanted.map(own);
-            let grants = Grants::new(surface(), &own(granted), wanted.as_deref());
+            let grants = Grants::new(surface(), &patterns(granted), wanted.as_deref());
             assert_eq!(grants.names().collect::<Vec<_>>(), expected, "{granted:?} {wanted:?}");
         };
         check(&[], None, &[]);
@@ -238,19 +240,22 @@ mod tests {
         check(&["files.*"], Some(&["files.write_file", "x_y"]), &["write_file"]);
         check(&["read_file"], Some(&["write_file"]), &[]);
         // `x_y` is somebody's own name; `git__log-all` has to yield to the one that is spelled so.
-        check(&["*"], None, &["git__log_all", "read_file", "write_file", "x_y"]);
+        check(&["*.*"], None, &["git__log_all", "read_file", "write_file", "x_y"]);
         check(&["x.y"], None, &["x_y"]);
+        // A bare name or pattern grants the host's own tools only.
+        check(&["*"], None, &["read_file", "write_file"]);
+        check(&["x_y", "x-y", "git__log_all"], None, &["git__log_all"]);
     }
 
     #[test]
     fn two_tools_that_only_resemble_a_name_both_go_without() {
-        let grants = Grants::new(vec![tool("a-b", "a.b"), tool("a.b", "a.c")], &["*".to_owned()], None);
+        let grants = Grants::new(vec![tool("a-b", "a.b"), tool("a.b", "a.c")], &patterns(&["*.*"]), None);
         assert_eq!(grants.names().count(), 0);
     }
 
     #[test]
     fn a_function_is_found_by_name_later_and_as_a_file_tool() {
-        let grants = Grants::new(surface(), &["files.read_file".to_owned()], None);
+        let grants = Grants::new(surface(), &patterns(&["files.read_file"]), None);
         let find =
             |function: Function| grants.find(&function).map(|(granted, when)| (granted.tool.clone(), when));
         let named = |name: &str| find(Function::Named(name.to_owned()));
@@ -264,7 +269,7 @@ mod tests {
 
     #[test]
     fn arguments_are_bound_as_python_binds_them() {
-        let grants = Grants::new(surface(), &["*".to_owned()], None);
+        let grants = Grants::new(surface(), &patterns(&["*.*"]), None);
         let (granted, _) = grants.find(&Function::Named("read_file".to_owned())).unwrap();
         let check = |positional: Value, keywords: Value, expected: Result<Value, &str>| {
             let Value::Array(positional) = positional else { panic!("a list") };
@@ -297,18 +302,5 @@ mod tests {
         check("a-b.c", "a_b_c");
         check("2fa", "_2fa");
         check("import", "import_");
-    }
-
-    #[test]
-    fn a_star_stands_for_anything() {
-        let check = |pattern: &str, text: &str, expected: bool| {
-            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
-        };
-        check("*", "anything", true);
-        check("files.*", "files.read_file", true);
-        check("files.*", "files", false);
-        check("*_file", "read_file", true);
-        check("re*f*e", "read_file", true);
-        check("read", "read_file", false);
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use toolpost_model::{
     ArtifactId, BoxFuture, CallContext, Content, Disposition, ErrorClass, InvocationId, NestedCall, Outcome,
-    Redactions, RetryGuidance, ToolFailure, ToolResult,
+    Redactions, RetryGuidance, ToolFailure, ToolPattern, ToolResult,
 };
 
 use super::{
@@ -33,7 +33,7 @@ pub(super) struct InnerCalls {
 /// What narrows the session's tools down to those of the run.
 pub(super) struct Asked {
     /// Patterns of the operator's.
-    pub(super) granted: Vec<String>,
+    pub(super) granted: Vec<ToolPattern>,
     /// Names in the request; `None` for all.
     pub(super) wanted: Option<Vec<String>>,
     /// How many calls there may be.

@@ -9,8 +9,8 @@ use std::{
 
 use toolpost_model::{
     AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass, Effects,
-    ExecutionKind, Lifecycle, Loading, OutputStream, Refusal, RiskLevel, SandboxPlan, SandboxProfile, Tool,
-    ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput,
+    ExecutionKind, Lifecycle, Loading, OutputStream, ProgramFile, Refusal, RiskLevel, SandboxPlan,
+    SandboxProfile, Tool, ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput,
 };
 use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
 
@@ -25,6 +25,7 @@ use super::{
 use crate::native::{
     children::{Child, Children},
     files::{PathError, Touch, change_effects, read_effects},
+    program_files::{self, CommandStart},
     shell::{Origin, OutputEvents, Processes, Ran, Stream, run_to_end},
 };
 
@@ -223,6 +224,20 @@ impl Tool for CommandTool {
 
     fn sandbox(&self, _input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan> {
         Some(self.children.plan(self.profile(), narrowed))
+    }
+
+    async fn programs(&self, input: &CallInput) -> Result<Vec<ProgramFile>, ToolFailure> {
+        let mut values =
+            self.values(input).map_err(|refusal| ToolFailure::of(refusal.class, refusal.message))?;
+        values.locate(self.children.workspace())?;
+        let directory = self.directory()?;
+        let search_path = self.declaration.environment.get("PATH").map(String::as_str);
+        let search_path = search_path.unwrap_or_else(|| self.children.search_path());
+        let start = CommandStart { directory: &directory, search_path };
+        let variables = self.declaration.environment.iter();
+        let variables = variables.map(|(name, value)| (name.as_str(), value.as_str()));
+        let lookups = program_files::in_words(&values.fill(&self.argv), variables, &start);
+        self.children.program_files(lookups).await
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

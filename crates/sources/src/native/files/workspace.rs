@@ -20,12 +20,12 @@ use std::{
 };
 
 use rustix::fs::Stat;
-use toolpost_model::{Access, CallContext, Refusal};
+use toolpost_model::{Access, Refusal};
 
 use self::path::Spelling;
 pub use self::protection::{PatternError, Protection};
 pub(in crate::native) use self::{
-    kept::{KeptError, KeptPaths, Sight},
+    kept::{KeepingRules, KeptError, KeptPaths, PathMark, SearchTrail, Sight, find_kept},
     locate::{Found, LastLink, Located},
     open::{
         link_unnamed, open_directory, open_listing, open_regular, open_unnamed, read_link, sync_directory,
@@ -105,15 +105,6 @@ impl Workspace {
     /// known names in each root, not a search through the tree.
     pub fn protected_paths(&self) -> Vec<PathBuf> {
         self.roots.iter().flat_map(|root| self.protection.existing(&root.dir, &root.path)).collect()
-    }
-
-    /// What there is that rules keep from a call, within sight of a process. Blocks.
-    pub(in crate::native) fn kept_paths(
-        &self,
-        sight: &Sight<'_>,
-        context: &CallContext,
-    ) -> Result<KeptPaths, KeptError> {
-        kept::find(self, sight, context)
     }
 
     /// Reads a path as a caller sent it. No I/O.

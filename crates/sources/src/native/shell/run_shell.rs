@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
     Access, ArgumentKind, ArgumentMeaning, CallContext, CallInput, ClassFact, Declaration, EffectClass,
-    Effects, ErrorClass, Lifecycle, OutputStream, Refusal, SandboxPlan, SandboxProfile, Tool, ToolCall,
-    ToolFailure, ToolOutput,
+    Effects, ErrorClass, Lifecycle, OutputStream, ProgramFile, Refusal, SandboxPlan, SandboxProfile, Tool,
+    ToolCall, ToolFailure, ToolOutput,
 };
 use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
 
@@ -32,6 +32,7 @@ use crate::native::{
     children::{Child, Children},
     environment,
     files::{Found, PathError, shown},
+    program_files::{self, CommandStart},
 };
 
 /// Longest command; a longer argument cannot be given to a process in one piece.
@@ -127,12 +128,12 @@ impl Shell {
 
     /// Whether a command is known to do nothing but read, on a machine that sees to it that this is true: then it is
     /// decided as a read, and runs under a profile that lets it do nothing else. A wrong guess about a program is
-    /// thereby only a command that fails. What others give it, a variable or a later input, could change what it does.
+    /// thereby only a command that fails. A later input could change what it does, and so could a variable, unless it
+    /// is one of those that no rule has to mention.
     fn only_reads(&self, arguments: &Arguments) -> bool {
         !arguments.background
-            && arguments.environment.is_empty()
             && self.may_only_read()
-            && toolpost_command::analyze(&arguments.command).only_reads()
+            && toolpost_command::analyze_with(&arguments.command, arguments.variables()).only_reads()
     }
 
     /// What it is decided as, and what confines it then. The same answer when it is decided on and when it runs.
@@ -229,6 +230,7 @@ impl Tool for Shell {
         interface.permission.arguments = vec![
             ArgumentMeaning::of("command", ArgumentKind::Command),
             ArgumentMeaning::of("working_directory", ArgumentKind::Directory),
+            ArgumentMeaning::of("environment", ArgumentKind::Environment),
         ];
         declaration
     }
@@ -286,6 +288,20 @@ impl Tool for Shell {
     fn sandbox(&self, input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan> {
         let (_, profile) = self.manner(&input.to().ok()?);
         Some(self.children.plan(profile, narrowed))
+    }
+
+    async fn programs(&self, input: &CallInput) -> Result<Vec<ProgramFile>, ToolFailure> {
+        let arguments: Arguments = input.to().map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let directory = match &arguments.working_directory {
+            None => self.children.workspace().path().to_owned(),
+            Some(given) => self.children.workspace().path().join(given),
+        };
+        let search_path = arguments.environment.get("PATH").map(String::as_str);
+        let search_path = search_path.unwrap_or_else(|| self.children.search_path());
+        let start = CommandStart { directory: &directory, search_path };
+        self.children
+            .program_files(program_files::in_text(&arguments.command, arguments.variables(), &start))
+            .await
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

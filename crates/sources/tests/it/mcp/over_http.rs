@@ -12,8 +12,9 @@ use std::{
 use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 use toolpost_core::MemoryPins;
-use toolpost_model::{ErrorClass, EventBody, Secret};
+use toolpost_model::{ErrorClass, EventBody, Mode, SandboxTier, Secret};
 use toolpost_sources::{McpStart, McpTransport};
+use toolpost_testkit::TestHost;
 
 use super::stage::{Stage, Wanted, fixture, server};
 use crate::python_modules::stage::until;
@@ -78,7 +79,7 @@ impl Remote {
         let mut server = server(McpTransport::Http { url, headers });
         server.connect_timeout = Duration::from_secs(10);
         let folder = tempfile::tempdir().unwrap();
-        Wanted { server, pins: Arc::new(MemoryPins::default()), folder }
+        Wanted { server, pins: Arc::new(MemoryPins::default()), folder, tier: SandboxTier::A }
     }
 }
 
@@ -187,7 +188,11 @@ async fn failures_say_whether_anything_was_done() {
     assert!(large.message.contains("more than 2097152 bytes"), "{large:?}");
     assert_eq!(stage.call("fix__echo", json!({ "text": "still" })).await.model_text(), "still");
     let _port = remote.end();
-    let gone = stage.call("fix__echo", json!({ "text": "x" })).await.error.unwrap();
+    // A request on a connection whose end has not arrived yet may have been read: that one is not called safe.
+    let mut gone = stage.call("fix__echo", json!({ "text": "x" })).await.error.unwrap();
+    if gone.code == "connection_lost" {
+        gone = stage.call("fix__echo", json!({ "text": "x" })).await.error.unwrap();
+    }
     assert!(gone.retry.safe, "{gone:?}");
 }
 
@@ -197,5 +202,22 @@ async fn a_redirect_or_a_refusal_is_told() {
         let remote = Remote::start(mode);
         let told = remote.stage().await.problems().join("\n");
         assert!(told.contains(words), "{mode}: {told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn explain_tells_that_path_rules_do_not_bind_a_server_behind_a_url() {
+    let remote = Remote::start("good");
+    for (rules, tells) in [(&["deny fs.read(**/.env*)"][..], true), (&["deny http"][..], false)] {
+        let policy = TestHost::policy(Mode::Bypass, rules);
+        let stage = remote.wanted().start_in(|builder| builder.policy(policy)).await;
+        let explained = stage.test.host.explain(stage.test.request("fix__echo", json!({}))).await;
+        assert!(explained.would_run, "{explained:?}");
+        let told = explained.layers.execution.unwrap().unbound_paths;
+        assert_eq!(
+            told.is_some_and(|told| told.contains("`fix`") && told.contains("URL")),
+            tells,
+            "{rules:?}"
+        );
     }
 }

@@ -14,6 +14,7 @@ STATE = sys.argv[2] if len(sys.argv) > 2 else None
 LOCK = threading.Lock()
 ANSWERS = {}
 CANCELED = set()
+OUTLASTING = threading.Event()
 GROWN = []
 LISTENING = []
 
@@ -77,6 +78,10 @@ def tools():
     ]
     if GROWN:
         listed.append(tool("added", "Came later."))
+    if MODE == "files":
+        of_path = {"type": "object", "properties": {"path": {"type": "string"}}}
+        listed += [tool("read", "Reads a file.", schema=of_path), tool("write", "Writes a file.", schema=of_path),
+                   tool("hold", "Waits until it may go on.", schema=of_path)]
     if MODE == "lingers":
         listed += [tool("linger", "Speaks after it was stopped."), tool("outlast", "Ends after that.")]
     if MODE == "retracts":
@@ -198,12 +203,14 @@ def call(message):
             notify("notifications/message", {"level": "info", "data": "x" * 8000})
         result(ident, {"content": []})
     elif name == "linger":
-        while ident not in CANCELED:
+        # The other call must be under way: a question that comes before it has another answer.
+        while ident not in CANCELED or not OUTLASTING.is_set():
             time.sleep(0.01)
         notify("notifications/message", {"level": "warning", "data": "words of another"})
         send({"jsonrpc": "2.0", "id": "late", "method": "elicitation/create", "params": {
             "message": "your name?", "requestedSchema": {"type": "object", "properties": {}}}})
     elif name == "outlast":
+        OUTLASTING.set()
         while "late" not in ANSWERS:
             time.sleep(0.01)
         result(ident, {"content": [{"type": "text", "text": json.dumps(ANSWERS.pop("late"), sort_keys=True)}]})
@@ -212,6 +219,19 @@ def call(message):
         result(ident, {"content": [], "structuredContent": kept})
     elif name == "structured":
         result(ident, {"content": [{"type": "text", "text": "{}"}], "structuredContent": {"a": [1, 2]}})
+    elif name in ("read", "write"):
+        try:
+            with open(arguments["path"], "r" if name == "read" else "a") as file:
+                text = file.read() if name == "read" else str(file.write("written"))
+        except OSError as problem:
+            text = "refused: " + problem.__class__.__name__
+        result(ident, {"content": [{"type": "text", "text": text}]})
+    elif name == "hold":
+        open(STATE + ".holding", "w").close()
+        while not os.path.exists(STATE + ".go"):
+            time.sleep(0.01)
+        with open(arguments["path"]) as file:
+            result(ident, {"content": [{"type": "text", "text": file.read()}]})
     elif name == "environment":
         result(ident, {"content": [{"type": "text", "text": json.dumps(sorted(os.environ))}]})
     else:

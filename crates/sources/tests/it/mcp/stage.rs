@@ -11,7 +11,7 @@ use globset::GlobSet;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
-use toolpost_core::{Listener, MemoryPins, PinStore};
+use toolpost_core::{HostBuilder, Listener, MemoryPins, PinStore};
 use toolpost_model::{
     Event, EventBody, Naming, SandboxProfile, SandboxTier, SourceHealth, ToolResult, Visibility,
 };
@@ -34,6 +34,7 @@ pub(crate) struct Wanted {
     pub(crate) server: McpServer,
     pub(crate) pins: Arc<dyn PinStore>,
     pub(crate) folder: TempDir,
+    pub(crate) tier: SandboxTier,
 }
 
 pub(crate) fn fixture(file: &str) -> PathBuf {
@@ -61,11 +62,13 @@ impl Wanted {
             environment: BTreeMap::new(),
             readable: Vec::new(),
             writable: Vec::new(),
+            reads: None,
         };
         Self {
             server: server(McpTransport::Stdio(Box::new(program))),
             pins: Arc::new(MemoryPins::default()),
             folder,
+            tier: SandboxTier::A,
         }
     }
 
@@ -78,7 +81,7 @@ impl Wanted {
         let path = self.folder.path().canonicalize().unwrap();
         McpParts {
             server: self.server.clone(),
-            launcher: Some(launcher(SandboxTier::A)),
+            launcher: Some(launcher(self.tier)),
             children: ChildSettings::default(),
             workspace: Some(Arc::new(Workspace::open(&path).unwrap())),
             pins: Arc::clone(&self.pins),
@@ -86,8 +89,13 @@ impl Wanted {
     }
 
     pub(crate) async fn start(self) -> Stage {
+        self.start_in(|builder| builder).await
+    }
+
+    /// In a host with further settings.
+    pub(crate) async fn start_in(self, change: impl FnOnce(HostBuilder) -> HostBuilder) -> Stage {
         let source = McpSource::new(self.parts());
-        let test = TestHost::build(|builder| builder.source(source)).await;
+        let test = TestHost::build(|builder| change(builder.source(source))).await;
         Stage { test, folder: self.folder }
     }
 }

@@ -131,3 +131,17 @@ async fn a_tool_that_is_mounted_later_can_be_called() {
     until("the new tool", || stage.tools().contains(&"grown".to_owned())).await;
     assert_eq!(stage.call("grown", json!({})).await.outcome, Outcome::Succeeded);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_modules_ask_while_rules_keep_paths_that_nothing_keeps_from_their_process() {
+    let lines = ["allow tool-rough.*", "deny fs.read(**/.env*)"];
+    for (lines, is_asked) in [(&lines[..1], false), (&lines[..], true)] {
+        let policy = TestHost::policy(Mode::Default, lines);
+        let wanted = Wanted::new(Core::StandIn, &["tool-rough"])
+            .set(|wanted| wanted.host = Box::new(|builder| builder.policy(policy)));
+        let stage = wanted.start().await;
+        let result = stage.call("environment", json!({})).await;
+        let code = result.error.as_ref().map(|error| error.code.to_string());
+        assert_eq!(code.as_deref() == Some("no_approver"), is_asked, "{result:?}");
+    }
+}

@@ -117,7 +117,8 @@ async fn a_tool_belongs_to_the_module_that_mounted_it() {
     for core in BOTH {
         // What only reads runs beside other calls of its session.
         let reads = || ToolSettings { class: Some(EffectClass::Read), ..ToolSettings::default() };
-        let beside = HashMap::from(["meet", "sprout"].map(|name| (name.to_owned(), reads())));
+        let names = ["tool-rough.meet", "tool-unruly.sprout"];
+        let beside = HashMap::from(names.map(|name| (name.to_owned(), reads())));
         let wanted = Wanted::new(core, &["tool-unruly", "tool-rough"])
             .set(|wanted| wanted.host = Box::new(|builder| builder.settings(beside)));
         let stage = wanted.start().await;

@@ -11,7 +11,7 @@ use super::host;
 use crate::{
     approving::{
         desk::{self, Desk},
-        editing::{self, Edited},
+        editing::{self, Edited, changes},
         ids,
     },
     cli::PlaceArgs,
@@ -142,6 +142,9 @@ fn tell(decided: &Value, question: &PermissionRequest, how: &str, as_json: bool)
     }
     let how = if how.is_empty() { String::new() } else { format!(", {how}") };
     say!("{} ({}): {}{how}", ids::short(question.ask_id), spelled_out(&question.summary), told(decided));
+    for change in changes(decided) {
+        say!("  {change}");
+    }
     Ok(Exit::Done)
 }
 

@@ -64,7 +64,7 @@ async fn make(api: &ToolApi, call: &CallArgs, input: Option<String>) -> anyhow::
     if let Some(seconds) = call.timeout {
         options = options.timeout(Duration::from_secs_f64(seconds));
     }
-    let live = LiveCall::begin(&call.tool);
+    let live = LiveCall::begin(&call.tool, None);
     let ended = follow(api, options, &live).await;
     live.end();
     match ended {

@@ -52,6 +52,7 @@ fn finding(name: &str, reach: &str, report: Option<&SourceReport>, pins: Option<
     match health.state {
         SourceState::Failing => Finding::bad(WHAT, text),
         SourceState::Stopped | SourceState::Starting => Finding::odd(WHAT, text),
+        SourceState::Ready if health.message.is_some() => Finding::odd(WHAT, text),
         SourceState::Ready | SourceState::Idle if health.quarantined.is_empty() => Finding::good(WHAT, text),
         SourceState::Ready | SourceState::Idle => Finding::odd(WHAT, text),
     }

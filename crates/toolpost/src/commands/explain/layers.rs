@@ -244,6 +244,9 @@ fn execution(explanation: &Value, layer: &Value) {
         (None, Some(profile)) => beneath("sandbox", profile),
         (None, None) => {}
     }
+    if let Some(unbound) = text(layer, "/unbound_paths") {
+        beneath("path rules", styled(YELLOW, unbound));
+    }
 }
 
 fn result(layer: &Value) {

@@ -1,6 +1,7 @@
 //! `toolpost journal search`: calls by what they are and by what was said in them, newest first.
 
 use clap::Args;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 use toolpost_core::{Query, StoredRecord};
 use toolpost_store::JournalReader;
@@ -85,7 +86,7 @@ impl Words {
         let Some(first) = self.0.first() else { return Ok(Some(String::new())) };
         // What was asked stands in the first record of a call, which is its end where there is no other.
         let records = match call.record.invocation_id {
-            Some(id) if !call.record.body.contains("\"call\":{") => reader.records_of(id)?,
+            Some(id) if !holds_call(&call.record.body) => reader.records_of(id)?,
             _ => vec![call.clone()],
         };
         if !self.may_be_in(&records) {
@@ -106,6 +107,18 @@ impl Words {
         let is_plain = |word: &str| !word.contains(|c: char| c == '"' || c == '\\' || c.is_control());
         self.0.iter().filter(|word| is_plain(word)).all(|word| bodies.iter().any(|body| body.contains(word)))
     }
+}
+
+/// Whether a record is the one that tells what was asked.
+fn holds_call(body: &str) -> bool {
+    #[derive(Deserialize)]
+    struct FirstRecord {
+        #[serde(default)]
+        call: Option<IgnoredAny>,
+    }
+    // The text alone proves nothing: an argument or a result may hold it too. Without it there is nothing to read.
+    body.contains("\"call\":{")
+        && serde_json::from_str::<FirstRecord>(body).is_ok_and(|record| record.call.is_some())
 }
 
 /// Adds what was asked and what came back.

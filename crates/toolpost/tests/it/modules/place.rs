@@ -15,7 +15,7 @@ pub(super) struct Place {
 }
 
 /// The Python that runs tests: itself, not a script that finds it.
-pub(super) fn python() -> &'static str {
+pub(crate) fn python() -> &'static str {
     static FOUND: OnceLock<String> = OnceLock::new();
     FOUND.get_or_init(|| said(Command::new("python3").args(["-c", "import sys; print(sys.executable)"])))
 }

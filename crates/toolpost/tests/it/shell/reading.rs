@@ -31,6 +31,10 @@ async fn what_only_reads_runs_unasked_and_can_do_nothing_else() {
         assert!(applied.net.starts_with("none"), "{}", applied.net);
     }
     assert_eq!(text(&shop.shell("cat a.txt").await), "b\na\n[exit code 0]");
+    // Variables that only change what programs print leave it a read.
+    let free = json!({ "command": "sort a.txt", "environment": { "LC_ALL": "C", "TZ": "UTC" } });
+    let result = shop.call("shell", free).await;
+    assert_eq!((text(&result), ran_as(&result)), ("a\nb\n[exit code 0]", Some(SandboxProfile::ReadOnly)));
 }
 
 #[tokio::test]
@@ -44,6 +48,9 @@ async fn what_may_do_more_asks() {
         json!({ "command": "git status" }),
         json!({ "command": "cat a.txt; $SHELL" }),
         json!({ "command": "cat a.txt", "environment": { "GREETING": "hi" } }),
+        json!({ "command": "cat a.txt", "environment": { "LANG": "C", "PATH": "." } }),
+        json!({ "command": "[[ -f a.txt ]]", "environment": { "HOME": "." } }),
+        json!({ "command": format!("sort -o {marker} a.txt") }),
         json!({ "command": "cat a.txt", "background": true }),
     ] {
         let result = shop.call("shell", arguments.clone()).await;
@@ -52,6 +59,27 @@ async fn what_may_do_more_asks() {
         assert!(result.sandbox.is_none());
     }
     assert!(!shop.path(marker).exists());
+}
+
+/// The folder of a variable holds the program that would run in place of the allowed one.
+#[tokio::test]
+async fn a_rule_for_a_command_does_not_hold_with_a_variable_that_it_does_not_name() {
+    let rules = ["allow shell(make x)", "allow shell(PATH=/bin:/usr/bin env)"];
+    let policy = TestHost::policy(Mode::Default, &rules);
+    let shop = Workshop::governed(|_| {}, |builder| builder.policy(policy)).await;
+    shop.file("bin/make", "#!/bin/sh\ntouch marker\n");
+    let path = shop.path("bin").display().to_string();
+    for arguments in [
+        json!({ "command": "make x", "environment": { "PATH": path } }),
+        json!({ "command": "make x", "environment": { "HOME": path } }),
+        json!({ "command": "env", "environment": { "PATH": path } }),
+    ] {
+        let error = shop.call("shell", arguments.clone()).await.error.expect("nobody was there to be asked");
+        assert_eq!(error.code, "no_approver", "{arguments}");
+    }
+    assert!(!shop.path("marker").exists());
+    let named = json!({ "command": "env", "environment": { "PATH": "/bin:/usr/bin" } });
+    assert_eq!(shop.call("shell", named).await.outcome, Outcome::Succeeded);
 }
 
 #[tokio::test]

@@ -88,6 +88,38 @@ async fn without_a_sandbox_a_person_is_asked_whatever_is_allowed() {
 }
 
 #[tokio::test]
+async fn a_question_tells_the_confinement_that_is_really_in_force() {
+    for tier in [SandboxTier::A, SandboxTier::B, SandboxTier::C, SandboxTier::N] {
+        let launcher = Launcher::with_tier_at_most(program(), tier);
+        let given = launcher.tier();
+        let asks = |builder: toolpost_core::HostBuilder| {
+            builder.policy(TestHost::policy(Mode::Default, &[])).approvals(toolpost_core::Approvals::ASK)
+        };
+        let shop = Workshop::governed(|plan| plan.launcher = Some(launcher), asks).await;
+        let call = shop.host.host.start(shop.host.request("shell", json!({ "command": "touch x" }))).await;
+        let mut changes = shop.host.host.approval_changes();
+        while shop.host.host.approvals().is_empty() {
+            changes.changed().await.unwrap();
+        }
+        let question = shop.host.host.approvals().remove(0);
+        let plan = question.sandbox.unwrap();
+        assert_eq!((plan.tier, plan.network), (given, given == SandboxTier::N));
+        let by = toolpost_model::Principal::operator("ann");
+        let yes = serde_json::from_value(json!({ "decision": "allow" })).unwrap();
+        shop.host.host.decide(question.ask_id, yes, &by).await.unwrap();
+        let result = call.answer().await.result().clone();
+        let applied = result.sandbox.unwrap_or_else(|| panic!("{:?}", result.error));
+        if given == SandboxTier::N {
+            assert_eq!(plan.missing, ["nothing confines the command"]);
+            continue;
+        }
+        for missing in &applied.missing {
+            assert!(plan.missing.contains(missing), "{tier:?}: `{missing}` is not among {:?}", plan.missing);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_required_sandbox_that_is_not_there_refuses() {
     let shop = Workshop::planned(|plan| {
         plan.launcher = unconfined();

@@ -124,10 +124,10 @@ fn rule_of<'a>(ground: &Ground<'a>) -> Option<&'a Rule> {
 
 /// What takes away a ground that is no rule.
 fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<Change> {
-    let name = hearing.facts.declaration.tool_id.name();
     match kind {
         ReasonType::SafetyCheck => {
-            let setting = format!("tools.{name}.approval_required: false");
+            let key = hearing.facts.declaration.tool_id.setting_key("approval_required");
+            let setting = format!("{key}: false");
             vec![Change::setting(setting, "let the tool run without approval of every call")]
         }
         ReasonType::Caution => vec![
@@ -146,8 +146,8 @@ fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<Change> {
 fn added_rule(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Option<Change> {
     let behavior = decision::behavior(policy, verdict);
     if behavior == Behavior::Allow {
-        let name = hearing.facts.declaration.tool_id.name();
-        let narrow = hearing.parts.all.iter().flat_map(|part| suggest::of_part(part, name, &policy.places));
+        let name = hearing.facts.declaration.tool_id.rule_form();
+        let narrow = hearing.parts.all.iter().flat_map(|part| suggest::of_part(part, &name, &policy.places));
         let lines = narrow.take(1).chain([format!("allow {name}")]);
         let denies = |line: String| line.replacen("allow ", "deny ", 1);
         return lines.map(denies).find_map(|line| tried(policy, hearing, vec![line], behavior));

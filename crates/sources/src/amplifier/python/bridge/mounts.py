@@ -130,7 +130,9 @@ class Mount:
         self.coordinator._toolpost_adopt(session)
 
     def owner_of(self, name):
-        return next((unit for unit in self.units.values() if name in unit.tools), None)
+        """The module that comes first in the plan of those that mounted a tool of this name."""
+        owners = [unit for unit in self.units.values() if name in unit.tools]
+        return min(owners, key=lambda unit: unit.place, default=None)
 
     def unit(self, module, tool=None):
         """The unit of a module; of two that go by one name, the one that has the tool."""

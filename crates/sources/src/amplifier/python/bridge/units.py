@@ -155,22 +155,20 @@ class Unit:
         point = self.mount.coordinator.mount_points["tools"]
         with self.mount.gathering:
             for name, tool in point.as_written():
-                owner = self.mount.owner_of(name)
-                if owner is None or owner.tools[name] is not tool:
-                    (point.writer(name, tool) or self)._take(point, name, tool, owner)
+                if not any(unit.tools.get(name) is tool for unit in self.mount.units.values()):
+                    (point.writer(name, tool) or self)._take(point, name, tool, self.mount.owner_of(name))
             for unit in self.mount.units.values():
                 for name in [name for name in unit.tools if name not in point]:
                     del unit.tools[name]
 
     def _take(self, point, name, tool, owner):
-        """A name that another module has stays with that one, unless that one only was faster."""
+        """The coordinator has one tool of a name: that of the module that comes first in the plan, also where another was
+        faster. The host serves both, the second one under a longer name."""
         if owner is not None and owner is not self:
             if self.mount.settled or self.is_missing() or owner.place < self.place:
                 point[name] = owner.tools[name]
-                self._is_late_for(name, owner)
+            if self.is_missing():
                 return
-            del owner.tools[name]
-            owner._is_late_for(name, self)
         problem = None
         if not isinstance(name, str) or not callable(attribute(tool, "execute")):
             problem = f"what it mounted as `{shown(name)[:200]}` is no tool: no `execute`"
@@ -181,11 +179,9 @@ class Unit:
         if problem is None:
             self.tools[name] = tool
         else:
-            del point[name]
+            if point.get(name) is tool:
+                del point[name]
             self.problem("validation_failed", problem)
-
-    def _is_late_for(self, name, owner):
-        self.problem("validation_failed", f"its tool `{name}` is already mounted by `{owner.id}`")
 
     async def describe(self):
         """The module as it is now. Descriptions and schemas may be computed, so they are read each time."""

@@ -8,7 +8,8 @@ use std::{
 use serde_json::{Map, Value, json};
 use tokio::{io::AsyncWriteExt as _, net::UnixStream, runtime::Builder, time::timeout};
 use toolpost_model::{
-    BoxFuture, CallContext, CallPort, CallableTool, EventBody, InvocationId, Principal, SessionId, ToolId,
+    BoxFuture, CallContext, CallPort, CallableTool, EventBody, InvocationId, Principal, Provenance,
+    SessionId, ToolId,
 };
 
 use super::{Broken, Talk, Wire};
@@ -48,7 +49,12 @@ impl CallPort for Port {
 
     fn callable(&self) -> Vec<CallableTool> {
         let id: ToolId = "files.read_file".parse().unwrap();
-        vec![CallableTool { name: "read_file".to_owned(), id, schema: Arc::new(json!({})) }]
+        vec![CallableTool {
+            name: "read_file".to_owned(),
+            id,
+            provenance: Provenance::CompiledIn,
+            schema: Arc::new(json!({})),
+        }]
     }
 }
 
@@ -67,7 +73,7 @@ fn hear(sent: &[Vec<u8>]) -> (Result<Ending, Broken>, Talk) {
             let _ = theirs.write_all(&sent).await;
         });
         let context = CallContext::new(Arc::new(Port(SessionId::new("s"), Principal::agent("a"))));
-        let asked = Asked { granted: vec!["*".to_owned()], wanted: None, most: 2 };
+        let asked = Asked { granted: vec!["*".parse().unwrap()], wanted: None, most: 2 };
         let mut talk = Talk::new(InnerCalls::new(context, asked), 100);
         let limits = RunLimits { time_ms: 1000, memory_bytes: 1 << 20, printed_bytes: 100 };
         let order = RunOrder { code: "1".to_owned(), inputs: Map::new(), functions: Vec::new(), limits };

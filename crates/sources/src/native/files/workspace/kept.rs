@@ -1,4 +1,4 @@
-//! What rules keep from a call, as paths: for processes, which ask nobody and must be shut out beforehand.
+//! What rules keep from calls, as paths: for processes, which ask nobody and must be shut out beforehand.
 //!
 //! A walk through what a process will see, as far as kept paths can lie there. What is made while the process runs
 //! is not among it, nor another name of the same file.
@@ -12,12 +12,12 @@ use std::{
 
 use rustix::{
     fd::OwnedFd,
-    fs::{AtFlags, CWD, Dir as Listing, FileType, Mode, OFlags, openat, statat},
+    fs::{AtFlags, CWD, Dir as Listing, FileType, Mode, OFlags, Statx, StatxFlags, openat, statat, statx},
     io::Errno,
+    time::{ClockId, clock_gettime},
 };
 use toolpost_model::{Access, CallContext, ErrorClass, ToolFailure};
-
-use super::Workspace;
+use toolpost_sandbox::Root;
 
 /// How many names are looked at, for how long, and how many paths a process can be shut out of.
 const MOST_NAMES: usize = 200_000;
@@ -25,6 +25,8 @@ const MOST_TIME: Duration = Duration::from_secs(2);
 const MOST_PATHS: usize = 4_096;
 /// A descriptor is held for each level.
 const MOST_LEVELS: usize = 200;
+/// The coarsest step, in seconds, in which a file system counts time.
+const LONGEST_STEP: i64 = 2;
 /// Names between two looks at the clock.
 const NAMES_A_LOOK: usize = 512;
 /// A name nobody uses. Where even this is kept, so is whatever comes there later.
@@ -44,6 +46,130 @@ pub(in crate::native) struct KeptPaths {
 impl KeptPaths {
     pub(in crate::native) fn is_empty(&self) -> bool {
         self.masked.is_empty() && self.protected.is_empty()
+    }
+
+    /// Which files these are now, in an order of their own. Reads each of them.
+    pub(in crate::native) fn marks(&self) -> Vec<PathMark> {
+        let masked = self.masked.iter().map(|path| PathMark::of(path, Access::Read));
+        let protected = self.protected.iter().map(|path| PathMark::of(path, Access::Write));
+        let mut marks: Vec<PathMark> = masked.chain(protected).collect();
+        marks.sort_by(|one, other| one.path.cmp(&other.path));
+        marks
+    }
+}
+
+/// A kept path and the file that has it. A mount covers a file and not a name: once the file is removed or another one is
+/// moved to its place, the cover is gone, and the same path is open again.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::native) struct PathMark {
+    path: PathBuf,
+    kept: Access,
+    /// Device and number of the file.
+    file: Option<(u32, u32, u64)>,
+    /// When it was made, since numbers are used again. Where the file system does not keep that, when the file was last
+    /// changed; of a folder, whose entries change, nothing.
+    made: Option<(i64, u32)>,
+}
+
+impl PathMark {
+    fn of(path: &Path, kept: Access) -> Self {
+        let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BTIME | StatxFlags::CTIME;
+        let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, wanted).ok();
+        let made = found.as_ref().and_then(|stat| {
+            let is_folder = FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory;
+            let is_dated = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
+            match (is_dated, is_folder) {
+                (true, _) => Some((stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec)),
+                (false, true) => None,
+                (false, false) => Some((stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec)),
+            }
+        });
+        let file = found.map(|stat| (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino));
+        Self { path: path.to_owned(), kept, file, made }
+    }
+}
+
+/// The directories that a search looked through, as they were then. While none of them has changed, the same search
+/// finds the same paths, and looking at the directories costs a fraction of looking at every name in them.
+#[derive(Debug, Default)]
+pub(in crate::native) struct SearchTrail {
+    directories: Vec<DirectoryMark>,
+    /// Whether a directory had changed just before it was listed.
+    is_fresh: bool,
+}
+
+/// A place that a search looked at. `None`: it was not there.
+#[derive(Debug, PartialEq, Eq)]
+struct DirectoryMark {
+    path: PathBuf,
+    seen: Option<DirectoryState>,
+}
+
+/// Which directory it is, and when its entries or its rights last changed. No program can set the latter back, as it can
+/// the time of the last change of contents.
+#[derive(Debug, PartialEq, Eq)]
+struct DirectoryState {
+    device: (u32, u32),
+    inode: u64,
+    changed: (i64, u32),
+}
+
+impl DirectoryState {
+    fn of(found: &Statx) -> Self {
+        Self {
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            changed: (found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec),
+        }
+    }
+
+    fn at(path: &Path) -> Option<Self> {
+        let wanted = StatxFlags::INO | StatxFlags::CTIME;
+        statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, wanted).ok().map(|found| Self::of(&found))
+    }
+}
+
+impl SearchTrail {
+    /// Notes a directory as it is before it is listed.
+    fn note(&mut self, path: &Path, seen: Option<DirectoryState>) {
+        // File systems count time in steps, so a second change within one step leaves no trace. The clock is the one that
+        // the kernel stamps files with.
+        let now = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
+        let is_fresh = |seen: &DirectoryState| now - seen.changed.0 <= LONGEST_STEP;
+        self.is_fresh |= seen.as_ref().is_some_and(is_fresh);
+        self.directories.push(DirectoryMark { path: path.to_owned(), seen });
+    }
+
+    /// Whether the search would find the same again.
+    pub(in crate::native) fn is_unchanged(&self) -> bool {
+        !self.is_fresh && self.directories.iter().all(|mark| mark.seen == DirectoryState::at(&mark.path))
+    }
+}
+
+/// The rules that a search goes by.
+pub(in crate::native) trait KeepingRules {
+    /// Where kept paths can lie, each place meant with all beneath it.
+    fn kept_places(&self) -> Vec<PathBuf>;
+
+    /// Whether a path may be used.
+    fn may_use(&self, path: &Path, access: Access) -> bool;
+
+    /// Whether nobody waits for the search any more.
+    fn is_canceled(&self) -> bool;
+}
+
+/// Those for one call.
+impl KeepingRules for CallContext {
+    fn kept_places(&self) -> Vec<PathBuf> {
+        self.kept_places()
+    }
+
+    fn may_use(&self, path: &Path, access: Access) -> bool {
+        self.may_use(path, access)
+    }
+
+    fn is_canceled(&self) -> bool {
+        self.is_canceled()
     }
 }
 
@@ -82,6 +208,8 @@ impl KeptError {
 
 /// What a process sees.
 pub(in crate::native) struct Sight<'s> {
+    /// Where it works. Looked through like what is readable.
+    pub(in crate::native) roots: &'s [Root],
     /// Looked through wherever kept paths can lie.
     pub(in crate::native) readable: &'s [PathBuf],
     /// Looked through only where a rule names a place in them: programs, of which there are too many.
@@ -90,18 +218,18 @@ pub(in crate::native) struct Sight<'s> {
     pub(in crate::native) writes: bool,
 }
 
-/// Finds what is there that rules keep from the call.
-pub(super) fn find(
-    workspace: &Workspace,
+/// Finds what is there that rules keep.
+pub(in crate::native) fn find_kept(
     sight: &Sight<'_>,
-    context: &CallContext,
-) -> Result<KeptPaths, KeptError> {
+    rules: &dyn KeepingRules,
+) -> Result<(KeptPaths, SearchTrail), KeptError> {
     let until = Instant::now() + MOST_TIME;
-    let mut search = Search { context, until, looked_at: 0, kept: KeptPaths::default() };
-    for start in starts(workspace, sight, &context.kept_places()) {
-        search.start(workspace, start)?;
+    let (kept, trail) = (KeptPaths::default(), SearchTrail::default());
+    let mut search = Search { rules, until, looked_at: 0, kept, trail };
+    for start in starts(sight, &rules.kept_places()) {
+        search.start(sight.roots, start)?;
     }
-    Ok(search.kept)
+    Ok((search.kept, search.trail))
 }
 
 /// Where to look.
@@ -112,8 +240,9 @@ struct Start {
 }
 
 /// The places of `kept` within sight, none of them beneath another.
-fn starts(workspace: &Workspace, sight: &Sight<'_>, kept: &[PathBuf]) -> Vec<Start> {
-    let roots = workspace.roots().map(|(path, access)| (path, sight.writes && access == Access::Write, true));
+fn starts(sight: &Sight<'_>, kept: &[PathBuf]) -> Vec<Start> {
+    let is_open = |root: &Root| sight.writes && root.access == Access::Write;
+    let roots = sight.roots.iter().map(|root| (root.path.as_path(), is_open(root), true));
     let readable = sight.readable.iter().map(|path| (path.as_path(), false, true));
     let programs = sight.programs.iter().map(|path| (path.as_path(), false, false));
     let mut found: Vec<Start> = Vec::new();
@@ -144,10 +273,11 @@ fn starts(workspace: &Workspace, sight: &Sight<'_>, kept: &[PathBuf]) -> Vec<Sta
 }
 
 struct Search<'s> {
-    context: &'s CallContext,
+    rules: &'s dyn KeepingRules,
     until: Instant,
     looked_at: usize,
     kept: KeptPaths,
+    trail: SearchTrail,
 }
 
 /// A directory that is being looked through.
@@ -159,14 +289,16 @@ struct Level {
 }
 
 impl Search<'_> {
-    fn start(&mut self, workspace: &Workspace, start: Start) -> Result<(), KeptError> {
+    fn start(&mut self, roots: &[Root], start: Start) -> Result<(), KeptError> {
         let Start { path, writable } = start;
-        let whole = workspace.roots().any(|(root, _)| path == root);
+        let whole = roots.iter().any(|root| path == root.path);
         if whole && !self.may(&path, Access::Read) {
             return Err(KeptError::Everything { path });
         }
         // By its path, as the launcher will take it. What is not there, or is reached only by a link, has no guard.
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+        // A directory notes itself once more. What is no directory, or not there, has no other mark.
+        self.trail.note(&path, DirectoryState::at(&path));
         let Ok(parent) = openat(CWD, parent, LIST - OFlags::NOFOLLOW, Mode::empty()) else { return Ok(()) };
         let Ok(name) = CString::new(name.as_bytes()) else { return Ok(()) };
         let Ok(stat) = statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
@@ -180,7 +312,7 @@ impl Search<'_> {
     }
 
     fn may(&self, path: &Path, access: Access) -> bool {
-        self.context.may_use(path, access)
+        self.rules.may_use(path, access)
     }
 
     fn mask(&mut self, path: &Path) -> Result<(), KeptError> {
@@ -208,7 +340,7 @@ impl Search<'_> {
         if !self.looked_at.is_multiple_of(NAMES_A_LOOK) {
             return Ok(());
         }
-        match (self.context.is_canceled(), Instant::now() >= self.until) {
+        match (self.rules.is_canceled(), Instant::now() >= self.until) {
             (true, _) => Err(KeptError::Stopped),
             (false, true) => Err(KeptError::TooMany),
             (false, false) => Ok(()),
@@ -243,11 +375,16 @@ impl Search<'_> {
                 self.directory(&Level { dir, path: path.to_owned(), writable, depth: depth + 1 })
             }
             // Gone, or nothing that could be read by a process with fewer rights than this one.
-            Err(_) => Ok(()),
+            Err(_) => {
+                self.trail.note(path, DirectoryState::at(path));
+                Ok(())
+            }
         }
     }
 
     fn directory(&mut self, level: &Level) -> Result<(), KeptError> {
+        let found = statx(&level.dir, c"", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::CTIME);
+        self.trail.note(&level.path, found.ok().as_ref().map(DirectoryState::of));
         let names = self.names(level)?;
         let path = |name: &CStr| level.path.join(OsStr::from_bytes(name.to_bytes()));
         let any = level.path.join(ANY_NAME);

@@ -1,0 +1,227 @@
+//! Small languages that can start programs: whether a text in one of them does.
+
+use super::Language;
+
+/// The files that the text writes, or `None` where it starts a program or is not understood.
+pub(super) fn read(language: Language, text: &str) -> Option<Vec<String>> {
+    match language {
+        Language::Awk => (!may_start_programs(text)).then(Vec::new),
+        Language::Sed => SedScript { rest: text, written: Vec::new() }.read(),
+        Language::Editor => {
+            let moves = text.bytes().all(|byte| byte.is_ascii_digit()) || text.starts_with(['/', '?']);
+            moves.then(Vec::new)
+        }
+    }
+}
+
+/// Whether an awk program calls `system`, has a pipe, or loads or calls something by name. A pipe in a text or an
+/// expression counts as well, because telling them apart takes a parser.
+fn may_start_programs(program: &str) -> bool {
+    program.contains("system") || program.contains('@') || program.replace("||", "").contains('|')
+}
+
+/// A sed script, read command by command. The methods return `None` at the first thing that starts a program or that
+/// is not understood.
+struct SedScript<'a> {
+    rest: &'a str,
+    written: Vec<String>,
+}
+
+impl<'a> SedScript<'a> {
+    fn read(mut self) -> Option<Vec<String>> {
+        loop {
+            self.rest = self.rest.trim_start_matches([' ', '\t', '\n', ';', '}']);
+            if self.rest.is_empty() {
+                return Some(self.written);
+            }
+            self.addresses()?;
+            self.command()?;
+        }
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.rest.chars().next()?;
+        self.rest = &self.rest[c.len_utf8()..];
+        Some(c)
+    }
+
+    fn skip(&mut self, skipped: impl Fn(char) -> bool) {
+        self.rest = self.rest.trim_start_matches(skipped);
+    }
+
+    fn addresses(&mut self) -> Option<()> {
+        loop {
+            match self.rest.chars().next()? {
+                '/' => {
+                    self.next();
+                    self.part('/')?;
+                    self.skip(|c| matches!(c, 'I' | 'M'));
+                }
+                '\\' => {
+                    self.next();
+                    let end = self.next().filter(|c| c.is_ascii_punctuation() && *c != '\\')?;
+                    self.part(end)?;
+                    self.skip(|c| matches!(c, 'I' | 'M'));
+                }
+                c if c.is_ascii_digit() || matches!(c, '$' | ',' | '+' | '~' | '!' | ' ' | '\t') => {
+                    self.next();
+                }
+                _ => return Some(()),
+            }
+        }
+    }
+
+    /// The text up to a delimiter. Readers disagree on a delimiter between brackets.
+    fn part(&mut self, end: char) -> Option<()> {
+        let mut in_brackets = false;
+        loop {
+            match self.next()? {
+                '\\' => {
+                    self.next()?;
+                }
+                c if c == end => return (!in_brackets).then_some(()),
+                '[' if !in_brackets => {
+                    in_brackets = true;
+                    self.rest = self.rest.strip_prefix('^').unwrap_or(self.rest);
+                    self.rest = self.rest.strip_prefix(']').unwrap_or(self.rest);
+                }
+                ']' => in_brackets = false,
+                '\n' => return None,
+                _ => {}
+            }
+        }
+    }
+
+    /// The text up to a delimiter, where brackets mean nothing.
+    fn replacement(&mut self, end: char) -> Option<()> {
+        loop {
+            match self.next()? {
+                '\\' => {
+                    self.next()?;
+                }
+                c if c == end => return Some(()),
+                _ => {}
+            }
+        }
+    }
+
+    fn line(&mut self) -> &'a str {
+        let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+        self.rest = rest;
+        line.trim()
+    }
+
+    fn command(&mut self) -> Option<()> {
+        match self.next()? {
+            '{' => return Some(()),
+            's' => {
+                let end = self.next().filter(|c| c.is_ascii_punctuation() && *c != '\\')?;
+                self.part(end)?;
+                self.replacement(end)?;
+                self.skip(|c| c.is_ascii_digit() || matches!(c, 'g' | 'p' | 'i' | 'I' | 'm' | 'M'));
+                if let Some(rest) = self.rest.strip_prefix('w') {
+                    self.rest = rest;
+                    self.file();
+                    return Some(());
+                }
+            }
+            'y' => {
+                let end = self.next().filter(|c| c.is_ascii_punctuation() && *c != '\\')?;
+                self.replacement(end)?;
+                self.replacement(end)?;
+            }
+            'w' | 'W' => {
+                self.file();
+                return Some(());
+            }
+            // Texts go on behind a line that ends in a backslash.
+            'a' | 'i' | 'c' => {
+                while self.line().ends_with('\\') {}
+                return Some(());
+            }
+            'r' | 'R' | '#' | 'v' => {
+                self.line();
+                return Some(());
+            }
+            ':' | 'b' | 't' | 'T' => self.skip(|c| !matches!(c, ';' | '\n' | '}')),
+            'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P' | 'x' | '=' | 'z' | 'F' => {}
+            'l' | 'q' | 'Q' => self.skip(|c| c.is_ascii_digit() || c == ' '),
+            // `e` runs a command, and others are not known.
+            _ => return None,
+        }
+        self.skip(|c| matches!(c, ' ' | '\t'));
+        (self.rest.is_empty() || self.rest.starts_with([';', '\n', '}', '#'])).then_some(())
+    }
+
+    fn file(&mut self) {
+        let path = self.line();
+        if !matches!(path, "" | "/dev/stdout" | "/dev/stderr") {
+            self.written.push(path.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sed_scripts() {
+        for (script, written) in [
+            ("1,5p", &[][..]),
+            ("s/a/b/g", &[]),
+            ("s|a/[0-9]|b|; s/x/y/2p", &[]),
+            ("/^#/d;$!N;P;D", &[]),
+            ("\\,x,{s/a/b/;p}", &[]),
+            ("y/abc/def/", &[]),
+            ("5q", &[]),
+            (":a;N;$!ba;s/\\n/ /g", &[]),
+            ("/x/a\\\n  e rm y\\\n more\np", &[]),
+            ("1i e rm x", &[]),
+            ("r f", &[]),
+            ("w f", &["f"]),
+            ("s/a/b/gw f x", &["f x"]),
+            ("w /dev/stdout", &[]),
+            ("s/e/e/", &[]),
+        ] {
+            assert_eq!(
+                read(Language::Sed, script).as_deref(),
+                Some(&written.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>()[..]),
+                "{script}"
+            );
+        }
+        for script in [
+            "e",
+            "1e rm x",
+            "s/a/rm x/e",
+            "s/a/b/ge",
+            "s/a/b/;e rm x",
+            "/x/{p;e rm y\n}",
+            "$!{1e\n}",
+            "1~2e",
+            "s/[/]/e",
+            "s/a/b",
+            "k",
+            "\\",
+            "p e",
+        ] {
+            assert_eq!(read(Language::Sed, script), None, "{script}");
+        }
+    }
+
+    #[test]
+    fn awk_programs() {
+        for (program, starts) in [
+            ("{print $1}", false),
+            ("$1 == 2 || $3", false),
+            ("{print > \"f\"}", false),
+            ("BEGIN { system(\"rm x\") }", true),
+            ("{ print | \"rm x\" }", true),
+            ("{ \"rm x\" | getline }", true),
+            ("{ print |& \"rm x\" }", true),
+            ("BEGIN { f = \"sys\" \"tem\"; @f(\"rm x\") }", true),
+        ] {
+            assert_eq!(read(Language::Awk, program).is_none(), starts, "{program}");
+        }
+    }
+}

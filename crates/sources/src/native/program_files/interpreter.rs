@@ -1,0 +1,139 @@
+//! Programs that run what is in a file: where among their words that file is named. The list is data.
+
+/// A program that runs files.
+pub(super) struct Interpreter {
+    /// Its names, without a version behind them.
+    names: &'static [&'static str],
+    /// Words in front of the script, as in `deno run`.
+    pub(super) subcommands: &'static [&'static str],
+    /// Options whose value is no file.
+    pub(super) values: &'static [&'static str],
+    /// Options whose value is a file that it runs.
+    pub(super) files: &'static [&'static str],
+    /// Options whose value is the code itself; there is no script then.
+    pub(super) inline: &'static [&'static str],
+    /// Options whose value is the directory it works in.
+    pub(super) directories: &'static [&'static str],
+    /// Files that it runs where none is named, in the order it looks for them.
+    pub(super) implied: &'static [&'static str],
+    pub(super) takes: OperandKind,
+}
+
+/// What the first word is that is neither an option nor the value of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OperandKind {
+    /// A script; without one the standard input is the script.
+    Script,
+    /// A script, a module behind `-m`, or the standard input.
+    ScriptOrModule,
+    /// Data or a target.
+    NoScript,
+}
+
+const NONE: &[&str] = &[];
+
+const SCRIPTED: Interpreter = Interpreter {
+    names: NONE,
+    subcommands: NONE,
+    values: NONE,
+    files: NONE,
+    inline: NONE,
+    directories: NONE,
+    implied: NONE,
+    takes: OperandKind::Script,
+};
+
+const INTERPRETERS: &[Interpreter] = &[
+    Interpreter {
+        names: &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh"],
+        values: &["-o", "-O", "+o", "+O"],
+        files: &["--rcfile", "--init-file"],
+        inline: &["-c"],
+        ..SCRIPTED
+    },
+    Interpreter { names: &[".", "source"], ..SCRIPTED },
+    Interpreter {
+        names: &["python", "pypy"],
+        values: &["-W", "-X", "-Q", "--check-hash-based-pycs"],
+        inline: &["-c"],
+        takes: OperandKind::ScriptOrModule,
+        ..SCRIPTED
+    },
+    Interpreter {
+        names: &["node", "nodejs", "deno", "bun", "tsx", "ts-node"],
+        subcommands: &["run", "test", "exec"],
+        values: &["-C", "--conditions", "--input-type"],
+        files: &["-r", "--require", "--import", "--loader", "--experimental-loader", "--preload"],
+        inline: &["-e", "--eval", "-p", "--print"],
+        ..SCRIPTED
+    },
+    Interpreter { names: &["perl"], values: &["-I"], inline: &["-e", "-E"], ..SCRIPTED },
+    Interpreter {
+        names: &["ruby"],
+        values: &["-I", "-C", "-E"],
+        files: &["-r"],
+        inline: &["-e"],
+        ..SCRIPTED
+    },
+    Interpreter { names: &["php"], values: &["-d"], files: &["-f", "-c"], inline: &["-r"], ..SCRIPTED },
+    Interpreter { names: &["lua", "luajit"], values: &["-l"], inline: &["-e"], ..SCRIPTED },
+    Interpreter { names: &["Rscript", "julia"], files: &["-L"], inline: &["-e", "-E"], ..SCRIPTED },
+    Interpreter { names: &["pwsh"], files: &["-File", "-f"], inline: &["-Command", "-c"], ..SCRIPTED },
+    Interpreter {
+        names: &["tclsh", "wish", "guile", "groovy", "elixir", "osascript"],
+        inline: &["-e"],
+        ..SCRIPTED
+    },
+    Interpreter { names: &["expect"], files: &["-f"], inline: &["-c"], ..SCRIPTED },
+    Interpreter {
+        names: &["java"],
+        values: &["-cp", "-classpath", "--class-path", "-p", "--module-path"],
+        files: &["-jar"],
+        ..SCRIPTED
+    },
+    Interpreter { names: &["dotnet", "go", "uv"], subcommands: &["run", "exec"], ..SCRIPTED },
+    Interpreter {
+        names: &["awk", "gawk", "mawk", "nawk", "sed"],
+        files: &["-f", "--file", "-i", "--include"],
+        takes: OperandKind::NoScript,
+        ..SCRIPTED
+    },
+    Interpreter {
+        names: &["make", "gmake"],
+        files: &["-f", "--file", "--makefile"],
+        directories: &["-C", "--directory"],
+        implied: &["GNUmakefile", "makefile", "Makefile"],
+        takes: OperandKind::NoScript,
+        ..SCRIPTED
+    },
+    Interpreter {
+        names: &["just"],
+        files: &["-f", "--justfile"],
+        directories: &["-d", "--working-directory"],
+        implied: &["justfile", "Justfile", ".justfile"],
+        takes: OperandKind::NoScript,
+        ..SCRIPTED
+    },
+    Interpreter {
+        names: &["npm", "pnpm", "yarn"],
+        directories: &["-C", "--prefix", "--dir", "--cwd"],
+        implied: &["package.json"],
+        takes: OperandKind::NoScript,
+        ..SCRIPTED
+    },
+    Interpreter {
+        names: &["rake"],
+        files: &["-f", "--rakefile"],
+        implied: &["rakefile", "Rakefile"],
+        takes: OperandKind::NoScript,
+        ..SCRIPTED
+    },
+];
+
+/// The interpreter that a word starts: `/usr/bin/python3.12` is `python`.
+pub(super) fn of(program: &str) -> Option<&'static Interpreter> {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    let named = |name: &str| INTERPRETERS.iter().find(|interpreter| interpreter.names.contains(&name));
+    named(name).or_else(|| named(plain))
+}
