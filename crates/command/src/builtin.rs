@@ -13,6 +13,8 @@ pub(crate) enum Effect {
     EntersUnknown,
     /// Later names may mean other programs.
     ChangesNames,
+    /// It loads code into the shell, and later names may mean that code.
+    LoadsCode,
     /// These words are scripts or expressions.
     Evaluates(Vec<String>),
 }
@@ -25,6 +27,7 @@ pub(crate) fn effect(words: &[String], open: bool) -> Effect {
     match program.as_str() {
         "cd" => change_of_directory(arguments, open),
         "pushd" | "popd" => Effect::EntersUnknown,
+        "enable" if arguments.iter().any(|word| is_cluster_with(word, 'f')) => Effect::LoadsCode,
         "alias" | "enable" if open || !arguments.is_empty() => Effect::ChangesNames,
         "hash" if open || arguments.iter().any(|word| is_cluster_with(word, 'p')) => Effect::ChangesNames,
         "shopt" if open || arguments.iter().any(|word| word == "expand_aliases") => Effect::ChangesNames,

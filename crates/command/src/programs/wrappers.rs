@@ -217,12 +217,6 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         ..NO_PROGRAM
     },
     LaunchingProgram {
-        names: "enable",
-        options: &[("-f", Hides), ("-a -d -n -p -s", Flag)],
-        reason: "loads code into the shell",
-        ..NO_PROGRAM
-    },
-    LaunchingProgram {
         names: "lldb",
         options: &[("-o -O -s -S -k -K --one-line --source --batch", Hides)],
         reason: "runs commands of the debugger",

@@ -60,7 +60,13 @@ impl Walker {
                     Some(effect) => effect,
                     None => Effect::Nothing,
                 };
-                self.record(draft);
+                let loads_code = effect == Effect::LoadsCode;
+                let hides = loads_code.then(|| HiddenStart {
+                    through: draft.words.len() - 1,
+                    by_variable: false,
+                    why: "loads code into the shell",
+                });
+                self.record(Draft { hides: hides.or(draft.hides), ..draft });
                 return self.effect(effect, before);
             }
             Starts::Unknown(reason) => {
@@ -195,7 +201,7 @@ impl Walker {
                 return Ends { well: self.scope.directory.clone(), badly: before };
             }
             Effect::EntersUnknown => self.scope.directory = Directory::Unknown,
-            Effect::ChangesNames => self.scope.changed = true,
+            Effect::ChangesNames | Effect::LoadsCode => self.scope.changed = true,
             Effect::Evaluates(texts) => {
                 for text in texts {
                     self.opaque(&text, OpaqueReason::Evaluated);

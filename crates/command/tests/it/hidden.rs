@@ -26,7 +26,7 @@ fn changed_names() {
         ("alias ls='rm x'\nls", "alias ls=rm x; ls …; !ChangedShell"),
         ("hash -p /tmp/x ls; ls", "hash -p /tmp/x ls; ls …; !ChangedShell"),
         ("hash -r; ls", "hash -r; ls"),
-        ("enable -f ./x.so y; y", "enable -f ./x.so y; y …; !ChangedShell"),
+        ("enable -f ./x.so y; y", "enable -f ./x.so y ~; y …; !ChangedShell"),
         ("enable -n echo; echo", "enable -n echo; echo …; !ChangedShell"),
         ("shopt -s expand_aliases; ls", "shopt -s expand_aliases; ls …; !ChangedShell"),
         ("shopt -s nullglob; ls", "shopt -s nullglob; ls"),

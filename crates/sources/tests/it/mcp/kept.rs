@@ -1,12 +1,20 @@
 //! Paths that rules keep from callers, and the program of a server that outlives their calls.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
-use toolpost_core::{Approvals, CallRequest, Policy, PolicySpec, Session};
+use toolpost_core::{Approvals, CallRequest, Facts, Policy, PolicyEngine, PolicySpec, Session};
 use toolpost_model::{
-    ApprovalScope, ErrorClass, Mode, ModelInput, Principal, Rule, RuleOrigin, SandboxProfile, SandboxTier,
-    SurfaceRequest, ToolResult, Verdict,
+    Access, ApprovalScope, Decision, Declaration, EffectClass, ErrorClass, Mode, ModelInput, Principal, Rule,
+    RuleOrigin, SandboxProfile, SandboxTier, SurfaceRequest, ToolResult, Verdict,
 };
 use toolpost_sources::{McpServer, McpSharing, McpTransport};
 use toolpost_testkit::TestHost;
@@ -135,6 +143,71 @@ async fn calls_of_a_busy_server_ask_and_no_running_call_is_cut() {
     assert_eq!(held.result().model_text(), "plain");
     assert_eq!(stage.used(&other, "fix__read", ".env.local").await.model_text(), "refused: PermissionError");
     assert_eq!(stage.starts(), 2);
+}
+
+/// The usual rules, with a count of the paths that they were asked about.
+struct CountingEngine {
+    usual: Policy,
+    asked: Arc<AtomicUsize>,
+}
+
+impl PolicyEngine for CountingEngine {
+    fn decide(&self, facts: &Facts<'_>) -> Decision {
+        self.usual.decide(facts)
+    }
+
+    fn denies_outright(&self, declaration: &Declaration, class: Option<EffectClass>) -> bool {
+        self.usual.denies_outright(declaration, class)
+    }
+
+    fn has_path_rules(&self, principal: &Principal) -> bool {
+        self.usual.has_path_rules(principal)
+    }
+
+    fn may_use(&self, path: &Path, access: Access, principal: &Principal, at: Timestamp) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.usual.may_use(path, access, principal, at)
+    }
+
+    fn path_rules_hold_until(&self, at: Timestamp) -> Option<Timestamp> {
+        self.usual.path_rules_hold_until(at)
+    }
+
+    fn kept_places(&self, principal: &Principal) -> Vec<PathBuf> {
+        self.usual.kept_places(principal)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_is_repeated_only_where_a_directory_changed() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let engine = CountingEngine { usual: policy(&KEEPS), asked: Arc::clone(&asked) };
+    let stage = wanted().start_in(|builder| builder.policy(engine).approvals(asking())).await;
+    let names =
+        |path: &str| (0..200).map(|number| stage.path(&format!("{path}/{number}"))).collect::<Vec<_>>();
+    std::fs::create_dir_all(stage.path("a/b/c")).unwrap();
+    names("a/b").iter().chain(&names("a")).for_each(|name| std::fs::write(name, "").unwrap());
+    assert_eq!(stage.read("notes.txt").await, "plain");
+    let settled = || {
+        let age = |name: &str| std::fs::metadata(stage.path(name)).unwrap().modified().unwrap().elapsed();
+        ["", "a", "a/b", "a/b/c"].iter().all(|name| age(name).is_ok_and(|age| age.as_secs() > 3))
+    };
+    until("directories that changed long ago", settled).await;
+    let count = async |name: &str| {
+        let before = asked.load(Ordering::Relaxed);
+        let text = stage.read(name).await;
+        (text, asked.load(Ordering::Relaxed) - before)
+    };
+    let (text, first) = count("notes.txt").await;
+    assert!(text == "plain" && first > 400, "{text}: {first}");
+    let (text, second) = count("notes.txt").await;
+    assert!(text == "plain" && second < 100, "{text}: the tree was searched again ({second} of {first})");
+    assert_eq!(stage.starts(), 1);
+    std::fs::write(stage.path("a/b/c/.env"), WORD).unwrap();
+    assert_eq!((count("a/b/c/.env").await.0, stage.starts()), ("refused: PermissionError".to_owned(), 2));
+    std::fs::create_dir(stage.path("a/b/c/d")).unwrap();
+    std::fs::write(stage.path("a/b/c/d/.env"), WORD).unwrap();
+    assert_eq!((count("a/b/c/d/.env").await.0, stage.starts()), ("refused: PermissionError".to_owned(), 3));
 }
 
 /// Answers the next question; gives why it was asked.
