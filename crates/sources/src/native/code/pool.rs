@@ -19,6 +19,8 @@ use super::worker_process::WorkerProcess;
 
 /// Most workers that run code at once.
 const AT_ONCE: usize = 32;
+/// Most workers that wait for the next run of their sessions. A caller may open many sessions and run code once in each.
+const MOST_IDLE: usize = 8;
 /// How long a session's worker waits for its next run.
 const IDLE: Duration = Duration::from_secs(120);
 /// How often is looked for workers that wait in vain.
@@ -132,8 +134,15 @@ impl Pool {
                 state.sweeping = true;
                 tokio::spawn(sweep(Arc::downgrade(&self.0)));
             }
-            state.idle.insert(session, Idle { worker, since: Instant::now() })
+            let longest = (state.idle.len() >= MOST_IDLE).then(|| {
+                let idle = state.idle.iter();
+                idle.min_by_key(|(_, idle)| idle.since).map(|(session, _)| session.clone())
+            });
+            let longest = longest.flatten().and_then(|session| state.idle.remove(&session));
+            let former = state.idle.insert(session, Idle { worker, since: Instant::now() });
+            [longest, former]
         };
+        // Ended outside of the lock.
         drop(surplus);
     }
 }

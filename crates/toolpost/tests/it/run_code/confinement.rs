@@ -24,6 +24,23 @@ fn value<'a>(status: &'a str, name: &str) -> &'a str {
 }
 
 #[test]
+fn workers_that_wait_for_their_sessions_are_few() {
+    let mut bench = Bench::new("default");
+    for _ in 0..14 {
+        let opened = bench.http.post("/sessions", "{}").unwrap().json();
+        let session = opened["session_id"].as_str().unwrap();
+        let ran = bench.http.post_in(session, "/tools/run_code/call", r#"{"code":"1"}"#).unwrap().json();
+        assert_eq!(ran["structured_content"]["value"], 1, "{ran}");
+    }
+    // Eight that wait, and the next session's; one that was just told to end may still be there.
+    let given_up = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while workers(bench.served.pid()).len() > 9 {
+        assert!(std::time::Instant::now() < given_up, "{} workers", workers(bench.served.pid()).len());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
 fn a_worker_has_no_powers_no_threads_and_no_environment() {
     let mut bench = Bench::new("default");
     assert_eq!(bench.run("1")["structured_content"]["value"], 1);
