@@ -13,6 +13,7 @@ mod cargo;
 mod check;
 mod generate;
 mod peers;
+mod soak;
 mod test;
 mod tidy;
 
@@ -20,6 +21,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use generate::Mode;
+use soak::SoakOptions;
 
 const HELP: &str = "\
 usage: cargo xtask <command>
@@ -29,6 +31,8 @@ usage: cargo xtask <command>
   test [-- ARGS]    run every test; ARGS go to the test runner, a name picks tests (doc tests are then left out)
   peers             install the packages that end-to-end tests talk with into target/peers*
   check             formatting, clippy, rustdoc, dependencies, tidy: what must hold before a commit
+  soak [--minutes N] [--seed S]
+                    send mixed traffic to hosts that are killed, crowded and out of disk (2 minutes)
   bench [ARGS]      run the benchmarks in an optimised build
   help              this text
 ";
@@ -53,6 +57,7 @@ enum Chore {
     Test(Vec<String>),
     Peers,
     Check,
+    Soak(SoakOptions),
     Bench(Vec<String>),
     Help,
 }
@@ -86,6 +91,7 @@ fn parse(args: &[String]) -> Option<Chore> {
         ("test", ["--", ..]) => Some(Chore::Test(rest[1..].to_vec())),
         ("peers", []) => Some(Chore::Peers),
         ("check", []) => Some(Chore::Check),
+        ("soak", options) => SoakOptions::parse(options).map(Chore::Soak),
         ("bench", _) => Some(Chore::Bench(rest.to_vec())),
         ("help" | "--help" | "-h", _) => Some(Chore::Help),
         _ => None,
@@ -100,6 +106,7 @@ fn run(chore: &Chore) -> anyhow::Result<Verdict> {
         Chore::Test(args) => test::run(root, args),
         Chore::Peers => peers::run(root),
         Chore::Check => check::run(root),
+        Chore::Soak(options) => soak::run(root, *options),
         Chore::Bench(args) => bench::run(root, args),
         Chore::Help => {
             print!("{HELP}");
@@ -131,6 +138,10 @@ mod tests {
             ("test", Some(Chore::Test(Vec::new()))),
             ("test -- soak --retries 2", Some(Chore::Test(words("soak --retries 2")))),
             ("test soak", None),
+            ("soak", Some(Chore::Soak(SoakOptions::parse(&[]).unwrap()))),
+            ("soak --minutes", None),
+            ("soak --minutes 0", None),
+            ("soak --seed x", None),
             ("bench http --quick", Some(Chore::Bench(words("http --quick")))),
             ("frobnicate", None),
         ] {

@@ -27,7 +27,7 @@ struct Npm {
     lock: &'static str,
 }
 
-const ENVIRONMENTS: [Environment; 5] = [
+const ENVIRONMENTS: [Environment; 6] = [
     Environment { folder: "peers", file: "main.txt", list: include_str!("../peers/main.txt"), npm: None },
     Environment {
         folder: "peers-a2a-1",
@@ -39,6 +39,12 @@ const ENVIRONMENTS: [Environment; 5] = [
         folder: "peers-a2a-0.3",
         file: "a2a-0.3.txt",
         list: include_str!("../peers/a2a-0.3.txt"),
+        npm: None,
+    },
+    Environment {
+        folder: "peers-fuzz",
+        file: "fuzz.txt",
+        list: include_str!("../peers/fuzz.txt"),
         npm: None,
     },
     Environment { folder: "peers-mcp", file: "mcp.txt", list: include_str!("../peers/mcp.txt"), npm: None },

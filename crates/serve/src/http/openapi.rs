@@ -72,22 +72,47 @@ fn with_problems(mut responses: Value) -> Value {
     responses
 }
 
+/// The same for a route that is used in a session.
+fn in_a_session(mut responses: Value) -> Value {
+    if responses.get("404").is_none() {
+        responses["404"] = answer("No such session.", "Problem");
+    }
+    with_problems(responses)
+}
+
+/// The same for a route that reads a body.
+fn with_body(mut responses: Value) -> Value {
+    for (status, description) in
+        [("408", "The body did not arrive in time."), ("413", "The body is over the limit.")]
+    {
+        responses[status] = answer(description, "Problem");
+    }
+    with_problems(responses)
+}
+
+/// An answer about a call: its result, or why no call was made of the request.
+fn call_answer(description: &str) -> Value {
+    let schemas =
+        ["ToolResult", "Problem"].map(|name| json!({ "$ref": format!("#/components/schemas/{name}") }));
+    json!({ "description": description, "content": { "application/json": { "schema": { "anyOf": schemas } } } })
+}
+
 fn call_responses() -> Value {
     let mut ok = answer("The tool ran; `outcome` says what came of it.", "ToolResult");
     ok["content"]["text/event-stream"] = json!({
         "schema": { "type": "string", "description": "Events `stage`, `progress`, `status`, `log`, `artifact`, `kept`, `output`, `approval`, then one `result`; or one `pending` with the body of a 202, where a call with a key has not begun when `patience` is over." }
     });
-    with_problems(json!({
+    with_body(json!({
         "200": ok,
         "202": accepted(),
-        "403": answer("A rule, the mode, a person or a hook denies the call, or the tool is hidden.", "ToolResult"),
-        "404": answer("No such tool.", "ToolResult"),
-        "409": answer("The tool is deferred and was not shown yet, the key came with another call, or, without a key, nobody has approved the call in time (`approval_pending`): after a yes the same call runs once.", "ToolResult"),
-        "413": answer("The body is over the limit.", "Problem"),
+        "400": call_answer("The request or its arguments cannot be read."),
+        "403": call_answer("A rule, the mode, a person or a hook denies the call, the tool is hidden, or the host or origin is not allowed."),
+        "404": call_answer("No such tool or session."),
+        "409": call_answer("The tool is deferred and was not shown yet, the key came with another call, or, without a key, nobody has approved the call in time (`approval_pending`): after a yes the same call runs once."),
         "415": answer("The body is not JSON.", "Problem"),
-        "422": answer("The arguments do not fit; the error names the place.", "ToolResult"),
-        "429": answer("The queue is full, or, without a key, no slot was free within `patience`.", "ToolResult"),
-        "503": answer("The journal cannot be written, so nothing runs.", "ToolResult")
+        "422": call_answer("The arguments do not fit; the error names the place."),
+        "429": call_answer("The queue is full, or, without a key, no slot was free within `patience`."),
+        "503": call_answer("The journal cannot be written, so nothing runs.")
     }))
 }
 
@@ -132,7 +157,6 @@ fn approval_responses(found: &Value) -> Value {
         "404": answer("No such question.", "Problem"),
         "409": answer("It was answered already.", "Problem"),
         "410": answer("It has expired, or its call was given up.", "Problem"),
-        "413": answer("The body is over the limit.", "Problem"),
         "422": answer("The other arguments do not fit, or no such rule can be remembered.", "Problem"),
         "503": answer("The answer cannot be put on record, so it does not count.", "Problem")
     })
@@ -202,7 +226,7 @@ fn operators_paths() -> Value {
                 "summary": "Answer a question. For operators",
                 "parameters": [parameter("Id")],
                 "requestBody": { "required": true, "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Verdict" } } } },
-                "responses": with_problems(approval_responses(&any))
+                "responses": with_body(approval_responses(&any))
             }
         },
         "/rules": { "get": {
@@ -221,7 +245,7 @@ fn operators_paths() -> Value {
         "/sources/{name}/accept": { "post": {
             "summary": "Take definitions that a source keeps back: of the `tool` in the body, if its `digest` is still that one, or all. For operators",
             "parameters": [parameter("Name")],
-            "responses": with_problems(json!({
+            "responses": with_body(json!({
                 "200": any,
                 "404": answer("No such source.", "Problem"),
                 "409": answer("Nothing is kept back, or it cannot be taken.", "Problem")
@@ -248,12 +272,12 @@ fn callers_paths() -> Value {
                 query("limit", "integer", "At most so many."),
                 parameter("Session")
             ],
-            "responses": with_problems(json!({ "200": any }))
+            "responses": in_a_session(json!({ "200": any }))
         } },
         "/tools/{name}": { "get": {
             "summary": "Everything about one tool",
             "parameters": [parameter("Tool"), parameter("Session")],
-            "responses": with_problems(json!({ "200": any, "404": answer("No such tool.", "Problem") }))
+            "responses": with_problems(json!({ "200": any, "404": answer("No such tool or session.", "Problem") }))
         } },
         "/tools/{name}/call": { "post": {
             "summary": "Call a tool: arguments in, result out",
@@ -272,7 +296,7 @@ fn callers_paths() -> Value {
             "summary": "What would happen to a call, without it happening",
             "parameters": [parameter("Tool"), parameter("Session")],
             "requestBody": arguments(),
-            "responses": with_problems(json!({ "200": any }))
+            "responses": with_body(in_a_session(json!({ "200": any, "415": answer("The body is not JSON.", "Problem") })))
         } },
         "/invocations/{id}": { "get": {
             "summary": "Where a call stands",
@@ -293,6 +317,7 @@ fn callers_paths() -> Value {
                 "304": { "description": "The caller has it already." },
                 "404": answer("No such kept result.", "Problem"),
                 "410": answer("It was kept, and is not any more.", "Problem"),
+                "500": answer("It is not what was kept, so it is not given out.", "Problem"),
                 "416": answer("There is no byte in that range.", "Problem"),
                 "503": answer("Kept results cannot be read.", "Problem")
             }))
@@ -300,11 +325,11 @@ fn callers_paths() -> Value {
         "/sessions": { "post": {
             "summary": "Open a session",
             "requestBody": { "required": false, "content": { "application/json": { "schema": { "$ref": "#/components/schemas/SurfaceRequest" } } } },
-            "responses": with_problems(json!({ "201": any, "429": answer("Too many sessions.", "Problem") }))
+            "responses": with_body(json!({ "201": any, "429": answer("Too many sessions.", "Problem") }))
         } },
         "/sessions/{id}": {
             "get": { "summary": "One session", "parameters": [parameter("Id")], "responses": with_problems(json!({ "200": any, "404": answer("No such session.", "Problem") })) },
-            "delete": { "summary": "Close a session and end its calls", "parameters": [parameter("Id")], "responses": with_problems(json!({ "204": { "description": "Closed." } })) }
+            "delete": { "summary": "Close a session and end its calls", "parameters": [parameter("Id")], "responses": in_a_session(json!({ "204": { "description": "Closed." } })) }
         }
     })
 }

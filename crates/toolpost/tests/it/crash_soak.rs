@@ -10,7 +10,12 @@ mod power;
 
 use std::{sync::mpsc, thread, time::Instant};
 
-use super::{home::Home, http::Http, served::Served};
+use super::{
+    dice::{Dice, setting},
+    home::Home,
+    http::Http,
+    served::Served,
+};
 use audit::Audit;
 use caller::{Caller, Said};
 use files::Files;
@@ -20,23 +25,6 @@ const CALLS: usize = 10_000;
 const SEED: u64 = 0x70_6f_73_74;
 const CALLERS: usize = 8;
 const KILLS: usize = 14;
-
-/// A small generator with a seed, so that a run can be had again. (The constants are SplitMix64's.)
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % below
-    }
-}
-
-fn setting(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))
-}
 
 /// After how many answers the host is killed, in order.
 fn moments(dice: &mut Dice, calls: usize) -> Vec<usize> {

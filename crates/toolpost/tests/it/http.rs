@@ -20,6 +20,8 @@ impl<T: Read + Write + Send> Wire for T {}
 pub(crate) struct Http {
     wire: BufReader<Box<dyn Wire>>,
     token: String,
+    /// The headers of the last answer.
+    headers: String,
 }
 
 /// Status and body of an answer.
@@ -40,14 +42,14 @@ impl Http {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        Ok(Self { wire: BufReader::new(Box::new(stream)), token: token.to_owned() })
+        Ok(Self { wire: BufReader::new(Box::new(stream)), token: token.to_owned(), headers: String::new() })
     }
 
     /// Over the socket that is an operator's.
     pub(crate) fn over_socket(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Self { wire: BufReader::new(Box::new(stream)), token: "none".to_owned() })
+        Ok(Self { wire: BufReader::new(Box::new(stream)), token: "none".to_owned(), headers: String::new() })
     }
 
     pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
@@ -92,7 +94,24 @@ impl Http {
         self.write("GET", path, "", "")
     }
 
-    fn send(&mut self, method: &str, path: &str, more: &str, body: &str) -> io::Result<Answer> {
+    /// A header of the last answer.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.headers.lines().filter_map(|line| line.split_once(':'));
+        lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
+
+    /// Sends these bytes as they are.
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.wire.get_mut().write_all(bytes)
+    }
+
+    /// Some of the bytes that are there, at most so many.
+    pub(crate) fn read_some(&mut self, most: usize) -> io::Result<usize> {
+        self.wire.get_mut().read(&mut vec![0; most])
+    }
+
+    /// A request, with headers of its own behind the usual ones, each with its line end.
+    pub(crate) fn send(&mut self, method: &str, path: &str, more: &str, body: &str) -> io::Result<Answer> {
         self.write(method, path, more, body)?;
         self.receive()
     }
@@ -113,7 +132,8 @@ impl Http {
         let mut line = String::new();
         self.wire.read_line(&mut line)?;
         let status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(cut)?;
-        let mut length = None;
+        let (mut length, mut is_chunked) = (None, false);
+        self.headers.clear();
         loop {
             line.clear();
             self.wire.read_line(&mut line)?;
@@ -121,13 +141,36 @@ impl Http {
                 return Err(cut());
             }
             let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            self.headers += &line;
             if name.eq_ignore_ascii_case("content-length") {
                 length = value.trim().parse().ok();
             }
+            is_chunked |= name.eq_ignore_ascii_case("transfer-encoding");
         }
-        // What has no content has no length.
-        let mut body = vec![0; if status == 204 { 0 } else { length.ok_or_else(cut)? }];
-        self.wire.read_exact(&mut body)?;
+        let mut body = Vec::new();
+        match length {
+            // What has no content has no length.
+            _ if matches!(status, 204 | 304) => {}
+            None if is_chunked => while self.read_chunk(&mut body)? {},
+            None => return Err(cut()),
+            Some(length) => {
+                body.resize(length, 0);
+                self.wire.read_exact(&mut body)?;
+            }
+        }
         Ok(Answer { status, body: String::from_utf8(body).expect("answers are text") })
+    }
+
+    /// Reads one chunk of a body. `false`: it was the last, which is empty.
+    fn read_chunk(&mut self, body: &mut Vec<u8>) -> io::Result<bool> {
+        let mut line = String::new();
+        self.wire.read_line(&mut line)?;
+        let size = usize::from_str_radix(line.trim(), 16)
+            .map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        let before = body.len();
+        body.resize(before + size, 0);
+        self.wire.read_exact(&mut body[before..])?;
+        self.wire.read_exact(&mut [0; 2])?;
+        Ok(size > 0)
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start processes and prepare files")]
 
 mod browser;
+mod dice;
 mod home;
 mod http;
 mod served;
@@ -25,6 +26,7 @@ mod connecting;
 mod crash_soak;
 mod evidence;
 mod explaining;
+mod fuzzer;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod hooks;
@@ -43,6 +45,7 @@ mod run_code;
 mod sentinel;
 mod serving;
 mod shell;
+mod soak;
 mod terminal;
 mod trust;
 mod validate;
