@@ -107,6 +107,15 @@ pub struct ResourceUse {
     pub access: Access,
 }
 
+/// A path that the call changes and that tells agents what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PathCaution {
+    /// The path.
+    pub key: ResourceKey,
+    /// Why a person should look at it.
+    pub reason: String,
+}
+
 /// What one call will do, given its input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Effects {
@@ -128,6 +137,9 @@ pub struct Effects {
     /// Why a person should look at this very call, whatever allows its class: it writes a protected path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caution: Option<String>,
+    /// Paths that steer agents, for a person to look at unless a rule allows the path itself or the mode runs everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path_cautions: Vec<PathCaution>,
     /// The profile that confines it, where this host starts it as a process and really enforces that profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confined: Option<SandboxProfile>,
@@ -151,6 +163,7 @@ impl Effects {
             concurrency_safe: local,
             unscheduled: false,
             caution: None,
+            path_cautions: Vec::new(),
             confined: None,
         }
     }
@@ -176,6 +189,15 @@ impl Effects {
         self
     }
 
+    /// Says why a person should look before this path is changed, unless a rule allows the path.
+    #[must_use]
+    pub fn with_path_caution(mut self, key: ResourceKey, reason: impl Into<String>) -> Self {
+        if !self.path_cautions.iter().any(|known| known.key == key) {
+            self.path_cautions.push(PathCaution { key, reason: reason.into() });
+        }
+        self
+    }
+
     /// Says what confines it.
     #[must_use]
     pub fn confined_by(mut self, profile: SandboxProfile) -> Self {
@@ -197,6 +219,7 @@ impl Effects {
                 },
                 uses: self.uses,
                 caution: self.caution,
+                path_cautions: self.path_cautions,
                 ..Self::unknown()
             },
         }

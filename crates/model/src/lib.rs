@@ -45,7 +45,7 @@ pub use consult::{Caller, ConsultError, ConsultKind, ConsultKinds, Question, Rep
 pub use declaration::{
     Declaration, ExternalMapping, InputContract, Lifecycle, Loading, OutputContract, Requirements, ToolKind,
 };
-pub use effects::{Access, EffectClass, EffectOrigin, Effects, ResourceKey, ResourceUse};
+pub use effects::{Access, EffectClass, EffectOrigin, Effects, PathCaution, ResourceKey, ResourceUse};
 pub use error::{ErrorClass, Recoverability, RetryGuidance, ToolError, ToolFailure};
 pub use event::{Event, EventBody, LogLevel, OutputChunk, OutputStream, Progress};
 pub use fn_tool::{FnTool, FnToolBuilder, schema_of};

@@ -158,6 +158,10 @@ pub struct AppliedSandbox {
     /// What the profile promises and this machine could not give. Empty: everything is in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
+    /// Protected paths at the top of a root that came into being while it ran: nothing can keep a process from making a
+    /// name. Found when it had ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protected_created: Vec<String>,
 }
 
 /// A bound, and what enforces it.

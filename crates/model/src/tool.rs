@@ -161,6 +161,19 @@ pub trait CallPort: Send + Sync {
         false
     }
 
+    /// Whether the call was decided with a caution that covers this path: absolute, links resolved.
+    fn cautioned_about(&self, path: &Path) -> bool {
+        let _ = path;
+        self.cautioned()
+    }
+
+    /// Whether rules or the mode let this call change a file that steers agents without a question: absolute, links
+    /// resolved. For processes, which cannot be asked about each path.
+    fn may_steer(&self, path: &Path) -> bool {
+        let _ = path;
+        false
+    }
+
     /// Whether some paths are kept from this call by rules. Asked before work that would look at every path.
     fn has_path_rules(&self) -> bool {
         false
@@ -330,6 +343,16 @@ impl CallContext {
     /// Whether the call was decided with a caution ([`Effects::caution`]).
     pub fn cautioned(&self) -> bool {
         self.0.cautioned()
+    }
+
+    /// Whether the call was decided with a caution that covers this path ([`Effects::path_cautions`]).
+    pub fn cautioned_about(&self, path: &Path) -> bool {
+        self.0.cautioned_about(path)
+    }
+
+    /// Whether this call may change a file that steers agents without a question.
+    pub fn may_steer(&self, path: &Path) -> bool {
+        self.0.may_steer(path)
     }
 
     /// Whether some paths are kept from this call by rules.

@@ -100,6 +100,11 @@ impl Process {
         &self.applied
     }
 
+    /// Adds to what is told of the confines which protected paths came into being meanwhile, for whoever looked.
+    pub fn note_protected_created(&mut self, paths: Vec<String>) {
+        self.applied.protected_created = paths;
+    }
+
     /// The launcher's process id; the command's own means nothing outside of its namespace.
     pub fn id(&self) -> u32 {
         self.charge.id()

@@ -9,6 +9,7 @@ mod environment;
 mod files;
 mod guards;
 mod http;
+mod name_watch;
 mod program_files;
 mod results;
 mod search;

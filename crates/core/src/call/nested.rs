@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 use toolpost_model::{
     Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallPort, CallReport, CallableTool,
     ConsultError, ConsultKinds, Effects, ErrorClass, EventBody, InvocationId, ModelInput, NestedCall,
-    NewArtifact, PersistStrategy, Principal, Question, Redactions, Reply, ResourceKey, ResourceUse,
-    SandboxProfile, SessionId, StoredArtifact, ToolFailure, ToolId, ToolResult, Visibility,
+    NewArtifact, PathCaution, PersistStrategy, Principal, Question, Redactions, Reply, ResourceKey,
+    ResourceUse, SandboxProfile, SessionId, StoredArtifact, ToolFailure, ToolId, ToolResult, Visibility,
 };
 
 use super::{Way, keeping, onward::Onward};
@@ -48,6 +48,8 @@ pub(super) struct Port {
     correlation_id: Option<String>,
     tool: Option<ToolId>,
     cautioned: bool,
+    /// The paths that the call was cautioned about one by one.
+    path_cautions: Vec<PathCaution>,
     /// Who says which paths are kept from the call, as it was when the call began to run.
     engine: Arc<dyn PolicyEngine>,
     /// The resources that the call was decided on.
@@ -79,6 +81,7 @@ impl Port {
             correlation_id: call.correlation_id.clone(),
             tool: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
             cautioned: effects.caution.is_some(),
+            path_cautions: effects.path_cautions.clone(),
             engine: host.engine(&call.session),
             decided: effects.uses.clone(),
             profile: call.resolved.as_ref().and_then(|resolved| resolved.entry.settings.sandbox),
@@ -245,6 +248,15 @@ impl CallPort for Port {
 
     fn cautioned(&self) -> bool {
         self.cautioned
+    }
+
+    fn cautioned_about(&self, path: &Path) -> bool {
+        let key = path.to_str().map(ResourceKey::path);
+        self.cautioned || self.path_cautions.iter().any(|known| Some(&known.key) == key.as_ref())
+    }
+
+    fn may_steer(&self, path: &Path) -> bool {
+        self.engine.may_steer(path, self.session.principal(), crate::port::now())
     }
 
     fn profile(&self) -> Option<SandboxProfile> {

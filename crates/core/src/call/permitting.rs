@@ -48,10 +48,10 @@ pub(crate) fn effects_of(resolved: &Resolved, input: &CallInput) -> Effects {
     let stated = entry.stated_by.and_then(|_| resolved.source.effects(entry.id(), &input));
     let mut effects = stated.unwrap_or_else(|| declared.clone());
     if entry.origin == EffectOrigin::Operator {
-        let Effects { uses, caution, confined, .. } = effects;
+        let Effects { uses, caution, path_cautions, confined, .. } = effects;
         // That a process is confined is a fact only where this host's own code says it.
         let confined = confined.filter(|_| entry.stated_by == Some(EffectOrigin::HostCode));
-        effects = Effects { uses, caution, confined, ..declared };
+        effects = Effects { uses, caution, path_cautions, confined, ..declared };
     }
     effects.idempotent |= interface.execution.idempotent;
     let mut effects = effects.as_stated_by(entry.origin);

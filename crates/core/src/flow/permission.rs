@@ -73,6 +73,12 @@ pub trait PolicyEngine: Send + Sync + 'static {
         true
     }
 
+    /// Whether this caller may change a file that steers agents without a question: absolute, links resolved.
+    fn may_steer(&self, path: &Path, principal: &Principal, at: Timestamp) -> bool {
+        let _ = (path, principal, at);
+        false
+    }
+
     /// Until when [`may_use`](Self::may_use) answers the same for the same path and caller, seen from `at`. `None`: as
     /// long as this engine is in force. An engine that does not tell is asked anew each time.
     fn path_rules_hold_until(&self, at: Timestamp) -> Option<Timestamp> {

@@ -50,6 +50,7 @@ pub(super) fn applied(order: &Order, built: &Built, found: &Found) -> AppliedSan
         pids: processes(order, built),
         memory: memory(order, built),
         missing: missing(order, built, found),
+        protected_created: Vec::new(),
     }
 }
 

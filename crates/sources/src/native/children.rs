@@ -11,8 +11,9 @@ use toolpost_sandbox::{Confines, Job, LaunchError, Launcher, Process, ProcessLim
 
 use super::{
     environment::ChildEnvironment,
-    files::{KeptError, KeptPaths, Sight, Workspace, cautioned, find_kept},
+    files::{KeptError, KeptPaths, PlaceEffect, ProtectedPath, Sight, Workspace, cautioned, find_kept},
     guards::{CallerRules, GuardCache, GuardQuestion, PathGuards, ProgramSight},
+    name_watch::NameWatch,
     program_files::{self, ProgramLookup},
 };
 
@@ -222,12 +223,26 @@ impl Children {
     ) -> Result<Confines, ToolFailure> {
         let profile = context.profile().map_or(profile, |given| profile.stricter(given));
         let kept = self.kept_paths(profile, context).await?;
-        Ok(self.confines_with(profile, &kept))
+        let is_closed = |place: &ProtectedPath| match place.effect {
+            PlaceEffect::RunsCode => true,
+            PlaceEffect::SteersAgents => !context.may_steer(&place.path),
+        };
+        Ok(self.confines_with(profile, &kept, is_closed))
+    }
+
+    /// Looks for protected names that a process of this profile makes; none can be made where it may not write.
+    pub(in crate::native) fn watch_names(&self, profile: SandboxProfile) -> Option<NameWatch> {
+        match profile {
+            SandboxProfile::ReadOnly => None,
+            SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => {
+                Some(NameWatch::begin(Arc::clone(&self.workspace)))
+            }
+        }
     }
 
     /// What a program of the operator's own may do: rules are for calls.
     pub(crate) fn operators_confines(&self, profile: SandboxProfile) -> Confines {
-        self.confines_with(profile, &KeptPaths::default())
+        self.confines_with(profile, &KeptPaths::default(), |_| true)
     }
 
     /// What a program of the operator's own may do that calls are sent to.
@@ -237,7 +252,7 @@ impl Children {
         sight: &ProgramSight,
         guards: &PathGuards,
     ) -> Confines {
-        let mut confines = self.confines_with(profile, &guards.kept);
+        let mut confines = self.confines_with(profile, &guards.kept, |_| true);
         // Whoever works in a root may put a link into the place of what is taken from there.
         confines.shared = std::mem::take(&mut confines.roots).into_iter().map(|root| root.path).collect();
         confines.roots.clone_from(&sight.roots);
@@ -284,15 +299,22 @@ impl Children {
         self.look(sight, writes, search).await
     }
 
-    fn confines_with(&self, profile: SandboxProfile, kept: &KeptPaths) -> Confines {
+    fn confines_with(
+        &self,
+        profile: SandboxProfile,
+        kept: &KeptPaths,
+        is_closed: impl Fn(&ProtectedPath) -> bool,
+    ) -> Confines {
         let settings = &self.settings;
+        // Looked for anew each time: what is protected may have been made since.
+        let protected = self.workspace.protected_paths().into_iter().filter(is_closed);
+        let protected = protected.map(|place| place.path).chain(kept.protected.iter().cloned());
         Confines {
             profile,
             roots: self.roots(),
             readable: [&settings.readable, settings.environment.toolchains()].concat(),
             guards_required: !kept.is_empty(),
-            // Looked for anew each time: what is protected may have been made since.
-            protected: [&self.workspace.protected_paths(), &kept.protected].map(Vec::as_slice).concat(),
+            protected: protected.collect(),
             masked: [&settings.masked, settings.environment.credentials(), &kept.masked].concat(),
             limits: settings.limits,
             required: settings.required,

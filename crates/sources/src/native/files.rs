@@ -24,7 +24,10 @@ pub(super) mod workspace;
 mod write_file;
 mod writing;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,11 +42,14 @@ pub(super) use self::{
     names::shown,
     read_file::LineWindow,
     worker::on_worker,
-    workspace::{Found, KeepingRules, KeptError, KeptPaths, PathMark, SearchTrail, Sight, find_kept},
+    workspace::{
+        Found, KeepingRules, KeptError, KeptPaths, PathMark, PlaceEffect, ProtectedPath, SearchTrail, Sight,
+        find_kept,
+    },
 };
 pub use workspace::{PatternError, Protection, Workspace, WorkspaceError};
 
-use self::workspace::LastLink;
+use self::workspace::{LastLink, PlaceCaution, folders_in_the_making};
 use super::literal;
 
 /// The file tools, all on one workspace.
@@ -173,6 +179,12 @@ pub(super) fn change_effects(workspace: &Workspace, effects: Effects, touch: Tou
     };
     let caution = workspace.caution(&requested, &place);
     let mut effects = effects.using(key(workspace, &used), Access::Write);
+    if workspace.guards_repositories() {
+        // Two calls at a time could each bring a piece of a repository, and neither would see the other's.
+        for folder in folders_in_the_making(&place) {
+            effects = effects.using(key(workspace, folder), Access::Write);
+        }
+    }
     if used != place {
         // The lock above covers it, but rules speak of the file itself.
         effects = effects.using(key(workspace, &place), Access::Write);
@@ -180,7 +192,30 @@ pub(super) fn change_effects(workspace: &Workspace, effects: Effects, touch: Tou
     if reveals {
         effects = effects.using(key(workspace, &place), Access::Read);
     }
-    Some(cautioned(effects, caution))
+    Some(match caution {
+        Some(caution) => with_caution(workspace, effects, caution),
+        None => effects,
+    })
+}
+
+/// Adds a reason to look at one place.
+fn with_caution(workspace: &Workspace, effects: Effects, caution: PlaceCaution) -> Effects {
+    match caution.effect {
+        PlaceEffect::RunsCode => cautioned(effects, Some(caution.text)),
+        PlaceEffect::SteersAgents => effects.with_path_caution(key(workspace, &caution.place), caution.text),
+    }
+}
+
+/// Adds a reason to look where all that is changed together makes a repository, of which each change by itself is only
+/// a piece.
+fn with_repositories(workspace: &Workspace, effects: Effects) -> Effects {
+    let changed = effects.uses.iter().filter(|used| used.access == Access::Write);
+    let changed = changed.filter_map(|used| used.key.as_str().strip_prefix("path:")).map(PathBuf::from);
+    let changed: Vec<PathBuf> = changed.collect();
+    match workspace.repository_caution(&changed) {
+        Some(caution) if effects.caution.is_none() => with_caution(workspace, effects, caution),
+        Some(_) | None => effects,
+    }
 }
 
 /// Adds a reason to look, keeping the one that is already there.

@@ -23,6 +23,7 @@ mod move_file;
 mod patch_garbage;
 mod paths;
 mod permissions;
+mod planting;
 mod protection;
 mod python_modules;
 mod races;

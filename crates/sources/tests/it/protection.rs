@@ -119,3 +119,67 @@ fn only_what_lies_within_a_root_is_judged() {
     assert_eq!(write(".claude/notes/a.txt"), None);
     assert!(write(".claude/notes/.git/config").is_some());
 }
+
+/// The paths a call is cautioned about one by one, beneath the workspace.
+fn steering(desk: &Desk, tool: &str, arguments: Value) -> Vec<String> {
+    let effects = desk.effects(tool, arguments.clone());
+    assert_eq!(effects.caution, None, "{tool} {arguments}");
+    let beneath = format!("path:{}/", desk.path("").canonicalize().unwrap().display());
+    let path = |key: &str| key.strip_prefix(&beneath).unwrap_or(key).to_owned();
+    effects.path_cautions.iter().map(|caution| path(caution.key.as_str())).collect()
+}
+
+#[test]
+fn files_that_steer_agents_are_told_apart_from_those_that_run_code() {
+    let desk = Desk::new();
+    desk.file("AGENTS.md", "a");
+    desk.file("plain.txt", "a");
+    for path in ["AGENTS.md", "sub/CLAUDE.md", ".cursorrules", ".github/copilot-instructions.md"] {
+        for (tool, arguments) in changes(path) {
+            assert_eq!(steering(&desk, tool, arguments.clone()), [path], "{tool} {arguments}");
+        }
+    }
+    desk.link("notes.md", "AGENTS.md");
+    let write = json!({ "path": "notes.md", "content": "" });
+    assert_eq!(steering(&desk, "files.write_file", write), ["AGENTS.md"]);
+    // What runs code outweighs what only steers.
+    assert!(
+        caution(&desk, "files.write_file", json!({ "path": ".claude/CLAUDE.md", "content": "" })).is_some()
+    );
+}
+
+#[test]
+fn a_directory_with_files_for_agents_is_moved_with_a_question_for_each() {
+    let desk = Desk::new();
+    desk.file("docs/AGENTS.md", "");
+    desk.file("docs/deep/CLAUDE.md", "");
+    let mut found = steering(&desk, "files.move_file", json!({ "from": "docs", "to": "pages" }));
+    found.sort();
+    assert_eq!(found, ["docs/AGENTS.md", "docs/deep/CLAUDE.md", "pages/AGENTS.md", "pages/deep/CLAUDE.md"]);
+    let mut found = steering(&desk, "files.delete_file", json!({ "path": "docs", "recursive": true }));
+    found.sort();
+    assert_eq!(found, ["docs/AGENTS.md", "docs/deep/CLAUDE.md"]);
+    for number in 0..40 {
+        desk.file(&format!("docs/{number}/AGENTS.md"), "");
+    }
+    let many = caution(&desk, "files.delete_file", json!({ "path": "docs", "recursive": true }));
+    assert!(many.unwrap().contains("too many"));
+}
+
+#[test]
+fn ordinary_coding_is_free() {
+    let desk = Desk::new();
+    for path in [
+        "package.json",
+        "Makefile",
+        "build.rs",
+        "Cargo.toml",
+        "src/main.rs",
+        "README.md",
+        ".gitignore",
+        ".env",
+    ] {
+        let effects = desk.effects("files.write_file", json!({ "path": path, "content": "" }));
+        assert_eq!((effects.caution, effects.path_cautions), (None, Vec::new()), "{path}");
+    }
+}

@@ -139,7 +139,8 @@ impl Page {
             };
             self.line("touches", &format!("{} ({how})", spelled_out(used.key.as_str())));
         }
-        if let Some(caution) = &effects.caution {
+        let cautions = effects.path_cautions.iter().map(|caution| &caution.reason);
+        for caution in effects.caution.iter().chain(cautions) {
             self.line("careful", &styled(YELLOW, spelled_out(caution)));
         }
     }

@@ -1,6 +1,7 @@
 //! The shell and its processes through a whole host, with real processes in the real sandbox.
 
 mod background;
+mod created;
 mod kept;
 mod output;
 mod reading;

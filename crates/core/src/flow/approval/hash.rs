@@ -45,6 +45,14 @@ pub(crate) fn call_hash(
     hash.optional(effects.caution.as_deref());
     hash.field(principal.name.as_str().as_bytes());
     hash.field(principal.role.as_str().as_bytes());
+    // A call without such paths has the hash that records of before they were told have.
+    if !effects.path_cautions.is_empty() {
+        hash.count(effects.path_cautions.len());
+        for caution in &effects.path_cautions {
+            hash.field(caution.key.as_str().as_bytes());
+            hash.field(caution.reason.as_bytes());
+        }
+    }
     // A call without such files has the hash that records of before they were told have.
     if !programs.is_empty() {
         hash.count(programs.len());

@@ -91,6 +91,9 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: &Terms) -> Op
     let arguments = call.inputs.observable.as_ref()?.arguments().value().clone();
     let mut effects = redactor.effects(effects);
     effects.caution = effects.caution.map(|caution| visible_line(&caution).into_owned());
+    for caution in &mut effects.path_cautions {
+        caution.reason = visible_line(&caution.reason).into_owned();
+    }
     let mut decision = redactor.data(decision).unwrap_or_else(|| without_words(decision));
     make_visible(&mut decision);
     let programs: Vec<ProgramFile> =

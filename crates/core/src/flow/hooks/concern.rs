@@ -57,7 +57,7 @@ impl Concern {
 
 fn is_caught(policy: &Policy, call: &HookCall<'_>) -> bool {
     // That a call deserves caution is said of every call like it, and not by the selector.
-    let effects = Effects { caution: None, ..call.known.effects() };
+    let effects = Effects { caution: None, path_cautions: Vec::new(), ..call.known.effects() };
     let input = PermissionInput::new(call.known.input.arguments().clone());
     let decision = policy.decide(&Facts {
         declaration: call.declaration,

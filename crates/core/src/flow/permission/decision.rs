@@ -63,6 +63,10 @@ fn hint(
             rule.rule, rule.place
         )),
         (ReasonType::Mode, _) => Some(start_with(policy, hearing, verdict)),
+        (ReasonType::Caution, _) if hearing.facts.effects.caution.is_none() => {
+            let flags = suggest::flags(policy, hearing, verdict)?;
+            Some(format!("start the host with `{flags}` if this file may be changed unasked"))
+        }
         (ReasonType::Caution, _) => {
             let hint = "change `protect` (paths) or `sandbox` (processes) in the configuration if such calls \
                         may run unasked";

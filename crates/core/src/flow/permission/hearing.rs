@@ -5,8 +5,8 @@ mod line;
 use std::sync::Arc;
 
 use toolpost_model::{
-    Access, ArgumentKind, Behavior, Condition, DecisionReason, EffectClass, ReasonType, Remember, Rule,
-    RuleOrigin, RuleRef, Selector,
+    Access, ArgumentKind, Behavior, Condition, DecisionReason, EffectClass, Mode, PathCaution, ReasonType,
+    Remember, Rule, RuleOrigin, RuleRef, Selector,
 };
 
 use super::{
@@ -327,6 +327,9 @@ impl<'a> Hearing<'a> {
         if let Some(caution) = &self.facts.effects.caution {
             ask(ReasonType::Caution, caution.clone());
         }
+        for caution in self.open_path_cautions() {
+            ask(ReasonType::Caution, caution.reason.clone());
+        }
         if runs_unconfined(self.facts)
             && let Some(guard) = self.path_guard()
         {
@@ -335,6 +338,29 @@ impl<'a> Hearing<'a> {
             all.push(Judgement { behavior: Behavior::Ask, ground, part: None });
         }
         all
+    }
+
+    /// The paths that steer agents and that no rule allows by name.
+    pub(super) fn open_path_cautions(&self) -> impl Iterator<Item = &'a PathCaution> {
+        let cautions: &'a [PathCaution] = match self.policy.mode {
+            Mode::Bypass => &[],
+            Mode::Plan | Mode::NeverAsk | Mode::Default | Mode::Edits | Mode::Sandboxed => {
+                &self.facts.effects.path_cautions
+            }
+        };
+        cautions.iter().filter(|caution| !self.is_allowed_by_name(caution))
+    }
+
+    fn is_allowed_by_name(&self, caution: &PathCaution) -> bool {
+        let subject = Part::of_change(&caution.key).map(|part| part.subject);
+        let Some(Subject::Path { path, .. }) = subject else { return false };
+        self.layers.iter().any(|layer| {
+            let mut found = layer.tool.matching.for_path(&path);
+            found.extend(layer.snapshot.of_access(Access::Write).index.for_path(&path));
+            found.retain(|&place| layer.takes(place, |matcher, _| matcher.names_path(&path)));
+            let mut rules = layer.heard(&found).map(|heard| heard.rule);
+            rules.any(|rule| rule.effect == Behavior::Allow && self.concerns(rule))
+        })
     }
 
     fn path_guard(&self) -> Option<&'a Rule> {

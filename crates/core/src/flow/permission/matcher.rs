@@ -102,6 +102,12 @@ impl Matcher {
         }
     }
 
+    /// Whether a rule that allows writing a path does so by its name, and not for everything that lies beside it.
+    pub(super) fn names_path(&self, path: &PlainPath) -> bool {
+        let allows = |path: &PlainPath| self.takes_path(Behavior::Allow, path, Access::Write);
+        allows(path) && !allows(&path.sibling())
+    }
+
     /// Whether a rule of this effect speaks of a request. Unlike a command or a path, few texts can be read as one,
     /// so one that cannot was not meant to be.
     pub(super) fn takes_request(&self, effect: Behavior, request: &Request) -> bool {

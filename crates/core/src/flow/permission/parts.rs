@@ -8,7 +8,9 @@ use serde_json::Value;
 use toolpost_command::{
     Analysis, Directory, Redirect, RedirectAccess, SimpleCommand, SpelledIn, analyze_with,
 };
-use toolpost_model::{Access, ArgumentKind, ArgumentMeaning, EffectClass, ExecutionKind, SandboxProfile};
+use toolpost_model::{
+    Access, ArgumentKind, ArgumentMeaning, EffectClass, ExecutionKind, ResourceKey, SandboxProfile,
+};
 
 use super::{
     Facts,
@@ -59,6 +61,13 @@ pub(super) enum Subject {
 impl Part {
     fn of(class: EffectClass, subject: Subject) -> Self {
         Self { class, subject, opaque: None, hides: None, spelled_in: None }
+    }
+
+    /// A change of the file that has this key. `None`: it is no file's.
+    pub(super) fn of_change(key: &ResourceKey) -> Option<Self> {
+        let path = PlainPath::of(key.as_str().strip_prefix("path:")?)?;
+        let subject = Subject::Path { path, access: Access::Write, redirect: false };
+        Some(Self::of(EffectClass::Write, subject))
     }
 
     /// What decides, in a few words. `None` for the call as a whole.

@@ -62,6 +62,13 @@ impl PlainPath {
         })
     }
 
+    /// A path in the same folder, of the same kind, whose name no rule was written for.
+    pub(super) fn sibling(&self) -> Self {
+        let (folder, name) = self.0.rsplit_once('/').unwrap_or_default();
+        let kind = name.rsplit_once('.').map_or("", |(_, kind)| kind);
+        Self(format!("{folder}/\u{1}any\u{1}.{kind}"))
+    }
+
     /// What of it lies beneath `folder`; empty for the folder itself.
     pub(super) fn beneath(&self, folder: &Self) -> Option<&str> {
         let rest = self.0.strip_prefix(folder.0.trim_end_matches('/'))?;

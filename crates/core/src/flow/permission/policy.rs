@@ -208,6 +208,21 @@ impl PolicyEngine for Policy {
         })
     }
 
+    fn may_steer(&self, path: &Path, principal: &Principal, at: Timestamp) -> bool {
+        let Some(plain) = PlainPath::of_path(path) else { return false };
+        let allows = |compiled: &CompiledRule| {
+            let CompiledRule { rule, matcher } = compiled;
+            rule.effect == Behavior::Allow
+                && rule.speaks_of(principal, at)
+                && matcher.as_ref().is_some_and(|matcher| matcher.names_path(&plain))
+        };
+        let writes = |layer: &Snapshot| {
+            let places = layer.of_access(Access::Write).index.for_path(&plain);
+            places.into_iter().any(|place| allows(layer.get(place)))
+        };
+        self.mode == Mode::Bypass || self.layers.iter().any(|layer| writes(layer))
+    }
+
     fn path_rules_hold_until(&self, at: Timestamp) -> Option<Timestamp> {
         self.rules().filter_map(|rule| rule.expires).filter(|expires| at < *expires).min()
     }

@@ -1,6 +1,6 @@
 //! Rules that would let a call through the next time: offered only where they really would.
 
-use toolpost_model::{Access, ArgumentKind, Behavior, Remember, Rule, RuleOrigin};
+use toolpost_model::{Access, ArgumentKind, Behavior, ReasonType, Remember, Rule, RuleOrigin};
 
 use super::{
     Facts,
@@ -20,7 +20,12 @@ pub(super) fn rules(policy: &Policy, facts: &Facts<'_>) -> Vec<Rule> {
     let hearing = Hearing::open(policy, facts, &parts);
     let verdict = hearing.judge();
     let never = |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == Remember::Never;
-    let about_the_call = matches!(verdict.decided.ground, Ground::Said(_) | Ground::Opaque { .. });
+    let about_the_call = match &verdict.decided.ground {
+        // A rule that names the path answers this one.
+        Ground::Said(reason) => reason.kind != ReasonType::Caution || facts.effects.caution.is_some(),
+        Ground::Opaque { .. } => true,
+        Ground::Rule(_) | Ground::Mode => false,
+    };
     if verdict.decided.behavior == Behavior::Allow
         || about_the_call
         || !hearing.parts.opaque.is_empty()
@@ -77,7 +82,11 @@ fn candidates(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> 
     let needy: Vec<&Part> = needy(hearing, verdict).take(MAX_NEEDY + 1).collect();
     let name = hearing.facts.declaration.tool_id.rule_form();
     let of_part = |part: &&Part| of_part(part, &name, &policy.places);
-    (needy.len() <= MAX_NEEDY).then(|| needy.iter().map(of_part).collect())
+    let mut lines: Vec<Vec<String>> =
+        (needy.len() <= MAX_NEEDY).then(|| needy.iter().map(of_part).collect())?;
+    let named = hearing.open_path_cautions().filter_map(|caution| Part::of_change(&caution.key));
+    lines.extend(named.take(MAX_NEEDY).map(|part| self::of_part(&part, &name, &policy.places)));
+    Some(lines)
 }
 
 fn needy<'h>(hearing: &'h Hearing<'_>, verdict: &Verdict<'_>) -> impl Iterator<Item = &'h Part> {

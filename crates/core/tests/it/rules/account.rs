@@ -160,6 +160,16 @@ fn what_would_change_the_answer_was_tried() {
             &["answer -> allow", "setting protect -> ?", "setting sandbox.profile: none -> ?"],
         ),
         (
+            Mode::Edits,
+            &[],
+            "steering: AGENTS.md",
+            &[
+                "answer -> allow",
+                "add_rule allow files.write_file(ws:AGENTS.md) -> allow",
+                "mode mode: bypass -> allow",
+            ],
+        ),
+        (
             Mode::Bypass,
             &[],
             "approved: x",

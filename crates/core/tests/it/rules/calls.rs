@@ -59,6 +59,12 @@ impl MadeCall {
                 call.effects = call.effects.with_caution("it is protected");
                 call
             }
+            ["steering"] => {
+                let mut call = files("write_file", EffectClass::Write, &[(rest, Access::Write)]);
+                let key = call.effects.uses[0].key.clone();
+                call.effects = call.effects.with_path_caution(key, "it steers agents");
+                call
+            }
             ["move"] => {
                 let (from, to) = rest.split_once(" -> ").unwrap();
                 let touched = [(from, Access::Read), (from, Access::Write), (to, Access::Write)];

@@ -67,6 +67,7 @@ fn suggestions_go_from_narrow_to_wide() {
         ),
         ("tool github.get_issue unknown: {}", &["allow github.get_issue"]),
         ("protected: .git/config", &[]),
+        ("steering: AGENTS.md", &["allow files.write_file(ws:AGENTS.md)"]),
         ("approved: x", &[]),
         ("read: a", &[]),
     ] {

@@ -20,7 +20,10 @@ use super::{
     report::{self, Stop},
     run_code::Run,
 };
-use crate::native::children::{Child, Children};
+use crate::native::{
+    children::{Child, Children},
+    name_watch::{NameWatch, created_paths},
+};
 
 /// Looked at first: a shim that chooses between versions costs more than the whole run.
 const USUAL_PLACE: &str = "/usr/bin/python3";
@@ -44,11 +47,10 @@ pub(super) async fn run(
     run: Run,
 ) -> Result<ToolOutput, ToolFailure> {
     order.functions = talk.calls.grants().names().map(str::to_owned).collect();
-    let (mut process, mut wire) = tokio::select! {
+    let (mut process, mut wire, watch) = tokio::select! {
         started = start(children, &run.context) => started?,
         stop = run.over() => return Err(report::failed(&stop, &talk)),
     };
-    let applied = process.applied().clone();
     let mut output = Output::new(process.take_stdout(), order.limits.printed_bytes);
     let ended = tokio::select! {
         ended = talk.run(&mut wire, order) => ended.map_err(Unfinished::Broken),
@@ -65,6 +67,8 @@ pub(super) async fn run(
     // Everything that could write is gone now, so this comes to an end.
     output.collect().await;
     output.into_talk(&mut talk);
+    let mut applied = process.applied().clone();
+    applied.protected_created = created_paths(watch.as_ref().map(NameWatch::end).unwrap_or_default());
     finish(ended, talk, run.seconds())
         .map(|done| ToolOutput { sandbox: Some(Box::new(applied.clone())), ..done })
         .map_err(|failure| failure.confined(applied))
@@ -104,12 +108,16 @@ fn finish(ended: Result<Ending, Stop>, talk: Talk, seconds: f64) -> Result<ToolO
     }
 }
 
-async fn start(children: &Children, context: &CallContext) -> Result<(Process, Wire), ToolFailure> {
+async fn start(
+    children: &Children,
+    context: &CallContext,
+) -> Result<(Process, Wire, Option<NameWatch>), ToolFailure> {
     let (ours, theirs) = StdStream::pair()?;
     ours.set_nonblocking(true)?;
     let settings = children.settings();
     let confines = children.confines(settings.profile, context).await?;
     let python = if std::path::Path::new(USUAL_PLACE).exists() { USUAL_PLACE } else { "python3" };
+    let watch = children.watch_names(confines.profile);
     let process = children
         .start(Child {
             // Isolated: nothing of the environment or the current directory decides which code runs.
@@ -121,7 +129,7 @@ async fn start(children: &Children, context: &CallContext) -> Result<(Process, W
             confines,
         })
         .await?;
-    Ok((process, Wire::new(UnixStream::from_std(ours)?)))
+    Ok((process, Wire::new(UnixStream::from_std(ours)?), watch))
 }
 
 /// What the process writes.

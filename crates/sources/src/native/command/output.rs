@@ -66,7 +66,7 @@ impl Written<'_> {
         match declared.output {
             CommandOutput::Text => {
                 let told = self.ran.report(limits, self.kept_for).await?;
-                let text = if end.ended.code == Some(0) { told.text.clone() } else { told.whole() };
+                let text = if end.ended.code == Some(0) { told.plain() } else { told.whole() };
                 Ok(self.ran.output(text, &told.report)?)
             }
             CommandOutput::Json => self.json(&declared.name, most).await,

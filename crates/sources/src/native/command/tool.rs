@@ -25,6 +25,7 @@ use super::{
 use crate::native::{
     children::{Child, Children},
     files::{PathError, Touch, change_effects, read_effects},
+    name_watch::{NameWatch, created_paths},
     program_files::{self, CommandStart},
     shell::{Origin, OutputEvents, Processes, Ran, Stream, run_to_end},
 };
@@ -117,7 +118,7 @@ impl CommandTool {
         values: &Values<'_>,
         directory: PathBuf,
         context: &CallContext,
-    ) -> Result<(Process, Confines), ToolFailure> {
+    ) -> Result<(Process, Confines, Option<NameWatch>), ToolFailure> {
         let variables =
             self.declaration.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let environment = self
@@ -139,7 +140,8 @@ impl CommandTool {
             stderr,
             confines: confines.clone(),
         };
-        Ok((self.children.start(child).await?, confines))
+        let watch = self.children.watch_names(confines.profile);
+        Ok((self.children.start(child).await?, confines, watch))
     }
 }
 
@@ -245,7 +247,7 @@ impl Tool for CommandTool {
             self.values(&call.input).map_err(|refusal| ToolFailure::of(refusal.class, refusal.message))?;
         values.locate(self.children.workspace())?;
         let directory = self.directory()?;
-        let (mut process, confines) = self.start(&values, directory.clone(), &call.context).await?;
+        let (mut process, confines, watch) = self.start(&values, directory.clone(), &call.context).await?;
         let (log, errors) = (self.processes.new_log(), self.processes.new_log());
         let input = self.stdin.as_ref().and_then(|template| values.fill_one(template));
         let input = process.take_stdin().map(|pipe| (pipe, input.unwrap_or_default().into_bytes()));
@@ -258,7 +260,9 @@ impl Tool for CommandTool {
         ];
         let until = Instant::now() + self.declaration.timeout.unwrap_or(NO_LIMIT);
         let end = run_to_end(&mut process, streams, input, until, &call.context).await;
-        let ran = Ran { process: &process, confines: &confines, directory: &directory, end, log };
+        let created = watch.as_ref().map(NameWatch::end).unwrap_or_default();
+        process.note_protected_created(created_paths(created));
+        let ran = Ran { process: &process, confines: &confines, directory: &directory, end, log, created };
         let command = values.fill(&self.argv).join(" ");
         let origin = Origin { command, description: Some(self.declaration.name.clone()) };
         let written =

@@ -20,7 +20,8 @@ use self::{
     report::PatchResult,
 };
 use super::{
-    Touch, arguments, change_effects, checked_arguments, declare, worker::on_worker, workspace::Workspace,
+    Touch, arguments, change_effects, checked_arguments, declare, with_repositories, worker::on_worker,
+    workspace::Workspace,
 };
 
 pub(super) struct ApplyPatch {
@@ -100,7 +101,7 @@ impl Tool for ApplyPatch {
                 effects = change_effects(&self.workspace, effects, touch)?;
             }
         }
-        Some(effects)
+        Some(with_repositories(&self.workspace, effects))
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

@@ -14,10 +14,11 @@ use toolpost_model::{
 
 use self::sweep::DeleteError;
 use super::{
-    PathError, Touch, arguments, cautioned, change_effects, checked_arguments, declare,
+    PathError, Touch, arguments, change_effects, checked_arguments, declare,
     entry_type::EntryType,
-    named::{Named, caution_beneath, require_all},
+    named::{Named, cautions_beneath, require_all},
     names::{relative, shown},
+    with_caution,
     worker::{StopSign, on_worker},
     workspace::Workspace,
 };
@@ -83,7 +84,12 @@ impl Tool for DeleteFile {
         match Named::locate(&self.workspace, arguments.path, |_| false) {
             Ok(named) if named.is_directory() && arguments.recursive => {
                 let place = (&named.parent, named.name.as_os_str());
-                Some(cautioned(effects, caution_beneath(&self.workspace, place, &[&named.place])))
+                let found = cautions_beneath(&self.workspace, place, &[&named.place]);
+                Some(
+                    found
+                        .into_iter()
+                        .fold(effects, |effects, one| with_caution(&self.workspace, effects, one)),
+                )
             }
             Ok(_) | Err(_) => Some(effects),
         }

@@ -13,10 +13,11 @@ use toolpost_model::{
 
 use self::rename::MoveError;
 use super::{
-    Touch, arguments, cautioned, change_effects, checked_arguments, declare,
+    Touch, arguments, change_effects, checked_arguments, declare,
     entry_type::EntryType,
-    named::{Named, caution_beneath},
+    named::{Named, cautions_beneath},
     names::{relative, shown},
+    with_caution,
     worker::on_worker,
     workspace::Workspace,
 };
@@ -104,8 +105,8 @@ impl Tool for MoveFile {
         }
         let requested = workspace.request(arguments.to).ok()?;
         let to = workspace.locate_name(&requested).map_or_else(|_| requested.lexical(), |to| to.whole_path());
-        let beneath = caution_beneath(workspace, (&from.parent, &from.name), &[&from.place, &to]);
-        Some(cautioned(effects, beneath))
+        let found = cautions_beneath(workspace, (&from.parent, &from.name), &[&from.place, &to]);
+        Some(found.into_iter().fold(effects, |effects, one| with_caution(workspace, effects, one)))
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

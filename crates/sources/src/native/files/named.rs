@@ -14,13 +14,15 @@ use super::{
     failure::PathError,
     names::shown_path,
     worker::StopSign,
-    workspace::{Found, Workspace, open_listing},
+    workspace::{CONFIG, Found, PlaceCaution, PlaceEffect, Workspace, is_piece, is_repository, open_listing},
 };
 
 /// How much of a directory is looked through for protected names, which happens where calls are decided: all callers
 /// wait behind it. What has more asks.
 const LOOKED_AT: usize = 2_000;
 const LEVELS: usize = 64;
+/// How many files that steer agents rules are asked about one by one.
+const STEERING: usize = 32;
 /// How many names rules are asked about before a directory is moved or deleted.
 const ASKED_ABOUT: usize = 200_000;
 /// How many directories are held open for that.
@@ -123,35 +125,93 @@ pub(crate) fn require_all(
     Ok(())
 }
 
-/// Why somebody should look before the directory `name` in `parent` is moved or deleted with all that is in it.
-/// `places` are the paths it has and will have: what is harmless here may be protected there.
-pub(crate) fn caution_beneath(
+/// Why somebody should look before the directory `name` in `parent` is moved or deleted with all that is in it: all that
+/// steers agents, or the first place that runs code. `places` are the paths it has and will have: what is harmless here
+/// may be protected there.
+pub(crate) fn cautions_beneath(
     workspace: &Workspace,
     (parent, name): (&Dir, &OsStr),
     places: &[&Path],
-) -> Option<String> {
-    let mut looked_at = 0_usize;
-    let mut pending = vec![(open_listing(parent, name).ok()?, PathBuf::new(), 0)];
+) -> Vec<PlaceCaution> {
+    let mut looking = Looking { workspace, places, looked_at: 0, found: Vec::new() };
+    let Ok(top) = open_listing(parent, name) else { return Vec::new() };
+    let mut pending = vec![(top, PathBuf::new(), 0)];
     while let Some((dir, beneath, level)) = pending.pop() {
-        for entry in dir.entries().ok()?.flatten() {
-            looked_at += 1;
-            if looked_at > LOOKED_AT || level > LEVELS {
-                let place = places.first().map(|place| shown_path(place)).unwrap_or_default();
-                return Some(format!(
-                    "`{place}` holds more than {LOOKED_AT} names or {LEVELS} levels, too many to look for protected ones"
-                ));
+        match looking.directory(&dir, &beneath, level) {
+            Ok(inner) => {
+                let open = |name: OsString| {
+                    let path = beneath.join(&name);
+                    open_listing(&dir, &name).ok().map(|inner| (inner, path, level + 1))
+                };
+                pending.extend(inner.into_iter().filter_map(open));
             }
-            let name = entry.file_name();
-            let beneath = beneath.join(&name);
-            for place in places.iter().map(|place| place.join(&beneath)) {
-                if let Some(reason) = workspace.protected_because(&place) {
-                    return Some(format!("`{}` is protected: {reason}", shown_path(&place)));
-                }
-            }
-            if entry.file_type().is_ok_and(|file_type| file_type.is_dir()) {
-                pending.extend(open_listing(&dir, &name).ok().map(|inner| (inner, beneath, level + 1)));
-            }
+            Err(caution) => return vec![caution],
         }
     }
-    None
+    looking.found
+}
+
+/// A look through a directory.
+struct Looking<'l> {
+    workspace: &'l Workspace,
+    places: &'l [&'l Path],
+    looked_at: usize,
+    /// What steers agents.
+    found: Vec<PlaceCaution>,
+}
+
+impl Looking<'_> {
+    /// Looks at one level, and says which directories are in it. `Err`: reason enough to look no further.
+    fn directory(&mut self, dir: &Dir, beneath: &Path, level: usize) -> Result<Vec<OsString>, PlaceCaution> {
+        let (mut inner, mut pieces) = (Vec::new(), Vec::new());
+        for entry in dir.entries().into_iter().flatten().flatten() {
+            self.looked_at += 1;
+            if self.looked_at > LOOKED_AT || level > LEVELS || self.found.len() > STEERING {
+                return Err(self.too_many());
+            }
+            let name = entry.file_name();
+            let is_directory = entry.file_type().is_ok_and(|file_type| file_type.is_dir());
+            self.name(&beneath.join(&name))?;
+            if is_piece(&name) && (name != CONFIG || !is_directory) {
+                pieces.push(name.clone());
+            }
+            if is_directory {
+                inner.push(name);
+            }
+        }
+        let is_one = is_repository(|piece| pieces.iter().any(|name| name == piece));
+        match is_one && self.workspace.guards_repositories() {
+            true => Err(self.repository(beneath)),
+            false => Ok(inner),
+        }
+    }
+
+    fn name(&mut self, beneath: &Path) -> Result<(), PlaceCaution> {
+        for place in self.places.iter().map(|place| place.join(beneath)) {
+            let Some(warning) = self.workspace.warning_by_name(&place) else { continue };
+            let caution = PlaceCaution::of(&place, &warning);
+            match caution.effect {
+                PlaceEffect::RunsCode => return Err(caution),
+                PlaceEffect::SteersAgents => self.found.push(caution),
+            }
+        }
+        Ok(())
+    }
+
+    fn repository(&self, beneath: &Path) -> PlaceCaution {
+        let place = self.places.first().copied().unwrap_or(Path::new(""));
+        // `join` of nothing would leave a slash at the end.
+        let place = if beneath.as_os_str().is_empty() { place.to_owned() } else { place.join(beneath) };
+        PlaceCaution::of_repository(place)
+    }
+
+    fn too_many(&self) -> PlaceCaution {
+        let place = self.places.first().copied().unwrap_or(Path::new("")).to_owned();
+        let text = format!(
+            "`{}` holds more than {LOOKED_AT} names, {LEVELS} levels or {STEERING} files for agents, too many to look for \
+             protected ones",
+            shown_path(&place)
+        );
+        PlaceCaution { effect: PlaceEffect::RunsCode, place, text }
+    }
 }

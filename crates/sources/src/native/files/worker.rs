@@ -22,8 +22,8 @@ use toolpost_model::{Access, CallContext, ErrorClass, Progress, ToolFailure};
 
 use super::{
     failure::PathError,
-    named::{Named, caution_beneath},
-    workspace::{Root, Workspace},
+    named::{Named, cautions_beneath},
+    workspace::{PlaceCaution, PlaceEffect, PlaceWarning, Root, Workspace},
 };
 
 /// Most threads of one workspace. Disks gain nothing from more, and a hung network mount holds up no others.
@@ -223,7 +223,8 @@ impl StopSign {
         given: &str,
         place: &Path,
     ) -> Result<(), PathError> {
-        match self.context.cautioned() || workspace.protected_because(place).is_none() {
+        let is_known = |warning: PlaceWarning| self.is_decided(workspace, place, warning.effect);
+        match self.context.cautioned() || workspace.warning(place).is_none_or(is_known) {
             true => Ok(()),
             false => Err(PathError::Swapped { given: given.to_owned() }),
         }
@@ -241,9 +242,20 @@ impl StopSign {
         }
         places.iter().try_for_each(|place| self.as_decided(workspace, given, place))?;
         let inner = (&named.parent, named.name.as_os_str());
-        match named.is_directory() && caution_beneath(workspace, inner, places).is_some() {
-            true => Err(PathError::Swapped { given: given.to_owned() }),
-            false => Ok(()),
+        let found =
+            if named.is_directory() { cautions_beneath(workspace, inner, places) } else { Vec::new() };
+        let is_known = |caution: &PlaceCaution| self.is_decided(workspace, &caution.place, caution.effect);
+        match found.iter().all(is_known) {
+            true => Ok(()),
+            false => Err(PathError::Swapped { given: given.to_owned() }),
+        }
+    }
+
+    /// Whether the call was decided with a caution about this place.
+    fn is_decided(&self, workspace: &Workspace, place: &Path, effect: PlaceEffect) -> bool {
+        match effect {
+            PlaceEffect::RunsCode => self.context.cautioned(),
+            PlaceEffect::SteersAgents => self.context.cautioned_about(&workspace.absolute(place)),
         }
     }
 

@@ -31,6 +31,9 @@ pub(in crate::native) use self::{
         link_unnamed, open_directory, open_listing, open_regular, open_unnamed, read_link, sync_directory,
     },
     path::{PathRefusal, RequestedPath},
+    protection::{
+        CONFIG, PlaceEffect, PlaceWarning, ProtectedPath, folders_in_the_making, is_piece, is_repository,
+    },
     root::Root,
 };
 use super::{failure::PathError, worker::Workers};
@@ -44,6 +47,32 @@ pub struct Workspace {
     protection: Protection,
     /// Made at first use, when all roots are known.
     workers: OnceLock<Workers>,
+}
+
+/// Why a person should look before a place is changed.
+#[derive(Clone, Debug)]
+pub(super) struct PlaceCaution {
+    pub(super) effect: PlaceEffect,
+    /// The place that is protected.
+    pub(super) place: PathBuf,
+    /// For the person who is asked.
+    pub(super) text: String,
+}
+
+impl PlaceCaution {
+    pub(super) fn of(place: &Path, warning: &PlaceWarning) -> Self {
+        let text = format!("`{}` is protected: {}", told(place), warning.reason);
+        Self { effect: warning.effect, place: place.to_owned(), text }
+    }
+
+    /// About a folder that is a repository by what is in it.
+    pub(super) fn of_repository(folder: PathBuf) -> Self {
+        let text = format!(
+            "`{}` is protected: git takes it for a repository, whose hooks and settings run commands",
+            if folder.as_os_str().is_empty() { ".".to_owned() } else { told(&folder) }
+        );
+        Self { effect: PlaceEffect::RunsCode, place: folder, text }
+    }
 }
 
 /// Why a workspace could not be opened.
@@ -103,7 +132,7 @@ impl Workspace {
 
     /// Absolute paths that are protected and exist, for whoever has to shut them off beforehand. A look at the
     /// known names in each root, not a search through the tree.
-    pub fn protected_paths(&self) -> Vec<PathBuf> {
+    pub(in crate::native) fn protected_paths(&self) -> Vec<ProtectedPath> {
         self.roots.iter().flat_map(|root| self.protection.existing(&root.dir, &root.path)).collect()
     }
 
@@ -137,17 +166,25 @@ impl Workspace {
     }
 
     /// Why somebody should look before `requested`, which really is `place`, is changed.
-    pub(super) fn caution(&self, requested: &RequestedPath, place: &Path) -> Option<String> {
+    pub(super) fn caution(&self, requested: &RequestedPath, place: &Path) -> Option<PlaceCaution> {
         let lexical = requested.lexical();
-        match (self.protected_because(place), self.protected_because(&lexical)) {
-            (Some(reason), _) if place == lexical => {
-                Some(format!("`{}` is protected: {reason}", told(place)))
-            }
-            (Some(reason), _) => {
-                Some(format!("`{}` leads to `{}`, which is protected: {reason}", told(&lexical), told(place)))
-            }
-            (None, Some(reason)) => Some(format!("`{}` is protected: {reason}", told(&lexical))),
-            (None, None) => None,
+        let of_place = self.warning(place).map(|warning| match place == lexical {
+            true => PlaceCaution::of(place, &warning),
+            false => PlaceCaution {
+                text: format!(
+                    "`{}` leads to `{}`, which is protected: {}",
+                    told(&lexical),
+                    told(place),
+                    warning.reason
+                ),
+                ..PlaceCaution::of(place, &warning)
+            },
+        });
+        let of_name = || self.warning(&lexical).map(|warning| PlaceCaution::of(&lexical, &warning));
+        match of_place {
+            Some(caution) if caution.effect == PlaceEffect::RunsCode => Some(caution),
+            Some(caution) => of_name().filter(|name| name.effect == PlaceEffect::RunsCode).or(Some(caution)),
+            None => of_name(),
         }
     }
 
@@ -157,11 +194,49 @@ impl Workspace {
         if place.as_os_str().is_empty() { self.path().to_owned() } else { self.path().join(place) }
     }
 
-    /// Why a place is protected.
-    pub(super) fn protected_because(&self, place: &Path) -> Option<String> {
+    /// Why a place is protected: by its name, or as a part of what git takes for a repository.
+    pub(super) fn warning(&self, place: &Path) -> Option<PlaceWarning> {
+        let named = self.warning_by_name(place);
+        if named.as_ref().is_some_and(|warning| warning.effect == PlaceEffect::RunsCode) {
+            return named;
+        }
+        let changed = [self.path().join(place)];
+        let repository = self.protection.changed_repository(&changed, |piece| self.has_piece(piece));
+        let reason = |folder: &Path| {
+            let folder = self.told_folder(folder);
+            format!("git takes `{folder}` for a repository, whose hooks and settings run commands")
+        };
+        repository.map(|folder| PlaceWarning::runs_code(reason(folder))).or(named)
+    }
+
+    /// Why a place is protected, whatever lies beside it.
+    pub(super) fn warning_by_name(&self, place: &Path) -> Option<PlaceWarning> {
         let absolute = self.path().join(place);
         let (_, relative) = self.innermost(&absolute)?;
-        self.protection.reason(&relative).or_else(|| self.protection.reason(&absolute))
+        self.protection.warning(&relative).or_else(|| self.protection.warning(&absolute))
+    }
+
+    /// The repository that changes at these absolute paths, taken together, make or change.
+    pub(super) fn repository_caution(&self, changed: &[PathBuf]) -> Option<PlaceCaution> {
+        let folder = self.protection.changed_repository(changed, |piece| self.has_piece(piece))?;
+        Some(PlaceCaution::of_repository(self.told(folder)))
+    }
+
+    /// Whether folders that git takes for a repository are protected.
+    pub(super) fn guards_repositories(&self) -> bool {
+        self.protection.guards_repositories()
+    }
+
+    /// Whether there is a piece of a repository at an absolute path. A link counts: what it leads to may come later.
+    fn has_piece(&self, piece: &Path) -> bool {
+        let Some((root, relative)) = self.innermost(piece) else { return false };
+        let found = self.roots[root].dir.symlink_metadata(relative);
+        found.is_ok_and(|found| !found.is_dir() || piece.file_name().is_none_or(|name| name != CONFIG))
+    }
+
+    /// An absolute path of a folder, for messages.
+    fn told_folder(&self, folder: &Path) -> String {
+        if folder == self.path() { ".".to_owned() } else { told(&self.told(folder)) }
     }
 
     /// The root at `place` or beneath it, `stat` being what has that name.

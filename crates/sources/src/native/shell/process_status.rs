@@ -13,7 +13,10 @@ use super::{
     report::millis,
     told::{count, ending},
 };
-use crate::native::files::shown;
+use crate::native::{
+    files::shown,
+    name_watch::{created_lines, created_paths},
+};
 
 /// Longest command line in a list, in characters.
 const COMMAND_CHARS: usize = 200;
@@ -63,6 +66,9 @@ pub(super) struct ProcessFacts {
     pub(super) dropped_bytes: u64,
     /// How long it has run, or ran.
     pub(super) duration_ms: u64,
+    /// Protected paths at the top of a root that came into being while it ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) protected_created: Vec<String>,
 }
 
 impl ProcessFacts {
@@ -82,6 +88,7 @@ impl ProcessFacts {
             output_lines: entry.log.lines(),
             dropped_bytes: entry.log.dropped(),
             duration_ms: millis(entry.duration()),
+            protected_created: created_paths(&entry.created()),
         }
     }
 }
@@ -99,7 +106,9 @@ fn line(entry: &Entry) -> String {
     let what = facts.description.as_deref().unwrap_or(&facts.command);
     let seconds = facts.duration_ms as f64 / 1000.0;
     let lines = count(facts.output_lines, "line");
-    format!("{}  {}  {seconds:.1} s  {lines}  {}", facts.process_id, standing(entry), shown(what))
+    let told = format!("{}  {}  {seconds:.1} s  {lines}  {}", facts.process_id, standing(entry), shown(what));
+    let created = created_lines(&entry.created()).map(|line| format!("\n{line}")).collect::<String>();
+    told + &created
 }
 
 impl ProcessStatus {

@@ -16,6 +16,7 @@ use super::{
     shown::{Cut, OutputSource, Shown, ShownLimits, shown},
     told::{add_line, count, ending},
 };
+use crate::native::{files::ProtectedPath, name_watch::created_lines};
 
 /// A run that is over, with its output.
 pub(crate) struct Ran<'r> {
@@ -24,6 +25,8 @@ pub(crate) struct Ran<'r> {
     pub(crate) directory: &'r Path,
     pub(crate) end: RunEnd,
     pub(crate) log: Arc<OutputLog>,
+    /// Protected names that came into being meanwhile.
+    pub(crate) created: &'r [ProtectedPath],
 }
 
 /// How a command ended and how much it wrote.
@@ -73,6 +76,8 @@ pub(crate) struct Told {
     pub(crate) text: String,
     /// How it ended, and what the sandbox may have to do with it.
     pub(crate) closing: Vec<String>,
+    /// About protected names that came into being.
+    pub(crate) created: Vec<String>,
     pub(crate) report: Report,
 }
 
@@ -80,7 +85,14 @@ impl Told {
     /// The output and how it ended.
     pub(crate) fn whole(&self) -> String {
         let mut text = self.text.clone();
-        self.closing.iter().for_each(|line| add_line(&mut text, line));
+        self.closing.iter().chain(&self.created).for_each(|line| add_line(&mut text, line));
+        text
+    }
+
+    /// The output of a command that did well.
+    pub(crate) fn plain(&self) -> String {
+        let mut text = self.text.clone();
+        self.created.iter().for_each(|line| add_line(&mut text, line));
         text
     }
 }
@@ -174,7 +186,8 @@ impl Ran<'_> {
         });
         let how = if stopped.is_some() { "[stopped]".to_owned() } else { format!("[{}]", ending(ended)) };
         let closing = std::iter::once(how).chain(refusal.as_ref().map(SandboxRefusal::told)).collect();
-        Ok(Told { text, closing, report: self.facts(&output, rest, refusal) })
+        let created = created_lines(self.created).collect();
+        Ok(Told { text, closing, created, report: self.facts(&output, rest, refusal) })
     }
 
     fn facts(&self, output: &Shown, rest: Option<Rest>, refusal: Option<SandboxRefusal>) -> Report {

@@ -32,6 +32,7 @@ use crate::native::{
     children::{Child, Children},
     environment,
     files::{Found, PathError, shown},
+    name_watch::{NameWatch, created_paths},
     program_files::{self, CommandStart},
 };
 
@@ -96,6 +97,13 @@ impl Arguments {
     }
 }
 
+/// A command that runs.
+struct Started {
+    process: Process,
+    confines: Confines,
+    watch: Option<NameWatch>,
+}
+
 impl Shell {
     pub(super) fn new(children: Arc<Children>, processes: Arc<Processes>) -> Self {
         Self { children, processes }
@@ -150,7 +158,7 @@ impl Shell {
         directory: PathBuf,
         stdin: Stdin,
         context: &CallContext,
-    ) -> Result<(Process, Confines), ToolFailure> {
+    ) -> Result<Started, ToolFailure> {
         let settings = self.children.settings();
         let environment = settings
             .environment
@@ -167,20 +175,24 @@ impl Shell {
             stderr: Stderr::WithStdout,
             confines: confines.clone(),
         };
+        let watch = self.children.watch_names(confines.profile);
         let process = self.children.start(child).await?;
-        Ok((process, confines))
+        Ok(Started { process, confines, watch })
     }
 
     async fn run(&self, arguments: &Arguments, context: &CallContext) -> Result<ToolOutput, ToolFailure> {
         let directory = self.directory(arguments.working_directory.as_deref(), context)?;
-        let (mut process, confines) = self.start(arguments, directory.clone(), Stdin::Null, context).await?;
+        let started = self.start(arguments, directory.clone(), Stdin::Null, context).await?;
+        let Started { mut process, confines, watch } = started;
         let log = self.processes.new_log();
         let events = OutputEvents::new(context.clone(), OutputStream::Combined);
         let stream = Stream { pipe: process.take_stdout(), log: &log, events: Some(events) };
         let time = arguments.timeout_seconds.map_or(USUAL_TIME, Duration::from_secs);
         let until = Instant::now() + time;
         let end = run_to_end(&mut process, vec![stream], None, until, context).await;
-        let ran = Ran { process: &process, confines: &confines, directory: &directory, end, log };
+        let created = watch.as_ref().map(NameWatch::end).unwrap_or_default();
+        process.note_protected_created(created_paths(created));
+        let ran = Ran { process: &process, confines: &confines, directory: &directory, end, log, created };
         let kept_for = (context, &*self.processes, arguments.origin());
         let told = ran.report(ShownLimits::default(), kept_for).await?;
         match ran.end.stopped {

@@ -66,3 +66,13 @@ fn it_is_execution_to_whoever_decides() {
     let result = run(&mut bench, "1", 10);
     assert_eq!(result["error"]["class"], "approval_rejected", "{result:#}");
 }
+
+#[test]
+fn a_protected_name_that_code_makes_is_told() {
+    let mut bench = Bench::new("bypass");
+    let made = run(&mut bench, "open('.envrc', 'w').close()", 30);
+    let told = made["sandbox"]["protected_created"][0].as_str().unwrap_or_default().to_owned();
+    assert!(told.ends_with("/.envrc"), "{made}");
+    let next = run(&mut bench, "open('plain', 'w').close()", 30);
+    assert!(next["sandbox"].get("protected_created").is_none(), "{next}");
+}

@@ -130,6 +130,8 @@ fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<Change> {
             let setting = format!("{key}: false");
             vec![Change::setting(setting, "let the tool run without approval of every call")]
         }
+        // A rule that names the path is enough, and is tried below.
+        ReasonType::Caution if hearing.facts.effects.caution.is_none() => Vec::new(),
         ReasonType::Caution => vec![
             Change::setting("protect", "take the path out of what is protected, where it is about a path"),
             Change::setting(

@@ -3,82 +3,45 @@
 //!
 //! The file tools turn a match into a caution of the call's effects; the launcher binds what exists read-only.
 
-use std::path::{Component, Path, PathBuf};
+mod places;
+mod repository;
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    ffi::OsString,
+    path::{Component, Path, PathBuf},
+    sync::LazyLock,
+};
 
 use cap_std::fs::Dir;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// Names in a row, wherever in a path; what lies beneath is protected with them.
-struct Rule {
-    names: &'static [&'static str],
-    place: Place,
-    reason: &'static str,
+pub(in crate::native) use self::{
+    places::PlaceEffect,
+    repository::{CONFIG, folders_in_the_making, is_piece, is_repository},
+};
+use self::{
+    places::{PLACES, PlaceDepth, ProtectedPlace, REPOSITORIES, VERSION_CONTROL},
+    repository::changed_repository,
+};
+
+/// How many names of a root are looked at for protected ones that have no fixed name.
+const NAMES_LOOKED_AT: usize = 10_000;
+
+/// Why a place is protected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::native) struct PlaceWarning {
+    pub(in crate::native) effect: PlaceEffect,
+    /// One sentence, for a person who is asked.
+    pub(in crate::native) reason: Cow<'static, str>,
 }
 
-#[derive(PartialEq)]
-enum Place {
-    Anywhere,
-    /// Only right in a root.
-    Top,
+impl PlaceWarning {
+    pub(super) fn runs_code(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { effect: PlaceEffect::RunsCode, reason: reason.into() }
+    }
 }
-
-const fn rule(names: &'static [&'static str], reason: &'static str) -> Rule {
-    Rule { names, place: Place::Anywhere, reason }
-}
-
-const VERSION_CONTROL: &str = "hooks and settings of version control run commands";
-const PIPELINE: &str = "a build pipeline runs what it says, often with secrets";
-const HOOKS: &str = "hooks run commands at every commit";
-const EDITOR: &str = "an editor runs what its project settings say";
-const AGENT: &str = "it tells an agent what it may do";
-const SHELL: &str = "a shell runs it when it starts";
-const ACCOUNT: &str = "it decides where programs connect to, and as whom";
-const KEYS: &str = "keys and who may use them";
-
-const RULES: [Rule; 39] = [
-    rule(&[".git"], VERSION_CONTROL),
-    rule(&[".hg"], VERSION_CONTROL),
-    rule(&[".svn"], VERSION_CONTROL),
-    rule(&[".jj"], VERSION_CONTROL),
-    rule(&[".gitconfig"], VERSION_CONTROL),
-    rule(&[".github", "workflows"], PIPELINE),
-    rule(&[".gitlab-ci.yml"], PIPELINE),
-    rule(&[".husky"], HOOKS),
-    rule(&[".pre-commit-config.yaml"], HOOKS),
-    rule(&[".envrc"], SHELL),
-    rule(&[".vscode", "tasks.json"], EDITOR),
-    rule(&[".vscode", "settings.json"], EDITOR),
-    rule(&[".vscode", "launch.json"], EDITOR),
-    rule(&[".idea"], EDITOR),
-    rule(&[".devcontainer"], EDITOR),
-    rule(&[".claude"], AGENT),
-    rule(&[".cursor"], AGENT),
-    rule(&[".codex"], AGENT),
-    rule(&[".mcp.json"], AGENT),
-    Rule { names: &["toolpost.yaml"], place: Place::Top, reason: "it tells this host what is allowed" },
-    rule(&[".bashrc"], SHELL),
-    rule(&[".bash_profile"], SHELL),
-    rule(&[".bash_login"], SHELL),
-    rule(&[".bash_logout"], SHELL),
-    rule(&[".profile"], SHELL),
-    rule(&[".zshrc"], SHELL),
-    rule(&[".zshenv"], SHELL),
-    rule(&[".zprofile"], SHELL),
-    rule(&[".zlogin"], SHELL),
-    rule(&[".zlogout"], SHELL),
-    rule(&[".kshrc"], SHELL),
-    rule(&[".inputrc"], SHELL),
-    rule(&[".cshrc"], SHELL),
-    rule(&[".tcshrc"], SHELL),
-    rule(&[".npmrc"], ACCOUNT),
-    rule(&[".pypirc"], ACCOUNT),
-    rule(&[".netrc"], ACCOUNT),
-    rule(&[".ssh"], KEYS),
-    rule(&[".gnupg"], KEYS),
-];
-
-/// The version control directories, which an operator can leave open.
-const REPOSITORIES: [&str; 4] = [".git", ".hg", ".svn", ".jj"];
 
 /// Which paths ask before they are changed.
 #[derive(Clone, Debug, Default)]
@@ -148,11 +111,86 @@ impl Protection {
     }
 
     /// Why `place` is protected: a path relative to its root, or an absolute one for the files that were named.
-    pub fn reason(&self, place: &Path) -> Option<String> {
+    pub(super) fn warning(&self, place: &Path) -> Option<PlaceWarning> {
         if place.has_root() {
             let named = self.files.iter().any(|file| place.starts_with(file));
-            return named.then(|| "it tells this host what is allowed".to_owned());
+            return named.then(|| PlaceWarning::runs_code("it tells this host what is allowed"));
         }
+        let known = self.standard.then(|| self.known_place(place)).flatten();
+        let known = known.map(|known| PlaceWarning { effect: known.effect, reason: known.reason.into() });
+        match known {
+            Some(warning) if warning.effect == PlaceEffect::RunsCode => Some(warning),
+            steering => {
+                let own = || PlaceWarning::runs_code("the operator's configuration protects it");
+                self.globs.is_match(place).then(own).or(steering)
+            }
+        }
+    }
+
+    /// The folder that is a repository by what is in it, and not by a name, and that changes at these absolute paths are
+    /// about. `exists` tells what is there already.
+    pub(super) fn changed_repository<'c>(
+        &self,
+        changed: &'c [PathBuf],
+        exists: impl Fn(&Path) -> bool,
+    ) -> Option<&'c Path> {
+        self.guards_repositories().then(|| changed_repository(changed, exists)).flatten()
+    }
+
+    /// Whether version control data is protected.
+    pub(super) fn guards_repositories(&self) -> bool {
+        self.standard && !self.repositories_open
+    }
+
+    /// Protected paths that exist in `root`, which lies at `path`: known names and the fixed beginnings of patterns.
+    pub(super) fn existing(&self, root: &Dir, path: &Path) -> Vec<ProtectedPath> {
+        let names = self.names_at_top(root);
+        let exists = |place: &Path| {
+            let first = place.iter().next().unwrap_or_default();
+            names.as_ref().is_none_or(|names| names.contains(first)) && root.symlink_metadata(place).is_ok()
+        };
+        let known = self.places().filter(|place| !place.path.contains('*'));
+        let known = known.map(|place| (PathBuf::from(place.path), place.effect, place.reason));
+        let own = self.patterns.iter().filter_map(|pattern| fixed_beginning(pattern));
+        let own = own.map(|place| (place, PlaceEffect::RunsCode, "the operator's configuration protects it"));
+        let files = self.files.iter().filter_map(|file| Some(file.strip_prefix(path).ok()?.to_owned()));
+        let files = files.map(|place| (place, PlaceEffect::RunsCode, "it tells this host what is allowed"));
+        let named = known.chain(own).chain(files).filter(|(place, ..)| exists(place));
+        let found = named.chain(unfixed(names.as_ref())).chain(self.of_bare_repository(root));
+        found
+            .map(|(place, effect, reason)| ProtectedPath { path: path.join(place), effect, reason })
+            .collect()
+    }
+
+    /// The names right in a root; `None` where there are too many to look at, or where none counts.
+    fn names_at_top(&self, root: &Dir) -> Option<HashSet<OsString>> {
+        let entries = if self.standard { root.entries().ok() } else { None }?;
+        let names: HashSet<OsString> =
+            entries.take(NAMES_LOOKED_AT + 1).flatten().map(|entry| entry.file_name()).collect();
+        (names.len() <= NAMES_LOOKED_AT).then_some(names)
+    }
+
+    /// What makes a root itself a repository.
+    fn of_bare_repository(&self, root: &Dir) -> Vec<(PathBuf, PlaceEffect, &'static str)> {
+        let exists =
+            |name: &str| root.symlink_metadata(name).is_ok_and(|found| name != CONFIG || !found.is_dir());
+        if !self.guards_repositories() || !is_repository(exists) {
+            return Vec::new();
+        }
+        let names = repository::NAMES.into_iter().filter(|name| exists(name));
+        names.map(|name| (PathBuf::from(name), PlaceEffect::RunsCode, VERSION_CONTROL)).collect()
+    }
+
+    fn places(&self) -> impl Iterator<Item = &'static ProtectedPlace> {
+        PLACES.iter().filter(move |place| self.standard && !self.leaves_out(place))
+    }
+
+    fn leaves_out(&self, place: &ProtectedPlace) -> bool {
+        self.repositories_open && REPOSITORIES.contains(&place.path)
+    }
+
+    /// The place of the list that a relative path lies in; of several one that runs code.
+    fn known_place(&self, place: &Path) -> Option<&'static ProtectedPlace> {
         let names: Vec<&str> = place
             .components()
             .filter_map(|component| match component {
@@ -160,34 +198,77 @@ impl Protection {
                 Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
             })
             .collect();
-        let rule = self.rules().find(|rule| rule.covers(&names));
-        rule.map(|rule| rule.reason.to_owned()).or_else(|| {
-            self.globs.is_match(place).then(|| "the operator's configuration protects it".to_owned())
+        let found = (0..names.len()).flat_map(|at| INDEX.at(&names, at));
+        found.filter(|place| !self.leaves_out(place)).min_by_key(|place| match place.effect {
+            PlaceEffect::RunsCode => 0,
+            PlaceEffect::SteersAgents => 1,
         })
-    }
-
-    /// Protected paths that exist in `root`, which lies at `path`: known names and the fixed beginnings of patterns.
-    pub(super) fn existing(&self, root: &Dir, path: &Path) -> Vec<PathBuf> {
-        let known = self.rules().map(|rule| rule.names.iter().collect::<PathBuf>());
-        let patterns = self.patterns.iter().filter_map(|pattern| fixed_beginning(pattern));
-        let files = self.files.iter().filter_map(|file| Some(file.strip_prefix(path).ok()?.to_owned()));
-        let exists = |place: &PathBuf| root.symlink_metadata(place).is_ok();
-        known.chain(patterns).chain(files).filter(exists).map(|place| path.join(place)).collect()
-    }
-
-    fn rules(&self) -> impl Iterator<Item = &'static Rule> {
-        let left_out = |rule: &Rule| self.repositories_open && REPOSITORIES.contains(&rule.names[0]);
-        RULES.iter().filter(move |rule| self.standard && !left_out(rule))
     }
 }
 
-impl Rule {
-    fn covers(&self, path: &[&str]) -> bool {
-        match self.place {
-            Place::Anywhere => path.windows(self.names.len()).any(|names| names == self.names),
-            Place::Top => path.starts_with(self.names),
+/// A protected path that exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::native) struct ProtectedPath {
+    /// Absolute.
+    pub(in crate::native) path: PathBuf,
+    pub(in crate::native) effect: PlaceEffect,
+    pub(in crate::native) reason: &'static str,
+}
+
+/// The list by first names, since every path that is changed is looked up.
+static INDEX: LazyLock<PlaceIndex> = LazyLock::new(PlaceIndex::of_all);
+
+struct PlaceIndex {
+    by_first_name: HashMap<&'static str, Vec<(&'static ProtectedPlace, Vec<&'static str>)>>,
+    /// By how a name begins and ends.
+    unfixed: Vec<(&'static ProtectedPlace, &'static str, &'static str)>,
+}
+
+impl PlaceIndex {
+    fn of_all() -> Self {
+        let mut index = Self { by_first_name: HashMap::new(), unfixed: Vec::new() };
+        for place in PLACES {
+            if let Some((beginning, end)) = place.path.split_once('*') {
+                index.unfixed.push((place, beginning, end));
+                continue;
+            }
+            let mut names = place.path.split('/');
+            let first = names.next().unwrap_or_default();
+            index.by_first_name.entry(first).or_default().push((place, names.collect()));
         }
+        index
     }
+
+    /// The places that begin at one of the names of a path.
+    fn at<'n>(
+        &'n self,
+        names: &'n [&'n str],
+        at: usize,
+    ) -> impl Iterator<Item = &'static ProtectedPlace> + 'n {
+        let (name, beneath) = (names[at], &names[at + 1..]);
+        let fixed = self.by_first_name.get(name).into_iter().flatten();
+        let fixed = fixed.filter(move |(_, rest)| beneath.starts_with(rest)).map(|(place, _)| *place);
+        let found = fixed.chain(self.unfixed(name));
+        found.filter(move |place| match place.depth {
+            PlaceDepth::Anywhere => true,
+            PlaceDepth::Top => at == 0,
+        })
+    }
+
+    fn unfixed(&self, name: &str) -> Option<&'static ProtectedPlace> {
+        let fits = |(_, beginning, end): &&(_, &str, &str)| {
+            name.len() > beginning.len() + end.len() && name.starts_with(beginning) && name.ends_with(end)
+        };
+        self.unfixed.iter().find(fits).map(|(place, ..)| *place)
+    }
+}
+
+/// Those of the names in a root that are protected by how they begin or end.
+fn unfixed(names: Option<&HashSet<OsString>>) -> impl Iterator<Item = (PathBuf, PlaceEffect, &'static str)> {
+    names.into_iter().flatten().filter_map(|name| {
+        let place = INDEX.unfixed(name.to_str()?)?;
+        Some((PathBuf::from(name), place.effect, place.reason))
+    })
 }
 
 fn glob(pattern: &str) -> Result<Glob, globset::Error> {
@@ -213,7 +294,7 @@ mod tests {
     use super::{Protection, fixed_beginning};
 
     fn check(protection: &Protection, place: &str, protected: bool) {
-        assert_eq!(protection.reason(Path::new(place)).is_some(), protected, "{place}");
+        assert_eq!(protection.warning(Path::new(place)).is_some(), protected, "{place}");
     }
 
     #[test]
@@ -228,6 +309,15 @@ mod tests {
             ".vscode/tasks.json",
             "toolpost.yaml",
             "home/.bashrc",
+            ".vscode/mcp.json",
+            "me.code-workspace",
+            "sub/mise.local.toml",
+            ".cargo/config.toml",
+            "crates/a/.cargo/config",
+            ".config/systemd/user/x.service",
+            "AGENTS.md",
+            "docs/CLAUDE.md",
+            ".github/prompts/x.md",
             ".ssh/authorized_keys",
             ".envrc",
         ] {
@@ -239,10 +329,20 @@ mod tests {
             "a.txt",
             ".gitignore",
             ".github/README.md",
-            ".vscode/notes.json",
             "sub/toolpost.yaml",
             "git",
             ".gitx",
+            "package.json",
+            "Makefile",
+            "build.rs",
+            "src/main.rs",
+            ".gitattributes",
+            ".editorconfig",
+            ".env",
+            ".cargo/audit.toml",
+            ".config/app.toml",
+            ".code-workspace",
+            "agents.md.txt",
         ] {
             check(&standard, place, false);
         }
@@ -284,9 +384,20 @@ mod tests {
         }
         dir.write(".envrc", "").unwrap();
         let protection = Protection::standard().with(["deploy/*/secret", "**/x"]).unwrap();
-        let mut found = protection.existing(&dir, Path::new("/w"));
+        dir.write("me.code-workspace", "").unwrap();
+        dir.write("AGENTS.md", "").unwrap();
+        let found = protection.existing(&dir, Path::new("/w"));
+        let mut found: Vec<PathBuf> = found.into_iter().map(|place| place.path).collect();
         found.sort();
-        let expected = ["/w/.envrc", "/w/.git", "/w/.github/workflows", "/w/deploy"].map(PathBuf::from);
+        let expected = [
+            "/w/.envrc",
+            "/w/.git",
+            "/w/.github/workflows",
+            "/w/AGENTS.md",
+            "/w/deploy",
+            "/w/me.code-workspace",
+        ]
+        .map(PathBuf::from);
         assert_eq!(found, expected);
         assert_eq!(fixed_beginning("a/b/*.c"), Some(PathBuf::from("a/b")));
         assert_eq!(fixed_beginning("*/b"), None);

@@ -15,7 +15,11 @@ use tokio::{
 use toolpost_model::{AppliedSandbox, CallContext, PrincipalName};
 use toolpost_sandbox::{Ended, Process};
 
-use crate::native::shell::{log::OutputLog, run::pump};
+use crate::native::{
+    files::ProtectedPath,
+    name_watch::NameWatch,
+    shell::{log::OutputLog, run::pump},
+};
 
 /// How long a process that was told to stop may tidy up.
 const GRACE: Duration = Duration::from_secs(3);
@@ -30,6 +34,7 @@ pub(crate) struct Entry {
     pub(crate) principal: PrincipalName,
     pub(crate) log: Arc<OutputLog>,
     pub(crate) sandbox: AppliedSandbox,
+    watch: Option<Arc<NameWatch>>,
     began: Instant,
     state: watch::Receiver<State>,
     stdin: Mutex<Option<Sender>>,
@@ -64,7 +69,7 @@ impl Entry {
     pub(crate) fn tend(
         context: &CallContext,
         origin: Origin,
-        mut process: Process,
+        (mut process, watch): (Process, Option<NameWatch>),
         log: Arc<OutputLog>,
         lifetime: Duration,
     ) -> Arc<Self> {
@@ -72,7 +77,9 @@ impl Entry {
         let (stop, began, sandbox) = (Arc::<Stop>::default(), Instant::now(), process.applied().clone());
         let stdin = Mutex::new(process.take_stdin());
         let output = process.take_stdout();
-        let tending = tend(process, output, Arc::clone(&log), Arc::clone(&stop), state, (began, lifetime));
+        let watch = watch.map(Arc::new);
+        let told = (state, watch.clone());
+        let tending = tend(process, output, Arc::clone(&log), Arc::clone(&stop), told, (began, lifetime));
         let task = Some(tokio::spawn(tending).abort_handle());
         Arc::new(Self {
             id: new_id(context),
@@ -80,6 +87,7 @@ impl Entry {
             principal: context.principal().name.clone(),
             log,
             sandbox,
+            watch,
             began,
             state: watched,
             stdin,
@@ -104,6 +112,7 @@ impl Entry {
             principal: context.principal().name.clone(),
             log,
             sandbox,
+            watch: None,
             began: Instant::now(),
             state,
             stdin,
@@ -114,6 +123,11 @@ impl Entry {
 
     pub(crate) fn state(&self) -> State {
         *self.state.borrow()
+    }
+
+    /// Protected names that have come into being since it began, until its end.
+    pub(crate) fn created(&self) -> Vec<ProtectedPath> {
+        self.watch.as_ref().map(|watch| watch.created()).unwrap_or_default()
     }
 
     /// When it was started.
@@ -180,7 +194,7 @@ async fn tend(
     output: Option<Receiver>,
     log: Arc<OutputLog>,
     stop: Arc<Stop>,
-    state: watch::Sender<State>,
+    (state, names): (watch::Sender<State>, Option<Arc<NameWatch>>),
     (began, lifetime): (Instant, Duration),
 ) {
     let flow = async {
@@ -214,6 +228,9 @@ async fn tend(
     let ended = process.kill().await;
     if flowing {
         let _ = timeout(DRAIN, flow).await;
+    }
+    if let Some(names) = names {
+        names.end();
     }
     state.send_replace(State::Ended(ended, began.elapsed()));
 }

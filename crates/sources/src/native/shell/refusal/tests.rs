@@ -35,6 +35,7 @@ fn applied() -> AppliedSandbox {
         pids: None,
         memory: None,
         missing: Vec::new(),
+        protected_created: Vec::new(),
     }
 }
 

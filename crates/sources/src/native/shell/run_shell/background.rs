@@ -6,12 +6,15 @@ use tokio::time::timeout;
 use toolpost_model::{CallContext, Content, ErrorClass, ToolFailure, ToolOutput};
 use toolpost_sandbox::Stdin;
 
-use super::{Arguments, Shell};
-use crate::native::shell::{
-    processes::{Entry, State},
-    report::Report,
-    shown::{OutputSource, ShownLimits, shown},
-    told::{add_line, ending},
+use super::{Arguments, Shell, Started};
+use crate::native::{
+    name_watch::{created_lines, created_paths},
+    shell::{
+        processes::{Entry, State},
+        report::Report,
+        shown::{OutputSource, ShownLimits, shown},
+        told::{add_line, ending},
+    },
 };
 
 /// How long the call waits for a command that fails at once: its caller wants to know.
@@ -25,9 +28,9 @@ impl Shell {
     ) -> Result<ToolOutput, ToolFailure> {
         self.processes.check_room(context)?;
         let directory = self.directory(arguments.working_directory.as_deref(), context)?;
-        let (process, _) = self.start(arguments, directory, Stdin::Piped, context).await?;
+        let Started { process, watch, .. } = self.start(arguments, directory, Stdin::Piped, context).await?;
         let (log, lifetime) = (self.processes.background_log(), self.processes.lifetime());
-        let entry = Entry::tend(context, arguments.origin(), process, log, lifetime);
+        let entry = Entry::tend(context, arguments.origin(), (process, watch), log, lifetime);
         self.processes.keep(context.session_id(), Arc::clone(&entry));
         let _ = timeout(FIRST_LOOK, entry.gone()).await;
         // A session that was closed meanwhile did not find the process yet when it ended the others.
@@ -52,6 +55,10 @@ impl Shell {
         };
         (report.truncated, report.lossy) = (output.cut.is_some(), output.lossy);
         add_line(&mut text, &format!("[{state}]"));
+        let created = entry.created();
+        created_lines(&created).for_each(|line| add_line(&mut text, &line));
+        let mut sandbox = entry.sandbox.clone();
+        sandbox.protected_created = created_paths(&created);
         let summary = format!(
             "{}: {}",
             arguments.subject(),
@@ -62,7 +69,7 @@ impl Shell {
             structured: Some(serde_json::to_value(&report)?),
             summary: Some(summary),
             exit_code: report.exit_code,
-            sandbox: Some(Box::new(entry.sandbox.clone())),
+            sandbox: Some(Box::new(sandbox)),
             ..ToolOutput::default()
         })
     }
