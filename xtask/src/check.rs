@@ -1,5 +1,6 @@
 //! `cargo xtask check`: everything but the tests that must hold before a commit, quickest answer first.
 
+mod advisories;
 mod deny_file;
 mod license;
 mod supply;
@@ -18,6 +19,7 @@ const STEPS: &[(&str, Step)] = &[
     ("lean build", lean_build),
     ("rustdoc", rustdoc),
     ("dependencies", supply::check),
+    ("advisories", advisories::check),
     ("tidy", tidy::run),
 ];
 

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: every test, with an end to hung ones. nextest ends each hung test by itself
 //! (`.config/nextest.toml`); without nextest a watchdog ends the whole run.
 
-mod watchdog;
+pub(crate) mod watchdog;
 
 use std::path::Path;
 use std::process::Command;

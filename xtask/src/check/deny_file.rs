@@ -9,6 +9,8 @@ pub(crate) struct DenyFile {
     pub(crate) targets: Vec<String>,
     pub(crate) allowed_licenses: Vec<String>,
     pub(crate) banned: Vec<String>,
+    /// Where known faults are listed.
+    pub(crate) databases: Vec<String>,
 }
 
 impl DenyFile {
@@ -17,6 +19,7 @@ impl DenyFile {
             targets: entries(text, "[graph]", "targets")?,
             allowed_licenses: entries(text, "[licenses]", "allow")?,
             banned: entries(text, "[bans]", "deny")?,
+            databases: entries(text, "[advisories]", "db-urls")?,
         })
     }
 }
@@ -70,11 +73,17 @@ deny = [
     { crate = \"openssl-sys\", reason = \"a system library\" },
     \"async-std\",
 ]
+
+[advisories]
+db-urls = [
+    \"https://advisories.example\",
+]
 ";
         let expected = DenyFile {
             targets: vec!["linux".to_owned()],
             allowed_licenses: vec!["MIT".to_owned(), "Apache-2.0 WITH LLVM-exception".to_owned()],
             banned: vec!["openssl-sys".to_owned(), "async-std".to_owned()],
+            databases: vec!["https://advisories.example".to_owned()],
         };
         assert_eq!(DenyFile::parse(text).unwrap(), expected);
         for broken in [

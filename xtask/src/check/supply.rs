@@ -80,6 +80,7 @@ mod tests {
             targets: Vec::new(),
             allowed_licenses: vec!["MIT".to_owned()],
             banned: vec!["openssl-sys".to_owned()],
+            databases: Vec::new(),
         };
         complaints(&rules, &json!({ "packages": [package], "workspace_members": ["member"] }))
     }

@@ -16,7 +16,7 @@ pub(crate) enum Ending {
 }
 
 /// The command gets a process group of its own, because killing only cargo would leave the hung test
-/// binary behind.
+/// binary behind, and killing only git its helper for the network.
 pub(crate) fn run_within(limit: Duration, command: &mut Command) -> anyhow::Result<Ending> {
     let program = command.get_program().display().to_string();
     let mut child = command.process_group(0).spawn().with_context(|| format!("cannot start `{program}`"))?;
@@ -32,7 +32,7 @@ pub(crate) fn run_within(limit: Duration, command: &mut Command) -> anyhow::Resu
     match ended.recv_timeout(limit) {
         Ok(status) => {
             leash.release();
-            Ok(Ending::Exited(status.context("cannot wait for the test run")?))
+            Ok(Ending::Exited(status.with_context(|| format!("cannot wait for `{program}`"))?))
         }
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
             leash.pull();
@@ -56,7 +56,7 @@ impl Leash {
             .process_group(0)
             .stdin(Stdio::piped())
             .spawn()
-            .context("cannot start `/bin/sh` to watch the test run")?;
+            .context("cannot start `/bin/sh` to watch a command")?;
         let held = shell.stdin.take().context("the watching shell has no stdin")?;
         Ok(Leash { shell, held })
     }
