@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolpost_model::{Mode, Role};
 
-use crate::{ByteSize, ConfigDuration, Located, RuleEntry};
+use crate::{ByteSize, ConfigDuration, Located, Percentage, RuleEntry};
 
 pub use a2a::A2aSection;
 pub use amplifier::{AmplifierSection, WasmEntry};
@@ -144,6 +144,17 @@ pub struct LimitsSection {
     /// Calls that wait for their turn; further ones are refused. One session may fill half of it.
     #[schemars(range(min = 1))]
     pub queue: Option<Located<usize>>,
+    /// What one agent gets of slots, queue, streams and processes while other agents are active, and of `journal` and
+    /// `artifacts` once these run short. An agent alone borrows more; half a share always stays free for the next one.
+    pub share: Option<Located<Percentage>>,
+    /// What agents never get of slots, queue, streams, processes, `journal` and `artifacts`.
+    pub operator_reserve: Option<Located<Percentage>>,
+    /// Streams open at the same time: of sessions, of all calls, of tasks and of clients that wait for news.
+    #[schemars(range(min = 1))]
+    pub streams: Option<Located<usize>>,
+    /// Processes that run in the background at the same time; 16 of one session.
+    #[schemars(range(min = 1))]
+    pub processes: Option<Located<usize>>,
     /// How long a call may run where neither the tool nor the caller says.
     pub deadline: Option<Located<ConfigDuration>>,
     /// The longest deadline anybody may ask for.

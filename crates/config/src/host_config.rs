@@ -18,7 +18,7 @@ use std::{
 };
 
 use toolpost_amplifier::{Include, PlannedModule};
-use toolpost_model::{Mode, Role, Rule};
+use toolpost_model::{Mode, Role, Rule, ShareRules};
 
 pub use a2a::{A2aConfig, A2aEvents};
 pub use amplifier::{
@@ -168,6 +168,12 @@ pub struct Limits {
     pub session_concurrency: usize,
     /// Calls that wait for their turn.
     pub queue: usize,
+    /// How callers divide limits.
+    pub shares: ShareRules,
+    /// Streams open at the same time.
+    pub streams: usize,
+    /// Processes that run in the background at the same time.
+    pub processes: usize,
     /// How long a call may run where neither the tool nor the caller says.
     pub deadline: Duration,
     /// The longest deadline anybody may ask for.
@@ -194,6 +200,9 @@ impl Default for Limits {
             concurrency: 64,
             session_concurrency: 16,
             queue: 1024,
+            shares: ShareRules::default(),
+            streams: 1024,
+            processes: 64,
             deadline: Duration::from_secs(60),
             deadline_ceiling: Duration::from_secs(600),
             inline_chars: 50_000,

@@ -188,6 +188,12 @@ impl Merge<'_> {
             lower,
         );
         self.put("limits.queue", &mut limits.queue, file.queue, lower);
+        // A smaller share for others is a larger one for whoever wrote the file.
+        self.put("limits.share", &mut limits.shares.share, file.share, never);
+        let reserve = &mut limits.shares.operator_reserve;
+        self.put("limits.operator_reserve", reserve, file.operator_reserve, never);
+        self.put("limits.streams", &mut limits.streams, file.streams, lower);
+        self.put("limits.processes", &mut limits.processes, file.processes, lower);
         self.put("limits.deadline", &mut limits.deadline, file.deadline, lower);
         self.put("limits.deadline_ceiling", &mut limits.deadline_ceiling, file.deadline_ceiling, lower);
         self.put("limits.inline_chars", &mut limits.inline_chars, file.inline_chars, lower);

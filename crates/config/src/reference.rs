@@ -197,7 +197,7 @@ fn named(name: &str) -> String {
         | "McpStart" | "McpNewTools" => "word",
         "McpValue" => "value",
         "IncludeEntry" => "file",
-        "Mode" | "Role" | "Rule" | "Duration" | "Size" => return name.to_lowercase(),
+        "Mode" | "Role" | "Rule" | "Duration" | "Percentage" | "Size" => return name.to_lowercase(),
         _ => "table",
     };
     known.to_owned()

@@ -6,7 +6,7 @@ use toolpost_model::ToolPattern;
 
 use crate::{
     ByteSize, CommandConfig, CommandOutput, ConfigDuration, ConfigFile, CredentialConfig, HostConfig, McpEra,
-    McpNaming, McpNewTools, McpServerConfig, McpShare, McpStart, ParameterType, RootAccess,
+    McpNaming, McpNewTools, McpServerConfig, McpShare, McpStart, ParameterType, Percentage, RootAccess,
 };
 
 /// JSON Schema 2020-12 of `toolpost.yaml`, with the defaults in force.
@@ -35,6 +35,7 @@ pub fn config_schema() -> Value {
 fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
     let HostConfig { mode, approvals, http, limits, retention, discovery, a2e, a2a, mcp, .. } = config;
     let time = |duration| json!(ConfigDuration::new(duration).to_string());
+    let percent = |percent| json!(Percentage::new(percent).to_string());
     let size = |bytes: usize| json!(ByteSize::new(bytes as u64).to_string());
     let rows = [
         ("", "mode", json!(mode.as_str())),
@@ -56,6 +57,10 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("LimitsSection", "concurrency", json!(limits.concurrency)),
         ("LimitsSection", "session_concurrency", json!(limits.session_concurrency)),
         ("LimitsSection", "queue", json!(limits.queue)),
+        ("LimitsSection", "share", percent(limits.shares.share)),
+        ("LimitsSection", "operator_reserve", percent(limits.shares.operator_reserve)),
+        ("LimitsSection", "streams", json!(limits.streams)),
+        ("LimitsSection", "processes", json!(limits.processes)),
         ("LimitsSection", "deadline", time(limits.deadline)),
         ("LimitsSection", "deadline_ceiling", time(limits.deadline_ceiling)),
         ("LimitsSection", "inline_chars", json!(limits.inline_chars)),

@@ -132,6 +132,17 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
     }
 }
 
+/// Ends a call that is refused because its record would find no room: no hook hears of it, and nothing is recorded.
+pub(crate) fn refuse(host: &Inner, mut call: Call, ending: Ending) -> Arc<Answer> {
+    call.ending = Some(ending);
+    call.stage = Stage::Map;
+    let room = keeping::room(host, &call);
+    let answer = Answer::of(result::map(&mut call, room));
+    call.live.tell_end(answer.result(), None);
+    drop(call.live.take_listener());
+    answer
+}
+
 /// Keeps what is too large to show and commits the end, then makes the answer. A record never contradicts an answer: where the end cannot be
 /// written, the answer says so instead of what the tool said.
 async fn persist(host: &Inner, call: &mut Call, mut result: ToolResult) -> Arc<Answer> {

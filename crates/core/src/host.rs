@@ -29,7 +29,8 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolpost_model::{
-    Declaration, InvocationId, RequestId, SessionId, Source, SourceError, SourceProblem, SurfaceRequest,
+    Declaration, InvocationId, Principal, RequestId, SessionId, ShareRules, Source, SourceError,
+    SourceProblem, SurfaceRequest,
 };
 
 pub use approvals::{ApprovalError, Decided};
@@ -55,10 +56,10 @@ use crate::{
     },
     port::SourceIndex,
     record::{
-        blobs::BlobStore,
         journal::{Journal, JournalError, Record, Strength},
         redaction::{HostRedactor, Redactor},
         replay::{Player, ReplayReport},
+        room::{ArtifactRoom, JournalRoom},
     },
     session::Session,
 };
@@ -68,6 +69,8 @@ use crate::{
 pub struct Limits {
     /// Slots and queue.
     pub scheduler: SchedulerLimits,
+    /// How callers divide what there is only so much of.
+    pub shares: ShareRules,
     /// A call's deadline where nobody says otherwise.
     pub deadline: Duration,
     /// How long a hook may take that does not say otherwise.
@@ -90,6 +93,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             scheduler: SchedulerLimits { concurrency: 64, session_concurrency: 16, queue: 1024 },
+            shares: ShareRules::default(),
             deadline: Duration::from_secs(60),
             hook: Duration::from_secs(5),
             deadline_ceiling: Duration::from_secs(600),
@@ -140,7 +144,8 @@ pub(crate) struct Inner {
     /// Answers every call, where the host serves a recording.
     pub(crate) replay: Option<Player>,
     pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) blobs: Arc<dyn BlobStore>,
+    pub(crate) journal_room: JournalRoom,
+    pub(crate) artifact_room: Arc<ArtifactRoom>,
     pub(crate) redactor: Arc<HostRedactor>,
     pub(crate) credentials: Credentials,
     pub(crate) limits: Limits,
@@ -224,6 +229,12 @@ impl Inner {
         self.state.journal_failing.load(Ordering::Relaxed)
     }
 
+    /// Whose a session in memory is.
+    fn principal_of(&self, session: Option<&SessionId>) -> Option<Principal> {
+        let sessions = self.state.sessions.read().unwrap_or_else(PoisonError::into_inner);
+        sessions.get(session?).map(|session| session.principal().clone())
+    }
+
     /// Appends, and remembers whether the journal works: while it does not, calls must be on record before
     /// they run.
     pub(crate) async fn append(&self, record: Record, strength: Strength) -> Result<(), JournalError> {
@@ -240,7 +251,12 @@ impl Inner {
         if let Some(facets) = &mut record.facets {
             facets.clean(&*self.redactor);
         }
+        let (writer, text) = (self.principal_of(record.session_id.as_ref()), record.body.len());
         let appended = self.journal.append(record, strength).await;
+        if appended.is_ok() && self.journal_room.count(writer.as_ref(), text) {
+            // An estimate is good enough until the next time.
+            let _ = self.journal_room.measure(&*self.journal).await;
+        }
         let failing = match &appended {
             Ok(_) | Err(JournalError::TooLong { .. }) => false,
             Err(JournalError::Full(_) | JournalError::Broken(_) | JournalError::Closed) => true,

@@ -63,7 +63,7 @@ pub use host::{
     SessionError, SourceNews, SourceReport, StatusWord,
 };
 pub use record::{
-    blobs::{Blob, BlobError, BlobStore, BlobWriter, KeptBlob, MemoryBlobs},
+    blobs::{Blob, BlobError, BlobRoom, BlobStore, BlobWriter, KeptBlob, MemoryBlobs},
     declared::{BlockedTool, CatalogBody, DeclaredTool, SurfaceBody, ToolTerms},
     evidence::{Export, ExportError, ExportFormat, StandsOn, evidence_schema},
     facets::{FacetReader, Facets, NamedContent, ToldFacets},

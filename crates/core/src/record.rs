@@ -11,4 +11,5 @@ pub(crate) mod redaction;
 pub(crate) mod rendering;
 pub(crate) mod replay;
 pub(crate) mod retention;
+pub(crate) mod room;
 pub(crate) mod story;

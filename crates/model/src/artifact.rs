@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BoxFuture, InvocationId};
+use crate::{BoxFuture, InvocationId, ShareRefusal};
 
 /// Names a kept piece: the call that made it, and which of that call's pieces it is. Written `art_<32 hex digits>_<n>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -196,6 +196,9 @@ pub enum ArtifactError {
         /// The setting that holds it.
         setting: &'static str,
     },
+    /// The caller has as much as it may have for now.
+    #[error("there is no room to keep it: {}", .0.told("bytes of kept results", "limits.artifacts"))]
+    Shared(ShareRefusal),
     /// One piece alone is beyond what is kept.
     #[error("it is larger than the {limit} bytes that are kept of one result (`{setting}`)")]
     TooLarge {

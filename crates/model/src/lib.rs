@@ -27,6 +27,7 @@ mod program;
 mod result;
 mod sandbox;
 mod secret;
+mod shares;
 mod source;
 mod stage;
 mod surface;
@@ -68,6 +69,7 @@ pub use program::{ProgramChange, ProgramContent, ProgramFile};
 pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult, Truncation};
 pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxPlan, SandboxProfile, SandboxTier};
 pub use secret::Secret;
+pub use shares::{DividedLimit, LimitUse, ShareRefusal, ShareRules, ShareTable};
 pub use source::{
     BoxFuture, Companions, Naming, Provenance, Quarantined, Refusal, SessionScope, Source, SourceError,
     SourceFeed, SourceHealth, SourceNotice, SourceProblem, SourceSession, SourceState,

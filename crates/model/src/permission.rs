@@ -14,7 +14,9 @@ pub use rule::{Remember, Rule, RuleError, RuleOrigin, RuleRef, RuleTests};
 pub use selector::{Comparison, Condition, Selector, ToolPattern, matches_any};
 
 /// What a caller is to the host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Calls tools. Sees and ends its own calls only.
@@ -35,7 +37,7 @@ impl Role {
 }
 
 /// Who calls.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Principal {
     /// By name.
     pub name: PrincipalName,

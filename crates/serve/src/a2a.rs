@@ -27,7 +27,7 @@ use toolpost_a2a::wire::{ErrorCode, Refusal};
 use toolpost_config::{A2aConfig, A2aEvents};
 use toolpost_core::{Host, JournalError};
 
-use crate::http::Problem;
+use crate::{http::Problem, streams::OpenStreams};
 use tasks::Tasks;
 
 /// Where others read what this agent is. Answered without a token, in few words.
@@ -39,6 +39,7 @@ pub(crate) struct Face {
     config: A2aConfig,
     body_limit: usize,
     tasks: Tasks,
+    streams: OpenStreams,
     /// Streams and answers that wait end with this.
     closing: CancellationToken,
 }
@@ -48,9 +49,10 @@ impl Face {
         host: Host,
         config: A2aConfig,
         body_limit: usize,
+        streams: OpenStreams,
         closing: CancellationToken,
     ) -> Arc<Self> {
-        Arc::new(Self { host, config, body_limit, tasks: Tasks::default(), closing })
+        Arc::new(Self { host, config, body_limit, tasks: Tasks::default(), streams, closing })
     }
 
     fn always_tells_events(&self) -> bool {

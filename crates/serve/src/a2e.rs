@@ -35,6 +35,7 @@ pub use in_process::connect;
 pub(crate) use in_process::link;
 pub(crate) use stdio::{Line, converse, read_lines};
 
+use crate::streams::OpenStreams;
 use capability::Registry;
 use sessions::Sessions;
 use tools::Tools;
@@ -56,6 +57,8 @@ pub(crate) struct Settings {
     pub(crate) unattended: Option<Duration>,
     /// How the built-in tools stand among other capabilities.
     pub(crate) tools: ToolsEntry,
+    /// Counts the streams over HTTP.
+    pub(crate) streams: Option<OpenStreams>,
 }
 
 /// The built-in tools' entry in the registry.

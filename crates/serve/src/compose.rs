@@ -344,6 +344,7 @@ fn limits(config: &HostConfig) -> Limits {
             session_concurrency: limits.session_concurrency,
             queue: limits.queue,
         },
+        shares: limits.shares,
         deadline: limits.deadline,
         deadline_ceiling: limits.deadline_ceiling,
         approvals: config.approvals.waiting,

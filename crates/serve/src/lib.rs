@@ -15,6 +15,7 @@ mod listen;
 mod mcp;
 mod reload;
 mod server;
+mod streams;
 
 pub use auth::Access;
 pub use compose::{

@@ -43,6 +43,7 @@ use toolpost_core::Host;
 pub(crate) use http::routes;
 pub(crate) use stdio::converse;
 
+use crate::streams::OpenStreams;
 use asked::{Asked, Method};
 use companions::Kind;
 use exchange::{Outcome, Outlet};
@@ -76,12 +77,18 @@ pub(crate) struct Face {
     lists: Lists,
     subscriptions: Subscriptions,
     clashes: Clashes,
+    streams: OpenStreams,
     /// Streams that would go on for ever end with this.
     closing: CancellationToken,
 }
 
 impl Face {
-    pub(crate) fn new(host: Host, settings: Settings, closing: CancellationToken) -> Arc<Self> {
+    pub(crate) fn new(
+        host: Host,
+        settings: Settings,
+        streams: OpenStreams,
+        closing: CancellationToken,
+    ) -> Arc<Self> {
         Arc::new(Self {
             host,
             settings,
@@ -90,6 +97,7 @@ impl Face {
             lists: Lists::default(),
             subscriptions: Subscriptions::default(),
             clashes: Clashes::default(),
+            streams,
             closing,
         })
     }

@@ -30,6 +30,7 @@ use crate::{
     listen::{self, Listener},
     mcp,
     reload::Loaded,
+    streams::OpenStreams,
 };
 
 /// A running server.
@@ -193,7 +194,8 @@ impl ServerBuilder {
         let audit = audit_writer(&config.a2e.audit)?;
         let mut parts = std::mem::take(&mut self.parts);
         parts.asked = Asked::Operators;
-        let feed = Arc::new(feed::Hub::default());
+        let streams = OpenStreams::new(config.limits.shares.divide(config.limits.streams as u64));
+        let feed = Arc::new(feed::Hub::new(streams.clone()));
         parts.witness(Arc::clone(&feed));
         let host = host_on(config, data_dir.as_deref(), parts).await?;
         let settings = a2e::Settings {
@@ -204,14 +206,21 @@ impl ServerBuilder {
             audit: a2e::Audit::to(audit),
             unattended: data_dir.as_ref().and_then(|data_dir| data_dir.unattended()),
             tools: self.tools,
+            streams: Some(streams.clone()),
         };
         let a2e = a2e::Face::new(host.clone(), settings, self.capabilities);
         tokio::spawn(a2e::tend(Arc::downgrade(&a2e)));
         let closing = CancellationToken::new();
-        let a2a = a2a::Face::new(host.clone(), config.a2a.clone(), config.http.body_limit, closing.clone());
+        let a2a = a2a::Face::new(
+            host.clone(),
+            config.a2a.clone(),
+            config.http.body_limit,
+            streams.clone(),
+            closing.clone(),
+        );
         let settings =
             mcp::Settings { message_limit: config.http.body_limit, approval_wait: config.mcp.approval_wait };
-        let mcp = mcp::Face::new(host.clone(), settings, closing.clone());
+        let mcp = mcp::Face::new(host.clone(), settings, streams, closing.clone());
         tokio::spawn(mcp::tend(Arc::downgrade(&mcp)));
         let attending = data_dir.clone().map(|data_dir| {
             let every = (config.limits.session_idle / 4).clamp(ATTENDED_AT_MOST, ATTENDED_AT_LEAST);

@@ -84,7 +84,7 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     let mut tools = files::tools(Arc::clone(&workspace));
     tools.extend(search::tools(Arc::clone(&workspace)));
     tools.extend(http::tools(Arc::clone(&workspace), network));
-    let processes = Arc::new(Processes::new(spool, children.lifetime));
+    let processes = Arc::new(Processes::new(spool, children.lifetime, children.background));
     let children = Arc::new(Children::new(launcher, children, Arc::clone(&workspace)));
     tools.extend(shell::tools(&children, &processes));
     let code = program.map(|program| CodeTools::new(code, program, Arc::clone(&children)));

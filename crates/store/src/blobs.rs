@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use toolpost_core::{Blob, BlobError, BlobStore, BlobWriter};
+use toolpost_core::{Blob, BlobError, BlobRoom, BlobStore, BlobWriter};
 use toolpost_model::{BoxFuture, ContentDigest};
 
 use crate::{
@@ -135,6 +135,10 @@ impl BlobStore for DiskBlobs {
     fn create(&self) -> BoxFuture<'_, Result<Box<dyn BlobWriter>, BlobError>> {
         let writer = Writer::new(Arc::clone(&self.0));
         Box::pin(std::future::ready(Ok(Box::new(writer) as Box<dyn BlobWriter>)))
+    }
+
+    fn room(&self) -> Option<BlobRoom> {
+        Some(BlobRoom { used: self.used(), limit: self.0.options.total })
     }
 
     fn open(&self, digest: ContentDigest) -> BoxFuture<'_, Result<Arc<dyn Blob>, BlobError>> {

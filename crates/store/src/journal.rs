@@ -130,6 +130,7 @@ pub struct SqliteJournal {
     lookups: Lookups,
     scans: Scans,
     writer: Writer,
+    max_bytes: u64,
 }
 
 impl SqliteJournal {
@@ -140,7 +141,7 @@ impl SqliteJournal {
         let lookups = Lookups::new(open_for_reading(path)?);
         let scans = Scans::start(open_for_reading(path)?)
             .map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;
-        Ok(Self { lookups, scans, writer })
+        Ok(Self { lookups, scans, writer, max_bytes: options.max_bytes })
     }
 }
 
@@ -166,6 +167,10 @@ impl Journal for SqliteJournal {
         session: &'a SessionId,
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
         self.lookups.answer(|connection| query::newest_of_session(connection, session))
+    }
+
+    fn byte_limit(&self) -> Option<u64> {
+        Some(self.max_bytes)
     }
 
     fn last_start(&self) -> BoxFuture<'_, Result<u64, JournalError>> {

@@ -73,6 +73,8 @@ codes! {
     ExtensionSupportRequired = -32008, 400, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED";
     /// The version is not spoken here. New in 1.0.
     VersionNotSupported = -32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED";
+    /// The caller has as much as it may have for now. This host's own: the protocol has no code for it.
+    RateLimited = -32029, 429, "RESOURCE_EXHAUSTED", "RATE_LIMITED";
 }
 
 /// A request that is not done, and why.

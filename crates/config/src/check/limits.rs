@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, ops::RangeInclusive, time::Duration};
 
-use crate::{ByteSize, ConfigDuration, LimitsSection, Located, error::Complaint};
+use crate::{ByteSize, ConfigDuration, LimitsSection, Located, Percentage, error::Complaint};
 
 /// More than this of anything at once is a slip of the keyboard.
 const MANY: usize = 1_000_000;
@@ -15,10 +15,16 @@ pub(super) fn check(limits: &LimitsSection, complaints: &mut Vec<Complaint>) {
         ("limits.session_concurrency", limits.session_concurrency),
         ("limits.queue", limits.queue),
         ("limits.sessions", limits.sessions),
+        ("limits.streams", limits.streams),
+        ("limits.processes", limits.processes),
     ];
     for (key, count) in counts {
         check_count(key, count, complaints);
     }
+    // Agents must be left with something, and with more than a sliver each.
+    check_range("limits.share", limits.share, Percentage::new(1)..=Percentage::new(100), complaints);
+    let reserve = limits.operator_reserve;
+    check_range("limits.operator_reserve", reserve, Percentage::new(0)..=Percentage::new(90), complaints);
     check_chars("limits.inline_chars", limits.inline_chars, complaints);
     check_deadline("limits.deadline", limits.deadline, complaints);
     check_deadline("limits.deadline_ceiling", limits.deadline_ceiling, complaints);

@@ -95,6 +95,8 @@ fn untrusted_limits_may_only_be_lower() {
         ("concurrency", "8", "65"),
         ("session_concurrency", "1", "17"),
         ("queue", "10", "1025"),
+        ("streams", "10", "1025"),
+        ("processes", "1", "65"),
         ("deadline", "30s", "61s"),
         ("inline_chars", "1000", "50001"),
         ("sessions", "3", "2000"),
@@ -109,6 +111,13 @@ fn untrusted_limits_may_only_be_lower() {
     check("", "limits: { deadline_ceiling: 20m }", Word::Ignored("limits.deadline_ceiling"));
     check("", "limits: { queue: 1024 }", Word::Same);
     check("limits: { queue: 5000 }", "limits: { queue: 4000 }", Word::Counts);
+    for share in ["1%", "100%"] {
+        check("", &format!("limits: {{ share: {share} }}"), Word::Ignored("limits.share"));
+    }
+    for reserve in ["0%", "50%"] {
+        let written = format!("limits: {{ operator_reserve: {reserve} }}");
+        check("", &written, Word::Ignored("limits.operator_reserve"));
+    }
     check("", "limits: { journal: 1MiB }", Word::Ignored("limits.journal"));
     check("", "limits: { journal: 20GiB }", Word::Ignored("limits.journal"));
     check("", "limits: { artifacts: 1GiB }", Word::Ignored("limits.artifacts"));

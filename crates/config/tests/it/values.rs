@@ -18,7 +18,7 @@ use toolpost_config::{
 };
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, PersistStrategy, Provenance,
-    Remember, Requirements, Role, RuleOrigin, SandboxProfile, Selector, ToolPattern,
+    Remember, Requirements, Role, RuleOrigin, SandboxProfile, Selector, ShareRules, ToolPattern,
 };
 
 use crate::{native, tool};
@@ -171,6 +171,9 @@ fn defaults_are_the_documented_ones() {
             concurrency: 64,
             session_concurrency: 16,
             queue: 1024,
+            shares: ShareRules { share: 25, operator_reserve: 10 },
+            streams: 1024,
+            processes: 64,
             deadline: seconds(60),
             deadline_ceiling: seconds(600),
             inline_chars: 50_000,
@@ -309,14 +312,17 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
 
 #[test]
 fn each_limit_reaches_its_own_setting() {
-    let text = "limits: { concurrency: 1, session_concurrency: 2, queue: 3, deadline: 4s, deadline_ceiling: 5s, \
-                inline_chars: 6, sessions: 7, session_idle: 8s, journal: 9MiB, \
-                artifacts: 11MiB, artifact: 12KiB, argument_bytes: 10KiB }";
+    let text = "limits: { concurrency: 1, session_concurrency: 2, queue: 3, share: 13%, operator_reserve: 14%, \
+                streams: 15, processes: 16, deadline: 4s, deadline_ceiling: 5s, inline_chars: 6, sessions: 7, \
+                session_idle: 8s, journal: 9MiB, artifacts: 11MiB, artifact: 12KiB, argument_bytes: 10KiB }";
     let seconds = Duration::from_secs;
     let expected = Limits {
         concurrency: 1,
         session_concurrency: 2,
         queue: 3,
+        shares: ShareRules { share: 13, operator_reserve: 14 },
+        streams: 15,
+        processes: 16,
         deadline: seconds(4),
         deadline_ceiling: seconds(5),
         inline_chars: 6,

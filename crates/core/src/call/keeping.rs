@@ -49,7 +49,7 @@ pub(super) async fn keep(host: &Inner, call: &mut Call, result: &mut ToolResult)
         call.live.emit(EventBody::Kept(piece));
     }
     for part in std::mem::take(&mut call.unkept) {
-        match artifacts::keep(&*host.blobs, &part).await {
+        match artifacts::keep(&host.artifact_room, call.session.principal(), &part).await {
             Ok(piece) => {
                 call.live.artifacts.add(piece.clone());
                 result.artifacts.push(piece);

@@ -106,6 +106,10 @@ impl Port {
             let message = format!("calls may make calls {} deep, and no deeper", MAX_DEPTH - 1);
             return Err(ToolFailure::of(ErrorClass::RateLimited, message).code("too_deep").untouched());
         }
+        if let Err(refusal) = self.host.journal_room.check(self.session.principal()) {
+            let message = refusal.told("bytes of the journal", "limits.journal");
+            return Err(ToolFailure::of(ErrorClass::RateLimited, message).code("journal_share").untouched());
+        }
         let limit = self.host.limits.scheduler.session_concurrency;
         let _place = Place::take(&self.under_way, limit)?;
         let mut request = CallRequest::new(
@@ -315,7 +319,7 @@ impl CallPort for Port {
             if let Some(why) = self.room.keeps_nothing() {
                 return Err(ArtifactError::Storage(why.to_owned()));
             }
-            let sink = Sink::begin(Arc::clone(&self.live), &*self.host.blobs, artifact).await?;
+            let sink = Sink::begin(Arc::clone(&self.live), &self.host.artifact_room, artifact).await?;
             Ok(Box::new(sink) as Box<dyn ArtifactSink>)
         })
     }

@@ -48,10 +48,11 @@ pub(super) async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
     };
     let (live, session, parent) = (Arc::clone(&call.live), Arc::clone(&call.session), call.parent.clone());
     if effects.unscheduled {
-        return take_turn(call, host.scheduler.hold(session.id()));
+        return take_turn(call, host.scheduler.hold(session.principal(), session.id()));
     }
     let wanted = Wanted {
         call: live.id,
+        principal: session.principal(),
         session: session.id(),
         effects: &effects,
         alone: runs_alone(&resolved.entry, &effects),
@@ -103,6 +104,7 @@ pub(super) fn look_ahead(host: &Inner, call: &Call) -> Option<Result<Outlook, Qu
     (!effects.unscheduled).then(|| {
         host.scheduler.look(Wanted {
             call: call.live.id,
+            principal: call.session.principal(),
             session: call.session.id(),
             effects,
             alone: runs_alone(&resolved.entry, effects),

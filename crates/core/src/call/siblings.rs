@@ -42,7 +42,7 @@ pub(super) async fn await_turn(host: &Inner, call: &mut Call, way: Way) -> Resul
             Turn::Wait { missing, until } => (missing, until),
         };
         if place.is_none() {
-            let held = host.scheduler.hold(call.session.id());
+            let held = host.scheduler.hold(call.session.principal(), call.session.id());
             place = Some(held.map_err(|full| result::queue_full(&full))?);
             call.live.say("waiting for other calls of its batch");
             call.met.waited_for.push(WaitReason::Batch);

@@ -4,10 +4,11 @@
 //!
 //! - no running and no earlier waiting call uses a resource that it needs in a way that conflicts: readers together,
 //!   writers alone, nobody overtaken by a later rival, and what is not safe beside others alone in its session;
-//! - its tool, its source, its session and the host have room for one more.
+//! - its tool, its source, its session and its principal have room for one more.
 //!
-//! A free slot goes to the session with the fewest running calls, among equals to the one that waits longest; a session
-//! that was passed over too often goes first, so that nobody waits for ever. All that a call needs is taken at once, so
+//! A free slot goes to the principal with the fewest running calls, and there to the session with the fewest, among
+//! equals to the one that waits longest; one that was passed over too often goes first, so that nobody waits for ever.
+//! A principal has a share of the slots and of the queue, and borrows more while it is alone. All that a call needs is taken at once, so
 //! calls never wait for one another in a circle. Nested calls are the exception: they come while the call above them
 //! holds something. They overtake everybody, and one that would close a circle is refused.
 
@@ -16,13 +17,14 @@ mod circle;
 mod locks;
 mod need;
 mod outlook;
+mod principals;
 mod table;
 mod turns;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
-use toolpost_model::{InvocationId, SessionId};
+use toolpost_model::{InvocationId, Principal, SessionId, ShareRefusal, ShareRules};
 
 pub(crate) use need::{Bound, Bounded, Wanted};
 use need::{Need, Ticket};
@@ -43,8 +45,8 @@ pub struct SchedulerLimits {
 /// Why a call cannot wait.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueueFull {
-    #[error("{limit} calls are waiting already")]
-    Host { limit: usize },
+    #[error("{}", .0.told("places in the queue", "limits.queue"))]
+    Shared(ShareRefusal),
     #[error("{share} calls of this session are waiting already, which is its share")]
     Session { share: usize },
     /// Waiting would be for ever: the holder waits for this very call.
@@ -69,7 +71,7 @@ enum Given {
     /// A slot with its resources.
     Slot(Arc<Need>),
     /// A place in the queue without a wish for a slot: for a call that waits for other calls, not for a turn.
-    Place(SessionId),
+    Place(Principal, SessionId),
 }
 
 /// A running call that let others go before it.
@@ -84,8 +86,8 @@ struct Place<'a> {
 }
 
 impl Scheduler {
-    pub(crate) fn new(limits: SchedulerLimits) -> Arc<Self> {
-        Arc::new(Self { table: Mutex::new(Table::new(limits)) })
+    pub(crate) fn new(limits: SchedulerLimits, rules: ShareRules) -> Arc<Self> {
+        Arc::new(Self { table: Mutex::new(Table::new(limits, rules)) })
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -128,9 +130,14 @@ impl Scheduler {
     }
 
     /// Takes a place in the queue for a call that waits for other calls. It counts like any other there.
-    pub(crate) fn hold(self: &Arc<Self>, session: &SessionId) -> Result<Permit, QueueFull> {
-        self.table().hold(session)?;
-        Ok(Permit { scheduler: Arc::clone(self), given: Given::Place(session.clone()) })
+    pub(crate) fn hold(
+        self: &Arc<Self>,
+        principal: &Principal,
+        session: &SessionId,
+    ) -> Result<Permit, QueueFull> {
+        self.table().hold(principal, session)?;
+        let given = Given::Place(principal.clone(), session.clone());
+        Ok(Permit { scheduler: Arc::clone(self), given })
     }
 
     /// Gives a running call's turn to others while the call waits for somebody outside; [`come_back`](Self::come_back)
@@ -166,7 +173,7 @@ impl Drop for Permit {
             // One that stepped aside and never came back has nothing to give.
             Given::Slot(need) if !table.holders.contains_key(&need.call) => {}
             Given::Slot(need) => table.release(need),
-            Given::Place(session) => table.let_go(session),
+            Given::Place(principal, session) => table.let_go(principal, session),
         }
     }
 }

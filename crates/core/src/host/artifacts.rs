@@ -25,7 +25,7 @@ impl Inner {
         asking: Option<InvocationId>,
     ) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
         let about = self.find_artifact(id, sight, asking).await?;
-        artifacts::open(&*self.blobs, about).await
+        artifacts::open(&*self.artifact_room.blobs, about).await
     }
 
     async fn find_artifact(

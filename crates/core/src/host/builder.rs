@@ -27,6 +27,7 @@ use crate::{
         redaction::{HostRedactor, KnownSecrets, Redactor},
         replay::{Cassette, CassetteError, Player, ReplayOptions, Scene},
         retention::Retention,
+        room::{ArtifactRoom, JournalRoom},
     },
 };
 
@@ -239,7 +240,7 @@ impl HostBuilder {
         let limit_of = |source: &Arc<dyn Source>| self.source_limits.get(source.name()).copied();
         let inner = Arc::new(Inner {
             source_limits: self.sources.iter().map(limit_of).collect(),
-            scheduler: Scheduler::new(self.limits.scheduler),
+            scheduler: Scheduler::new(self.limits.scheduler, self.limits.shares),
             sources: self.sources,
             policy: PolicyHolder::new(self.policy, remembered),
             approvals: self.approvals,
@@ -248,8 +249,9 @@ impl HostBuilder {
             hooks: self.hooks,
             witnesses: Witnesses::new(self.witnesses),
             replay,
+            journal_room: JournalRoom::new(self.limits.shares, &*self.journal),
             journal: self.journal,
-            blobs: self.blobs,
+            artifact_room: ArtifactRoom::new(self.limits.shares, self.blobs),
             redactor: HostRedactor::new(self.redactor),
             credentials: Credentials::new(self.credentials),
             limits: self.limits,
@@ -276,6 +278,8 @@ impl HostBuilder {
             },
         });
         connect(&inner);
+        // Where it cannot be measured it cannot be written either, and says so itself.
+        let _ = inner.journal_room.measure(&*inner.journal).await;
         inner.refresh().await;
         tokio::spawn(approvals::watch_the_clock(Arc::downgrade(&inner), inner.state.closing.clone()));
         recovery::recover(&inner).await?;

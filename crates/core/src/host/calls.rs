@@ -14,7 +14,7 @@ use toolpost_model::{BoxFuture, InvocationId, ModelInput, Outcome, RequestId, Se
 
 use super::{Host, Inner, lock};
 use crate::{
-    call::{Answer, CallHandle, Way, drive, explain, rehearse, siblings},
+    call::{Answer, CallHandle, Way, drive, explain, refuse, rehearse, siblings},
     flow::{
         invocation::{Call, CallRequest, CancelReason, LiveCall},
         result::{self, Ending},
@@ -180,6 +180,10 @@ impl Host {
             let ending = result::canceled_before_start(CancelReason::SessionClosed);
             return self.ended(live, request, ending).await;
         }
+        if let Err(refusal) = inner.journal_room.check(request.session.principal()) {
+            let call = Call::new(live, request, None);
+            return CallHandle::ready(refuse(inner, call, result::journal_share(&refusal)));
+        }
         let (way, on_drop) = (Way::Live(request.told()), request.on_drop());
         let Some(id) = request.request_id.clone() else {
             let answer = inner.spawn(Call::new(Arc::clone(&live), request, None), way);
@@ -282,7 +286,8 @@ impl Host {
     pub async fn call(&self, request: CallRequest) -> Arc<Answer> {
         let inner = &self.inner;
         let elsewhere = request.request_id.is_some() || request.background;
-        if elsewhere || inner.state.closing.is_cancelled() || request.session.is_ended() {
+        let is_refused = inner.journal_room.check(request.session.principal()).is_err();
+        if elsewhere || is_refused || inner.state.closing.is_cancelled() || request.session.is_ended() {
             return self.start(request).await.answer().await;
         }
         request.session.touch();

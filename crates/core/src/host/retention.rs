@@ -44,6 +44,7 @@ impl Inner {
         match prune(&*self.journal, &retention.due(now), &needed, |_, _| {}).await {
             Ok(report) if report.records > 0 => {
                 tracing::info!(records = report.records, up_to = report.up_to, "old records were removed");
+                let _ = self.journal_room.measure(&*self.journal).await;
             }
             Ok(_) => {}
             // What is due stays due; the appends themselves tell whether the journal is well.

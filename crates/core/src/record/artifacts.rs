@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolpost_model::{
     ArtifactError, ArtifactId, ArtifactRef, ArtifactSink, BoxFuture, EventBody, InvocationId, NewArtifact,
-    StoredArtifact,
+    Principal, StoredArtifact,
 };
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     record::{
         blobs::{Blob, BlobError, BlobStore, BlobWriter},
         redaction::StreamRedactor,
+        room::ArtifactRoom,
     },
 };
 
@@ -134,11 +135,11 @@ impl Sink {
     /// Begins a piece of a running call.
     pub(crate) async fn begin(
         live: Arc<LiveCall>,
-        blobs: &dyn BlobStore,
+        room: &Arc<ArtifactRoom>,
         artifact: NewArtifact,
     ) -> Result<Self, ArtifactError> {
         let id = ArtifactId { invocation: live.id, place: live.artifacts.begin_for_tool()? };
-        let writer = blobs.create().await.map_err(not_kept)?;
+        let writer = room.create(live.principal()).await.map_err(not_kept)?;
         let (name, media_type) = {
             let redactor = live.redactor();
             (labels::name(&redactor.text(&artifact.name)), labels::media_type(&artifact.media_type))
@@ -205,9 +206,13 @@ impl ArtifactSink for Sink {
     }
 }
 
-/// Keeps a part of a result, redacted already.
-pub(crate) async fn keep(blobs: &dyn BlobStore, part: &Unkept) -> Result<ArtifactRef, ArtifactError> {
-    let mut writer = blobs.create().await.map_err(not_kept)?;
+/// Keeps a part of a caller's result, redacted already.
+pub(crate) async fn keep(
+    room: &Arc<ArtifactRoom>,
+    principal: &Principal,
+    part: &Unkept,
+) -> Result<ArtifactRef, ArtifactError> {
+    let mut writer = room.create(principal).await.map_err(not_kept)?;
     writer.write(&part.bytes).await.map_err(not_kept)?;
     let kept = writer.finish().await.map_err(not_kept)?;
     Ok(ArtifactRef {
@@ -224,6 +229,7 @@ fn not_kept(error: BlobError) -> ArtifactError {
     match error {
         BlobError::Full { limit, setting } => ArtifactError::Full { limit, setting },
         BlobError::TooLarge { limit, setting } => ArtifactError::TooLarge { limit, setting },
+        BlobError::Shared(refusal) => ArtifactError::Shared(refusal),
         BlobError::Missing => ArtifactError::Storage(BlobError::Missing.to_string()),
         BlobError::Storage(why) => ArtifactError::Storage(why),
     }
@@ -252,9 +258,10 @@ pub(crate) async fn open(
 fn not_read(error: BlobError, id: ArtifactId) -> ArtifactError {
     match error {
         BlobError::Missing => ArtifactError::Gone(id),
-        other @ (BlobError::Full { .. } | BlobError::TooLarge { .. } | BlobError::Storage(_)) => {
-            ArtifactError::Storage(other.to_string())
-        }
+        other @ (BlobError::Full { .. }
+        | BlobError::TooLarge { .. }
+        | BlobError::Shared(_)
+        | BlobError::Storage(_)) => ArtifactError::Storage(other.to_string()),
     }
 }
 

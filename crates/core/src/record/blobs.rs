@@ -7,7 +7,7 @@ mod memory;
 
 use std::sync::Arc;
 
-use toolpost_model::{BoxFuture, ContentDigest};
+use toolpost_model::{BoxFuture, ContentDigest, ShareRefusal};
 
 pub use memory::MemoryBlobs;
 
@@ -30,6 +30,9 @@ pub enum BlobError {
         /// The setting that holds it.
         setting: &'static str,
     },
+    /// The caller has as much as it may have for now.
+    #[error("{}", .0.told("bytes of kept results", "limits.artifacts"))]
+    Shared(ShareRefusal),
     /// Nothing of that digest is kept, or no longer.
     #[error("nothing of that digest is kept")]
     Missing,
@@ -47,10 +50,24 @@ pub struct KeptBlob {
     pub size: u64,
 }
 
+/// How much a store holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlobRoom {
+    /// Bytes in use, those being written included.
+    pub used: u64,
+    /// Bytes that it may hold.
+    pub limit: u64,
+}
+
 /// Keeps bytes, named by their digest. Equal bytes are kept once.
 pub trait BlobStore: Send + Sync + 'static {
     /// Begins a content of unknown size.
     fn create(&self) -> BoxFuture<'_, Result<Box<dyn BlobWriter>, BlobError>>;
+
+    /// How much it holds. Callers divide it; without a limit nothing is divided.
+    fn room(&self) -> Option<BlobRoom> {
+        None
+    }
 
     /// Opens a kept content. What is open can be read to its end, also when it is removed meanwhile.
     fn open(&self, digest: ContentDigest) -> BoxFuture<'_, Result<Arc<dyn Blob>, BlobError>>;

@@ -239,6 +239,12 @@ pub trait Journal: Send + Sync + 'static {
     /// Where it ends and where it begins.
     fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>>;
 
+    /// How many bytes it may take, as [`head`](Self::head) counts them. Callers divide them; without a limit nothing is
+    /// divided.
+    fn byte_limit(&self) -> Option<u64> {
+        None
+    }
+
     /// Removes the oldest records at once with the record that vouches for it, and tells what went; `None` where
     /// there was nothing. Others wait meanwhile, so large cuts are made in pieces, as [`prune`](crate::prune) does, which
     /// also knows what must not go.

@@ -22,7 +22,10 @@ use super::{
     operations::{self, Caller, Sent},
     stream::{self, From, Written},
 };
-use crate::http::{Problem, read_body};
+use crate::{
+    http::{Problem, read_body},
+    streams::{self, StreamPlace},
+};
 
 /// How many lists and objects may stand within each other: what the reader of JSON takes.
 const DEEPEST: usize = 127;
@@ -131,16 +134,27 @@ pub(super) async fn send_streaming(
 ) -> Result<Answered, Refusal> {
     let params = SendParams::read(params, caller.dialect)?;
     let (history_length, written) = (params.history_length, Written { dialect: caller.dialect, envelope });
+    // Before anything begins: a task whose stream is refused would run unseen.
+    let place = take_place(face, caller)?;
     let (response, tells_events) = match operations::send(face, caller, params).await? {
         Sent::Message(message) => (stream::of_message(message, &written), caller.knows_events),
         Sent::Task { task, remark, is_new } => {
             // A new task is told from its beginning, however far it got meanwhile.
             let length = if is_new { 1 } else { task.length() };
             let tells_events = task.tells_events;
-            (stream::of_task(face, From { task, length, remark, history_length }, written), tells_events)
+            let from = From { task, length, remark, history_length };
+            (stream::of_task(face, from, written, place), tells_events)
         }
     };
     Ok(Answered { reply: Reply::Stream(response), tells_events })
+}
+
+/// A place among the caller's streams.
+fn take_place(face: &Face, caller: &Caller) -> Result<StreamPlace, Refusal> {
+    face.streams.take(&caller.principal).map_err(|full| {
+        Refusal::new(ErrorCode::RateLimited, full.to_string())
+            .fact("retryAfter", format!("{}s", streams::RETRY_AFTER.as_secs()))
+    })
 }
 
 pub(super) async fn get(face: &Arc<Face>, caller: &Caller, params: &Value) -> Result<Answered, Refusal> {
@@ -177,6 +191,7 @@ pub(super) async fn subscribe(
     }
     let tells_events = task.tells_events;
     let from = From { task, length, remark: None, history_length: params.history_length };
-    let response = stream::of_task(face, from, Written { dialect: caller.dialect, envelope });
+    let place = take_place(face, caller)?;
+    let response = stream::of_task(face, from, Written { dialect: caller.dialect, envelope }, place);
     Ok(Answered { reply: Reply::Stream(response), tells_events })
 }

@@ -19,7 +19,10 @@ use tokio_util::sync::CancellationToken;
 use toolpost_a2a::wire::{Dialect, Message, RequestId, StreamItem, answer};
 
 use super::{Face, task::Task};
-use crate::http::{KEEP_ALIVE, STILL_HERE};
+use crate::{
+    http::{KEEP_ALIVE, STILL_HERE},
+    streams::StreamPlace,
+};
 
 /// How items are written.
 pub(super) struct Written {
@@ -51,7 +54,7 @@ pub(super) struct From {
 }
 
 /// The task as it was at a point, then what follows, up to its end.
-pub(super) fn of_task(face: &Face, from: From, written: Written) -> Response {
+pub(super) fn of_task(face: &Face, from: From, written: Written, place: StreamPlace) -> Response {
     let From { task, length, remark, history_length } = from;
     let mut first = task.snapshot(length).with_history(history_length);
     let is_last = first.status.state.is_terminal();
@@ -63,7 +66,9 @@ pub(super) fn of_task(face: &Face, from: From, written: Written) -> Response {
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     alive.reset();
     let (grown, closing) = (task.grown(), face.closing.clone());
-    let reading = Reading { task, written, next: length, first: Some(first), is_last, grown, alive, closing };
+    let first = Some(first);
+    let reading =
+        Reading { task, written, next: length, first, is_last, grown, alive, closing, _place: place };
     respond(reading.frames())
 }
 
@@ -92,6 +97,7 @@ struct Reading {
     grown: watch::Receiver<usize>,
     alive: Interval,
     closing: CancellationToken,
+    _place: StreamPlace,
 }
 
 impl Reading {

@@ -3,7 +3,7 @@
 //! Clients of this protocol retry a failed POST three times and then fall silent, so whatever is wrong with a
 //! message is said on the stream; only a request that belongs to no session gets an HTTP error.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{borrow::Cow, convert::Infallible, sync::Arc};
 
 use axum::{
     Extension, Json, Router,
@@ -33,6 +33,7 @@ use super::{
 use crate::{
     auth::Door,
     http::{BODY_TIMEOUT, KEEP_ALIVE, STILL_HERE},
+    streams::{self, StreamPlace, StreamsFull},
 };
 
 /// The paths that need no token: a session's id, and the token in its handshake, are asked for instead.
@@ -55,7 +56,7 @@ pub(crate) fn routes(face: Arc<Face>) -> Router {
         .route(send, post(take))
         .route(stream, get(listen))
         .method_not_allowed_fallback(|| async {
-            Refused(StatusCode::METHOD_NOT_ALLOWED, "this path does not take that method")
+            Refused::of(StatusCode::METHOD_NOT_ALLOWED, "this path does not take that method")
         })
         .with_state(face)
 }
@@ -65,11 +66,28 @@ async fn open(State(face): State<Arc<Face>>, Extension(door): Extension<Arc<Door
 }
 
 /// A request that belongs to no session, in the words of this protocol's servers.
-struct Refused(StatusCode, &'static str);
+struct Refused(StatusCode, Cow<'static, str>);
+
+impl Refused {
+    fn of(status: StatusCode, detail: &'static str) -> Self {
+        Self(status, Cow::Borrowed(detail))
+    }
+}
+
+impl From<StreamsFull> for Refused {
+    fn from(full: StreamsFull) -> Self {
+        Self(StatusCode::TOO_MANY_REQUESTS, full.to_string().into())
+    }
+}
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        (self.0, Json(json!({ "detail": self.1 }))).into_response()
+        let mut response = (self.0, Json(json!({ "detail": self.1 }))).into_response();
+        if self.0 == StatusCode::TOO_MANY_REQUESTS {
+            let wait = HeaderValue::from(streams::RETRY_AFTER.as_secs());
+            response.headers_mut().insert(header::RETRY_AFTER, wait);
+        }
+        response
     }
 }
 
@@ -79,15 +97,15 @@ async fn conversation(
     headers: &HeaderMap,
 ) -> Result<Arc<Conversation>, Refused> {
     let Some(id) = headers.get(SESSION) else {
-        return Err(Refused(StatusCode::BAD_REQUEST, "the `X-Session-Id` header is missing"));
+        return Err(Refused::of(StatusCode::BAD_REQUEST, "the `X-Session-Id` header is missing"));
     };
     let found = match id.to_str() {
         Ok(id) => sessions::find(face, door, id).await,
         Err(_) => Err(NoSession::Unknown),
     };
     found.map_err(|why| match why {
-        NoSession::Unknown => Refused(StatusCode::NOT_FOUND, "there is no such session"),
-        NoSession::NotNow => Refused(StatusCode::SERVICE_UNAVAILABLE, "the session cannot be had now"),
+        NoSession::Unknown => Refused::of(StatusCode::NOT_FOUND, "there is no such session"),
+        NoSession::NotNow => Refused::of(StatusCode::SERVICE_UNAVAILABLE, "the session cannot be had now"),
     })
 }
 
@@ -103,7 +121,7 @@ async fn message(mut body: Body, limit: usize) -> Result<Read, Refused> {
     let reading = async {
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else {
-                return Err(Refused(StatusCode::BAD_REQUEST, "the body stopped in the middle"));
+                return Err(Refused::of(StatusCode::BAD_REQUEST, "the body stopped in the middle"));
             };
             let Ok(data) = frame.into_data() else { continue };
             seen += data.len();
@@ -120,7 +138,7 @@ async fn message(mut body: Body, limit: usize) -> Result<Read, Refused> {
     };
     match tokio::time::timeout(BODY_TIMEOUT, reading).await {
         Ok(read) => read,
-        Err(_) => Err(Refused(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+        Err(_) => Err(Refused::of(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
     }
 }
 
@@ -140,9 +158,9 @@ async fn take(
     match conversation.receive(read).await {
         Received::Taken => Ok(Json(json!({ "ok": true }))),
         Received::Flooded if conversation.is_over() => {
-            Err(Refused(StatusCode::NOT_FOUND, "the session is over"))
+            Err(Refused::of(StatusCode::NOT_FOUND, "the session is over"))
         }
-        Received::Flooded => Err(Refused(
+        Received::Flooded => Err(Refused::of(
             StatusCode::TOO_MANY_REQUESTS,
             "thousands of answers wait to be read from the stream",
         )),
@@ -159,7 +177,14 @@ async fn listen(
         let (epoch, number) = id.split_once('-')?;
         (epoch == face.epoch).then(|| number.parse().ok())?
     });
-    let mut response = Response::new(Body::from_stream(Reading::begin(conversation, after).frames()));
+    // Sessions without a handshake are nobody's yet, and have a limit of their own.
+    let owner = conversation.session().map(|session| session.principal().clone());
+    let place = match (&face.settings.streams, &owner) {
+        (Some(streams), Some(owner)) => Some(streams.take(owner)?),
+        (None, _) | (_, None) => None,
+    };
+    let reading = Reading::begin(conversation, after, place);
+    let mut response = Response::new(Body::from_stream(reading.frames()));
     let headers = response.headers_mut();
     // Without a charset clients read the text as Latin-1.
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
@@ -173,14 +198,16 @@ struct Reading {
     reader: u64,
     again: std::vec::IntoIter<(u64, Again)>,
     alive: Interval,
+    _place: Option<StreamPlace>,
 }
 
 impl Reading {
-    fn begin(conversation: Arc<Conversation>, after: Option<u64>) -> Self {
+    fn begin(conversation: Arc<Conversation>, after: Option<u64>, place: Option<StreamPlace>) -> Self {
         let attached = conversation.outbox.attach(after);
         let mut alive = interval(KEEP_ALIVE);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { conversation, reader: attached.reader, again: attached.again.into_iter(), alive }
+        let again = attached.again.into_iter();
+        Self { conversation, reader: attached.reader, again, alive, _place: place }
     }
 
     fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {

@@ -164,6 +164,7 @@ pub(super) fn children(
         environment: ChildEnvironment::new(&host, &sandbox.environment, &writable),
         masked: data_dir.map(|data| data.path().to_owned()).into_iter().collect(),
         lifetime: sandbox.lifetime,
+        background: config.limits.shares.divide(config.limits.processes as u64),
     }
 }
 

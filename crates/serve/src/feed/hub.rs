@@ -11,13 +11,15 @@ use std::{
 use tokio::sync::broadcast;
 use toolpost_a2a::{ToolEvent, producer::Begun};
 use toolpost_core::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart};
-use toolpost_model::{ApprovalStatus, ErrorClass, Event, EventBody, InvocationId, SessionId};
+use toolpost_model::{
+    ApprovalStatus, ErrorClass, Event, EventBody, InvocationId, Principal, Role, SessionId,
+};
 
 use super::vocabulary;
+use crate::streams::{OpenStreams, StreamPlace, StreamsFull};
 
-/// Streams at the same time, of one session or of all of them, and in all.
+/// Streams of one session at the same time that its own agent has open. Operators who watch it are not kept out.
 const OF_SESSION: usize = 128;
-const IN_ALL: usize = 1_024;
 /// How much news waits for a reader that is busy. What does not fit is found in the journal.
 const WAITING: usize = 64;
 /// Of so many open calls it is kept how they began. The others are told to newcomers with their next record.
@@ -43,13 +45,13 @@ pub(super) enum News {
 pub(crate) enum Crowded {
     #[error("{OF_SESSION} streams of the same calls are open already")]
     Session,
-    #[error("{IN_ALL} streams are open already")]
-    Host,
+    #[error(transparent)]
+    Shared(#[from] StreamsFull),
 }
 
 /// Hears of every call, and tells those who watch its session.
-#[derive(Default)]
 pub(crate) struct Hub {
+    places: OpenStreams,
     state: Mutex<State>,
     /// How many streams there are, so that no news is made where nobody listens.
     streams: AtomicUsize,
@@ -78,9 +80,15 @@ pub(super) struct Open {
 struct Watched {
     news: broadcast::Sender<News>,
     streams: usize,
+    /// Those of them that agents read.
+    of_agents: usize,
 }
 
 impl Hub {
+    pub(crate) fn new(places: OpenStreams) -> Self {
+        Self { places, state: Mutex::default(), streams: AtomicUsize::new(0) }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -90,27 +98,29 @@ impl Hub {
     pub(super) fn watch(
         self: &Arc<Self>,
         session: Option<&SessionId>,
+        reader: &Principal,
     ) -> Result<(Watching, Vec<(InvocationId, Open)>), Crowded> {
+        let place = self.places.take(reader)?;
+        let of_agent = usize::from(reader.role == Role::Agent);
         let mut state = self.state();
-        // Changed only under the lock.
-        let in_all = self.streams.load(Ordering::SeqCst);
-        if in_all >= IN_ALL {
-            return Err(Crowded::Host);
-        }
-        let watched = state
-            .watched
-            .entry(session.cloned())
-            .or_insert_with(|| Watched { news: broadcast::channel(WAITING).0, streams: 0 });
-        if watched.streams >= OF_SESSION {
+        let watched = state.watched.entry(session.cloned()).or_insert_with(|| Watched {
+            news: broadcast::channel(WAITING).0,
+            streams: 0,
+            of_agents: 0,
+        });
+        if of_agent > 0 && watched.of_agents >= OF_SESSION {
             return Err(Crowded::Session);
         }
         watched.streams += 1;
-        self.streams.store(in_all + 1, Ordering::SeqCst);
+        watched.of_agents += of_agent;
+        // Changed only under the lock.
+        self.streams.fetch_add(1, Ordering::SeqCst);
         let news = watched.news.subscribe();
         let is_watched = |open: &Open| session.is_none_or(|session| open.session == *session);
         let open = state.open.iter().filter(|(_, open)| is_watched(open));
         let open = open.map(|(id, open)| (*id, open.clone())).collect();
-        Ok((Watching { news, hub: Arc::clone(self), session: session.cloned() }, open))
+        let (hub, session) = (Arc::clone(self), session.cloned());
+        Ok((Watching { news, hub, session, of_agent, _place: place }, open))
     }
 
     /// Changes what is known of an open call.
@@ -199,6 +209,8 @@ pub(super) struct Watching {
     pub(super) news: broadcast::Receiver<News>,
     hub: Arc<Hub>,
     session: Option<SessionId>,
+    of_agent: usize,
+    _place: StreamPlace,
 }
 
 impl Watching {
@@ -215,6 +227,7 @@ impl Drop for Watching {
         self.hub.streams.fetch_sub(1, Ordering::SeqCst);
         if let Some(watched) = state.watched.get_mut(&self.session) {
             watched.streams -= 1;
+            watched.of_agents -= self.of_agent;
             if watched.streams == 0 {
                 state.watched.remove(&self.session);
             }

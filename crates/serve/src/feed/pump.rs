@@ -124,12 +124,13 @@ impl Pump {
         host: Host,
         hub: &Arc<Hub>,
         whose: Whose,
+        reader: &Principal,
         (vocabulary, from): (Vocabulary, From),
         closing: CancellationToken,
     ) -> Result<Self, OpenError> {
         // Before anything is heard: a call that is open then has no end before this place, or it is looked for.
         let head = host.journal_head().await?;
-        let (watching, open) = hub.watch(whose.session())?;
+        let (watching, open) = hub.watch(whose.session(), reader)?;
         let place = match from {
             From::Now => head.seq,
             From::Start => 0,

@@ -57,7 +57,7 @@ pub(super) async fn follow(
             SessionError::Default | SessionError::Full(_) | SessionError::Journal(_) => error.into(),
         })?
     };
-    stream(shared, Whose::Session(session), options, &headers).await
+    stream(shared, Whose::Session(session), &principal, options, &headers).await
 }
 
 pub(super) async fn follow_all(
@@ -67,12 +67,13 @@ pub(super) async fn follow_all(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     operators_only(&principal)?;
-    stream(shared, Whose::Everybody(principal), options, &headers).await
+    stream(shared, Whose::Everybody(principal.clone()), &principal, options, &headers).await
 }
 
 async fn stream(
     shared: Shared,
     whose: Whose,
+    reader: &Principal,
     options: Result<Query<Options>, QueryRejection>,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
@@ -91,7 +92,7 @@ async fn stream(
         Whose::Everybody(_) => None,
     };
     let wanted = (options.vocabulary, from);
-    let pump = Pump::open(shared.host, &shared.feed, whose, wanted, shared.closing).await?;
+    let pump = Pump::open(shared.host, &shared.feed, whose, reader, wanted, shared.closing).await?;
     let mut response = Response::new(Body::from_stream(pump.frames()));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

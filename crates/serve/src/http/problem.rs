@@ -1,12 +1,12 @@
 //! What goes wrong before there is a call: one JSON shape, the right status, and what to do about it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use axum::{
     Json,
     body::Body,
     extract::State,
-    http::{StatusCode, header},
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde_json::json;
@@ -14,7 +14,7 @@ use toolpost_core::{ApprovalError, JournalError, RuleStoreError, SessionError};
 use toolpost_model::ArtifactError;
 
 use super::Shared;
-use crate::feed::OpenError;
+use crate::{feed::OpenError, streams};
 
 /// A refusal of a request.
 #[derive(Debug)]
@@ -23,11 +23,12 @@ pub(crate) struct Problem {
     code: &'static str,
     message: String,
     hint: Option<String>,
+    retry_after: Option<Duration>,
 }
 
 impl Problem {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), hint: None }
+        Self { status, code, message: message.into(), hint: None, retry_after: None }
     }
 
     pub(crate) fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
@@ -83,6 +84,15 @@ impl Problem {
         .hint("with curl, use `--json '{…}'`")
     }
 
+    /// The caller has as many streams as it may have for now.
+    pub(crate) fn too_many_streams(message: impl Into<String>) -> Self {
+        Self {
+            retry_after: Some(streams::RETRY_AFTER),
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", message)
+        }
+        .hint("close one that nobody reads")
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -132,7 +142,10 @@ impl From<ArtifactError> for Problem {
             ArtifactError::Damaged(_) => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "artifact_damaged", message)
             }
-            ArtifactError::Full { .. } | ArtifactError::TooLarge { .. } | ArtifactError::Storage(_) => {
+            ArtifactError::Full { .. }
+            | ArtifactError::Shared(_)
+            | ArtifactError::TooLarge { .. }
+            | ArtifactError::Storage(_) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "artifacts_unavailable", message)
             }
         }
@@ -155,10 +168,7 @@ impl From<SessionError> for Problem {
 impl From<OpenError> for Problem {
     fn from(error: OpenError) -> Self {
         match error {
-            OpenError::Crowded(crowded) => {
-                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", crowded.to_string())
-                    .hint("close one that nobody reads")
-            }
+            OpenError::Crowded(crowded) => Self::too_many_streams(crowded.to_string()),
             OpenError::Journal(error) => error.into(),
         }
     }
@@ -198,8 +208,11 @@ impl IntoResponse for Problem {
         };
         let mut response = (self.status, Json(&body)).into_response();
         response.extensions_mut().insert(Told(body.to_string()));
+        if let Some(wait) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+        }
         if self.status == StatusCode::UNAUTHORIZED {
-            let challenge = axum::http::HeaderValue::from_static("Bearer");
+            let challenge = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }
         response

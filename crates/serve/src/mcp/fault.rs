@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::version;
+use crate::streams::{self, StreamsFull};
 
 /// A refusal of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +53,12 @@ impl Fault {
 
     pub(super) fn internal(message: impl Into<String>) -> Self {
         Self::new(-32603, StatusCode::OK, message)
+    }
+
+    /// The caller has as many streams as it may have for now.
+    pub(super) fn too_many_streams(full: StreamsFull) -> Self {
+        let wait = json!({ "retryAfter": streams::RETRY_AFTER.as_secs() });
+        Self::new(-32603, StatusCode::TOO_MANY_REQUESTS, full.to_string()).with(wait)
     }
 
     pub(super) fn header_mismatch(message: impl Into<String>) -> Self {

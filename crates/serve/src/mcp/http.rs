@@ -259,9 +259,13 @@ async fn listen(
         Ok(stay) => stay,
         Err((status, fault)) => return Ok(refused(&came.face, None, fault, status)),
     };
+    let place = came.face.streams.take(&came.principal);
+    let place = place.map_err(|full| Problem::too_many_streams(full.to_string()))?;
     let (peer, reading) = (in_session(&came.face, &stay), answering::WhileRead::begin(&stay));
     let mut exchange = Exchange::begin(WhenLeft::Stops, |outlet| async move {
-        news::follow(peer, stay, reading.token(), outlet).await.map(|_| Reply::Nothing)
+        let followed = news::follow(peer, stay, reading.token(), outlet).await;
+        drop(place);
+        followed.map(|_| Reply::Nothing)
     });
     exchange.go_on_alone();
     let id = Id::none();

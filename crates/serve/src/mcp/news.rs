@@ -116,6 +116,7 @@ pub(super) async fn follow(peer: Peer, stay: Arc<Stay>, until: CancellationToken
 pub(super) async fn listen(peer: Peer, asked: Asked, id: Id, outlet: Outlet) -> Outcome {
     let filter = asked.filter.as_ref().and_then(Value::as_object);
     let filter = filter.ok_or_else(|| Fault::invalid_params("`notifications` says what to be told of"))?;
+    let _place = peer.face.streams.take(peer.principal()).map_err(Fault::too_many_streams)?;
     let abilities = companions::abilities(&peer);
     let wants = |key: &str| filter.get(key) == Some(&Value::Bool(true));
     let addresses: Vec<String> = match filter.get("resourceSubscriptions") {

@@ -23,6 +23,7 @@ mod openapi;
 mod repeats;
 mod secrets;
 mod sessions;
+mod shares;
 mod starting;
 mod statuses;
 mod stream;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolpost_config::ToolSettings;
 use toolpost_model::{
     BoxFuture, Declaration, EffectClass, EffectOrigin, ErrorClass, Lifecycle, Loading, Mode, Naming, Rule,
-    RuleOrigin, SessionScope, Source, SourceError, SourceSession, ToolFailure,
+    RuleOrigin, SessionScope, ShareRules, Source, SourceError, SourceSession, ToolFailure,
 };
 use toolpost_testkit::{Gate, MockTool};
 
@@ -167,6 +167,8 @@ async fn a_full_queue_is_told_with_the_time_to_wait() {
 async fn nothing_runs_that_cannot_be_recorded() {
     let mut place = Place::without_native_tools();
     place.config.limits.journal = 256 << 10;
+    // Otherwise the agent is refused for its share before the journal is full.
+    place.config.limits.shares = ShareRules { share: 100, operator_reserve: 0 };
     let tool = MockTool::named("demo.write").class(EffectClass::Write);
     let server = place.start_with(|builder| builder.tool(tool.clone())).await;
     let arguments = json!({ "text": "x".repeat(20_000) });

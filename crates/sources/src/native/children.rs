@@ -4,8 +4,8 @@
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use toolpost_model::{
-    Access, AppliedSandbox, CallContext, Effects, ErrorClass, ProgramFile, Refusal, SandboxPlan,
-    SandboxProfile, SandboxTier, ToolFailure,
+    Access, AppliedSandbox, CallContext, DividedLimit, Effects, ErrorClass, ProgramFile, Refusal,
+    SandboxPlan, SandboxProfile, SandboxTier, ShareRules, ToolFailure,
 };
 use toolpost_sandbox::{Confines, Job, LaunchError, Launcher, Process, ProcessLimits, Root, Stderr, Stdin};
 
@@ -36,6 +36,8 @@ pub struct ChildSettings {
     /// How long one may run in the background. A session ends its processes when it closes, but not every session
     /// closes.
     pub lifetime: Duration,
+    /// How many may run in the background at the same time, divided among callers.
+    pub background: DividedLimit,
 }
 
 impl Default for ChildSettings {
@@ -48,6 +50,7 @@ impl Default for ChildSettings {
             environment: ChildEnvironment::default(),
             masked: Vec::new(),
             lifetime: Duration::from_secs(24 * 60 * 60),
+            background: ShareRules::default().divide(64),
         }
     }
 }

@@ -81,7 +81,10 @@ fn failed(error: ArtifactError) -> ToolFailure {
             .code("result_gone")
             .hint("make the call again that gave the result, if it only reads"),
         ArtifactError::Damaged(_) => ToolFailure::new(message).code("result_damaged").untouched(),
-        ArtifactError::Storage(_) | ArtifactError::Full { .. } | ArtifactError::TooLarge { .. } => {
+        ArtifactError::Storage(_)
+        | ArtifactError::Full { .. }
+        | ArtifactError::Shared(_)
+        | ArtifactError::TooLarge { .. } => {
             ToolFailure::of(ErrorClass::DependencyUnavailable, message).untouched()
         }
     }

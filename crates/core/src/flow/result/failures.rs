@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use toolpost_model::{
-    Decision, ErrorClass, HiddenReason, Outcome, Recoverability, Refusal, RetryGuidance, SourceError,
-    SourceProblem, ToolError,
+    Decision, ErrorClass, HiddenReason, Outcome, Recoverability, Refusal, RetryGuidance, ShareRefusal,
+    SourceError, SourceProblem, ToolError,
 };
 
 pub(crate) use approvals::*;
@@ -252,9 +252,8 @@ pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> Ending {
 
 pub(crate) fn queue_full(full: &QueueFull) -> Ending {
     let message = match full {
-        QueueFull::Host { .. } | QueueFull::Session { .. } => {
-            format!("the queue is full: {full} (setting `limits.queue`)")
-        }
+        QueueFull::Shared(_) => format!("the call cannot wait for its turn: {full}"),
+        QueueFull::Session { .. } => format!("the queue is full: {full} (setting `limits.queue`)"),
         // No retry from the same place can help.
         QueueFull::HeldAbove { .. } | QueueFull::Circle => {
             return Failure::new(ErrorClass::RateLimited, format!("the call cannot run here: {full}"))
@@ -266,6 +265,19 @@ pub(crate) fn queue_full(full: &QueueFull) -> Ending {
         .outcome(Outcome::Rejected)
         .recoverable(Recoverability::Retry)
         .retry(|retry| retry.after_ms = Some(500))
+        .ends()
+}
+
+/// The caller's records would take more of the journal than it may have.
+pub(crate) fn journal_share(refusal: &ShareRefusal) -> Ending {
+    let message =
+        format!("the call cannot be recorded: {}", refusal.told("bytes of the journal", "limits.journal"));
+    Failure::new(ErrorClass::RateLimited, message)
+        .outcome(Outcome::Rejected)
+        .code("journal_share")
+        .recoverable(Recoverability::Operator)
+        .hint("an operator can raise `limits.journal`, or let `retention.journal` remove old records")
+        .retry(|retry| retry.after_ms = Some(60_000))
         .ends()
 }
 

@@ -1,6 +1,6 @@
 //! What a call needs to run, and its place among those that wait.
 
-use toolpost_model::{Access, Effects, InvocationId, ResourceKey, ResourceUse, SessionId, ToolId};
+use toolpost_model::{Access, Effects, InvocationId, Principal, ResourceKey, ResourceUse, SessionId, ToolId};
 
 use super::{QueueFull, locks};
 use crate::{flow::invocation::Parent, port::SourceIndex};
@@ -8,6 +8,7 @@ use crate::{flow::invocation::Parent, port::SourceIndex};
 /// A call that wants to run.
 pub(crate) struct Wanted<'a> {
     pub(crate) call: InvocationId,
+    pub(crate) principal: &'a Principal,
     pub(crate) session: &'a SessionId,
     pub(crate) effects: &'a Effects,
     /// Whether it must be alone in its session: as its effects say, unless the operator said otherwise.
@@ -53,6 +54,7 @@ impl Ticket {
 /// What a call needs to run.
 pub(super) struct Need {
     pub(super) call: InvocationId,
+    pub(super) principal: Principal,
     pub(super) session: SessionId,
     /// The call that made it, whose slot and place in the session it has: it needs only resources, and room at its own
     /// limits.
@@ -66,7 +68,7 @@ pub(super) struct Need {
 impl Need {
     /// What a call needs beside what the calls above it hold.
     pub(super) fn of(wanted: Wanted<'_>) -> Result<Self, QueueFull> {
-        let Wanted { call, session, effects, alone, parent, bounds } = wanted;
+        let Wanted { call, principal, session, effects, alone, parent, bounds } = wanted;
         let held = parent.map(|parent| parent.held.as_slice()).unwrap_or_default();
         let missing = |wanted: &&ResourceUse| !held.iter().any(|one| locks::covers(one, wanted));
         let mut uses: Vec<ResourceUse> = effects.uses.iter().filter(missing).cloned().collect();
@@ -79,7 +81,8 @@ impl Need {
             return Err(QueueFull::HeldAbove { key: one.key.as_str().to_owned() });
         }
         let parent = parent.map(|parent| parent.id);
-        Ok(Self { call, session: session.clone(), alone: alone && parent.is_none(), parent, uses, bounds })
+        let (principal, session) = (principal.clone(), session.clone());
+        Ok(Self { call, principal, session, alone: alone && parent.is_none(), parent, uses, bounds })
     }
 
     pub(super) fn is_nested(&self) -> bool {

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use toolpost_model::{Access, InvocationId, ResourceKey, ResourceUse};
+use toolpost_model::{Access, InvocationId, ResourceKey, ResourceUse, ShareRefusal};
 
 use super::{
     QueueFull, locks,
@@ -67,6 +67,8 @@ pub struct OwnLimit {
 pub enum WaitReason {
     /// A slot of the host.
     HostSlot(Slots),
+    /// A slot of its principal, which has its share, or as much as is lent.
+    PrincipalSlot(Slots),
     /// A slot of its session.
     SessionSlot(Slots),
     /// A slot of its tool.
@@ -102,6 +104,9 @@ impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HostSlot(slots) => write!(f, "a slot of the host: {slots} (`limits.concurrency`)"),
+            Self::PrincipalSlot(slots) => {
+                write!(f, "a slot of its caller: {slots} (`limits.share` of `limits.concurrency`)")
+            }
             Self::SessionSlot(slots) => {
                 write!(f, "a slot of its session: {slots} (`limits.session_concurrency`)")
             }
@@ -152,7 +157,8 @@ impl Slots {
 
 pub(super) fn of(table: &Table, need: &Need) -> Outlook {
     let waits_for = reasons(table, need);
-    let refused = if waits_for.is_empty() { None } else { table.check_room(&need.session).err() };
+    let refused =
+        if waits_for.is_empty() { None } else { table.check_room(&need.principal, &need.session).err() };
     let own_limit = |bound: &Bound| OwnLimit {
         of: match bound.on {
             Bounded::Tool(_) => "tool",
@@ -195,10 +201,10 @@ pub(super) fn reasons(table: &Table, need: &Need) -> Vec<WaitReason> {
 
 /// What a call that needs a slot of its own waits for beside resources.
 fn own_slot(table: &Table, need: &Need, ticket: Ticket) -> Vec<WaitReason> {
-    let (host, session) = (table.host_slots(), table.session_slots(&need.session));
+    let session = table.session_slots(&need.session);
     let mut found = Vec::new();
-    if host.is_full() {
-        found.push(WaitReason::HostSlot(host));
+    if let Err(refusal) = table.principals.check_slot(&need.principal) {
+        found.push(no_slot(table, refusal));
     }
     if session.is_full() {
         found.push(WaitReason::SessionSlot(session));
@@ -209,10 +215,23 @@ fn own_slot(table: &Table, need: &Need, ticket: Ticket) -> Vec<WaitReason> {
             false => WaitReason::ToBeBeside,
         });
     }
-    if found.is_empty() && table.turns.is_kept_from(&need.session, &need.bounds) {
+    if found.is_empty() && table.principals.is_kept_from(need) {
         found.push(WaitReason::Turn);
     }
     found
+}
+
+fn no_slot(table: &Table, refusal: ShareRefusal) -> WaitReason {
+    let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    match refusal {
+        ShareRefusal::Total { .. } => WaitReason::HostSlot(table.host_slots()),
+        ShareRefusal::Agents { limit } => {
+            WaitReason::HostSlot(Slots { used: count(limit), limit: count(limit) })
+        }
+        ShareRefusal::Share { own, limit } | ShareRefusal::Headroom { own, limit } => {
+            WaitReason::PrincipalSlot(Slots { used: count(own), limit: count(limit) })
+        }
+    }
 }
 
 fn resource(table: &Table, need: &Need, wanted: &ResourceUse) -> WaitReason {

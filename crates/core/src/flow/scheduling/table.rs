@@ -6,20 +6,19 @@ use std::{
 };
 
 use tokio::sync::oneshot;
-use toolpost_model::{InvocationId, SessionId};
+use toolpost_model::{InvocationId, Principal, SessionId, ShareRules};
 
 use super::{
     QueueFull, SchedulerLimits, circle,
     locks::LockTable,
     need::{Bound, Bounded, Need, Ticket},
     outlook::Slots,
-    turns::{Lane, Turns},
+    principals::Principals,
+    turns::Lane,
 };
 
 pub(super) struct Table {
     limits: SchedulerLimits,
-    /// Calls that have a slot.
-    running: usize,
     /// Calls that run, nested ones too, by their ids.
     pub(super) holders: HashMap<InvocationId, Arc<Need>>,
     /// Calls that run of what has a limit of its own.
@@ -27,9 +26,7 @@ pub(super) struct Table {
     sessions: HashMap<SessionId, SessionLoad>,
     pub(super) locks: LockTable,
     pub(super) waiting: BTreeMap<Ticket, Waiting>,
-    pub(super) turns: Turns,
-    /// Places in the queue of calls that do not wait for a slot.
-    held: usize,
+    pub(super) principals: Principals,
     next_ticket: u64,
 }
 
@@ -86,17 +83,15 @@ enum WaitsFor {
 }
 
 impl Table {
-    pub(super) fn new(limits: SchedulerLimits) -> Self {
+    pub(super) fn new(limits: SchedulerLimits, rules: ShareRules) -> Self {
         Self {
             limits,
-            running: 0,
             holders: HashMap::new(),
             bounded: HashMap::new(),
             sessions: HashMap::new(),
             locks: LockTable::default(),
             waiting: BTreeMap::new(),
-            turns: Turns::new(limits.session_concurrency),
-            held: 0,
+            principals: Principals::new(limits, rules),
             next_ticket: 0,
         }
     }
@@ -105,11 +100,11 @@ impl Table {
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         let calls = self.holders.is_empty() && self.waiting.is_empty() && self.sessions.is_empty();
-        calls && self.bounded.is_empty() && self.locks.is_empty() && self.turns.is_empty()
+        calls && self.bounded.is_empty() && self.locks.is_empty() && self.principals.is_empty()
     }
 
     pub(super) fn load(&self) -> (usize, usize) {
-        (self.running, self.waiting.len() + self.held)
+        (self.principals.running(), self.principals.queued())
     }
 
     /// The ticket that a call without a parent would get now.
@@ -118,7 +113,7 @@ impl Table {
     }
 
     pub(super) fn host_slots(&self) -> Slots {
-        Slots { used: self.running, limit: self.limits.concurrency }
+        Slots { used: self.principals.running(), limit: self.limits.concurrency }
     }
 
     pub(super) fn session_slots(&self, session: &SessionId) -> Slots {
@@ -127,7 +122,7 @@ impl Table {
     }
 
     pub(super) fn queue_slots(&self) -> Slots {
-        Slots { used: self.waiting.len() + self.held, limit: self.limits.queue }
+        Slots { used: self.principals.queued(), limit: self.limits.queue }
     }
 
     pub(super) fn slots_of(&self, bound: &Bound) -> Slots {
@@ -148,10 +143,10 @@ impl Table {
             self.locks.free(&need.uses, None)
         } else {
             let load = self.sessions.get(&need.session);
-            self.running < self.limits.concurrency
+            self.principals.check_slot(&need.principal).is_ok()
                 && load.is_none_or(|load| load.running < self.limits.session_concurrency)
                 && self.is_free(need, self.next_ticket())
-                && !self.turns.is_kept_from(&need.session, &need.bounds)
+                && !self.principals.is_kept_from(need)
         };
         if goes {
             self.take(need);
@@ -164,7 +159,7 @@ impl Table {
         need: &Arc<Need>,
         admit: oneshot::Sender<()>,
     ) -> Result<Ticket, QueueFull> {
-        self.check_room(&need.session)?;
+        self.check_room(&need.principal, &need.session)?;
         if need.is_nested() && circle::would_close(self, need) {
             return Err(QueueFull::Circle);
         }
@@ -176,6 +171,7 @@ impl Table {
         let ticket = Ticket::number(self.next_ticket, need.is_nested());
         self.next_ticket += 1;
         self.locks.wait(&need.uses, ticket);
+        self.principals.join_queue(&need.principal);
         let load = self.sessions.entry(need.session.clone()).or_default();
         load.queued += 1;
         if !need.is_nested() {
@@ -190,30 +186,32 @@ impl Table {
         ticket
     }
 
-    /// One session may fill half of the queue, so that it cannot keep the others out.
-    pub(super) fn check_room(&self, session: &SessionId) -> Result<(), QueueFull> {
-        let limit = self.limits.queue;
-        if self.waiting.len() + self.held >= limit {
-            return Err(QueueFull::Host { limit });
-        }
-        let share = limit.div_ceil(2);
+    /// A principal may fill its part of the queue, and one session half of the queue, so that neither keeps the others
+    /// out.
+    pub(super) fn check_room(&self, principal: &Principal, session: &SessionId) -> Result<(), QueueFull> {
+        self.principals.check_place(principal).map_err(QueueFull::Shared)?;
+        let share = self.limits.queue.div_ceil(2);
         let own = self.sessions.get(session).map_or(0, |load| load.queued);
         if own >= share { Err(QueueFull::Session { share }) } else { Ok(()) }
     }
 
-    pub(super) fn hold(&mut self, session: &SessionId) -> Result<(), QueueFull> {
-        self.check_room(session)?;
-        self.held += 1;
+    pub(super) fn hold(&mut self, principal: &Principal, session: &SessionId) -> Result<(), QueueFull> {
+        self.check_room(principal, session)?;
+        self.principals.join_queue(principal);
         self.sessions.entry(session.clone()).or_default().queued += 1;
         Ok(())
     }
 
-    pub(super) fn let_go(&mut self, session: &SessionId) {
-        self.held -= 1;
-        self.left_queue(session);
+    pub(super) fn let_go(&mut self, principal: &Principal, session: &SessionId) {
+        self.left_queue(principal, session);
+        // That may have been the last call of the only other agent, beside which the rest had only their shares.
+        if !self.waiting.is_empty() {
+            self.give_turns();
+        }
     }
 
-    fn left_queue(&mut self, session: &SessionId) {
+    fn left_queue(&mut self, principal: &Principal, session: &SessionId) {
+        self.principals.leave_queue(principal);
         if let Some(load) = self.sessions.get_mut(session) {
             load.queued -= 1;
             if load.is_idle() {
@@ -242,11 +240,10 @@ impl Table {
             }
         }
         if !need.is_nested() {
-            self.running -= 1;
             if let Some(load) = self.sessions.get_mut(&need.session) {
                 load.running -= 1;
                 load.alone = false;
-                self.turns.returned(&need.session, load.running);
+                self.principals.end(need, load.running);
                 if load.is_idle() {
                     self.sessions.remove(&need.session);
                 }
@@ -264,11 +261,10 @@ impl Table {
         if need.is_nested() {
             return;
         }
-        self.running += 1;
         let load = self.sessions.entry(need.session.clone()).or_default();
         load.running += 1;
         load.alone = need.alone;
-        self.turns.given(&need.session, load.running, &need.bounds);
+        self.principals.begin(need, load.running);
     }
 
     fn has_room(&self, lane: &Lane) -> bool {
@@ -306,7 +302,7 @@ impl Table {
             let need = Arc::clone(&waiting.need);
             self.set_waits_for(ticket, WaitsFor::Slot);
             let running = self.sessions.get(&need.session).map_or(0, |load| load.running);
-            self.turns.add(&need.session, running, &need.bounds, ticket);
+            self.principals.line_up(&need, running, ticket);
         }
     }
 
@@ -326,8 +322,7 @@ impl Table {
                 self.admit(ticket);
             }
         }
-        while self.running < self.limits.concurrency {
-            let Some(ticket) = self.turns.next(|lane| self.has_room(lane)) else { break };
+        while let Some(ticket) = self.principals.next(|lane| self.has_room(lane)) {
             let Some(waiting) = self.waiting.get(&ticket) else { break };
             if self.is_free(&waiting.need, ticket) {
                 self.admit(ticket);
@@ -335,7 +330,7 @@ impl Table {
                 // A nested call came between. Whoever is freed by its end is looked at again.
                 let need = Arc::clone(&waiting.need);
                 self.set_waits_for(ticket, WaitsFor::Others);
-                self.turns.remove(&need.session, &need.bounds, ticket);
+                self.principals.step_out(&need, ticket);
             }
         }
     }
@@ -355,10 +350,10 @@ impl Table {
             load.waiting.remove(&ticket);
             load.waiting_alone.remove(&ticket);
         }
-        self.left_queue(&need.session);
         if waiting.waits_for == WaitsFor::Slot {
-            self.turns.remove(&need.session, &need.bounds, ticket);
+            self.principals.step_out(need, ticket);
         }
+        self.left_queue(&need.principal, &need.session);
         Some(waiting)
     }
 }

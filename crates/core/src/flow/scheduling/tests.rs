@@ -1,9 +1,15 @@
 mod interleavings;
+mod shares;
 
-use std::{pin::Pin, sync::Arc};
+use std::{
+    pin::Pin,
+    sync::{Arc, LazyLock},
+};
 
 use futures_util::FutureExt as _;
-use toolpost_model::{Access, EffectClass, Effects, InvocationId, ResourceKey, SessionId};
+use toolpost_model::{
+    Access, EffectClass, Effects, InvocationId, Principal, ResourceKey, SessionId, ShareRefusal, ShareRules,
+};
 
 use super::{Bound, Bounded, Permit, QueueFull, Scheduler, SchedulerLimits, Wanted};
 use crate::flow::invocation::Parent;
@@ -21,12 +27,25 @@ fn read(path: &str) -> Effects {
 }
 
 fn scheduler(concurrency: usize, session_concurrency: usize, queue: usize) -> Arc<Scheduler> {
-    Scheduler::new(SchedulerLimits { concurrency, session_concurrency, queue })
+    Scheduler::new(SchedulerLimits { concurrency, session_concurrency, queue }, UNDIVIDED)
+}
+
+/// Everything is for whoever comes first: how callers divide it is tested in `shares`.
+const UNDIVIDED: ShareRules = ShareRules { share: 100, operator_reserve: 0 };
+
+/// The one whose sessions these are.
+fn caller() -> Principal {
+    Principal::agent("caller")
 }
 
 fn wanted<'a>(session: &'a SessionId, effects: &'a Effects) -> Wanted<'a> {
-    let alone = !effects.concurrency_safe;
-    Wanted { call: InvocationId::new(), session, effects, alone, parent: None, bounds: Vec::new() }
+    static CALLER: LazyLock<Principal> = LazyLock::new(caller);
+    wanted_by(&CALLER, session, effects)
+}
+
+fn wanted_by<'a>(principal: &'a Principal, session: &'a SessionId, effects: &'a Effects) -> Wanted<'a> {
+    let (call, alone) = (InvocationId::new(), !effects.concurrency_safe);
+    Wanted { call, principal, session, effects, alone, parent: None, bounds: Vec::new() }
 }
 
 /// Waits for as long as it takes.
@@ -82,7 +101,7 @@ fn limits_hold_for_the_host_the_session_and_the_queue() {
     let mut waiting = Box::pin(admitted(queued, "c", read("/4")));
     assert!(waiting.as_mut().now_or_never().is_none());
     let refused = try_admit(&scheduler, "d", &read("/5")).unwrap();
-    assert_eq!(refused.err(), Some(QueueFull::Host { limit: 1 }));
+    assert_eq!(refused.err(), Some(QueueFull::Shared(ShareRefusal::Total { limit: 1 })));
     drop(first);
     assert!(waiting.as_mut().now_or_never().is_some());
 }

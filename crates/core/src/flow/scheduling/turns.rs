@@ -1,4 +1,4 @@
-//! Whose turn it is: the order among sessions whose calls wait for nothing but a slot.
+//! Whose turn it is among the sessions of one principal whose calls wait for nothing but a slot.
 //!
 //! Calls with the same limits of their own stand in one lane. A lane with room lets the session with the fewest running
 //! calls go first, then who waits longest. That alone would let a session with one long call wait for as long as others
@@ -11,7 +11,7 @@ use toolpost_model::SessionId;
 
 use super::need::{Bound, Ticket};
 
-/// How many slots may go to others while a session waits in a lane.
+/// How many slots may go to others while a session waits in a lane, or a principal in line.
 pub(super) const PATIENCE: u64 = 64;
 
 /// The limits of their own that calls share.
@@ -71,9 +71,8 @@ impl Turns {
         Self { session_most, given: 0, lanes: BTreeMap::new(), sessions: HashMap::new() }
     }
 
-    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.lanes.is_empty() && self.sessions.is_empty()
+        self.sessions.is_empty()
     }
 
     /// A call waits for nothing but a slot.

@@ -9,7 +9,7 @@ use std::{
 use sha2::{Digest as _, Sha256};
 use toolpost_model::{BoxFuture, ContentDigest};
 
-use super::{Blob, BlobError, BlobStore, BlobWriter, KeptBlob};
+use super::{Blob, BlobError, BlobRoom, BlobStore, BlobWriter, KeptBlob};
 
 /// What a host without a store of its own keeps.
 const DEFAULT_LIMIT: u64 = 64 << 20;
@@ -48,6 +48,10 @@ impl BlobStore for MemoryBlobs {
     fn create(&self) -> BoxFuture<'_, Result<Box<dyn BlobWriter>, BlobError>> {
         let writer = Writer { kept: Arc::clone(&self.kept), limit: self.limit, written: Vec::new() };
         Box::pin(ready(Ok(Box::new(writer) as Box<dyn BlobWriter>)))
+    }
+
+    fn room(&self) -> Option<BlobRoom> {
+        Some(BlobRoom { used: self.kept().used, limit: self.limit })
     }
 
     fn open(&self, digest: ContentDigest) -> BoxFuture<'_, Result<Arc<dyn Blob>, BlobError>> {

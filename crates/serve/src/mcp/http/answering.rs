@@ -29,6 +29,7 @@ use crate::{
         sessions::Stay,
         wire::{self, Id, Reply},
     },
+    streams,
 };
 
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -160,6 +161,10 @@ pub(super) fn json(pieces: &[Bytes; 3]) -> Response {
 pub(super) fn refused(face: &Face, id: Option<&Id>, fault: Fault, status: StatusCode) -> Response {
     let mut response = Response::new(Body::from(wire::refusal(id, &face.tellable(fault))));
     *response.status_mut() = status;
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        let wait = HeaderValue::from(streams::RETRY_AFTER.as_secs());
+        response.headers_mut().insert(header::RETRY_AFTER, wait);
+    }
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

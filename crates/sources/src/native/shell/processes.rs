@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use toolpost_model::{CallContext, ErrorClass, SessionId, ToolFailure};
+use toolpost_model::{CallContext, DividedLimit, ErrorClass, Principal, SessionId, ShareTable, ToolFailure};
 
 pub(crate) use entry::{Entry, Origin, State};
 
@@ -19,10 +19,6 @@ use crate::native::files::shown;
 
 /// Processes of one session that run at a time.
 const RUNNING_IN_SESSION: usize = 16;
-/// Processes of all sessions that run at a time, and those of one principal among them: whoever opens many sessions
-/// must leave room for the others.
-const RUNNING_IN_ALL: usize = 64;
-const RUNNING_OF_PRINCIPAL: usize = RUNNING_IN_ALL / 2;
 /// Ended processes of one session that can still be read.
 const ENDED_IN_SESSION: usize = 32;
 /// Bytes on disk that the ended processes of one session may hold.
@@ -31,18 +27,35 @@ const ENDED_BYTES: u64 = 256 << 20;
 const BACKGROUND_BYTES: u64 = 64 << 20;
 /// Bytes on disk that the ended processes of all sessions may hold.
 const ENDED_BYTES_IN_ALL: u64 = 2 << 30;
+/// When a caller without room may try again: a process ends whenever it likes.
+const RETRY_AFTER_MS: u64 = 5_000;
 
 /// Keeps processes by session.
 pub(crate) struct Processes {
     spool: SpoolDirectory,
     /// How long one may run in the background.
     lifetime: Duration,
+    /// How many run in the background, divided among callers: whoever opens many sessions must leave room for others.
+    places: Arc<Mutex<ShareTable>>,
     sessions: Mutex<HashMap<SessionId, Vec<Arc<Entry>>>>,
 }
 
+/// A process's place among those in the background. Dropping it gives the place back.
+pub(crate) struct ProcessPlace {
+    places: Arc<Mutex<ShareTable>>,
+    principal: Principal,
+}
+
+impl Drop for ProcessPlace {
+    fn drop(&mut self) {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner).give_back(&self.principal);
+    }
+}
+
 impl Processes {
-    pub(crate) fn new(spool: SpoolDirectory, lifetime: Duration) -> Self {
-        Self { spool, lifetime, sessions: Mutex::default() }
+    pub(crate) fn new(spool: SpoolDirectory, lifetime: Duration, background: DividedLimit) -> Self {
+        let places = Arc::new(Mutex::new(ShareTable::new(background)));
+        Self { spool, lifetime, places, sessions: Mutex::default() }
     }
 
     pub(crate) fn lifetime(&self) -> Duration {
@@ -63,29 +76,29 @@ impl Processes {
         Arc::new(OutputLog::new(self.spool.clone(), self.spool.most_of_one()))
     }
 
-    /// Whether the caller may start one more in the background.
-    pub(crate) fn check_room(&self, context: &CallContext) -> Result<(), ToolFailure> {
-        let sessions = self.sessions();
-        let alive = || sessions.values().flatten().filter(|entry| entry.is_alive());
-        let of_session = sessions.get(context.session_id()).map_or(&[][..], Vec::as_slice);
-        let counts = [
-            (of_session.iter().filter(|entry| entry.is_alive()).count(), RUNNING_IN_SESSION, "this session"),
-            (
-                alive().filter(|entry| entry.principal == context.principal().name).count(),
-                RUNNING_OF_PRINCIPAL,
-                "this caller in all its sessions",
-            ),
-            (alive().count(), RUNNING_IN_ALL, "this host"),
-        ];
-        let Some((count, limit, whose)) = counts.into_iter().find(|(count, limit, _)| count >= limit) else {
-            return Ok(());
+    /// A place for one more process of the caller in the background.
+    pub(crate) fn reserve(&self, context: &CallContext) -> Result<ProcessPlace, ToolFailure> {
+        let refused = |message: String| {
+            ToolFailure::of(ErrorClass::RateLimited, message)
+                .code("too_many_processes")
+                .hint("end one with `process_kill`; `process_status` lists those of a session")
+                .after_ms(RETRY_AFTER_MS)
+                .untouched()
         };
-        let message =
-            format!("{count} processes of {whose} run in the background already, the limit is {limit}");
-        Err(ToolFailure::of(ErrorClass::RateLimited, message)
-            .code("too_many_processes")
-            .hint("end one with `process_kill`; `process_status` lists those of a session")
-            .untouched())
+        let of_session = self.of(context.session_id());
+        let alive = of_session.iter().filter(|entry| entry.is_alive()).count();
+        if alive >= RUNNING_IN_SESSION {
+            let message = format!(
+                "{alive} processes of this session run in the background already, the limit is {RUNNING_IN_SESSION}"
+            );
+            return Err(refused(message));
+        }
+        let principal = context.principal().clone();
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places
+            .take(&principal)
+            .map_err(|refusal| refused(refusal.told("background processes", "limits.processes")))?;
+        Ok(ProcessPlace { places: Arc::clone(&self.places), principal })
     }
 
     /// Keeps a process, and lets go of ended ones that are too many.
@@ -142,8 +155,9 @@ impl Processes {
     }
 }
 
-/// Lets go of ended processes, the oldest first, until all together hold no more than `most` bytes: many sessions must
-/// not fill the disk that the journal is on.
+/// Lets go of ended processes until all together hold no more than `most` bytes: many sessions must not fill the disk
+/// that the journal is on. The oldest of the caller that holds the most goes first, so that no caller's output makes
+/// that of another one disappear while its own is larger.
 fn make_room(sessions: &mut HashMap<SessionId, Vec<Arc<Entry>>>, most: u64) {
     let ended = sessions.values().flatten().filter(|entry| !entry.is_alive());
     let mut ended: Vec<Arc<Entry>> = ended.filter(|entry| entry.log.spooled() > 0).cloned().collect();
@@ -151,12 +165,21 @@ fn make_room(sessions: &mut HashMap<SessionId, Vec<Arc<Entry>>>, most: u64) {
     if held <= most {
         return;
     }
+    let mut holders: HashMap<&Principal, u64> = HashMap::new();
+    let entries = ended.clone();
+    for entry in &entries {
+        *holders.entry(&entry.principal).or_default() += entry.log.spooled();
+    }
     ended.sort_by_key(|entry| entry.began());
-    for oldest in ended {
-        if held <= most {
+    while held > most {
+        let Some(largest) = holders.iter().max_by_key(|(_, bytes)| **bytes).map(|(who, _)| *who) else {
             return;
-        }
-        held -= oldest.log.spooled();
+        };
+        let Some(place) = ended.iter().position(|entry| entry.principal == *largest) else { return };
+        let oldest = ended.remove(place);
+        let bytes = oldest.log.spooled();
+        held -= bytes;
+        holders.entry(largest).and_modify(|held| *held -= bytes);
         sessions.values_mut().for_each(|entries| entries.retain(|entry| !Arc::ptr_eq(entry, &oldest)));
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::json;
 use toolpost_model::{
     Behavior, Decision, DecisionReason, EffectClass, Effects, ErrorClass, HiddenReason, InvocationId, Mode,
-    Outcome, PrincipalName, ReasonType, Recoverability, Refusal, RetryGuidance, SourceError, ToolError,
-    ToolFailure,
+    Outcome, PrincipalName, ReasonType, Recoverability, Refusal, RetryGuidance, ShareRefusal, SourceError,
+    ToolError, ToolFailure,
 };
 
 use super::super::{Ending, failures as end, tool_failed};
@@ -101,7 +101,11 @@ fn the_hosts_own_ends_tell_what_can_be_done() {
             end::too_many_questions(&TableFull::Host(2)),
             "rejected operator safe approval after 5000",
         ),
-        (C::RateLimited, end::queue_full(&QueueFull::Host { limit: 1 }), "rejected retry safe after 500"),
+        (
+            C::RateLimited,
+            end::queue_full(&QueueFull::Shared(ShareRefusal::Total { limit: 1 })),
+            "rejected retry safe after 500",
+        ),
         (C::RateLimited, end::queue_full(&QueueFull::Circle), "rejected change safe"),
         (C::RateLimited, end::no_place(&BatchRefusal::TooMany), "rejected retry safe after 500"),
         (C::Queued, end::still_queued(), "rejected retry safe after 500"),

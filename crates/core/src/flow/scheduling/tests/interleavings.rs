@@ -10,7 +10,7 @@ use super::super::{
     Bound, Bounded, Permit, QueueFull, Scheduler, SchedulerLimits, Wanted,
     locks::{conflict, covers},
 };
-use super::Admission;
+use super::{Admission, UNDIVIDED, caller};
 use crate::{flow::invocation::Parent, port::SourceIndex};
 
 /// A small generator with a seed, so that a failure can be run again.
@@ -98,7 +98,7 @@ impl World {
             session_concurrency: 1 + random.below(3),
             queue: 4 + random.below(16),
         });
-        let scheduler = Scheduler::new(limits);
+        let scheduler = Scheduler::new(limits, UNDIVIDED);
         Self {
             seed,
             random,
@@ -162,8 +162,15 @@ impl World {
         let admission: Admission = Box::pin(async move {
             let session = SessionId::new(session.to_string());
             let parent = parent.as_ref();
-            let wanted =
-                Wanted { call: id, session: &session, effects: &wishes, alone, parent, bounds: limits };
+            let wanted = Wanted {
+                call: id,
+                principal: &caller(),
+                session: &session,
+                effects: &wishes,
+                alone,
+                parent,
+                bounds: limits,
+            };
             scheduler.admit(wanted, |_| ()).await
         });
         let state = State::Waiting(admission);

@@ -12,9 +12,10 @@ use tokio::{
     task::AbortHandle,
     time::timeout,
 };
-use toolpost_model::{AppliedSandbox, CallContext, PrincipalName};
+use toolpost_model::{AppliedSandbox, CallContext, Principal};
 use toolpost_sandbox::{Ended, Process};
 
+use super::ProcessPlace;
 use crate::native::{
     files::ProtectedPath,
     name_watch::NameWatch,
@@ -31,7 +32,7 @@ pub(crate) struct Entry {
     pub(crate) id: String,
     pub(crate) origin: Origin,
     /// Who started it.
-    pub(crate) principal: PrincipalName,
+    pub(crate) principal: Principal,
     pub(crate) log: Arc<OutputLog>,
     pub(crate) sandbox: AppliedSandbox,
     watch: Option<Arc<NameWatch>>,
@@ -72,6 +73,7 @@ impl Entry {
         (mut process, watch): (Process, Option<NameWatch>),
         log: Arc<OutputLog>,
         lifetime: Duration,
+        place: ProcessPlace,
     ) -> Arc<Self> {
         let (state, watched) = watch::channel(State::Running);
         let (stop, began, sandbox) = (Arc::<Stop>::default(), Instant::now(), process.applied().clone());
@@ -80,11 +82,16 @@ impl Entry {
         let watch = watch.map(Arc::new);
         let told = (state, watch.clone());
         let tending = tend(process, output, Arc::clone(&log), Arc::clone(&stop), told, (began, lifetime));
+        // The place is given back when nothing of the process is left, however it ended.
+        let tending = async move {
+            tending.await;
+            drop(place);
+        };
         let task = Some(tokio::spawn(tending).abort_handle());
         Arc::new(Self {
             id: new_id(context),
             origin,
-            principal: context.principal().name.clone(),
+            principal: context.principal().clone(),
             log,
             sandbox,
             watch,
@@ -109,7 +116,7 @@ impl Entry {
         Arc::new(Self {
             id: new_id(context),
             origin,
-            principal: context.principal().name.clone(),
+            principal: context.principal().clone(),
             log,
             sandbox,
             watch: None,

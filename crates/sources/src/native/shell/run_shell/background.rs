@@ -26,11 +26,11 @@ impl Shell {
         arguments: &Arguments,
         context: &CallContext,
     ) -> Result<ToolOutput, ToolFailure> {
-        self.processes.check_room(context)?;
+        let place = self.processes.reserve(context)?;
         let directory = self.directory(arguments.working_directory.as_deref(), context)?;
         let Started { process, watch, .. } = self.start(arguments, directory, Stdin::Piped, context).await?;
         let (log, lifetime) = (self.processes.background_log(), self.processes.lifetime());
-        let entry = Entry::tend(context, arguments.origin(), (process, watch), log, lifetime);
+        let entry = Entry::tend(context, arguments.origin(), (process, watch), log, lifetime, place);
         self.processes.keep(context.session_id(), Arc::clone(&entry));
         let _ = timeout(FIRST_LOOK, entry.gone()).await;
         // A session that was closed meanwhile did not find the process yet when it ended the others.

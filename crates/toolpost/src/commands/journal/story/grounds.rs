@@ -89,6 +89,7 @@ pub(crate) fn wait_reason(reason: &Value) -> String {
     let slots = |of: &str| format!("a slot of {of}: {} of {} were in use", count("used"), count("limit"));
     match reason["for"].as_str().unwrap_or_default() {
         "host_slot" => slots("the host"),
+        "principal_slot" => slots("its caller"),
         "session_slot" => slots("its session"),
         "tool_slot" => slots("its tool"),
         "source_slot" => slots("its source"),

@@ -1,0 +1,255 @@
+//! The calls of each principal: what it may have of the slots and of the queue, and whose turn it is among principals.
+//!
+//! A free slot goes to the principal with the fewest running calls, among equals to the one that was served longest ago;
+//! which of its own calls that is, [`Turns`] decides. Whoever opens many sessions gains nothing by it. A principal that
+//! has its share is left out while others are active, and one that was passed over too often goes first.
+
+use std::collections::{BTreeSet, HashMap};
+
+use toolpost_model::{DividedLimit, LimitUse, Principal, Role, ShareRefusal, ShareRules};
+
+use super::{
+    SchedulerLimits,
+    need::{Need, Ticket},
+    turns::{Lane, PATIENCE, Turns},
+};
+
+pub(super) struct Principals {
+    slots: DividedLimit,
+    queue: DividedLimit,
+    /// Calls of one session that may run at the same time.
+    session_most: usize,
+    loads: HashMap<Principal, PrincipalLoad>,
+    /// Agents among them.
+    active_agents: usize,
+    running: RoleCounts,
+    queued: RoleCounts,
+    /// Slots given so far.
+    given: u64,
+    arrivals: u64,
+    /// Those with calls that wait for nothing but a slot, twice: by their claim and by how long they were passed over.
+    by_load: BTreeSet<(u64, ServedAt, Principal)>,
+    by_wait: BTreeSet<(ServedAt, Principal)>,
+}
+
+/// What one principal has. There is one while it has anything.
+#[derive(Default)]
+struct PrincipalLoad {
+    running: u64,
+    queued: u64,
+    /// Its calls that wait for nothing but a slot; made when the first of them comes, so that a host with room never does.
+    turns: Option<Box<Turns>>,
+    served: ServedAt,
+    /// How it stands in line.
+    shown: Option<(u64, ServedAt)>,
+}
+
+/// When a principal was last served, or began to wait: after so many slots, and among equals in the order of arrival.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct ServedAt {
+    given: u64,
+    arrival: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct RoleCounts {
+    agents: u64,
+    operators: u64,
+}
+
+impl RoleCounts {
+    fn of(&mut self, role: Role) -> &mut u64 {
+        match role {
+            Role::Agent => &mut self.agents,
+            Role::Operator => &mut self.operators,
+        }
+    }
+
+    fn all(self) -> u64 {
+        self.agents + self.operators
+    }
+}
+
+impl Principals {
+    pub(super) fn new(limits: SchedulerLimits, rules: ShareRules) -> Self {
+        Self {
+            slots: rules.divide(limits.concurrency as u64),
+            queue: rules.divide(limits.queue as u64),
+            session_most: limits.session_concurrency,
+            loads: HashMap::new(),
+            active_agents: 0,
+            running: RoleCounts::default(),
+            queued: RoleCounts::default(),
+            given: 0,
+            arrivals: 0,
+            by_load: BTreeSet::new(),
+            by_wait: BTreeSet::new(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        let counts = self.running.all() + self.queued.all() == 0 && self.active_agents == 0;
+        counts && self.loads.is_empty() && self.by_load.is_empty() && self.by_wait.is_empty()
+    }
+
+    /// Calls that have a slot.
+    pub(super) fn running(&self) -> usize {
+        usize::try_from(self.running.all()).unwrap_or(usize::MAX)
+    }
+
+    /// Calls that have a place in the queue.
+    pub(super) fn queued(&self) -> usize {
+        usize::try_from(self.queued.all()).unwrap_or(usize::MAX)
+    }
+
+    /// Whether a principal may have one more slot.
+    pub(super) fn check_slot(&self, principal: &Principal) -> Result<(), ShareRefusal> {
+        self.check(principal, &self.slots, self.running, |load| load.running)
+    }
+
+    /// Whether a principal may have one more place in the queue.
+    pub(super) fn check_place(&self, principal: &Principal) -> Result<(), ShareRefusal> {
+        self.check(principal, &self.queue, self.queued, |load| load.queued)
+    }
+
+    fn check(
+        &self,
+        principal: &Principal,
+        limit: &DividedLimit,
+        used: RoleCounts,
+        own: impl Fn(&PrincipalLoad) -> u64,
+    ) -> Result<(), ShareRefusal> {
+        let load = self.loads.get(principal);
+        let is_counted = load.is_some() && principal.role == Role::Agent;
+        let in_use = LimitUse {
+            own: load.map_or(0, own),
+            agents: used.agents,
+            all: used.all(),
+            others_active: self.active_agents > usize::from(is_counted),
+        };
+        limit.admit(principal.role, &in_use, 1)
+    }
+
+    fn load(&mut self, principal: &Principal) -> &mut PrincipalLoad {
+        self.loads.entry(principal.clone()).or_insert_with(|| {
+            self.active_agents += usize::from(principal.role == Role::Agent);
+            PrincipalLoad::default()
+        })
+    }
+
+    fn forget_idle(&mut self, principal: &Principal) {
+        let is_idle = self.loads.get(principal).is_some_and(|load| load.running == 0 && load.queued == 0);
+        if is_idle {
+            self.loads.remove(principal);
+            self.active_agents -= usize::from(principal.role == Role::Agent);
+        }
+    }
+
+    pub(super) fn join_queue(&mut self, principal: &Principal) {
+        *self.queued.of(principal.role) += 1;
+        self.load(principal).queued += 1;
+    }
+
+    /// One of its calls left the queue, and the turns before it where it was there.
+    pub(super) fn leave_queue(&mut self, principal: &Principal) {
+        *self.queued.of(principal.role) -= 1;
+        if let Some(load) = self.loads.get_mut(principal) {
+            load.queued -= 1;
+        }
+        self.forget_idle(principal);
+    }
+
+    /// A call got a slot. `in_session` calls of its session run now.
+    pub(super) fn begin(&mut self, need: &Need, in_session: usize) {
+        *self.running.of(need.principal.role) += 1;
+        self.given += 1;
+        let served = ServedAt { given: self.given, arrival: 0 };
+        let load = self.load(&need.principal);
+        load.running += 1;
+        load.served = served;
+        if let Some(turns) = &mut load.turns {
+            turns.given(&need.session, in_session, &need.bounds);
+            self.show(&need.principal);
+        }
+    }
+
+    /// A call gave its slot back. `in_session` calls of its session still run.
+    pub(super) fn end(&mut self, need: &Need, in_session: usize) {
+        *self.running.of(need.principal.role) -= 1;
+        if let Some(load) = self.loads.get_mut(&need.principal) {
+            load.running -= 1;
+            if let Some(turns) = &mut load.turns {
+                turns.returned(&need.session, in_session);
+                self.show(&need.principal);
+            }
+        }
+        self.forget_idle(&need.principal);
+    }
+
+    /// A call waits for nothing but a slot.
+    pub(super) fn line_up(&mut self, need: &Need, in_session: usize, ticket: Ticket) {
+        self.arrivals += 1;
+        let (session_most, served) =
+            (self.session_most, ServedAt { given: self.given, arrival: self.arrivals });
+        let load = self.load(&need.principal);
+        if load.turns.is_none() {
+            load.served = served;
+        }
+        let turns = load.turns.get_or_insert_with(|| Box::new(Turns::new(session_most)));
+        turns.add(&need.session, in_session, &need.bounds, ticket);
+        self.show(&need.principal);
+    }
+
+    /// It left, or has to wait for something else again.
+    pub(super) fn step_out(&mut self, need: &Need, ticket: Ticket) {
+        let Some(load) = self.loads.get_mut(&need.principal) else { return };
+        if let Some(turns) = &mut load.turns {
+            turns.remove(&need.session, &need.bounds, ticket);
+            if turns.is_empty() {
+                load.turns = None;
+            }
+        }
+        self.show(&need.principal);
+    }
+
+    /// Whether a newcomer would take the slot that its session keeps for a call that was passed over.
+    pub(super) fn is_kept_from(&self, need: &Need) -> bool {
+        let turns = self.loads.get(&need.principal).and_then(|load| load.turns.as_ref());
+        turns.is_some_and(|turns| turns.is_kept_from(&need.session, &need.bounds))
+    }
+
+    /// Which call goes next, if one may and has room.
+    pub(super) fn next(&self, has_room: impl Fn(&Lane) -> bool) -> Option<Ticket> {
+        if self.running.all() >= self.slots.total() {
+            return None;
+        }
+        let ticket_of = |principal: &Principal| {
+            let turns = self.loads.get(principal)?.turns.as_ref()?;
+            self.check_slot(principal).ok()?;
+            turns.next(&has_room)
+        };
+        let is_passed_over = |served: &ServedAt| self.given - served.given >= PATIENCE;
+        let passed_over = self.by_wait.iter().take_while(|(served, _)| is_passed_over(served));
+        let first = passed_over.map(|(_, principal)| principal).find_map(ticket_of);
+        first.or_else(|| self.by_load.iter().find_map(|(_, _, principal)| ticket_of(principal)))
+    }
+
+    /// Puts a principal where it belongs in line.
+    fn show(&mut self, principal: &Principal) {
+        let Some(load) = self.loads.get_mut(principal) else { return };
+        let now = load.turns.is_some().then_some((load.running, load.served));
+        let before = std::mem::replace(&mut load.shown, now);
+        if before == now {
+            return;
+        }
+        if let Some((running, served)) = before {
+            self.by_load.remove(&(running, served, principal.clone()));
+            self.by_wait.remove(&(served, principal.clone()));
+        }
+        if let Some((running, served)) = now {
+            self.by_load.insert((running, served, principal.clone()));
+            self.by_wait.insert((served, principal.clone()));
+        }
+    }
+}

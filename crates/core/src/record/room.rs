@@ -1,0 +1,217 @@
+//! How callers divide the bytes of the journal and of kept results.
+//!
+//! Unlike slots, bytes do not come back when a call ends, so an agent keeps borrowing beyond its share while there is
+//! room, whoever else is active. Only the headroom and the operators' reserve are out of its reach: what is left then is
+//! for agents below their share, and at last for operators.
+//!
+//! Who wrote how much is counted from the host's start. Bytes of earlier hosts count as used, and as nobody's. What is
+//! removed later was everybody's in proportion.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use toolpost_model::{BoxFuture, LimitUse, Principal, ShareRefusal, ShareRules};
+
+use super::{
+    blobs::{BlobError, BlobStore, BlobWriter, KeptBlob},
+    journal::{Journal, JournalError},
+};
+
+/// More callers than this are not counted one by one; those who wrote least are forgotten.
+const COUNTED: usize = 4_096;
+/// What a record takes beside its text: its row and what it is found by.
+const BESIDE_TEXT: u64 = 512;
+/// The journal is measured anew after so much of its limit, or so many bytes.
+const MEASURED_PARTS: u64 = 256;
+const MEASURED_BYTES: u64 = 64 << 10;
+/// What the smallest content takes, as stores on disk count it.
+const LEAST_CONTENT: u64 = 4 << 10;
+
+/// Who wrote how much.
+#[derive(Default)]
+struct WrittenBytes {
+    by: HashMap<Principal, u64>,
+    all: u64,
+}
+
+impl WrittenBytes {
+    fn add(&mut self, principal: &Principal, bytes: u64) {
+        if self.by.len() >= COUNTED && !self.by.contains_key(principal) {
+            let average = self.all / COUNTED as u64;
+            self.by.retain(|_, bytes| *bytes > average);
+            self.all = self.by.values().sum();
+        }
+        *self.by.entry(principal.clone()).or_default() += bytes;
+        self.all += bytes;
+    }
+
+    fn take_back(&mut self, principal: &Principal, bytes: u64) {
+        if let Some(own) = self.by.get_mut(principal) {
+            let bytes = bytes.min(*own);
+            *own -= bytes;
+            self.all -= bytes;
+        }
+    }
+
+    /// What is left of a caller's bytes where `used` are left in all.
+    fn left_of(&self, principal: &Principal, used: u64) -> u64 {
+        let own = self.by.get(principal).copied().unwrap_or_default();
+        if self.all <= used {
+            return own;
+        }
+        let left = u128::from(own) * u128::from(used) / u128::from(self.all);
+        u64::try_from(left).unwrap_or(u64::MAX)
+    }
+}
+
+fn lock(written: &Mutex<WrittenBytes>) -> MutexGuard<'_, WrittenBytes> {
+    written.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a caller may have so many bytes more, where `used` of `limit` are taken.
+fn admit(
+    rules: ShareRules,
+    (used, limit): (u64, u64),
+    principal: &Principal,
+    own: u64,
+    more: u64,
+) -> Result<(), ShareRefusal> {
+    let in_use = LimitUse { own, agents: used, all: used, others_active: false };
+    rules.divide(limit).admit(principal.role, &in_use, more)
+}
+
+/// The bytes of the journal.
+pub(crate) struct JournalRoom {
+    rules: ShareRules,
+    /// `None`: the journal has no limit of its own.
+    limit: Option<u64>,
+    used: AtomicU64,
+    /// Written since it was measured.
+    unmeasured: AtomicU64,
+    written: Mutex<WrittenBytes>,
+}
+
+impl JournalRoom {
+    pub(crate) fn new(rules: ShareRules, journal: &dyn Journal) -> Self {
+        Self {
+            rules,
+            limit: journal.byte_limit(),
+            used: AtomicU64::new(0),
+            unmeasured: AtomicU64::new(0),
+            written: Mutex::default(),
+        }
+    }
+
+    /// Whether a caller may make one more call.
+    pub(crate) fn check(&self, principal: &Principal) -> Result<(), ShareRefusal> {
+        let Some(limit) = self.limit else { return Ok(()) };
+        let used = self.used.load(Ordering::Relaxed);
+        let own = lock(&self.written).left_of(principal, used);
+        match admit(self.rules, (used, limit), principal, own, BESIDE_TEXT) {
+            // A full journal says so itself, in words that tell what to do.
+            Ok(()) | Err(ShareRefusal::Total { .. }) => Ok(()),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// Counts a record that was written for somebody, and says whether the journal is to be measured anew.
+    pub(crate) fn count(&self, principal: Option<&Principal>, text: usize) -> bool {
+        let Some(limit) = self.limit else { return false };
+        let bytes = text as u64 + BESIDE_TEXT;
+        if let Some(principal) = principal {
+            lock(&self.written).add(principal, bytes);
+        }
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        let unmeasured = self.unmeasured.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        unmeasured >= (limit / MEASURED_PARTS).max(MEASURED_BYTES)
+    }
+
+    /// Takes the journal's own word for how much it holds.
+    pub(crate) async fn measure(&self, journal: &dyn Journal) -> Result<(), JournalError> {
+        if self.limit.is_none() {
+            return Ok(());
+        }
+        self.unmeasured.store(0, Ordering::Relaxed);
+        self.used.store(journal.head().await?.bytes, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The bytes of kept results.
+pub(crate) struct ArtifactRoom {
+    rules: ShareRules,
+    pub(crate) blobs: Arc<dyn BlobStore>,
+    written: Mutex<WrittenBytes>,
+}
+
+impl ArtifactRoom {
+    pub(crate) fn new(rules: ShareRules, blobs: Arc<dyn BlobStore>) -> Arc<Self> {
+        Arc::new(Self { rules, blobs, written: Mutex::default() })
+    }
+
+    /// Begins a content of a caller.
+    pub(crate) async fn create(
+        self: &Arc<Self>,
+        principal: &Principal,
+    ) -> Result<Box<dyn BlobWriter>, BlobError> {
+        let writer = self.blobs.create().await?;
+        let (room, principal) = (Arc::clone(self), principal.clone());
+        Ok(Box::new(CountedWriter { room, principal, writer: Some(writer), size: 0, counted: 0 }))
+    }
+
+    /// Counts bytes of a caller, where it may have them.
+    fn take(&self, principal: &Principal, bytes: u64) -> Result<(), BlobError> {
+        let Some(room) = self.blobs.room() else { return Ok(()) };
+        let mut written = lock(&self.written);
+        let own = written.left_of(principal, room.used);
+        admit(self.rules, (room.used, room.limit), principal, own, bytes).map_err(BlobError::Shared)?;
+        written.add(principal, bytes);
+        Ok(())
+    }
+}
+
+/// A content on its way into the store, counted for its caller. Dropped before its end, nothing of it is.
+struct CountedWriter {
+    room: Arc<ArtifactRoom>,
+    principal: Principal,
+    writer: Option<Box<dyn BlobWriter>>,
+    size: u64,
+    counted: u64,
+}
+
+impl BlobWriter for CountedWriter {
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), BlobError>> {
+        Box::pin(async move {
+            self.size += bytes.len() as u64;
+            let more = self.size.max(LEAST_CONTENT) - self.counted;
+            self.room.take(&self.principal, more)?;
+            self.counted += more;
+            match &mut self.writer {
+                Some(writer) => writer.write(bytes).await,
+                None => Err(BlobError::Storage("the content is finished already".to_owned())),
+            }
+        })
+    }
+
+    fn finish(mut self: Box<Self>) -> BoxFuture<'static, Result<KeptBlob, BlobError>> {
+        Box::pin(async move {
+            let Some(writer) = self.writer.take() else {
+                return Err(BlobError::Storage("the content is finished already".to_owned()));
+            };
+            let kept = writer.finish().await?;
+            self.counted = 0;
+            Ok(kept)
+        })
+    }
+}
+
+impl Drop for CountedWriter {
+    fn drop(&mut self) {
+        lock(&self.room.written).take_back(&self.principal, self.counted);
+    }
+}
