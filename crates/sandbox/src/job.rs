@@ -67,6 +67,9 @@ pub struct Confines {
     /// Further files and directories it may read, such as toolchains beneath the home directory. Missing ones are
     /// passed over.
     pub readable: Vec<PathBuf>,
+    /// Directories whose names it may look through, and nothing more. Without mounts of its own that goes for the names
+    /// in all directories beneath as well.
+    pub listable: Vec<PathBuf>,
     /// Existing paths inside of writable roots that it may not write, rename or remove.
     pub protected: Vec<PathBuf>,
     /// Paths that it may not read. Missing ones are passed over.

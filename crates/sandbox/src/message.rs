@@ -29,6 +29,7 @@ pub(crate) struct Order {
     pub(crate) directory: Octets,
     pub(crate) roots: Vec<OrderedRoot>,
     pub(crate) readable: Vec<Octets>,
+    pub(crate) listable: Vec<Octets>,
     pub(crate) protected: Vec<Octets>,
     pub(crate) masked: Vec<Octets>,
     /// Secrets of the system, beside what the job masks.

@@ -20,7 +20,9 @@ pub use fetch::{Fetched, Fetcher, Pin, cached_module};
 #[cfg(feature = "grpc")]
 pub use grpc::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use hooks::{EventDesk, ModuleHooks, ModuleStandings};
-pub use packages::{CoreWish, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule};
+pub use packages::{
+    CoreWish, FolderSharing, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule,
+};
 pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
 pub use running::RunError;
 pub use rust_module::{RustModule, RustModules};

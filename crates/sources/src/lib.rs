@@ -15,7 +15,7 @@ pub use amplifier::python::{
     PythonSettings, PythonSource,
 };
 pub use amplifier::{
-    CacheError, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, ModuleHooks,
+    CacheError, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, FolderSharing, ModuleHooks,
     ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, PythonModule,
     Reach, ResolveError, Resolved, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply,
     UnloadedModules, cached_module, resolve, resolve_folder, sidecar_program,

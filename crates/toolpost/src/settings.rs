@@ -170,10 +170,11 @@ pub(crate) fn python_plugins(file: &A2eHostFile, path: &Path) -> anyhow::Result<
     let folder = folder_of(path);
     let python = file.plugins.iter().filter_map(|plugin| match &plugin.class {
         A2ePluginClass::Native => None,
-        A2ePluginClass::Python { path, settings } => Some(PluginConfig {
+        A2ePluginClass::Python { path: class, settings } => Some(PluginConfig {
             name: plugin.name.clone(),
-            class: path.clone(),
+            class: class.clone(),
             folder: folder.clone(),
+            host_file: folder.join(path.file_name().unwrap_or_default()),
             settings: settings.clone(),
         }),
     });

@@ -150,6 +150,8 @@ pub struct PluginConfig {
     pub class: String,
     /// The folder that is searched for it: that of the file that names it.
     pub folder: PathBuf,
+    /// That file.
+    pub host_file: PathBuf,
     /// What it is set up with.
     pub settings: serde_json::Map<String, serde_json::Value>,
 }

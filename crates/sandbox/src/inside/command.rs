@@ -176,6 +176,9 @@ fn build_fence(order: &Order, places: &[PathBuf]) -> Result<Fenced, RulesetError
         for path in places {
             fence = allow_named(fence, order, path, fence::reading())?;
         }
+        for path in order.listable.iter().map(Octets::path) {
+            fence = allow_named(fence, order, path, fence::listing())?;
+        }
         for (name, ..) in room::DEVICES {
             fence = fence.allow(&Path::new("/dev").join(name), fence::using())?;
         }

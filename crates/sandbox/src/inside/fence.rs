@@ -18,6 +18,11 @@ pub(crate) fn reading() -> BitFlags<AccessFs> {
     AccessFs::from_read(NEWEST)
 }
 
+/// The names in directories, and not what has them.
+pub(crate) fn listing() -> BitFlags<AccessFs> {
+    AccessFs::ReadDir.into()
+}
+
 /// Everything but making and commanding devices.
 pub(crate) fn writing() -> BitFlags<AccessFs> {
     let devices = make_bitflags!(AccessFs::{MakeChar | MakeBlock | IoctlDev});

@@ -23,9 +23,15 @@ pub(super) fn check(job: &Job) -> Result<(), LaunchError> {
     for text in job.argv.iter().chain(variables) {
         speakable(text)?;
     }
-    let Confines { roots, readable, protected, masked, shared, .. } = &job.confines;
-    let named =
-        roots.iter().map(|root| &root.path).chain(readable).chain(protected).chain(masked).chain(shared);
+    let Confines { roots, readable, listable, protected, masked, shared, .. } = &job.confines;
+    let named = roots
+        .iter()
+        .map(|root| &root.path)
+        .chain(readable)
+        .chain(listable)
+        .chain(protected)
+        .chain(masked)
+        .chain(shared);
     for path in named.chain([&job.directory]) {
         speakable(path.as_os_str())?;
         if !path.is_absolute() {
@@ -77,6 +83,7 @@ pub(super) fn write(
         directory: job.directory.into(),
         roots: roots.collect(),
         readable: octets(confines.readable),
+        listable: octets(confines.listable),
         protected: octets(confines.protected),
         masked: octets(confines.masked),
         system_secrets: secrets.to_vec(),

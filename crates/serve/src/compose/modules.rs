@@ -20,9 +20,9 @@ use toolpost_core::{Hook, Witness};
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, Isolation, Packages, Prepared, Progress,
-    PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Supply, UnloadedModules,
-    Workspace, resolve,
+    BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, FolderSharing, Isolation, Packages,
+    Prepared, Progress, PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Supply,
+    UnloadedModules, Workspace, resolve,
 };
 use toolpost_store::DataDir;
 
@@ -315,7 +315,11 @@ fn plugin(plugin: &PluginConfig) -> BridgedModule {
         config: plugin.settings.clone(),
         place: format!("plugins.{}", plugin.name),
     };
-    let package = PythonPackage::Plugin { class: plugin.class.clone(), root: Some(plugin.folder.clone()) };
+    let package = PythonPackage::Plugin {
+        class: plugin.class.clone(),
+        root: Some(plugin.folder.clone()),
+        host_file: Some(plugin.host_file.clone()),
+    };
     BridgedModule { planned, package }
 }
 
@@ -329,12 +333,12 @@ fn python_module(module: &PlannedModule, root: Option<PathBuf>) -> BridgedModule
 }
 
 fn packaged(module: &BridgedModule) -> PythonModule {
-    let (root, package) = match &module.package {
-        PythonPackage::Folder { root } => (Some(root.clone()), None),
-        PythonPackage::Installed { name } => (None, name.clone()),
-        PythonPackage::Plugin { root, .. } => (root.clone(), None),
+    let (root, package, sharing) = match &module.package {
+        PythonPackage::Folder { root } => (Some(root.clone()), None, FolderSharing::OwnFolder),
+        PythonPackage::Installed { name } => (None, name.clone(), FolderSharing::OwnFolder),
+        PythonPackage::Plugin { root, .. } => (root.clone(), None, FolderSharing::BesideHostFile),
     };
-    PythonModule { id: module.planned.id.clone(), kind: module.planned.kind, root, package }
+    PythonModule { id: module.planned.id.clone(), kind: module.planned.kind, root, package, sharing }
 }
 
 /// What is told of bundles that are not here: whatever they plan is not there either. One of them may plan a guard, so

@@ -40,6 +40,18 @@ pub struct PythonModule {
     pub root: Option<PathBuf>,
     /// The package that it is. `None` beside a root of `None`: it must be installed already.
     pub package: Option<String>,
+    /// Whose the folder is.
+    pub sharing: FolderSharing,
+}
+
+/// Whether all that lies in a module's folder is the module's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FolderSharing {
+    /// Its own folder: a process of the module may read all of it.
+    #[default]
+    OwnFolder,
+    /// The folder of a host's file, in which other things lie: the process that starts the module opens the code in it.
+    BesideHostFile,
 }
 
 /// Which `amplifier_core` the modules are to find.
@@ -280,7 +292,7 @@ fn needs_of<'a>(
     let mut all = Vec::new();
     for module in modules {
         let needed = match (&module.root, &module.package) {
-            (Some(root), _) => requirements::of_module(root, core, opened),
+            (Some(root), _) => requirements::of_module(root, module.sharing, core, opened),
             (None, Some(package)) => direct::checked(package)
                 .map(|package| (vec![package], Vec::new()))
                 .map_err(requirements::NeedsError::from),
@@ -335,8 +347,11 @@ fn all_requirements(needs: &[Needs<'_>], core: CoreWish) -> Vec<String> {
 
 /// The interpreter as it is, with the folders of the modules.
 fn of_python(python: PathBuf, needs: &[Needs<'_>]) -> PythonEnvironment {
-    let roots = needs.iter().filter_map(|needs| needs.module.root.clone());
-    let mut readable: Vec<PathBuf> = roots.chain(paths(needs)).chain(python::prefixes_of(&python)).collect();
+    let own = needs.iter().filter(|needs| needs.module.sharing == FolderSharing::OwnFolder);
+    let own: Vec<&Path> = own.filter_map(|needs| needs.module.root.as_deref()).collect();
+    let found_by = own.iter().map(|root| requirements::import_path(root));
+    let roots = own.iter().map(|root| (*root).to_owned());
+    let mut readable: Vec<PathBuf> = roots.chain(found_by).chain(python::prefixes_of(&python)).collect();
     readable.sort();
     readable.dedup();
     PythonEnvironment {
@@ -351,9 +366,17 @@ fn of_python(python: PathBuf, needs: &[Needs<'_>]) -> PythonEnvironment {
 
 fn paths(needs: &[Needs<'_>]) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = Vec::new();
-    for path in needs.iter().filter_map(|needs| needs.module.root.as_deref()).map(requirements::import_path) {
-        if !paths.contains(&path) {
-            paths.push(path);
+    for module in needs.iter().map(|needs| needs.module) {
+        let Some(root) = module.root.as_deref() else { continue };
+        let found_in = match module.sharing {
+            FolderSharing::OwnFolder => vec![requirements::import_path(root)],
+            // Never the folder above, whatever lies beside the host's file.
+            FolderSharing::BesideHostFile => vec![root.to_owned(), root.join("src")],
+        };
+        for path in found_in {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
         }
     }
     paths

@@ -18,6 +18,7 @@ mod files;
 mod hooks;
 mod listing;
 mod mounting;
+mod plugin_code;
 mod process;
 mod protocol;
 mod seat;

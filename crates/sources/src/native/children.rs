@@ -322,6 +322,7 @@ impl Children {
             limits: settings.limits,
             required: settings.required,
             shared: Vec::new(),
+            listable: Vec::new(),
         }
     }
 

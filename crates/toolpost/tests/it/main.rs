@@ -40,6 +40,7 @@ mod new;
 mod origins;
 mod page;
 mod pages;
+mod plugin_files;
 mod reloading;
 mod run_code;
 mod sentinel;

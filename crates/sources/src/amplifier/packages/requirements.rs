@@ -8,7 +8,7 @@ use std::{
 use cap_std::{ambient_authority, fs::File};
 
 use super::{
-    CoreWish,
+    CoreWish, FolderSharing,
     direct::{self, RequirementError},
 };
 
@@ -36,10 +36,14 @@ pub(super) enum NeedsError {
 /// in its own folder or in one that the operator opened.
 pub(super) fn of_module(
     root: &Path,
+    sharing: FolderSharing,
     core: CoreWish,
     opened: &[PathBuf],
 ) -> Result<(Vec<String>, Vec<PathBuf>), NeedsError> {
-    let folder = if is_package(root) { root.parent().unwrap_or(root) } else { root };
+    let folder = match sharing {
+        FolderSharing::OwnFolder if is_package(root) => root.parent().unwrap_or(root),
+        FolderSharing::OwnFolder | FolderSharing::BesideHostFile => root,
+    };
     let path = folder.join("pyproject.toml");
     let unreadable = |source| NeedsError::Unreadable { path: path.clone(), source };
     let file = match File::open_ambient(&path, ambient_authority()) {

@@ -52,8 +52,12 @@ pub enum PythonPackage {
     Plugin {
         /// The class, with the Python module it is in: `package.module.Class`.
         class: String,
-        /// The folder that is searched for it first.
+        /// The folder that is searched for it first. Of what is in it, a process may read code and what the plugin's
+        /// metadata names.
         root: Option<PathBuf>,
+        /// The host's file that names it, which no plugin may read.
+        #[serde(skip)]
+        host_file: Option<PathBuf>,
     },
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, json};
 use toolpost_amplifier::{LoadReason, ModuleId, ModuleKind, PlannedModule};
 use toolpost_core::CallRequest;
-use toolpost_model::{ModelInput, Outcome, Source};
+use toolpost_model::{ModelInput, Outcome, SandboxTier, Source};
 use toolpost_sources::{BridgedModule, CoreChoice, Isolation, PythonPackage};
 
 use super::stage::{BOTH, Core, Stage, Wanted, folder_of, logged, module, module_at};
@@ -185,8 +185,8 @@ async fn a_module_that_is_installed_beside_the_environment_is_found() {
     assert_eq!(counted.outcome, Outcome::Succeeded, "{:?}", stage.modules.failures());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_tool_plugin_of_an_a2e_host_serves_its_tools() {
+/// A plugin that lies beside a host's file.
+fn notes_plugin() -> BridgedModule {
     let mut config = Map::new();
     config.insert("prefix".to_owned(), json!("> "));
     let planned = PlannedModule {
@@ -197,10 +197,26 @@ async fn a_tool_plugin_of_an_a2e_host_serves_its_tools() {
         place: "a2e.yaml: plugins[0]".to_owned(),
     };
     let class = "notes_plugin.NotesPlugin".to_owned();
-    let package = PythonPackage::Plugin { class, root: Some(folder_of("a2e-plugin")) };
-    let plugin = BridgedModule { planned, package };
-    let wanted =
-        Wanted::new(Core::StandIn, &[]).set(|wanted| wanted.modules = vec![plugin, module("tool-desk")]);
+    let package = PythonPackage::Plugin { class, root: Some(folder_of("a2e-plugin")), host_file: None };
+    BridgedModule { planned, package }
+}
+
+/// Without mounts the folder's names are opened to be looked through, since Python finds code that way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_plugin_is_found_where_nothing_can_be_mounted() {
+    let wanted = Wanted::new(Core::StandIn, &[]).set(|wanted| {
+        wanted.modules = vec![notes_plugin()];
+        wanted.tier = SandboxTier::B;
+    });
+    let stage = wanted.start().await;
+    let said = stage.call("say", json!({ "text": "hello" })).await;
+    assert_eq!(said.structured_content, Some(json!({ "said": "> hello" })), "{:?}", stage.modules.failures());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_plugin_of_an_a2e_host_serves_its_tools() {
+    let wanted = Wanted::new(Core::StandIn, &[])
+        .set(|wanted| wanted.modules = vec![notes_plugin(), module("tool-desk")]);
     let stage = wanted.start().await;
     let (said, events) = stage.watched("say", json!({ "text": "hello" })).await;
     assert_eq!(said.structured_content.unwrap(), json!({ "said": "> hello" }));

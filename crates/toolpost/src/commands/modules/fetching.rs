@@ -6,7 +6,7 @@ use serde_json::json;
 use toolpost_amplifier::{LoadFailure, ModuleSource, PlannedModule, Transport};
 use toolpost_config::AmplifierCore;
 use toolpost_sources::{
-    CoreWish, Fetched, Fetcher, Packages, Progress, PythonModule, Reach, Supply, resolve,
+    CoreWish, Fetched, Fetcher, FolderSharing, Packages, Progress, PythonModule, Reach, Supply, resolve,
 };
 
 use super::{WhichArgs, list::Line};
@@ -121,5 +121,11 @@ pub(super) fn python(module: &PlannedModule, fetched: &Fetched) -> Option<Python
         (None, Some(ModuleSource::Package(name))) => Some(name.clone()),
         (Some(_), _) | (None, _) => None,
     };
-    Some(PythonModule { id: module.id.clone(), kind: module.kind, root, package })
+    Some(PythonModule {
+        id: module.id.clone(),
+        kind: module.kind,
+        root,
+        package,
+        sharing: FolderSharing::OwnFolder,
+    })
 }

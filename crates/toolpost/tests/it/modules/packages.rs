@@ -10,8 +10,8 @@ use std::{
 use toolpost_amplifier::{ModuleId, ModuleKind};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    ChildEnvironment, CoreWish, HostEnvironment, NetworkSettings, Packages, PackagesError, Prepared,
-    PythonModule, Reach, Supply,
+    ChildEnvironment, CoreWish, FolderSharing, HostEnvironment, NetworkSettings, Packages, PackagesError,
+    Prepared, PythonModule, Reach, Supply,
 };
 
 use super::place::{Place, files, python, said};
@@ -52,7 +52,13 @@ fn packages(place: &Place, reach: Reach) -> Packages {
 
 fn module(place: &Place, id: &str, dependencies: &str) -> PythonModule {
     place.module(id, id, dependencies);
-    PythonModule { id: ModuleId::new(id), kind: ModuleKind::Tool, root: Some(place.path(id)), package: None }
+    PythonModule {
+        id: ModuleId::new(id),
+        kind: ModuleKind::Tool,
+        root: Some(place.path(id)),
+        package: None,
+        sharing: FolderSharing::OwnFolder,
+    }
 }
 
 async fn prepare(packages: &Packages, modules: &[PythonModule]) -> Result<Prepared, PackagesError> {
@@ -202,8 +208,13 @@ async fn a_module_whose_packages_cannot_be_had_takes_nothing_from_the_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_without_a_source_must_be_installed_already() {
     let place = Place::new();
-    let missing =
-        PythonModule { id: ModuleId::new("tool-x"), kind: ModuleKind::Tool, root: None, package: None };
+    let missing = PythonModule {
+        id: ModuleId::new("tool-x"),
+        kind: ModuleKind::Tool,
+        root: None,
+        package: None,
+        sharing: FolderSharing::OwnFolder,
+    };
     let prepared = prepare(&packages(&place, Reach::Online), &[missing]).await.unwrap();
     assert!(prepared.failures[0].message.contains("has no `source`"), "{:?}", prepared.failures);
 }

@@ -20,6 +20,7 @@ use super::{
     super::{
         BridgedModule, PythonPackage, PythonSettings,
         files::{BOOT, files},
+        plugin_code::PluginSight,
         protocol::{Boot, ModuleOrder},
     },
     Bridge, Desk,
@@ -165,8 +166,14 @@ impl Blueprint {
         for module in &self.modules {
             match &module.package {
                 PythonPackage::Folder { root } => confines.readable.push(root.clone()),
-                PythonPackage::Plugin { class, root: Some(root) } => {
-                    confines.readable.extend(top_of(class, root));
+                PythonPackage::Plugin { root: Some(root), host_file, .. } => {
+                    let sight = PluginSight::of(root, host_file.as_deref(), &module.planned.config);
+                    confines.readable.extend(sight.readable);
+                    confines.listable.extend(sight.listable);
+                    // Roots have their real paths.
+                    let hidden =
+                        host_file.iter().flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]);
+                    confines.masked.extend(hidden.flatten());
                 }
                 PythonPackage::Plugin { root: None, .. } | PythonPackage::Installed { .. } => {}
             }
@@ -177,12 +184,6 @@ impl Blueprint {
         confines.limits.processes = confines.limits.processes.max(PROCESSES);
         confines
     }
-}
-
-/// The package or file that a class is in, and nothing else of its folder: the host's own file lies there too.
-fn top_of(class: &str, root: &Path) -> [PathBuf; 2] {
-    let top = class.split(['.', ':']).next().unwrap_or_default();
-    [root.join(top), root.join(format!("{top}.py"))]
 }
 
 /// The folders an interpreter needs: its environment, and the installation that this was made of.
