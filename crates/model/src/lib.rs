@@ -79,4 +79,4 @@ pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};
 pub use tool::{CallContext, CallPort, CallReport, CallableTool, DynTool, NestedCall, Tool, ToolCall};
 pub use tool_set::ToolSet;
 pub use variable::{changes_code, holds_secret, never_passed};
-pub use visible::{is_hidden, visible, visible_line};
+pub use visible::{is_hidden, visible, visible_line, visible_text};

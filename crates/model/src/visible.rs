@@ -1,6 +1,7 @@
 //! Text of models and tools as people may read it: a character that shows nothing, or that changes how others are
 //! shown, is written out as `\u{…}`. Every face uses these functions for the texts of questions, summaries, reasons
-//! and differences, so that a person decides about the text that is really there.
+//! and differences, so that a person decides about the text that is really there. Tools use them for the names and
+//! texts of others that a model reads: what a file, a server or a command wrote.
 
 use std::borrow::Cow;
 
@@ -21,8 +22,23 @@ pub fn is_hidden(c: char) -> bool {
 }
 
 /// A text of several lines, for reading: line breaks and tabs stay, and so do the joiners and selectors that an emoji
-/// is made of.
+/// or a word of some scripts is made of.
 pub fn visible(text: &str) -> Cow<'_, str> {
+    written_out(text, CarriageReturns::Shown)
+}
+
+/// The same for what a tool gives a model to read: a carriage return in front of a line break is a part of that.
+pub fn visible_text(text: &str) -> Cow<'_, str> {
+    written_out(text, CarriageReturns::EndLines)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CarriageReturns {
+    Shown,
+    EndLines,
+}
+
+fn written_out(text: &str, returns: CarriageReturns) -> Cow<'_, str> {
     let hides = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
     if !text.contains(hides) {
         return Cow::Borrowed(text);
@@ -31,7 +47,16 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     let mut rest = text.chars().peekable();
     let mut before = None;
     while let Some(c) = rest.next() {
+        if c == '\r' && returns == CarriageReturns::EndLines && rest.peek() == Some(&'\n') {
+            continue;
+        }
         let joins = match c {
+            '\u{200c}' | '\u{200d}'
+                if before.is_some_and(is_joining_letter)
+                    && rest.peek().is_some_and(|c| is_joining_letter(*c)) =>
+            {
+                true
+            }
             '\u{fe0f}' => before.is_some_and(is_pictograph),
             // A selector or a skin tone may stand between the picture and its joiner.
             '\u{200d}' => {
@@ -76,9 +101,14 @@ fn is_pictograph(c: char) -> bool {
         | '\u{1f000}'..='\u{1faff}')
 }
 
+/// Letters of the scripts from Arabic to Sinhala, whose words are spelled with joiners and non-joiners.
+fn is_joining_letter(c: char) -> bool {
+    matches!(c, '\u{620}'..='\u{dff}') && !is_hidden(c)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{is_hidden, visible, visible_line};
+    use super::{is_hidden, visible, visible_line, visible_text};
 
     #[test]
     fn a_text_keeps_its_lines_and_hides_nothing() {
@@ -92,6 +122,21 @@ mod tests {
         ] {
             assert_eq!(visible(text), expected);
         }
+    }
+
+    #[test]
+    fn a_line_end_of_two_characters_is_one_for_a_model() {
+        assert_eq!(visible_text("a\r\nb\r\r\nc\rd"), "a\nb\\r\nc\\rd");
+        assert_eq!(visible_text("\u{1b}]0;t\u{7}x\0"), "\\u{1b}]0;t\\u{7}x\\u{0}");
+        assert_eq!(visible("a\r\n"), "a\\r\n");
+    }
+
+    #[test]
+    fn words_of_scripts_that_join_stay_whole() {
+        let words = "می\u{200c}خواهم क्\u{200d}ष";
+        assert_eq!(visible(words), words);
+        assert_eq!(visible("م\u{200c}x"), "م\\u{200c}x");
+        assert_eq!(visible_line("می\u{200c}خ"), "می\\u{200c}خ", "a person decides by it");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! A server's answer as the end of a call, and a missing one as what can truthfully be said of it.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
-use toolpost_model::{Content, ErrorClass, ToolFailure, ToolOutput};
+use toolpost_model::{Content, ErrorClass, ToolFailure, ToolOutput, visible_line, visible_text};
 
 use super::{
     clean::{line, shortened},
@@ -69,7 +71,7 @@ fn content(mut piece: Value) -> Content {
     };
     let media = |given: Option<String>| given.unwrap_or_else(|| "application/octet-stream".to_owned());
     let read = match kind.as_str() {
-        "text" => text("/text").map(|text| Content::Text { text }),
+        "text" => text("/text").map(Content::text),
         "image" => text("/data").map(|data| Content::Image { data, media_type: media(text("/mimeType")) }),
         "audio" => text("/data").map(|data| Content::Audio { data, media_type: media(text("/mimeType")) }),
         "resource" => text("/resource/uri").map(|uri| Content::Resource {
@@ -86,7 +88,31 @@ fn content(mut piece: Value) -> Content {
         }),
         _ => None,
     };
-    read.unwrap_or_else(|| Content::text(piece.to_string()))
+    let mut read = read.unwrap_or_else(|| Content::text(piece.to_string()));
+    write_out_hidden(&mut read);
+    read
+}
+
+/// Texts that a model reads get their control and other hidden characters written out, as those of the native tools
+/// do. Bytes, types and addresses are a program's and stay.
+fn write_out_hidden(content: &mut Content) {
+    let write_out = |text: &mut String, shown: fn(&str) -> Cow<'_, str>| {
+        if let Cow::Owned(written_out) = shown(text) {
+            *text = written_out;
+        }
+    };
+    match content {
+        Content::Text { text } | Content::Resource { text: Some(text), .. } => write_out(text, visible_text),
+        Content::Link { name, title, description, .. } => {
+            write_out(name, visible_line);
+            title.iter_mut().for_each(|title| write_out(title, visible_line));
+            description.iter_mut().for_each(|description| write_out(description, visible_text));
+        }
+        Content::Image { .. }
+        | Content::Audio { .. }
+        | Content::Binary { .. }
+        | Content::Resource { text: None, .. } => {}
+    }
 }
 
 fn unreadable(why: &str) -> ToolFailure {
@@ -150,5 +176,39 @@ fn remote(code: i32, message: &str, data: Option<Value>, server: &str) -> ToolFa
             json!({ "mcp_code": code, "mcp_message": shortened(&message, LONGEST), "mcp_data": data }),
         ),
         ..failure
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolpost_model::Content;
+
+    use super::of_tool;
+
+    #[test]
+    fn texts_have_their_hidden_characters_written_out_and_values_stay() {
+        let output = of_tool(json!({
+            "content": [
+                { "type": "text", "text": "a\u{1b}[2Kb\r\nc\u{e0041}" },
+                { "type": "resource", "resource": { "uri": "x:y", "text": "\u{7}" } },
+                { "type": "resource_link", "uri": "x:y", "name": "n\nm" },
+            ],
+            "structuredContent": { "a": "\u{1b}" },
+        }))
+        .unwrap();
+        let [
+            Content::Text { text },
+            Content::Resource { text: Some(resource), .. },
+            Content::Link { name, .. },
+        ] = output.content.as_slice()
+        else {
+            panic!("{:?}", output.content)
+        };
+        assert_eq!(
+            (text.as_str(), resource.as_str(), name.as_str()),
+            ("a\\u{1b}[2Kb\nc\\u{e0041}", "\\u{7}", "n\\nm")
+        );
+        assert_eq!(output.structured, Some(json!({ "a": "\u{1b}" })));
     }
 }

@@ -21,6 +21,7 @@ use toolpost_model::{
     RiskLevel, ToolId, ToolKind, schema_of,
 };
 
+use self::newest::Hit;
 pub(super) use self::{
     grep::{Line, listing},
     text::{TextSearch, search_text},
@@ -29,6 +30,8 @@ use super::{files::Workspace, literal};
 
 /// How far `offset` and `limit` together may reach: that many hits are held to find the newest.
 const REACH: usize = 50_000;
+/// Most bytes of paths on one page.
+const PAGE_BYTES: usize = 1 << 20;
 
 /// The search tools, on one workspace.
 pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
@@ -82,6 +85,17 @@ impl Page {
         }
         Ok(())
     }
+}
+
+/// The hits of a page: those behind `offset`, as far as their paths have no more than [`PAGE_BYTES`] together. At least
+/// one is shown, so that the next page begins behind it.
+fn page_of(hits: &[Hit], offset: usize) -> impl Iterator<Item = &Hit> {
+    let mut bytes = 0;
+    hits.iter().skip(offset).take_while(move |hit| {
+        let before = bytes;
+        bytes += hit.place.as_os_str().len();
+        before == 0 || bytes <= PAGE_BYTES
+    })
 }
 
 /// Whether a count is not worth telling.

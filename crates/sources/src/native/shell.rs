@@ -31,7 +31,7 @@ use toolpost_model::{
 
 pub(crate) use self::events::OutputEvents;
 pub(super) use self::{
-    clean::clean,
+    clean::rendered,
     log::OutputLog,
     processes::{Origin, Processes},
     report::{Ran, Report, Told},

@@ -220,3 +220,22 @@ fn the_place_searched_is_what_the_call_uses() {
     let key = format!("path:{}", desk.path("src/main.rs").display());
     assert_eq!((effects.class, effects.uses[0].key.as_str()), (EffectClass::Read, key.as_str()));
 }
+
+#[test]
+fn control_characters_are_written_out_for_models_and_stay_for_programs() {
+    let desk = Desk::new();
+    desk.file("od\u{1b}[2Kd.txt", "red \u{1b}[31mword\tand \u{200b}gone\rover\r\n");
+    let output = grep(&desk, json!({ "pattern": "word", "output_mode": "content" }));
+    assert_eq!(text(&output), "od\\u{1b}[2Kd.txt\n1:red \\u{1b}[31mword\tand \\u{200b}gone\\rover\n");
+    let file = &structured(&output)["files"][0];
+    assert_eq!(file["path"], "od\u{1b}[2Kd.txt");
+    assert_eq!(file["lines"][0]["text"], "red \u{1b}[31mword\tand \u{200b}gone\rover");
+    let found = desk.call("search.glob", json!({ "pattern": "*.txt" })).unwrap();
+    assert_eq!(text(&found), "od\\u{1b}[2Kd.txt\n");
+    assert_eq!(structured(&found)["files"][0]["path"], "od\u{1b}[2Kd.txt");
+    let failure = desk.call("files.read_file", json!({ "path": "od\u{1b}[2Kd.tx" })).unwrap_err();
+    let told = format!("{} {}", failure.message, failure.hint);
+    assert!(told.contains("od\\u{1b}[2Kd.txt") && !told.contains('\u{1b}'), "{told}");
+    let read = desk.call("files.read_file", json!({ "path": "od\u{1b}[2Kd.txt" })).unwrap();
+    assert!(text(&read).contains("\u{1b}[31mword"), "{:?}", text(&read));
+}

@@ -75,6 +75,9 @@ class Handler(BaseHTTPRequestHandler):
         try:
             if page:
                 page(query)
+            elif parts.path in self.server.pages:
+                kind, text = self.server.pages[parts.path]
+                self._whole(text.encode("utf-16le" if "utf-16le" in kind else "utf-8"), kind)
             else:
                 self._whole(b"nothing here", status=404)
         except OSError:
@@ -203,6 +206,8 @@ class Web(ThreadingHTTPServer):
     def __init__(self, address="127.0.0.1"):
         super().__init__((address, 0), Handler)
         self.seen, self.stop = [], threading.Event()
+        # Further pages of one case: their kind and text, by path.
+        self.pages = {}
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, *_):

@@ -24,6 +24,6 @@ macro_rules! files {
 }
 
 files! {
-    borders code commands crash crowds hogs inner_calls inner_places kept links paths powers prying real_python search
+    borders code commands crash crowds hogs inner_calls inner_places kept links memory paths powers prying real_python search
     special_files survivors web
 }

@@ -4,6 +4,9 @@ mod shape;
 
 use serde_json::Value;
 
+/// Most values that are read in. Each takes up to a hundred bytes, although two are enough to write it.
+const MOST_VALUES: usize = 400_000;
+
 /// What is shown of a result.
 pub(super) enum Preview {
     /// Its beginning and its end.
@@ -34,10 +37,19 @@ impl Preview {
     }
 }
 
-/// The value, where the text is a JSON object or array of at most `largest` bytes.
+/// The value, where the text is a JSON object or array of at most `largest` bytes and not too many values.
 pub(super) fn as_json(text: &str, largest: usize) -> Option<Value> {
     let begins = text.trim_start().starts_with(['{', '[']);
-    if begins && text.len() <= largest { serde_json::from_str(text).ok() } else { None }
+    if begins && text.len() <= largest && value_bound(text) <= MOST_VALUES {
+        serde_json::from_str(text).ok()
+    } else {
+        None
+    }
+}
+
+/// How many values a JSON text can hold at most: each but the first stands behind a comma, a colon or a bracket.
+fn value_bound(json: &str) -> usize {
+    json.bytes().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count()
 }
 
 /// Two thirds of the room for the beginning, the rest for the end: logs tell at their end how they went. Whole lines,
@@ -64,7 +76,7 @@ pub(super) fn of_json(value: &Value, room: usize) -> Preview {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Preview, of_text};
+    use super::{Preview, as_json, of_text};
 
     fn ends(text: &str, room: usize) -> (String, String) {
         match of_text(text, room) {
@@ -81,6 +93,16 @@ mod tests {
         assert_eq!(tail, "line 98\nline 99\n");
         assert_eq!(ends(&"x".repeat(50), 9), ("x".repeat(6), "x".repeat(3)));
         assert_eq!(ends("äöü", 0), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn a_text_of_too_many_values_is_not_read_in() {
+        assert!(
+            as_json("[1, 2]", 100).is_some() && as_json("[1, 2]", 5).is_none() && as_json("1", 9).is_none()
+        );
+        let values = |count: usize| format!("[{}]", vec!["[]"; count].join(","));
+        assert!(as_json(&values(100_000), 8 << 20).is_some());
+        assert!(as_json(&values(300_000), 8 << 20).is_none());
     }
 
     proptest! {

@@ -5,11 +5,11 @@ use std::io;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolpost_model::{CallContext, Content, ToolFailure, ToolOutput, schema_of};
+use toolpost_model::{CallContext, Content, ToolFailure, ToolOutput, schema_of, visible_text};
 
 use super::declaration::{CommandDeclaration, CommandOutput};
 use crate::native::shell::{
-    Origin, OutputLog, OutputSource, Processes, Ran, Report, ShownLimits, Told, add_line, clean, ending,
+    Origin, OutputLog, OutputSource, Processes, Ran, Report, ShownLimits, Told, add_line, ending, rendered,
     shown,
 };
 
@@ -101,7 +101,7 @@ impl Written<'_> {
         let log = &self.ran.log;
         let page = log.read(0, most).await?;
         let truncated = page.end() < page.total;
-        let mut text = clean(&page.bytes).text;
+        let mut text = rendered(&page.bytes).text;
         if truncated {
             // The last line is cut in two, unless it is all there is.
             text.truncate(text.rfind('\n').map_or(text.len(), |at| at + 1));
@@ -109,6 +109,7 @@ impl Written<'_> {
         let lines =
             Lines { lines: text.lines().map(str::to_owned).collect(), total_lines: log.lines(), truncated };
         let structured = serde_json::to_value(&lines)?;
+        let mut text = visible_text(&text).into_owned();
         if truncated {
             let (shown, all) = (lines.lines.len(), lines.total_lines);
             add_line(&mut text, &format!("[… {shown} of {all} lines are shown …]"));

@@ -90,13 +90,22 @@ impl Template {
         }
     }
 
-    /// Fills it. `None`: a parameter was not given, so there is no such argument.
-    pub(super) fn fill<'v>(&self, value: impl Fn(&str) -> Option<&'v str>) -> Option<String> {
-        let parts = self.pieces.iter().map(|piece| match piece {
+    /// Its parts with their values. `None`: a parameter was not given, so there is no such argument.
+    fn parts<'v>(&'v self, value: impl Fn(&str) -> Option<&'v str>) -> impl Iterator<Item = Option<&'v str>> {
+        self.pieces.iter().map(move |piece| match piece {
             Piece::Text(text) => Some(text.as_str()),
             Piece::Value(name) => value(name),
-        });
-        parts.collect()
+        })
+    }
+
+    /// How many bytes it has when it is filled.
+    pub(super) fn size<'v>(&'v self, value: impl Fn(&str) -> Option<&'v str>) -> Option<usize> {
+        self.parts(value).try_fold(0_usize, |size, part| Some(size.saturating_add(part?.len())))
+    }
+
+    /// Fills it. `None`: a parameter was not given, so there is no such argument.
+    pub(super) fn fill<'v>(&'v self, value: impl Fn(&str) -> Option<&'v str>) -> Option<String> {
+        self.parts(value).collect()
     }
 }
 

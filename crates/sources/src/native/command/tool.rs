@@ -95,6 +95,7 @@ impl CommandTool {
 
     fn values(&self, input: &CallInput) -> Result<Values<'_>, Refusal> {
         let values = Values::read(&self.parameters, input.arguments().value())?;
+        values.check_sizes(&self.argv, self.stdin.as_ref())?;
         values.check_dashes(&self.argv)?;
         values.check_paths(self.children.workspace())?;
         Ok(values)

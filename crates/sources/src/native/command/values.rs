@@ -15,6 +15,10 @@ use crate::native::files::{PathError, Workspace, shown};
 
 /// Longest value; a longer argument cannot be given to a process.
 const VALUE_BYTES: usize = 128 * 1024 - 1;
+/// Most bytes of all arguments, as Linux has it.
+const ARGV_BYTES: usize = 1 << 20;
+/// Most bytes of a standard input.
+const STDIN_BYTES: usize = 8 << 20;
 /// Most bytes a pattern may take when compiled.
 const PATTERN_BYTES: usize = 1 << 20;
 
@@ -188,6 +192,24 @@ impl<'p> Values<'p> {
             self.texts.insert(name, text);
         }
         Ok(())
+    }
+
+    /// Refuses values that make the command larger than a process can be given. Counted before any template is
+    /// filled: one can name a parameter many times.
+    pub(super) fn check_sizes(&self, argv: &[Template], stdin: Option<&Template>) -> Result<(), Refusal> {
+        let size = |template: &Template| template.size(|name| self.texts.get(name).map(String::as_str));
+        let sizes = || argv.iter().filter_map(size);
+        let all = sizes().fold(0, usize::saturating_add);
+        let (bytes, limit, part) = match (sizes().max().unwrap_or(0), stdin.and_then(size).unwrap_or(0)) {
+            (longest, _) if longest > VALUE_BYTES => (longest, VALUE_BYTES, "an argument"),
+            (_, stdin) if stdin > STDIN_BYTES => (stdin, STDIN_BYTES, "the standard input"),
+            _ if all > ARGV_BYTES => (all, ARGV_BYTES, "the arguments"),
+            _ => return Ok(()),
+        };
+        Err(Refusal::invalid(
+            "",
+            format!("{part} of the command would have {bytes} bytes, the limit is {limit}"),
+        ))
     }
 
     /// Refuses values that a program could take for an option: one that begins with `-` at the beginning of an

@@ -3,8 +3,7 @@
 use std::{fmt::Write as _, time::Duration};
 
 use similar::{ChangeTag, TextDiff};
-
-use super::names::escaped;
+use toolpost_model::{visible_line, visible_text};
 
 /// Most lines of one diff shown.
 const SHOWN_LINES: usize = 200;
@@ -14,6 +13,8 @@ const SHOWN_BYTES: usize = 16 * 1024;
 const LINE_CHARS: usize = 400;
 /// Larger texts are not compared: nobody reads the result.
 const COMPARED_BYTES: usize = 2 * 1024 * 1024;
+/// Nor are texts of more lines: a comparison takes over a hundred bytes for each, however short it is.
+const COMPARED_LINES: usize = 200_000;
 /// A comparison that takes longer is finished roughly.
 const COMPARED_FOR: Duration = Duration::from_millis(300);
 
@@ -28,7 +29,8 @@ pub(crate) struct Diff {
 /// Compares two contents of the file `path`. `None` stands for a file that does not exist.
 pub(crate) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Option<Diff> {
     let (before, after) = (old.unwrap_or_default(), new.unwrap_or_default());
-    if before.len() + after.len() > COMPARED_BYTES {
+    let lines = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count();
+    if before.len() + after.len() > COMPARED_BYTES || lines(before) + lines(after) > COMPARED_LINES {
         return None;
     }
     let compared = TextDiff::configure().timeout(COMPARED_FOR).diff_lines(before, after);
@@ -36,7 +38,7 @@ pub(crate) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Optio
         |tag: ChangeTag| compared.iter_all_changes().filter(|change| change.tag() == tag).count() as u64;
     let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
     let name = |side: &str, content: Option<&str>| match content {
-        Some(_) => format!("{side}/{}", escaped(path)),
+        Some(_) => format!("{side}/{}", visible_line(path)),
         None => "/dev/null".to_owned(),
     };
     let mut unified = compared.unified_diff();
@@ -53,11 +55,12 @@ fn bounded(whole: &str) -> String {
             let _ = writeln!(text, "… [{left} more lines of the diff not shown]");
             return text;
         }
+        let line = visible_text(line);
         match line.char_indices().nth(LINE_CHARS) {
             Some((end, _)) if end < line.trim_end().len() => {
                 let _ = writeln!(text, "{}… [cut]", &line[..end]);
             }
-            Some(_) | None => text.push_str(line),
+            Some(_) | None => text.push_str(&line),
         }
     }
     text
@@ -89,5 +92,6 @@ mod tests {
         let both = unified("a", Some(""), Some(&format!("{}\n", "y".repeat(300)).repeat(1000))).unwrap();
         assert!(both.text.len() < SHOWN_BYTES + 100 && both.added == 1000);
         assert!(unified("a", Some(""), Some(&"z".repeat(3_000_000))).is_none());
+        assert!(unified("a", Some(&"\n".repeat(150_000)), Some(&"\n".repeat(50_001))).is_none());
     }
 }

@@ -11,7 +11,7 @@ use toolpost_model::{
     Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
-use self::replacement::{Edited, Mismatch, Occurrences};
+use self::replacement::{Edited, Exchange, ExchangeError, Mismatch, Occurrences};
 use super::{
     Touch, arguments, change_effects, check_digest, checked_arguments, declare, diff,
     names::shown,
@@ -68,7 +68,7 @@ enum EditError {
     #[error("`old_string` {mismatch} in `{}`", shown(.path))]
     Mismatch { path: String, mismatch: Mismatch },
     #[error("`{}` would have {bytes} bytes, the limit is {CONTENT_BYTES}", shown(.path))]
-    Grows { path: String, bytes: usize },
+    Grows { path: String, bytes: u64 },
 }
 
 impl EditError {
@@ -161,11 +161,13 @@ fn edit(
     let text = target.old.as_ref().and_then(|old| old.text());
     let text = text.ok_or_else(|| WriteError::NotText { path: path.clone() })?;
     let which = if arguments.replace_all { Occurrences::All } else { Occurrences::Only };
-    let edited = replacement::replace(text, arguments.old_string, arguments.new_string, which)
-        .map_err(|mismatch| EditError::Mismatch { path: path.clone(), mismatch })?;
-    if edited.text.len() > CONTENT_BYTES {
-        return Err(EditError::Grows { path, bytes: edited.text.len() });
-    }
+    let exchange =
+        Exchange { old: arguments.old_string, new: arguments.new_string, which, most: CONTENT_BYTES };
+    let edited = replacement::replace(text, &exchange, &|| stop.check()).map_err(|error| match error {
+        ExchangeError::Mismatch(mismatch) => EditError::Mismatch { path, mismatch },
+        ExchangeError::Grows { bytes } => EditError::Grows { path, bytes },
+        ExchangeError::Stopped(stopped) => EditError::Write(WriteError::Stopped(stopped)),
+    })?;
     let mut written = target.stage(edited.text.as_bytes(), stop)?.commit(Taking::Unchanged, stop)?;
     std::mem::replace(&mut written.durable, Ok(()))?;
     Ok((written, edited))

@@ -40,7 +40,7 @@ pub(crate) enum PathError {
     #[error("`{}` is {kind}, not a regular file", shown(.given))]
     Special { given: String, kind: &'static str },
     /// A root, or a directory that holds one.
-    #[error("`{}` cannot be moved or deleted: the root `{}` is {}", shown(.given), .root.display(), .relation)]
+    #[error("`{}` cannot be moved or deleted: the root `{}` is {}", shown(.given), shown(&.root.to_string_lossy()), .relation)]
     HoldsRoot { given: String, root: PathBuf, relation: &'static str },
     /// `a/..` has no name that could be moved or deleted.
     #[error("`{}` does not name a thing in its directory", shown(.given))]

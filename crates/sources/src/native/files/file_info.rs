@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
     Access, CallInput, Declaration, Effects, Loading, Progress, Refusal, Tool, ToolCall, ToolFailure,
-    ToolOutput,
+    ToolOutput, visible_line,
 };
 
 use super::{
     arguments, checked_arguments, declare, digest,
     entry_type::EntryType,
     failure::{PathError, io_code},
-    names::{escaped, relative, shown},
+    names::{relative, shown},
     read_effects,
     worker::{StopSign, Stopped, Unfinished, on_worker},
     workspace::{Found, Workspace, open_regular},
@@ -209,7 +209,7 @@ impl<'s> Reporter<'s> {
 
 fn output(info: &Info) -> Result<ToolOutput, serde_json::Error> {
     let mut lines = vec![
-        format!("path: {}", escaped(&info.path)),
+        format!("path: {}", visible_line(&info.path)),
         format!("type: {}", info.entry_type.as_str()),
         format!("size: {} bytes", info.size),
         format!("mode: {}", info.mode),

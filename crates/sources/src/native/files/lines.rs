@@ -1,6 +1,6 @@
 //! A text as lines with their ends, and a search for several lines in a row. No I/O.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 /// A line and how it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +107,16 @@ impl<'t> Index<'t> {
             }
         }
         search
+    }
+}
+
+/// A line with single blanks between its words and none around them.
+pub(crate) fn words(line: &str) -> Cow<'_, str> {
+    let trimmed = line.trim();
+    let odd = trimmed.contains("  ") || trimmed.contains(|c: char| c.is_whitespace() && c != ' ');
+    match odd {
+        false => trimmed.into(),
+        true => trimmed.split_whitespace().collect::<Vec<_>>().join(" ").into(),
     }
 }
 

@@ -9,18 +9,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
     Access, CallInput, Content, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
-    Truncation,
+    Truncation, visible_line,
 };
 
 use self::listing::{Entry, ListError, Listing};
 use super::{
-    arguments, checked_arguments, declare,
-    entry_type::EntryType,
-    kept_by_rules,
-    names::{escaped, shown},
-    read_effects, tell_roots,
-    worker::on_worker,
-    workspace::Workspace,
+    arguments, checked_arguments, declare, entry_type::EntryType, kept_by_rules, names::shown, read_effects,
+    tell_roots, worker::on_worker, workspace::Workspace,
 };
 
 const MAX_DEPTH: u8 = 5;
@@ -167,11 +162,11 @@ fn is_zero(count: &u64) -> bool {
 
 /// One line of the text.
 fn line(entry: &Entry) -> String {
-    let name = escaped(&entry.name);
+    let name = visible_line(&entry.name);
     match (entry.entry_type, &entry.target, entry.unreadable) {
         (EntryType::Directory, _, true) => format!("{name}/ (cannot be read)\n"),
         (EntryType::Directory, _, false) => format!("{name}/\n"),
-        (EntryType::Symlink, Some(target), _) => format!("{name} -> {}\n", escaped(target)),
+        (EntryType::Symlink, Some(target), _) => format!("{name} -> {}\n", visible_line(target)),
         (EntryType::Symlink | EntryType::File | EntryType::Other, _, _) => format!("{name}\n"),
     }
 }

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, ffi::OsStr, path::Path};
 
 use cap_std::fs::Dir;
+use toolpost_model::visible_line;
 
 /// Longest text quoted in a message, in characters.
 const QUOTED_CHARS: usize = 300;
@@ -14,8 +15,8 @@ const SUGGESTIONS: usize = 3;
 /// A path or name for a message: escaped, and cut where it is very long.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS) {
-        None => escaped(text).into_owned(),
-        Some((end, _)) => format!("{}…", escaped(&text[..end])),
+        None => visible_line(text).into_owned(),
+        Some((end, _)) => format!("{}…", visible_line(&text[..end])),
     }
 }
 
@@ -31,27 +32,6 @@ pub(crate) fn relative(path: &Path) -> (Cow<'_, str>, bool) {
         Some(text) => (text.into(), false),
         None => (path.to_string_lossy(), true),
     }
-}
-
-/// Replaces characters that would break a line or turn the writing direction: a file name must not be able to
-/// look like two lines of a listing.
-pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
-    let odd = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(odd) {
-        return text.into();
-    }
-    let mut safe = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            '\0' => safe.push_str("\\0"),
-            c if odd(c) => safe.extend(c.escape_default()),
-            c => safe.push(c),
-        }
-    }
-    safe.into()
 }
 
 /// Names in `dir` that the caller may have meant by `wanted` and `may_see`, best first. A hint only: what cannot be
@@ -100,7 +80,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{distance, escaped, shown};
+    use super::{distance, shown};
 
     #[test]
     fn names_that_could_be_meant_are_close() {
@@ -119,8 +99,8 @@ mod tests {
 
     #[test]
     fn texts_cannot_break_lines_or_turn_around() {
-        assert_eq!(escaped("a\nb\u{202e}c\u{1b}[0m\0"), "a\\nb\\u{202e}c\\u{1b}[0m\\0");
-        assert_eq!(escaped("größe 文.txt"), "größe 文.txt");
+        assert_eq!(shown("a\nb\u{202e}c\u{1b}[0m\u{200b}\0"), "a\\nb\\u{202e}c\\u{1b}[0m\\u{200b}\\u{0}");
+        assert_eq!(shown("größe 文.txt"), "größe 文.txt");
         assert_eq!(shown(&"é".repeat(400)), format!("{}…", "é".repeat(300)));
     }
 }

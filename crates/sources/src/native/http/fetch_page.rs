@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
     Access, CallContext, CallInput, Content, Declaration, EffectClass, Effects, ErrorClass, Refusal, Tool,
-    ToolCall, ToolFailure, ToolOutput, Truncation,
+    ToolCall, ToolFailure, ToolOutput, Truncation, visible_line, visible_text,
 };
 
 pub(super) use self::tokens::meta_charset;
@@ -297,10 +297,13 @@ fn report(read: Read, status: StatusCode, arguments: &Arguments<'_>) -> Result<T
     });
     let mut text = String::new();
     if arguments.offset == 0 {
-        let title = page.title.as_deref().map(|title| format!("{title}\n")).unwrap_or_default();
+        let title =
+            page.title.as_deref().map(|title| format!("{}\n", visible_line(title))).unwrap_or_default();
         text = format!("{title}{url}\n\n");
     }
-    text.push_str(if total_chars == 0 { "(the page has no text)" } else { &shown });
+    text.push_str(
+        if total_chars == 0 { "(the page has no text)".into() } else { visible_text(&shown) }.as_ref(),
+    );
     if let Some(hint) = truncated.as_ref().and_then(|truncated| truncated.hint.as_deref()) {
         text.push_str(&format!("\n\n[characters {} to {end} of {total_chars}; {hint}]", arguments.offset));
     }
@@ -332,7 +335,7 @@ fn bad_status(url: &Url, status: StatusCode, page: &Page) -> ToolFailure {
     failure.details = Some(json!({ "status": status.as_u16() }));
     let head: String = page.text.chars().take(ERROR_CHARS).collect();
     if !head.is_empty() {
-        failure.content.push(Content::text(head));
+        failure.content.push(Content::text(visible_text(&head)));
     }
     failure
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use toolpost_model::{
     CallInput, Content, Declaration, Effects, Refusal, StoredArtifact, Tool, ToolCall, ToolFailure,
-    ToolOutput, Truncation,
+    ToolOutput, Truncation, visible_text,
 };
 
 use super::{
@@ -218,7 +218,7 @@ async fn lines(
         return Err(ToolFailure::invalid(message).code("past_the_end"));
     }
     Ok(Part {
-        content: Content::text(window.text),
+        content: Content::text(visible_text(&window.text)),
         first: Some(first),
         shown: window.lines_shown,
         total: window.total_lines,
@@ -245,7 +245,7 @@ async fn last_lines(stored: &dyn StoredArtifact, wanted: u64) -> Result<Part, To
     };
     let shown = whole.min(wanted) as u64;
     Ok(Part {
-        content: Content::text(String::from_utf8_lossy(&tail[begin..])),
+        content: Content::text(visible_text(&String::from_utf8_lossy(&tail[begin..]))),
         first: None,
         shown,
         total: None,

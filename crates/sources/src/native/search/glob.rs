@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
     CallInput, Content, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput, Truncation,
+    visible_line,
 };
 
 use super::{
@@ -18,6 +19,7 @@ use super::{
     error::SearchError,
     is_zero,
     newest::{Found, Modified, Newest},
+    page_of,
     pattern::{PathPattern, spells_hidden},
     start::Start,
     walk::{Met, PassedOver, Plan, Visit, walk},
@@ -27,7 +29,7 @@ use crate::native::files::{
     Workspace, arguments, checked_arguments,
     failure::PathError,
     kept_by_rules,
-    names::{escaped, relative, shown},
+    names::{relative, shown},
     read_effects,
     worker::{StopSign, on_worker},
 };
@@ -246,7 +248,7 @@ fn output(
     passed_over: &PassedOver,
     late: bool,
 ) -> Result<ToolOutput, serde_json::Error> {
-    let files: Vec<File> = found.hits.iter().skip(arguments.offset).map(file).collect();
+    let files: Vec<File> = page_of(&found.hits, arguments.offset).map(file).collect();
     let (shown_files, total) = (files.len() as u64, (!late).then_some(found.files));
     let end = arguments.offset as u64 + shown_files;
     let next_offset = (found.files > end).then_some(end);
@@ -261,7 +263,8 @@ fn output(
         kept_by_rules: passed_over.kept.load(Ordering::Relaxed),
     };
     let truncated = truncation(&result, shown_files, late);
-    let mut text: String = result.files.iter().map(|file| format!("{}\n", escaped(&file.path))).collect();
+    let mut text: String =
+        result.files.iter().map(|file| format!("{}\n", visible_line(&file.path))).collect();
     let summary = summary(arguments, &result);
     match &truncated {
         Some(Truncation { hint: Some(hint), .. }) => text.push_str(&format!("[{summary}; {hint}]\n")),

@@ -59,9 +59,14 @@ fn rank(modified: Modified, place: &Path, other: &Hit) -> Ordering {
     other.modified.cmp(&modified).then_with(by_name)
 }
 
+/// Most bytes of paths that are held. Where they are longer than usual, fewer hits are.
+const HELD_BYTES: usize = 32 << 20;
+
 /// At most `room` hits, the newest of all that were offered.
 pub(super) struct Newest {
     room: usize,
+    /// Bytes of the paths that are held.
+    bytes: usize,
     /// The oldest on top.
     kept: BinaryHeap<Hit>,
     files: u64,
@@ -70,18 +75,23 @@ pub(super) struct Newest {
 
 impl Newest {
     pub(super) fn new(room: usize) -> Self {
-        Self { room, kept: BinaryHeap::new(), files: 0, lines: 0 }
+        Self { room, bytes: 0, kept: BinaryHeap::new(), files: 0, lines: 0 }
     }
 
     pub(super) fn offer(&mut self, modified: Modified, place: &Path, lines: u64) {
         self.files += 1;
         self.lines += lines;
-        if self.kept.len() == self.room {
+        let bytes = place.as_os_str().len();
+        while self.kept.len() == self.room || self.bytes + bytes > HELD_BYTES {
             match self.kept.peek() {
-                Some(oldest) if rank(modified, place, oldest).is_lt() => self.kept.pop(),
+                Some(oldest) if rank(modified, place, oldest).is_lt() => {
+                    self.bytes -= oldest.place.as_os_str().len();
+                    self.kept.pop();
+                }
                 Some(_) | None => return,
-            };
+            }
         }
+        self.bytes += bytes;
         self.kept.push(Hit { modified, place: place.to_owned(), lines });
     }
 

@@ -39,6 +39,8 @@ use crate::native::files::Workspace;
 
 /// How deep a walk goes; deeper places could not be named in a call either.
 const MAX_DEPTH: usize = 128;
+/// The longest path that is entered or shown: no tool takes a longer one.
+const MAX_PLACE: usize = 4096;
 /// Threads of one walk.
 const MAX_THREADS: usize = 8;
 /// Files that are handed to another thread at once.
@@ -210,6 +212,10 @@ impl<'w, V: Visit> Walker<'w, V> {
             _ => return,
         };
         self.stand_at(&found.pending.place, name);
+        if self.place.len() > MAX_PLACE {
+            self.passed_over.not_entered.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         if self.is_kept_by_rules() {
             self.passed_over.kept.fetch_add(1, Ordering::Relaxed);
             return;
@@ -243,7 +249,8 @@ impl<'w, V: Visit> Walker<'w, V> {
         }
         let pending = Pending { place: self.place.clone(), depth, rules: found.rules.clone() };
         found.directories.push(Job::Enter(pending));
-        if self.queue.somebody_waits() {
+        // The queue is bounded; what is gathered here must not grow beyond it.
+        if self.queue.somebody_waits() || found.directories.len() == BATCH {
             self.share_directories(found);
         }
     }

@@ -1,7 +1,12 @@
 //! Output as a model should read it: valid text, what a terminal would show in the end, and no terminal sequences.
+//! What hides otherwise is written out as in every other text for models ([`visible_text`]).
 //!
 //! Colours and cursor movements say nothing to a model and cost it tokens. A line that a progress bar wrote over and
 //! over is shown as it was last. The raw bytes stay in the log; only what is shown passes through here.
+
+use std::borrow::Cow;
+
+use toolpost_model::visible_text;
 
 /// Text fit to be shown.
 pub(crate) struct Cleaned {
@@ -10,10 +15,19 @@ pub(crate) struct Cleaned {
     pub(crate) lossy: bool,
 }
 
-/// Cleans a piece of output. Pieces should begin and end between lines, so that no sequence is cut in two.
+/// Cleans a piece of output for a model. Pieces should begin and end between lines, so that no sequence is cut in two.
 pub(crate) fn clean(bytes: &[u8]) -> Cleaned {
+    let mut cleaned = rendered(bytes);
+    if let Cow::Owned(text) = visible_text(&cleaned.text) {
+        cleaned.text = text;
+    }
+    cleaned
+}
+
+/// What a terminal would show, for programs.
+pub(crate) fn rendered(bytes: &[u8]) -> Cleaned {
     let text = String::from_utf8_lossy(bytes);
-    let lossy = matches!(text, std::borrow::Cow::Owned(_));
+    let lossy = matches!(text, Cow::Owned(_));
     if !text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
         return Cleaned { text: text.into_owned(), lossy };
     }
@@ -104,6 +118,7 @@ mod tests {
         check("N\u{8}NA\u{8}A\n\u{8}x", "NA\nx");
         check("a\u{0}b\u{7}c\u{9b}d", "abcd");
         check("größe 文\n", "größe 文\n");
+        check("a\u{200b}b\u{202e}c\u{e0041}", "a\\u{200b}b\\u{202e}c\\u{e0041}");
         check("\u{1b}", "");
         check("\u{1b}[31", "");
     }

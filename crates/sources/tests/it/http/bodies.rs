@@ -142,3 +142,18 @@ fn large_bodies_report_progress() {
     assert!((2..=3).contains(&progress.len()), "{progress:?}");
     assert!(progress.iter().all(|progress| progress.total == Some(3 << 20) && progress.done.is_some()));
 }
+
+#[test]
+fn control_characters_are_written_out_for_models() {
+    let server = Server::start(|_| {
+        reply(
+            "200 OK",
+            &["Content-Type: text/plain", "Location: /\u{9b}x"],
+            "a\u{1b}]0;t\u{7}\r\nb\rc\u{202e}",
+        )
+    });
+    let output = Net::open(&[&server]).request(json!({ "url": server.url("/") })).unwrap();
+    assert_eq!(body(&output), "a\\u{1b}]0;t\\u{7}\nb\\rc\\u{202e}");
+    let all = text(&output);
+    assert!(!all.contains(|c: char| c.is_control() && c != '\n' && c != '\t'), "{all:?}");
+}

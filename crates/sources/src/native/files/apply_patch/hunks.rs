@@ -1,15 +1,18 @@
 //! Puts hunks into a text. Every line they state must be there; only where it is may differ. No I/O.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use super::patch::{Hunk, Side};
 use crate::native::files::{
-    lines::{Index, Line, LineEnd, split},
+    lines::{Index, Line, LineEnd, split, words},
     names::shown,
+    worker::Stopped,
 };
 
 /// How many places an ambiguous hunk is said to fit.
 const TOLD_PLACES: usize = 5;
+/// Most lines of a text. Each takes many times its own size while hunks are placed.
+pub(super) const MOST_LINES: usize = 1_000_000;
 /// Stands at the beginning of some text files, and in no patch.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -90,15 +93,38 @@ impl fmt::Display for MisfitKind {
     }
 }
 
-/// Applies hunks in their order.
-pub(super) fn apply(content: &str, hunks: &[Hunk<'_>]) -> Result<String, Misfit> {
+/// Why there is no new text.
+#[derive(Debug)]
+pub(super) enum HunkError {
+    Misfit(Misfit),
+    /// The text has more lines than are held.
+    TooManyLines,
+    Stopped(Stopped),
+}
+
+impl From<Stopped> for HunkError {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
+    }
+}
+
+/// Applies hunks in their order. `go_on` is asked before each: a hunk is looked for in the whole text.
+pub(super) fn apply(
+    content: &str,
+    hunks: &[Hunk<'_>],
+    go_on: &dyn Fn() -> Result<(), Stopped>,
+) -> Result<String, HunkError> {
     let text = content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(content);
+    if text.bytes().filter(|byte| *byte == b'\n').count() >= MOST_LINES {
+        return Err(HunkError::TooManyLines);
+    }
     let lines = split(text);
     let index = Index::new(lines.iter().map(|line| line.text));
     let mut patched =
         Patched { lines: &lines, result: Vec::new(), done: 0, drift: 0, end: EndOfFile::AsBefore };
     for hunk in hunks {
-        let misfit = |kind| Misfit { patch_line: hunk.patch_line, kind };
+        go_on()?;
+        let misfit = |kind| HunkError::Misfit(Misfit { patch_line: hunk.patch_line, kind });
         let at = patched.find(&index, hunk).map_err(misfit)?;
         patched.put(hunk, at);
     }
@@ -186,10 +212,10 @@ impl<'t> Patched<'t> {
         if let [before, ..] = index.search(wanted, 0, 1).found.as_slice() {
             return MisfitKind::OutOfOrder { line: before + 1 };
         }
-        let loose: Vec<String> = self.lines[self.done..].iter().map(|line| words(line.text)).collect();
-        let loosely: Vec<String> = wanted.iter().map(|line| words(line)).collect();
-        let loosely: Vec<&str> = loosely.iter().map(String::as_str).collect();
-        let blanks = Index::new(loose.iter().map(String::as_str)).search(&loosely, 0, 1);
+        let loose: Vec<Cow<'_, str>> = self.lines[self.done..].iter().map(|line| words(line.text)).collect();
+        let loosely: Vec<Cow<'_, str>> = wanted.iter().map(|line| words(line)).collect();
+        let loosely: Vec<&str> = loosely.iter().map(|line| &**line).collect();
+        let blanks = Index::new(loose.iter().map(|line| &**line)).search(&loosely, 0, 1);
         if let [at, ..] = blanks.found.as_slice() {
             return MisfitKind::Blanks { line: self.done + at + 1 };
         }
@@ -253,9 +279,4 @@ impl<'t> Patched<'t> {
             result.push_str(if at == last && open { "" } else { ends.as_str() });
         }
     }
-}
-
-/// A line with single blanks between its words and none around them.
-fn words(line: &str) -> String {
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }

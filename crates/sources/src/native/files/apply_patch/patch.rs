@@ -9,6 +9,10 @@ use crate::native::files::names::shown;
 const LAST_LINE: usize = u32::MAX as usize;
 /// Most files changed by one patch.
 const MAX_FILES: usize = 200;
+/// Most lines of a patch. Each takes many times its own size when it is read.
+const MAX_LINES: usize = 500_000;
+/// Most lines behind `@@` that lead to one hunk: each is looked for in the whole file.
+const MAX_ABOVE: usize = 32;
 
 /// A patch that was read.
 #[derive(Debug, PartialEq, Eq)]
@@ -136,6 +140,10 @@ pub(super) enum Problem {
     Unsupported(String),
     #[error("more than {MAX_FILES} files")]
     TooManyFiles,
+    #[error("more than {MAX_LINES} lines; split the patch")]
+    TooManyLines,
+    #[error("more than {MAX_ABOVE} lines behind `@@` stand above this hunk")]
+    TooManyAbove,
 }
 
 impl Problem {
@@ -147,6 +155,9 @@ impl Problem {
 impl<'p> Patch<'p> {
     /// Reads either form.
     pub(super) fn parse(text: &'p str) -> Result<Self, ParseError> {
+        if text.lines().nth(MAX_LINES).is_some() {
+            return Err(Problem::TooManyLines.at(MAX_LINES + 1));
+        }
         let lines: Vec<&str> = text.lines().collect();
         let begin = lines.iter().position(|line| !line.trim().is_empty()).unwrap_or(0);
         let files = match lines.get(begin).map(|line| line.trim()) {
@@ -198,6 +209,9 @@ fn numbers(header: &str) -> Option<Numbers> {
 
 /// Checks a hunk that is complete and adds it.
 fn finish<'p>(hunks: &mut Vec<Hunk<'p>>, hunk: Hunk<'p>) -> Result<(), ParseError> {
+    if hunk.below.len() > MAX_ABOVE {
+        return Err(Problem::TooManyAbove.at(hunk.patch_line));
+    }
     if hunk.is_empty() {
         return Err(Problem::EmptyHunk.at(hunk.patch_line));
     }

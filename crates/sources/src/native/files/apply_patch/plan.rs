@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use toolpost_model::ToolFailure;
 
 use super::{
-    hunks::{self, Misfit},
+    hunks::{self, HunkError, MOST_LINES, Misfit},
     patch::{Change, FilePatch, Patch},
 };
 use crate::native::files::{
@@ -40,6 +40,8 @@ pub(super) enum PatchError {
     NotAll { path: String },
     #[error("the patch changes nothing in `{}`", shown(.path))]
     Nothing { path: String },
+    #[error("`{}` has more than {MOST_LINES} lines", shown(.path))]
+    TooManyLines { path: String },
     #[error(
         "the files of the patch have more than {HELD_BYTES} bytes together, or one more than {CONTENT_BYTES}"
     )]
@@ -62,6 +64,7 @@ impl PatchError {
             Self::Twice { .. } => failure.code("changed_twice").hint("put all its hunks into one part"),
             Self::NotAll { .. } => failure.code("no_match"),
             Self::Nothing { .. } => failure.code("no_change"),
+            Self::TooManyLines { .. } => failure.code("too_large").hint("use `edit_file`"),
             Self::TooLarge => failure.code("too_large").hint("split the patch"),
         }
     }
@@ -150,7 +153,7 @@ impl Planner<'_> {
             }
             Change::Delete { hunks } => {
                 let source = self.existing(file.path, LastLink::Keep)?;
-                if !hunks.is_empty() && !hunks_applied(&source, hunks)?.is_empty() {
+                if !hunks.is_empty() && !self.hunks_applied(&source, hunks)?.is_empty() {
                     return Err(PatchError::NotAll { path: source.path });
                 }
                 Ok(Planned { source: Some(source), target: None, content: None, mode: NewMode::Plain })
@@ -158,7 +161,7 @@ impl Planner<'_> {
             Change::Update { hunks, move_to } => {
                 let link = if move_to.is_some() { LastLink::Keep } else { LastLink::Follow };
                 let source = self.existing(file.path, link)?;
-                let content = hunks_applied(&source, hunks)?;
+                let content = self.hunks_applied(&source, hunks)?;
                 let unchanged = source.old.as_ref().and_then(|old| old.text()) == Some(content.as_str());
                 if unchanged && move_to.is_none() {
                     return Err(PatchError::Nothing { path: source.path });
@@ -207,6 +210,17 @@ impl Planner<'_> {
         }
     }
 
+    fn hunks_applied(&self, source: &Target, hunks: &[super::patch::Hunk<'_>]) -> Result<String, PatchError> {
+        let path = || source.path.clone();
+        let text = source.old.as_ref().and_then(|old| old.text());
+        let text = text.ok_or_else(|| WriteError::NotText { path: path() })?;
+        hunks::apply(text, hunks, &|| self.stop.check()).map_err(|error| match error {
+            HunkError::Misfit(misfit) => PatchError::Misfit { path: path(), misfit },
+            HunkError::TooManyLines => PatchError::TooManyLines { path: path() },
+            HunkError::Stopped(stopped) => PatchError::Stopped(stopped),
+        })
+    }
+
     fn hold(&mut self, bytes: usize) -> Result<(), PatchError> {
         self.held += bytes;
         match bytes > CONTENT_BYTES || self.held > HELD_BYTES {
@@ -214,13 +228,6 @@ impl Planner<'_> {
             false => Ok(()),
         }
     }
-}
-
-fn hunks_applied(source: &Target, hunks: &[super::patch::Hunk<'_>]) -> Result<String, PatchError> {
-    let path = || source.path.clone();
-    let text = source.old.as_ref().and_then(|old| old.text());
-    let text = text.ok_or_else(|| WriteError::NotText { path: path() })?;
-    hunks::apply(text, hunks).map_err(|misfit| PatchError::Misfit { path: path(), misfit })
 }
 
 impl Planned<'_> {

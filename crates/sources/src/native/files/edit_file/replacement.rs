@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt, ops::Range};
 
+use crate::native::files::{lines::words, worker::Stopped};
+
 /// How many line numbers are told at most.
 const TOLD_LINES: usize = 100;
 /// How many are told in a message.
@@ -10,6 +12,10 @@ const LINES_IN_MESSAGE: usize = 8;
 const NEAR_MISSES: usize = 3;
 /// How many lines are compared in search of them.
 const COMPARED_LINES: usize = 2_000_000;
+/// In a text of more lines none are looked for: each line takes many times its own size to compare.
+const LOOKED_THROUGH_LINES: usize = 200_000;
+/// How many occurrences lie between two looks at whether the call goes on.
+const LOOK_EVERY: u64 = 1 << 16;
 
 /// Which occurrences are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +45,7 @@ pub(super) enum Mismatch {
         numbered: bool,
     },
     Ambiguous {
-        count: usize,
+        count: u64,
         lines: Vec<u64>,
     },
 }
@@ -81,86 +87,191 @@ impl fmt::Display for Mismatch {
             }
             Self::Ambiguous { count, lines } => {
                 let told: Vec<_> = lines.iter().take(LINES_IN_MESSAGE).map(u64::to_string).collect();
-                let more = if *count > told.len() { " and more" } else { "" };
+                let more = if *count > told.len() as u64 { " and more" } else { "" };
                 write!(f, "occurs {count} times (lines {}{more})", told.join(", "))
             }
         }
     }
 }
 
-/// Replaces `old` by `new` in `content`.
+/// What to put where.
+pub(super) struct Exchange<'e> {
+    pub(super) old: &'e str,
+    pub(super) new: &'e str,
+    pub(super) which: Occurrences,
+    /// Most bytes the new text may have.
+    pub(super) most: usize,
+}
+
+/// Why there is no new text.
+#[derive(Debug)]
+pub(super) enum ExchangeError {
+    Mismatch(Mismatch),
+    /// It would have so many bytes.
+    Grows {
+        bytes: u64,
+    },
+    Stopped(Stopped),
+}
+
+impl From<Stopped> for ExchangeError {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
+    }
+}
+
+/// Replaces a text in `content`. Occurrences are counted and the size of the result is known before it is built: a
+/// small call could otherwise ask for more memory than there is.
 ///
 /// A text without carriage returns matches both kinds of line ends, and the new text gets the kind that stands at
 /// its place. Who writes carriage returns means them.
-pub(super) fn replace(content: &str, old: &str, new: &str, which: Occurrences) -> Result<Edited, Mismatch> {
+pub(super) fn replace(
+    content: &str,
+    exchange: &Exchange<'_>,
+    go_on: &dyn Fn() -> Result<(), Stopped>,
+) -> Result<Edited, ExchangeError> {
+    let Exchange { old, new, which, most } = *exchange;
     let by_line = !old.contains('\r') && !new.contains('\r') && content.contains("\r\n");
-    let found = match by_line {
-        true => find_by_line(content, old, which),
-        false => find(content, old, which),
-    };
-    if found.is_empty() {
-        let (near, numbered) = (near_misses(content, old), is_numbered(old));
-        return Err(Mismatch::NotFound { near, numbered });
-    }
-    if which == Occurrences::Only && found.len() > 1 {
-        return Err(Mismatch::Ambiguous { count: found.len(), lines: line_numbers(content, &found) });
-    }
-    let mut text = String::with_capacity(content.len() + new.len());
-    let mut done = 0;
-    for place in &found {
-        text.push_str(&content[done..place.start]);
-        match by_line && ends_with_carriage_return(content, place.start) {
-            true => text.push_str(&new.replace('\n', "\r\n")),
-            false => text.push_str(new),
+    let searched = if by_line { Searched::by_line(content) } else { Searched::as_it_is(content) };
+    let with_carriage_returns = by_line.then(|| new.replace('\n', "\r\n"));
+    let new = NewText { plain: new, with_carriage_returns: with_carriage_returns.as_deref() };
+    let mut ends = LineEnds::new(content);
+
+    let (mut count, mut bytes, mut told) = (0_u64, content.len() as u64, Vec::new());
+    for place in searched.places(old) {
+        if count.is_multiple_of(LOOK_EVERY) {
+            go_on()?;
         }
+        count += 1;
+        bytes = bytes - place.len() as u64 + new.at(place.start, &mut ends).len() as u64;
+        if told.len() < TOLD_LINES {
+            told.push(place.start);
+        }
+    }
+    if count == 0 {
+        let (near, numbered) = (near_misses(content, old), is_numbered(old));
+        return Err(ExchangeError::Mismatch(Mismatch::NotFound { near, numbered }));
+    }
+    if count == 1 && which == Occurrences::Only {
+        let overlapping = searched.place_within_first(old);
+        count += overlapping.iter().count() as u64;
+        told.extend(overlapping);
+    }
+    let lines = line_numbers(content, &told);
+    if count > 1 && which == Occurrences::Only {
+        return Err(ExchangeError::Mismatch(Mismatch::Ambiguous { count, lines }));
+    }
+    let size = usize::try_from(bytes).ok().filter(|size| *size <= most);
+    let size = size.ok_or(ExchangeError::Grows { bytes })?;
+
+    let mut ends = LineEnds::new(content);
+    let mut text = String::with_capacity(size);
+    let mut done = 0;
+    for place in searched.places(old) {
+        text.push_str(&content[done..place.start]);
+        text.push_str(new.at(place.start, &mut ends));
         done = place.end;
     }
     text.push_str(&content[done..]);
-    Ok(Edited { text, count: found.len() as u64, lines: line_numbers(content, &found) })
+    Ok(Edited { text, count, lines })
 }
 
-fn find(content: &str, old: &str, which: Occurrences) -> Vec<Range<usize>> {
-    let range = |start: usize| start..start + old.len();
-    let mut found: Vec<_> = content.match_indices(old).map(|(start, _)| range(start)).collect();
-    if let ([only], Occurrences::Only) = (found.as_slice(), which) {
-        // `aXa` occurs twice in `aXaXa`, though not side by side: also then nobody knows which one is meant.
-        let next = only.start + old.chars().next().map_or(1, char::len_utf8);
-        found.extend(content[next..].find(old).map(|start| range(next + start)));
+/// A text as it is searched, and the way back to the text as it is.
+struct Searched<'c> {
+    text: Cow<'c, str>,
+    /// Where, in `text`, a carriage return was left out.
+    dropped: Vec<usize>,
+}
+
+impl<'c> Searched<'c> {
+    fn as_it_is(content: &'c str) -> Self {
+        Self { text: content.into(), dropped: Vec::new() }
     }
-    found
+
+    /// With newlines only.
+    fn by_line(content: &str) -> Self {
+        let mut plain = String::with_capacity(content.len());
+        let mut dropped = Vec::with_capacity(content.matches("\r\n").count());
+        for line in content.split_inclusive('\n') {
+            match line.strip_suffix("\r\n") {
+                Some(text) => {
+                    plain.push_str(text);
+                    dropped.push(plain.len());
+                    plain.push('\n');
+                }
+                None => plain.push_str(line),
+            }
+        }
+        Self { text: plain.into(), dropped }
+    }
+
+    fn original(&self, at: usize) -> usize {
+        at + self.dropped.partition_point(|place| *place < at)
+    }
+
+    /// Where `old` stands, side by side, in the text as it is.
+    fn places(&self, old: &str) -> impl Iterator<Item = Range<usize>> {
+        let found = self.text.match_indices(old);
+        found.map(|(start, text)| self.original(start)..self.original(start + text.len()))
+    }
+
+    /// Where `old` stands a second time, beginning within its first place. `aXa` occurs twice in `aXaXa`, though not
+    /// side by side: also then it is unknown which one is meant.
+    fn place_within_first(&self, old: &str) -> Option<usize> {
+        let first = self.text.find(old)?;
+        let next = first + old.chars().next().map_or(1, char::len_utf8);
+        self.text[next..].find(old).map(|start| self.original(next + start))
+    }
 }
 
-/// Searches with newlines only, and maps what was found back.
-fn find_by_line(content: &str, old: &str, which: Occurrences) -> Vec<Range<usize>> {
-    let mut plain = String::with_capacity(content.len());
-    // Where, in `plain`, a carriage return was left out.
-    let mut dropped = Vec::new();
-    for line in content.split_inclusive('\n') {
-        match line.strip_suffix("\r\n") {
-            Some(text) => {
-                plain.push_str(text);
-                dropped.push(plain.len());
-                plain.push('\n');
-            }
-            None => plain.push_str(line),
+/// The text that is put in, with both kinds of line ends where they differ.
+#[derive(Clone, Copy)]
+struct NewText<'n> {
+    plain: &'n str,
+    with_carriage_returns: Option<&'n str>,
+}
+
+impl<'n> NewText<'n> {
+    fn at(self, place: usize, ends: &mut LineEnds<'_>) -> &'n str {
+        match self.with_carriage_returns {
+            Some(text) if ends.has_carriage_return(place) => text,
+            Some(_) | None => self.plain,
         }
     }
-    let original = |at: usize| at + dropped.partition_point(|place| *place < at);
-    find(&plain, old, which).into_iter().map(|place| original(place.start)..original(place.end)).collect()
 }
 
-/// The kind of line end at `at`: that of its line, or of the line before where its own has none.
-fn ends_with_carriage_return(content: &str, at: usize) -> bool {
-    let end = content[at..].find('\n').map(|end| at + end).or_else(|| content[..at].rfind('\n'));
-    end.is_some_and(|end| content[..end].ends_with('\r'))
+/// The kinds of line ends in a text, asked for from its beginning to its end. Each line is looked through once: a
+/// line of eight million occurrences would otherwise be looked through as often.
+struct LineEnds<'c> {
+    content: &'c str,
+    /// Up to here the answer is known.
+    known: Option<usize>,
+    has_carriage_return: bool,
 }
 
-fn line_numbers(content: &str, places: &[Range<usize>]) -> Vec<u64> {
+impl<'c> LineEnds<'c> {
+    fn new(content: &'c str) -> Self {
+        Self { content, known: None, has_carriage_return: false }
+    }
+
+    /// The kind of line end at `at`: that of its line, or of the line before where its own has none.
+    fn has_carriage_return(&mut self, at: usize) -> bool {
+        if self.known.is_none_or(|known| at > known) {
+            let own = self.content[at..].find('\n').map(|end| at + end);
+            self.known = Some(own.unwrap_or(self.content.len()));
+            let end = own.or_else(|| self.content[..at].rfind('\n'));
+            self.has_carriage_return = end.is_some_and(|end| self.content[..end].ends_with('\r'));
+        }
+        self.has_carriage_return
+    }
+}
+
+fn line_numbers(content: &str, places: &[usize]) -> Vec<u64> {
     let (mut line, mut done) = (1, 0);
     let mut numbers = Vec::new();
-    for place in places.iter().take(TOLD_LINES) {
-        line += content[done..place.start].bytes().filter(|byte| *byte == b'\n').count() as u64;
-        done = place.start;
+    for &place in places {
+        line += content[done..place].bytes().filter(|byte| *byte == b'\n').count() as u64;
+        done = place;
         numbers.push(line);
     }
     numbers
@@ -177,6 +288,9 @@ fn is_numbered(old: &str) -> bool {
 
 /// Places where the same words stand with other blanks between them.
 fn near_misses(content: &str, old: &str) -> Vec<(u64, u64)> {
+    if content.lines().count().max(old.lines().count()) > LOOKED_THROUGH_LINES {
+        return Vec::new();
+    }
     let wanted: Vec<Cow<'_, str>> = old.trim().lines().map(words).collect();
     let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else { return Vec::new() };
     let lines: Vec<Cow<'_, str>> = content.lines().map(words).collect();
@@ -206,19 +320,18 @@ fn near_misses(content: &str, old: &str) -> Vec<(u64, u64)> {
     near
 }
 
-/// A line with single blanks between its words and none around them.
-fn words(line: &str) -> Cow<'_, str> {
-    let trimmed = line.trim();
-    let odd = trimmed.contains("  ") || trimmed.contains(|c: char| c.is_whitespace() && c != ' ');
-    match odd {
-        false => trimmed.into(),
-        true => trimmed.split_whitespace().collect::<Vec<_>>().join(" ").into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Mismatch, Occurrences, replace};
+    use super::{Edited, Exchange, ExchangeError, Mismatch, Occurrences, Stopped};
+
+    fn replace(content: &str, old: &str, new: &str, which: Occurrences) -> Result<Edited, Mismatch> {
+        let exchange = Exchange { old, new, which, most: 8 << 20 };
+        super::replace(content, &exchange, &|| Ok(())).map_err(|error| match error {
+            ExchangeError::Mismatch(mismatch) => mismatch,
+            ExchangeError::Grows { bytes } => panic!("{bytes} bytes"),
+            ExchangeError::Stopped(stopped) => panic!("{stopped}"),
+        })
+    }
 
     fn check(content: &str, old: &str, new: &str, expected: &str) {
         let edited =
@@ -228,6 +341,29 @@ mod tests {
 
     fn refused(content: &str, old: &str) -> String {
         replace(content, old, "new", Occurrences::Only).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_result_that_is_too_large_is_never_built() {
+        let (content, new) = ("a".repeat(8 << 20), "b".repeat(100 << 10));
+        let exchange = Exchange { old: "a", new: &new, which: Occurrences::All, most: 8 << 20 };
+        let error = super::replace(&content, &exchange, &|| Ok(())).unwrap_err();
+        assert!(
+            matches!(error, ExchangeError::Grows { bytes } if bytes == (8 << 20) * (100 << 10)),
+            "{error:?}"
+        );
+        let exchange = Exchange { old: "a", new: "bb", which: Occurrences::All, most: 4 };
+        assert_eq!(super::replace("aa", &exchange, &|| Ok(())).unwrap().text, "bbbb");
+        assert!(super::replace("aaa", &exchange, &|| Ok(())).is_err());
+        let stopped = super::replace("aa", &exchange, &|| Err(Stopped)).unwrap_err();
+        assert!(matches!(stopped, ExchangeError::Stopped(_)), "{stopped:?}");
+    }
+
+    #[test]
+    fn a_long_line_of_occurrences_is_looked_through_once() {
+        let content = format!("{}\r\n", "a".repeat(4 << 20));
+        let edited = replace(&content, "a", "b", Occurrences::All).unwrap();
+        assert_eq!((edited.count, edited.text.len()), (4 << 20, content.len()));
     }
 
     #[test]

@@ -23,6 +23,8 @@ use crate::native::files::{
 
 /// How many names are read in one call before the listing is called incomplete. Names must be held to be sorted.
 const SCANNED_NAMES: usize = 100_000;
+/// How many bytes of names and link targets are shown in one call.
+const LISTED_BYTES: usize = 1 << 20;
 
 /// One thing in a directory.
 #[derive(Serialize, JsonSchema)]
@@ -111,7 +113,7 @@ pub(super) fn list(
     };
     let path = relative(&located.path).0.into_owned();
     let listing = Listing { path, entries: Vec::new(), total: Some(0), cut: false, kept: 0 };
-    let mut collector = Collector { listing, limit: arguments.limit, scanned: 0, workspace, stop };
+    let mut collector = Collector { listing, limit: arguments.limit, scanned: 0, listed: 0, workspace, stop };
     let names = collector.names(&dir, &located.path).map_err(|error| match error {
         Unfinished::Stopped(stopped) => ListError::Stopped(stopped),
         Unfinished::Io(source) => ListError::Io { given: given(), source },
@@ -126,6 +128,8 @@ struct Collector<'s> {
     limit: usize,
     /// Names read so far, shown or not.
     scanned: usize,
+    /// Bytes of the names that are shown.
+    listed: usize,
     workspace: &'s Workspace,
     stop: &'s StopSign,
 }
@@ -201,7 +205,7 @@ impl Collector<'_> {
 
     fn add(&mut self, level: &Level<'_>, names: Vec<OsString>) -> Result<(), Stopped> {
         for name in names {
-            if self.listing.entries.len() == self.limit {
+            if self.listing.entries.len() == self.limit || self.listed > LISTED_BYTES {
                 self.listing.cut = true;
                 // Directories among the names that are left will not be opened, so nobody counts what they hold.
                 self.listing.total = self.listing.total.filter(|_| level.below == 0);
@@ -211,6 +215,7 @@ impl Collector<'_> {
             let Some(mut entry) = describe(level, &name) else { continue };
             let inner = self.look_into(level, &name, entry.entry_type)?;
             entry.unreadable = matches!(inner, Inner::Unreadable);
+            self.listed += entry.path.len() + entry.name.len() + entry.target.as_ref().map_or(0, String::len);
             self.listing.entries.push(entry);
             if let Inner::Names(dir, names) = inner {
                 let (at, name) = (level.at.join(&name), level.name.join(&name));

@@ -19,6 +19,8 @@ use rustix::{
 use toolpost_model::{Access, CallContext, ErrorClass, ToolFailure};
 use toolpost_sandbox::Root;
 
+use crate::native::files::names::shown;
+
 /// How many names are looked at, for how long, and how many paths a process can be shut out of.
 const MOST_NAMES: usize = 200_000;
 const MOST_TIME: Duration = Duration::from_secs(2);
@@ -183,7 +185,7 @@ pub(in crate::native) enum KeptError {
     TooMany,
     #[error("rules keep more than {MOST_PATHS} single paths from this call, too many to keep from a process")]
     TooManyKept,
-    #[error("rules keep all of `{}` from this call", .path.display())]
+    #[error("rules keep all of `{}` from this call", shown(&.path.to_string_lossy()))]
     Everything { path: PathBuf },
     #[error("the call was canceled before its process was started")]
     Stopped,

@@ -62,9 +62,9 @@ pub(crate) enum PathRefusal {
     TooDeep { given: String },
     #[error("`{}` leaves the workspace; give a path inside it", shown(.given))]
     Leaves { given: String },
-    #[error("`{}` lies outside the workspace `{}`; give a path inside it", shown(.given), .root.display())]
+    #[error("`{}` lies outside the workspace `{}`; give a path inside it", shown(.given), shown(&.root.to_string_lossy()))]
     Outside { given: String, root: PathBuf },
-    #[error("`{}` cannot be changed: the root `{}` is read-only", shown(.given), .root.display())]
+    #[error("`{}` cannot be changed: the root `{}` is read-only", shown(.given), shown(&.root.to_string_lossy()))]
     ReadOnlyRoot { given: String, root: PathBuf },
 }
 

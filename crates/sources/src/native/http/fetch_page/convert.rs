@@ -21,6 +21,9 @@ const MAX_DEPTH: usize = 128;
 const MAX_TABLES: usize = 4;
 /// Most that a page is turned into: long addresses and margins could make a page grow a thousandfold.
 const MAX_OUTPUT: usize = 8 * 1024 * 1024;
+/// The longest address of a link or of the page itself: a page could otherwise have a long one put before each of its
+/// links.
+const MAX_LINK: usize = 8 * 1024;
 /// How many tokens lie between two looks at the clock.
 const LOOK_EVERY: usize = 1024;
 /// A page whose main part has less text than this is shown whole.
@@ -120,7 +123,7 @@ impl Converter {
             base: base.clone(),
             base_is_given: false,
             part,
-            writer: Writer::new(style),
+            writer: Writer::new(style, MAX_OUTPUT),
             stack: Vec::new(),
             beyond: 0,
             noise: 0,
@@ -153,13 +156,13 @@ impl Converter {
     }
 
     fn finish(mut self) -> Page {
-        let cut = self.is_full();
         self.close_down_to(0);
+        let cut = self.is_full();
         Page { title: self.title, text: self.writer.finish(), cut }
     }
 
     fn is_full(&self) -> bool {
-        self.written > MAX_OUTPUT || self.writer.len() > MAX_OUTPUT
+        self.written > MAX_OUTPUT || self.writer.is_full()
     }
 
     fn is_shown(&self) -> bool {

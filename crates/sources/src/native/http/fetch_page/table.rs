@@ -13,6 +13,8 @@ pub(super) struct Table {
     rows: Vec<Vec<String>>,
     /// What was written to before the open cell.
     outside: Option<Writer>,
+    /// Bytes of the cells so far: they share the room of what the table is written to.
+    held: usize,
     holds_table: bool,
 }
 
@@ -26,15 +28,20 @@ impl Table {
         if self.outside.is_some() {
             return false;
         }
-        let style = writer.style;
-        self.outside = Some(std::mem::replace(writer, Writer::new(style)));
+        let cell = Writer::new(writer.style, writer.room().saturating_sub(self.held));
+        self.outside = Some(std::mem::replace(writer, cell));
         true
     }
 
     /// Ends the open cell.
     pub(super) fn close_cell(&mut self, writer: &mut Writer) {
         let Some(outside) = self.outside.take() else { return };
-        let text = std::mem::replace(writer, outside).finish();
+        let cell = std::mem::replace(writer, outside);
+        if cell.is_full() {
+            writer.mark_full();
+        }
+        let text = cell.finish();
+        self.held += text.len() + 1;
         if self.rows.is_empty() {
             self.rows.push(Vec::new());
         }

@@ -39,9 +39,29 @@ pub(super) enum Gap {
     Blank,
 }
 
+/// Text that has room for so much. What goes beyond is left out: a line of a page can have a margin of hundreds of
+/// characters, so that looking at the size only between elements would come too late.
+struct BoundedText {
+    text: String,
+    room: usize,
+    is_full: bool,
+}
+
+impl BoundedText {
+    fn push_str(&mut self, text: &str) {
+        match self.room.checked_sub(text.len()) {
+            Some(room) => {
+                self.room = room;
+                self.text.push_str(text);
+            }
+            None => (self.room, self.is_full) = (0, true),
+        }
+    }
+}
+
 pub(super) struct Writer {
     pub(super) style: Style,
-    out: String,
+    out: BoundedText,
     gap: Gap,
     margins: Vec<Margin>,
     marks: Vec<Mark>,
@@ -50,10 +70,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(style: Style) -> Self {
+    /// `room` is how many bytes may be written.
+    pub(super) fn new(style: Style, room: usize) -> Self {
         Self {
             style,
-            out: String::new(),
+            out: BoundedText { text: String::new(), room, is_full: false },
             gap: Gap::None,
             margins: Vec::new(),
             marks: Vec::new(),
@@ -61,15 +82,25 @@ impl Writer {
         }
     }
 
-    /// How much is written.
-    pub(super) fn len(&self) -> usize {
-        self.out.len()
+    /// How many bytes may still be written.
+    pub(super) fn room(&self) -> usize {
+        self.out.room
     }
 
-    pub(super) fn finish(mut self) -> String {
-        let end = self.out.trim_end().len();
-        self.out.truncate(end);
-        self.out
+    /// Whether something was left out.
+    pub(super) fn is_full(&self) -> bool {
+        self.out.is_full
+    }
+
+    /// Notes that something was left out of what is written next.
+    pub(super) fn mark_full(&mut self) {
+        self.out.is_full = true;
+    }
+
+    pub(super) fn finish(self) -> String {
+        let mut text = self.out.text;
+        text.truncate(text.trim_end().len());
+        text
     }
 
     /// Asks for a gap before whatever comes next.
@@ -130,7 +161,7 @@ impl Writer {
         for (number, line) in text.split('\n').enumerate() {
             if number > 0 {
                 self.gap = Gap::None;
-                self.out.push('\n');
+                self.out.push_str("\n");
                 self.margin();
             } else {
                 self.make_gap();
@@ -141,21 +172,21 @@ impl Writer {
 
     fn make_gap(&mut self) {
         let gap = std::mem::replace(&mut self.gap, Gap::None);
-        if self.out.is_empty() {
+        if self.out.text.is_empty() {
             self.margin();
             return;
         }
         match gap {
             Gap::None => {}
-            Gap::Space => self.out.push(' '),
+            Gap::Space => self.out.push_str(" "),
             Gap::Line | Gap::Blank => {
                 if gap == Gap::Blank {
-                    self.out.push('\n');
+                    self.out.push_str("\n");
                     let quotes = self.margins.iter().take(MARKED_LEVELS);
                     let quoted = quotes.filter(|margin| matches!(margin, Margin::Quote)).count();
                     self.out.push_str(">".repeat(quoted).as_str());
                 }
-                self.out.push('\n');
+                self.out.push_str("\n");
                 self.margin();
             }
         }
@@ -167,7 +198,7 @@ impl Writer {
                 Margin::Quote => self.out.push_str("> "),
                 Margin::Item { mark, width } => match mark.take() {
                     Some(mark) => self.out.push_str(&mark),
-                    None => self.out.extend(std::iter::repeat_n(' ', *width)),
+                    None => self.out.push_str(&" ".repeat(*width)),
                 },
             }
         }

@@ -8,9 +8,9 @@ use reqwest::{
     header::{HeaderMap, SET_COOKIE},
 };
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, de::IgnoredAny};
 use serde_json::Value;
-use toolpost_model::{Content, ToolFailure, ToolOutput, Truncation};
+use toolpost_model::{Content, ToolFailure, ToolOutput, Truncation, visible_line, visible_text};
 
 use super::super::{
     body::Body,
@@ -217,10 +217,15 @@ impl<'c> Answer<'c> {
         if !charset::is_json(self.result.media_type.as_deref()) || !whole {
             return text;
         }
-        match serde_json::from_str::<Value>(&text) {
+        // A larger value is only looked through: it could take a hundred times the memory of its text.
+        let read = match text.len() <= JSON_BYTES {
+            true => serde_json::from_str::<Value>(&text).map(Some),
+            false => serde_json::from_str::<IgnoredAny>(&text).map(|_| None),
+        };
+        match read {
             Ok(value) => {
-                self.result.json = (bytes.len() <= JSON_BYTES).then_some(value);
-                indented(&text)
+                self.result.json = value;
+                indented(text)
             }
             Err(error) => {
                 self.note(format!("the body says it is JSON and cannot be read as such: {error}"));
@@ -233,20 +238,20 @@ impl<'c> Answer<'c> {
         let result = self.result;
         let mut text = format!("HTTP {}\n{}", self.status, result.url);
         for hop in &result.redirects {
-            text.push_str(&format!("\n(redirected with {} to {})", hop.status, hop.to));
+            text.push_str(&format!("\n(redirected with {} to {})", hop.status, visible_line(&hop.to)));
         }
         for (name, value) in TOLD.iter().filter_map(|name| Some((name, result.headers.get(*name)?))) {
-            text.push_str(&format!("\n{name}: {value}"));
+            text.push_str(&format!("\n{name}: {}", visible_line(value)));
         }
         for note in &result.notes {
-            text.push_str(&format!("\n[{note}]"));
+            text.push_str(&format!("\n[{}]", visible_line(note)));
         }
         let summary = format!("{} from {}, {} bytes", self.status, host(&result.url), result.bytes);
         let mut content = Vec::new();
         match body {
             Some(Content::Text { text: body }) => {
                 text.push_str("\n\n");
-                text.push_str(&body);
+                text.push_str(&visible_text(&body));
                 content.push(Content::text(end_of(text, truncated.as_ref())));
             }
             Some(other) => {

@@ -11,6 +11,7 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch};
 use schemars::JsonSchema;
 use serde::Serialize;
+use toolpost_model::visible_text;
 
 use super::{
     careful::Careful,
@@ -53,7 +54,7 @@ pub(in crate::native) fn listing(lines: &[Line]) -> String {
         }
         let sign = if line.context { '-' } else { ':' };
         // Writing to a `String` cannot fail.
-        let _ = writeln!(text, "{}{sign}{}", line.line, line.text);
+        let _ = writeln!(text, "{}{sign}{}", line.line, visible_text(&line.text));
         next = Some(line.line + 1);
     }
     text
@@ -105,6 +106,7 @@ pub(super) fn collect<'h>(
             // An error ends the file early; the lines in front of it are real.
             let _ = searcher.search_reader(&matcher, Watched::new(file, watch), &mut sink);
             files.push(FileLines { hit, lines: sink.lines });
+            room.bytes = room.bytes.saturating_sub(hit.place.as_os_str().len());
         }
         skip = 0;
     }

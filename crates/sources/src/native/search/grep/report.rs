@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::atomic::Ordering};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolpost_model::{Content, ToolOutput, Truncation};
+use toolpost_model::{Content, ToolOutput, Truncation, visible_line};
 
 use super::{
     Arguments, OutputMode,
@@ -14,11 +14,12 @@ use super::{
 use crate::native::{
     files::{
         kept_by_rules,
-        names::{escaped, relative, shown},
+        names::{relative, shown},
     },
     search::{
         counted, is_zero,
         newest::{Found, Hit},
+        page_of,
         start::Start,
         walk::PassedOver,
     },
@@ -103,7 +104,7 @@ impl Searched<'_> {
                 (files, "lines", shown as u64, self.found.lines)
             }
             None => {
-                let page = self.found.hits.iter().skip(self.arguments.offset);
+                let page = page_of(&self.found.hits, self.arguments.offset);
                 let files: Vec<File> = page.map(|hit| self.file(hit, Vec::new())).collect();
                 let shown = files.len() as u64;
                 (files, "entries", shown, self.found.files)
@@ -253,7 +254,7 @@ fn matching(count: u64, one: &str, many: &str) -> String {
 fn text(result: &GrepResult) -> String {
     let mut text = String::new();
     for (place, file) in result.files.iter().enumerate() {
-        let path = escaped(&file.path);
+        let path = visible_line(&file.path);
         let _ = match (result.output_mode, file.matching_lines) {
             (OutputMode::Count, Some(count)) => writeln!(text, "{path}: {count}"),
             (OutputMode::Content, _) if place > 0 => writeln!(text, "\n{path}"),

@@ -1,5 +1,7 @@
 //! What the start of an element asks for.
 
+use reqwest::Url;
+
 use super::{
     super::{
         elements::{Element, Role},
@@ -7,14 +9,16 @@ use super::{
         tokens::Tag,
         writer::{Gap, Style},
     },
-    Converter, End, MAX_TABLES, Preformatted,
+    Converter, End, MAX_LINK, MAX_TABLES, Preformatted,
 };
 
 impl Converter {
     pub(super) fn void(&mut self, role: Role, tag: Tag<'_>) {
         if role == Role::Base && !self.base_is_given {
             let url = tag.attribute("href").and_then(|href| self.base.join(&href).ok());
-            if let Some(url) = url.filter(|url| matches!(url.scheme(), "http" | "https")) {
+            let usable =
+                |url: &Url| matches!(url.scheme(), "http" | "https") && url.as_str().len() <= MAX_LINK;
+            if let Some(url) = url.filter(usable) {
                 (self.base, self.base_is_given) = (url, true);
             }
         }
@@ -55,7 +59,7 @@ impl Converter {
     /// A link as it stands in the result: absolute, and only where a reader could go.
     fn link(&self, href: &str) -> Option<String> {
         let href = href.trim();
-        if href.is_empty() || href.starts_with('#') {
+        if href.is_empty() || href.starts_with('#') || href.len() > MAX_LINK {
             return None;
         }
         let url = self.base.join(href).ok()?;

@@ -3,60 +3,81 @@
 /// The deepest level that is indented further.
 const MAX_LEVELS: usize = 32;
 
-/// Valid JSON, indented. Text that already has several lines is somebody's own layout and stays.
-pub(super) fn indented(json: &str) -> String {
-    if json.trim().contains('\n') {
-        return json.to_owned();
+/// How many times its own size a large text may grow. Beyond that most of it would be blanks.
+const MOST_GROWTH: usize = 4;
+/// A text that becomes no larger than this may grow as it likes.
+const SMALL_TEXT: usize = 256 << 10;
+
+/// Valid JSON, indented. Text that already has several lines is somebody's own layout and stays, and so does text that
+/// would grow out of proportion; that is counted before anything is written.
+pub(super) fn indented(json: String) -> String {
+    let trimmed = json.trim();
+    if trimmed.contains('\n') {
+        return json;
     }
-    let mut out = String::with_capacity(json.len() * 2);
+    let mut size = 0_usize;
+    lay_out(trimmed, |piece| size += piece.len());
+    if size > SMALL_TEXT.max(json.len().saturating_mul(MOST_GROWTH)) {
+        return json;
+    }
+    let mut out = String::with_capacity(size);
+    lay_out(trimmed, |piece| out.push_str(piece));
+    out
+}
+
+/// Gives the pieces of the indented text to `put`.
+fn lay_out(json: &str, mut put: impl FnMut(&str)) {
+    const BLANKS: &str = "\n                                                                ";
     let mut level = 0_usize;
-    let mut in_string = false;
-    let mut characters = json.trim().chars().peekable();
-    while let Some(c) = characters.next() {
-        if in_string {
-            out.push(c);
-            match c {
-                '\\' => out.extend(characters.next()),
-                '"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
+    let mut rest = json;
+    while let Some(c) = rest.chars().next() {
+        let (piece, after) = match c {
+            '"' => rest.split_at(string_end(rest)),
+            _ => rest.split_at(c.len_utf8()),
+        };
+        rest = after;
+        let line = |level: usize| &BLANKS[..=2 * level.min(MAX_LEVELS)];
         match c {
-            '"' => {
-                in_string = true;
-                out.push(c);
-            }
             '{' | '[' => {
-                out.push(c);
-                while characters.next_if(|c| c.is_ascii_whitespace()).is_some() {}
-                if let Some(end) = characters.next_if(|c| matches!(c, '}' | ']')) {
-                    out.push(end);
+                put(piece);
+                rest = rest.trim_ascii_start();
+                if rest.starts_with(['}', ']']) {
+                    let (end, after) = rest.split_at(1);
+                    put(end);
+                    rest = after;
                 } else {
                     level += 1;
-                    line(&mut out, level);
+                    put(line(level));
                 }
             }
             '}' | ']' => {
                 level = level.saturating_sub(1);
-                line(&mut out, level);
-                out.push(c);
+                put(line(level));
+                put(piece);
             }
             ',' => {
-                out.push(c);
-                line(&mut out, level);
+                put(piece);
+                put(line(level));
             }
-            ':' => out.push_str(": "),
+            ':' => put(": "),
             c if c.is_ascii_whitespace() => {}
-            c => out.push(c),
+            _ => put(piece),
         }
     }
-    out
 }
 
-fn line(out: &mut String, level: usize) {
-    out.push('\n');
-    out.extend(std::iter::repeat_n("  ", level.min(MAX_LEVELS)));
+/// Where the string at the beginning of `json` ends.
+fn string_end(json: &str) -> usize {
+    let mut escaped = false;
+    let closes = |byte: u8| match (byte, std::mem::take(&mut escaped)) {
+        (b'\\', false) => {
+            escaped = true;
+            false
+        }
+        (b'"', false) => true,
+        _ => false,
+    };
+    json.bytes().skip(1).position(closes).map_or(json.len(), |end| end + 2)
 }
 
 #[cfg(test)]
@@ -65,7 +86,7 @@ mod tests {
 
     #[test]
     fn only_white_space_changes() {
-        let check = |json: &str, expected: &str| assert_eq!(indented(json), expected);
+        let check = |json: &str, expected: &str| assert_eq!(indented(json.to_owned()), expected);
         check(
             r#"{"b":1.0,"a":[1,{}, []],"s":"a,{\"}"}"#,
             "{\n  \"b\": 1.0,\n  \"a\": [\n    1,\n    {},\n    []\n  ],\n  \"s\": \"a,{\\\"}\"\n}",
@@ -73,5 +94,12 @@ mod tests {
         check("123456789012345678901234567890", "123456789012345678901234567890");
         check("{\n \"a\":1}", "{\n \"a\":1}");
         check("[ ]", "[]");
+    }
+    #[test]
+    fn text_that_would_be_mostly_blanks_stays() {
+        let numbers = ["1"; 10_000].join(",");
+        let deep = format!("{}{numbers}{}", "[".repeat(100), "]".repeat(100));
+        assert_eq!(indented(deep.clone()), deep);
+        assert_eq!(indented(format!("[[{numbers}]]")).lines().count(), 10_004);
     }
 }

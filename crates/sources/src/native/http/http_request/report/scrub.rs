@@ -5,6 +5,10 @@ use super::Credential;
 
 /// Shorter secrets would blot out ordinary words.
 const MIN_SECRET: usize = 4;
+/// How many bytes marks may add to a text, counted before they are written.
+const MOST_ADDED: usize = 1 << 20;
+/// The mark of a text with more: not longer than any secret.
+const SHORT_MARK: &str = "***";
 
 pub(super) struct Scrubber<'c> {
     credential: Option<&'c Credential>,
@@ -22,8 +26,12 @@ impl<'c> Scrubber<'c> {
         if secret.len() < MIN_SECRET {
             return text.to_owned();
         }
-        let mark = format!("[redacted:{}]", credential.name);
         let escaped = serde_json::Value::from(secret).to_string();
-        text.replace(secret, &mark).replace(&escaped[1..escaped.len() - 1], &mark)
+        let escaped = &escaped[1..escaped.len() - 1];
+        let mark = format!("[redacted:{}]", credential.name);
+        let grows = mark.len().saturating_sub(secret.len());
+        let added = (text.matches(secret).count() + text.matches(escaped).count()).saturating_mul(grows);
+        let mark = if added > MOST_ADDED { SHORT_MARK } else { mark.as_str() };
+        text.replace(secret, mark).replace(escaped, mark)
     }
 }
