@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use toolpost_core::{Host, Session};
 use toolpost_model::{Principal, Role, SessionId};
 
-use crate::{a2a, a2e, feed, mcp, reload::Loaded};
+use crate::{a2a, a2e, feed, mcp, refusals::RefusedRequests, reload::Loaded};
 
 pub(crate) use gate::Gate;
 pub(crate) use problem::Problem;
@@ -67,6 +67,7 @@ pub(crate) struct About {
     /// Where it listens on the network, if it does.
     pub(crate) address: Option<SocketAddr>,
     pub(crate) loaded: Loaded,
+    pub(crate) refused: Arc<RefusedRequests>,
 }
 
 /// How long a request's body may take to arrive.
@@ -195,6 +196,7 @@ async fn host(
             "after_restart": loaded.after_restart,
             "problem": loaded.problem,
         },
+        "refused_requests": shared.about.refused.counts(),
     })))
 }
 

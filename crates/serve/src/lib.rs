@@ -13,6 +13,7 @@ mod feed;
 mod http;
 mod listen;
 mod mcp;
+mod refusals;
 mod reload;
 mod server;
 mod streams;

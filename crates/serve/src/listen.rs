@@ -1,7 +1,7 @@
 //! Taking connections: TCP and the unix socket, with a bound on their number, on the time a request's head may
 //! take, and with Nagle off, so that a streamed answer never waits for an acknowledgement.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -40,8 +40,8 @@ pub(crate) async fn serve(listener: Listener, gate: Gate, closing: CancellationT
             () = closing.cancelled() => break,
             accepted = accept(&listener) => accepted,
         };
-        let stream = match accepted {
-            Ok(stream) => stream,
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Out of descriptors, most likely: waiting is all that helps, and spinning would not.
                 tracing::warn!(%error, "a connection could not be taken");
@@ -52,7 +52,7 @@ pub(crate) async fn serve(listener: Listener, gate: Gate, closing: CancellationT
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
-            .serve_connection(TokioIo::new(stream), gate.clone());
+            .serve_connection(TokioIo::new(stream), gate.facing(address));
         let watched = graceful.watch(connection);
         tokio::spawn(async move {
             // A peer that goes away in the middle is its own business.
@@ -66,14 +66,15 @@ pub(crate) async fn serve(listener: Listener, gate: Gate, closing: CancellationT
     }
 }
 
-async fn accept(listener: &Listener) -> std::io::Result<Box<dyn Stream>> {
+/// A connection, and where it comes from. A unix socket has no address.
+async fn accept(listener: &Listener) -> std::io::Result<(Box<dyn Stream>, Option<IpAddr>)> {
     match listener {
         Listener::Tcp(tcp) => {
-            let (stream, _) = tcp.accept().await?;
+            let (stream, peer) = tcp.accept().await?;
             stream.set_nodelay(true)?;
-            Ok(Box::new(stream))
+            Ok((Box::new(stream), Some(peer.ip())))
         }
-        Listener::Unix(unix) => Ok(Box::new(unix.accept().await?.0)),
+        Listener::Unix(unix) => Ok((Box::new(unix.accept().await?.0), None)),
     }
 }
 

@@ -29,6 +29,7 @@ use crate::{
     http::{About, Gate, RequestLimits, Shared},
     listen::{self, Listener},
     mcp,
+    refusals::{self, RefusedRequests},
     reload::Loaded,
     streams::OpenStreams,
 };
@@ -222,6 +223,8 @@ impl ServerBuilder {
             mcp::Settings { message_limit: config.http.body_limit, approval_wait: config.mcp.approval_wait };
         let mcp = mcp::Face::new(host.clone(), settings, streams, closing.clone());
         tokio::spawn(mcp::tend(Arc::downgrade(&mcp)));
+        let refused = RefusedRequests::new();
+        tokio::spawn(refusals::look_after(Arc::downgrade(&refused)));
         let attending = data_dir.clone().map(|data_dir| {
             let every = (config.limits.session_idle / 4).clamp(ATTENDED_AT_MOST, ATTENDED_AT_LEAST);
             tokio::spawn(attend(data_dir, every, closing.clone()))
@@ -244,6 +247,7 @@ impl ServerBuilder {
                 workspace: config.workspace.clone(),
                 address,
                 loaded: Loaded::of(config.clone()),
+                refused,
             }),
         })
     }

@@ -1,7 +1,10 @@
 //! One agent's session: who it is, what it may say, and what it is still to hear.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -81,6 +84,7 @@ pub(super) struct Conversation {
     over: CancellationToken,
     /// Requests that capabilities other than the host's own tools are handling.
     pub(super) handling: Arc<Semaphore>,
+    turned_away: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -146,6 +150,7 @@ impl Conversation {
             hurry,
             over,
             handling,
+            turned_away: AtomicBool::new(false),
             state,
         })
     }
@@ -360,9 +365,15 @@ impl Conversation {
         said
     }
 
+    /// Whether a handshake brought a wrong token since this was last asked.
+    pub(super) fn was_turned_away(&self) -> bool {
+        self.turned_away.swap(false, Ordering::Relaxed)
+    }
+
     /// Lets the agent in, or says why not.
     async fn enter(self: &Arc<Self>, request: &HandshakeRequest) -> Result<(), RefusalReason> {
         let Some(admitted) = self.door.admits(&request.auth_token) else {
+            self.turned_away.store(true, Ordering::Relaxed);
             return Err(RefusalReason::AuthFailed);
         };
         match &self.state().standing {

@@ -33,6 +33,7 @@ use super::{
 use crate::{
     auth::Door,
     http::{BODY_TIMEOUT, KEEP_ALIVE, STILL_HERE},
+    refusals::{RefusalDesk, TurnedAway},
     streams::{self, StreamPlace, StreamsFull},
 };
 
@@ -94,6 +95,7 @@ impl IntoResponse for Refused {
 async fn conversation(
     face: &Arc<Face>,
     door: &Arc<Door>,
+    desk: &RefusalDesk,
     headers: &HeaderMap,
 ) -> Result<Arc<Conversation>, Refused> {
     let Some(id) = headers.get(SESSION) else {
@@ -103,10 +105,16 @@ async fn conversation(
         Ok(id) => sessions::find(face, door, id).await,
         Err(_) => Err(NoSession::Unknown),
     };
-    found.map_err(|why| match why {
-        NoSession::Unknown => Refused::of(StatusCode::NOT_FOUND, "there is no such session"),
-        NoSession::NotNow => Refused::of(StatusCode::SERVICE_UNAVAILABLE, "the session cannot be had now"),
-    })
+    match found {
+        Ok(conversation) => Ok(conversation),
+        Err(NoSession::Unknown) => {
+            desk.note(TurnedAway::UnknownSession).pass().await;
+            Err(Refused::of(StatusCode::NOT_FOUND, "there is no such session"))
+        }
+        Err(NoSession::NotNow) => {
+            Err(Refused::of(StatusCode::SERVICE_UNAVAILABLE, "the session cannot be had now"))
+        }
+    }
 }
 
 /// A message's bytes, or as much of them as tells its id. Of one that is too long the rest is read and thrown away,
@@ -145,17 +153,22 @@ async fn message(mut body: Body, limit: usize) -> Result<Read, Refused> {
 async fn take(
     State(face): State<Arc<Face>>,
     Extension(door): Extension<Arc<Door>>,
+    Extension(desk): Extension<RefusalDesk>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Value>, Refused> {
-    let conversation = conversation(&face, &door, &headers).await?;
+    let conversation = conversation(&face, &door, &desk, &headers).await?;
     let limit = face.settings.message_limit;
     let read = match message(body, limit).await? {
         Read::Whole(body) if body.trim_ascii().is_empty() => return Ok(Json(json!({ "ok": true }))),
         Read::Whole(body) => decode(&body, Side::Host),
         Read::TooLong(head) => Err(too_large(&head, limit)),
     };
-    match conversation.receive(read).await {
+    let received = conversation.receive(read).await;
+    if conversation.was_turned_away() {
+        desk.note(TurnedAway::WrongToken).pass().await;
+    }
+    match received {
         Received::Taken => Ok(Json(json!({ "ok": true }))),
         Received::Flooded if conversation.is_over() => {
             Err(Refused::of(StatusCode::NOT_FOUND, "the session is over"))
@@ -170,9 +183,10 @@ async fn take(
 async fn listen(
     State(face): State<Arc<Face>>,
     Extension(door): Extension<Arc<Door>>,
+    Extension(desk): Extension<RefusalDesk>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
-    let conversation = conversation(&face, &door, &headers).await?;
+    let conversation = conversation(&face, &door, &desk, &headers).await?;
     let after = headers.get(LAST_EVENT).and_then(|value| value.to_str().ok()).and_then(|id| {
         let (epoch, number) = id.split_once('-')?;
         (epoch == face.epoch).then(|| number.parse().ok())?

@@ -6,6 +6,7 @@
 use std::{
     convert::Infallible,
     future::Future,
+    net::IpAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -19,10 +20,15 @@ use axum::{
     routing::future::RouteFuture,
 };
 use hyper::{Request, body::Incoming, service::Service};
+use toolpost_model::BoxFuture;
 use tower_service::Service as _;
 
 use super::{HEALTH, Shared, live};
-use crate::{a2a, a2e, auth::Door};
+use crate::{
+    a2a, a2e,
+    auth::Door,
+    refusals::{RefusalDesk, TurnedAway},
+};
 
 /// Where a request came in, for the record.
 #[derive(Clone, Copy)]
@@ -33,11 +39,20 @@ pub(super) struct Face(pub(super) &'static str);
 pub(crate) struct Gate {
     door: Arc<Door>,
     router: Router,
+    desk: RefusalDesk,
 }
 
 impl Gate {
     pub(crate) fn new(shared: Shared, door: Door) -> Self {
-        Self { door: Arc::new(door), router: super::router(shared) }
+        let desk = RefusalDesk { refused: Arc::clone(&shared.about.refused), address: None };
+        Self { door: Arc::new(door), router: super::router(shared), desk }
+    }
+
+    /// The gate as a connection from an address meets it.
+    pub(crate) fn facing(&self, address: Option<IpAddr>) -> Self {
+        let mut gate = self.clone();
+        gate.desk.address = address;
+        gate
     }
 
     fn admit<B>(&self, request: &mut Request<B>) -> Result<(), super::Problem> {
@@ -46,6 +61,7 @@ impl Gate {
         if a2e::ROUTES.contains(&path) {
             // These ask for a token in their own way, and want to know whose door it is.
             request.extensions_mut().insert(Arc::clone(&self.door));
+            request.extensions_mut().insert(self.desk.clone());
         } else if path == a2a::CARD && !request.headers().contains_key(AUTHORIZATION) {
             // Anybody may read it, and those who are somebody read more.
             if let Ok(principal) = self.door.principal(request.headers()) {
@@ -60,6 +76,26 @@ impl Gate {
     }
 }
 
+impl Gate {
+    /// Notes a refusal. Its answer may be held back for a moment.
+    fn turn_away<B>(&self, request: &Request<B>, problem: super::Problem) -> Admitted {
+        let why = match (problem.is_unauthorized(), request.headers().contains_key(AUTHORIZATION)) {
+            (true, true) => TurnedAway::WrongToken,
+            (true, false) => TurnedAway::MissingToken,
+            (false, _) => TurnedAway::ForeignOrigin,
+        };
+        let delay = self.desk.note(why);
+        let answer = problem.into_response();
+        if delay.is_none() {
+            return Admitted::Out(Some(answer));
+        }
+        Admitted::Later(Box::pin(async move {
+            delay.pass().await;
+            answer
+        }))
+    }
+}
+
 impl Service<Request<Incoming>> for Gate {
     type Response = Response;
     type Error = Infallible;
@@ -68,7 +104,7 @@ impl Service<Request<Incoming>> for Gate {
     fn call(&self, mut request: Request<Incoming>) -> Admitted {
         match self.admit(&mut request) {
             Ok(()) => Admitted::In(self.router.clone().call(request.map(Body::new))),
-            Err(problem) => Admitted::Out(Some(problem.into_response())),
+            Err(problem) => self.turn_away(&request, problem),
         }
     }
 }
@@ -77,6 +113,8 @@ impl Service<Request<Incoming>> for Gate {
 pub(crate) enum Admitted {
     In(RouteFuture<Infallible>),
     Out(Option<Response>),
+    /// An answer to an address that keeps failing.
+    Later(BoxFuture<'static, Response>),
 }
 
 impl Future for Admitted {
@@ -85,6 +123,7 @@ impl Future for Admitted {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
             Self::In(route) => Pin::new(route).poll(context),
+            Self::Later(answer) => answer.as_mut().poll(context).map(Ok),
             Self::Out(answer) => answer.take().map_or(Poll::Pending, |answer| Poll::Ready(Ok(answer))),
         }
     }

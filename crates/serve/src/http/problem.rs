@@ -39,6 +39,10 @@ impl Problem {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }
 
+    pub(crate) fn is_unauthorized(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
+    }
+
     pub(crate) fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }

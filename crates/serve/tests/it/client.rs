@@ -1,12 +1,17 @@
 //! A client of a page: requests as bytes, answers as they came. No HTTP library, so that a test can send what
 //! none would and sees what none would hide.
 
-use std::{future::Future, net::SocketAddr, path::Path, time::Duration};
+use std::{
+    future::Future,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
-    net::{TcpStream, UnixStream},
+    net::{TcpSocket, TcpStream, UnixStream},
 };
 
 /// Far beyond anything that works: turns a hang into a failure with a line number.
@@ -171,6 +176,13 @@ impl Connection {
 
     pub(crate) async fn tcp(address: SocketAddr) -> Self {
         Self::over(within(TcpStream::connect(address)).await.expect("a server listens"))
+    }
+
+    /// Over TCP from another address of this machine.
+    pub(crate) async fn tcp_from(source: Ipv4Addr, address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((source, 0).into()).unwrap();
+        Self::over(within(socket.connect(address)).await.expect("a server listens"))
     }
 
     pub(crate) async fn unix(path: &Path) -> Self {

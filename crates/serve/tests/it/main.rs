@@ -20,6 +20,7 @@ mod leaving;
 mod listing;
 mod mcp;
 mod openapi;
+mod refusals;
 mod repeats;
 mod secrets;
 mod sessions;

@@ -2,6 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -105,9 +106,12 @@ impl Running {
         self.send_bare(self.dressed(request)).await
     }
 
-    /// Sends a request exactly as it is.
+    /// Sends a request exactly as it is, from an address that nobody sent from before: tests send many requests that are
+    /// refused, and the refusals of one address are slowed down.
     pub(crate) async fn send_bare(&self, request: Request) -> Response {
-        let mut connection = self.connect().await;
+        static SOURCES: AtomicU32 = AtomicU32::new(0x7f01_0001);
+        let source = SOURCES.fetch_add(1, Ordering::Relaxed).into();
+        let mut connection = Connection::tcp_from(source, self.server.address().unwrap()).await;
         connection.send(&request).await;
         connection.receive().await
     }
