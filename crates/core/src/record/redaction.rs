@@ -16,6 +16,7 @@ mod shape;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod torn;
 
 use std::{borrow::Cow, sync::Arc};
 

@@ -16,6 +16,7 @@ use super::{
     patterns::PATTERNS,
     runs::Runs,
     shape::{self, Pattern, Verdict},
+    torn::{self, DumpedValue},
 };
 
 /// How many bytes of a secret lead to it. As many as the shortest value has.
@@ -33,6 +34,8 @@ pub struct KnownSecrets {
     by_first: Vec<Vec<Lead>>,
     /// The values themselves, where they are one call's.
     texts: Vec<String>,
+    /// The values themselves, for dumps.
+    dumped: Vec<DumpedValue>,
 }
 
 /// A bit for each three bytes with which a head begins, by their hash.
@@ -93,8 +96,26 @@ struct Lead {
 
 /// What is looked for behind a head.
 enum Wanted {
-    Value { rest: Box<[u8]>, kind: Arc<str> },
-    Pattern { pattern: &'static Pattern, kind: Arc<str> },
+    Value {
+        rest: Box<[u8]>,
+        kind: Arc<str>,
+    },
+    /// Letters that lines may break.
+    Broken {
+        letters: Arc<[u8]>,
+        kind: Arc<str>,
+    },
+    /// A value whose characters may be written as `\uXXXX`.
+    Escaped {
+        value: Arc<str>,
+        kind: Arc<str>,
+    },
+    /// Any value in the columns of a dump.
+    Dump,
+    Pattern {
+        pattern: &'static Pattern,
+        kind: Arc<str>,
+    },
     PrivateKey(Arc<str>),
     Mark,
 }
@@ -109,18 +130,19 @@ impl KnownSecrets {
     /// From pairs of kind and value, together with the well-known shapes. Values under eight bytes are left out: they
     /// would blot out ordinary words. In a kind, whatever is not a lower-case letter, a digit or `_` becomes `_`.
     pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut leads = values(secrets);
+        let (mut leads, dumped) = values(secrets);
         leads.extend(PATTERNS.iter().map(|pattern| Lead {
             head: pattern.head.as_bytes().into(),
             to: Wanted::Pattern { pattern, kind: pattern.kind.into() },
         }));
         leads.push(Lead { head: (*b"-----BEG").into(), to: Wanted::PrivateKey("private_key".into()) });
-        Self::of(leads)
+        Self::of(leads, dumped)
     }
 
     /// The secrets of one call, by value only.
     pub(crate) fn arguments(secrets: &[String]) -> Self {
-        let found = Self::of(values(secrets.iter().map(|value| (ARGUMENT, value.as_str()))));
+        let (leads, dumped) = values(secrets.iter().map(|value| (ARGUMENT, value.as_str())));
+        let found = Self::of(leads, dumped);
         Self { texts: secrets.to_vec(), ..found }
     }
 
@@ -129,7 +151,10 @@ impl KnownSecrets {
         &self.texts
     }
 
-    fn of(mut leads: Vec<Lead>) -> Self {
+    fn of(mut leads: Vec<Lead>, dumped: Vec<DumpedValue>) -> Self {
+        if !dumped.is_empty() {
+            leads.extend(torn::dump_heads().map(|head| Lead { head: head.into(), to: Wanted::Dump }));
+        }
         leads.push(Lead { head: (*b"[redacte").into(), to: Wanted::Mark });
         let bits = Leads::of(leads.iter().map(|lead| &*lead.head));
         let mut by_first: Vec<Vec<Lead>> = Vec::new();
@@ -139,7 +164,7 @@ impl KnownSecrets {
                 by_first[usize::from(first)].push(lead);
             }
         }
-        Self { leads: bits, by_first, texts: Vec::new() }
+        Self { leads: bits, by_first, texts: Vec::new(), dumped }
     }
 
     fn beginning(&self, rest: &[u8]) -> &[Lead] {
@@ -167,6 +192,14 @@ impl KnownSecrets {
             }
             let (verdict, kind) = match &lead.to {
                 Wanted::Value { rest, kind } => (value(window, at, lead.head.len(), rest), Some(kind)),
+                Wanted::Broken { letters, kind } => (torn::broken(window, at, letters), Some(kind)),
+                Wanted::Escaped { value, kind } => (torn::escaped(window, at, value), Some(kind)),
+                Wanted::Dump => {
+                    let values = torn::dump(window, at, &self.dumped)?;
+                    let finding = |(start, end, kind)| Finding { from: at, start, end, kind };
+                    found.extend(values.into_iter().map(finding));
+                    continue;
+                }
                 Wanted::Pattern { pattern, kind } => (pattern.look(window, at, runs), Some(kind)),
                 Wanted::PrivateKey(kind) => (shape::private_key(window, at, runs), Some(kind)),
                 Wanted::Mark => (shape::mark(window, at), None),
@@ -230,14 +263,18 @@ fn value(window: Window<'_>, at: usize, head: usize, rest: &[u8]) -> Verdict {
     }
 }
 
-/// The forms of every value, each split into its head and the rest.
-fn values<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Lead> {
+/// The forms of every value, each split into its head and the rest, and the values themselves.
+fn values<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> (Vec<Lead>, Vec<DumpedValue>) {
     let mut kinds: HashMap<Vec<u8>, Arc<str>> = HashMap::new();
-    let mut leads = Vec::new();
+    let (mut leads, mut dumped) = (Vec::new(), Vec::new());
     for (kind, whole) in secrets {
         let kind = kind_of(kind);
         let lines = whole.lines().map(str::trim).filter(|line| line.len() >= LINE && *line != whole);
         for value in std::iter::once(whole).chain(lines).filter(|value| is_secret(value)) {
+            if !kinds.contains_key(value.as_bytes()) {
+                leads.extend(torn_leads(value, &kind));
+                dumped.push(DumpedValue { bytes: value.as_bytes().into(), kind: Arc::clone(&kind) });
+            }
             for form in forms(value) {
                 // The first to name a value names it.
                 if kinds.contains_key(&form) || form.len() < HEAD {
@@ -252,6 +289,26 @@ fn values<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Lead
             }
         }
     }
+    (leads, dumped)
+}
+
+/// What leads to the forms that tear a value apart.
+fn torn_leads(value: &str, kind: &Arc<str>) -> Vec<Lead> {
+    let bytes = value.as_bytes();
+    let [lower, upper] = hexadecimal(bytes);
+    let in_base64 = (0..3).map(|before| base64(bytes, before)).map(|[standard, _]| standard);
+    let mut leads = Vec::new();
+    for letters in in_base64.chain([lower, upper]) {
+        leads.extend(torn::broken_tails(&letters).map(|tail| Lead {
+            head: tail[..torn::HEAD_LETTERS].into(),
+            to: Wanted::Broken { letters: tail.into(), kind: Arc::clone(kind) },
+        }));
+    }
+    let value: Arc<str> = value.into();
+    leads.extend(torn::escaped_heads(&value).into_iter().map(|head| Lead {
+        head: head.into(),
+        to: Wanted::Escaped { value: Arc::clone(&value), kind: Arc::clone(kind) },
+    }));
     leads
 }
 
@@ -295,9 +352,15 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
     ] {
         forms.push(percent_encoded(bytes, upper, keeps, space));
     }
-    forms.push(bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect());
-    forms.push(bytes.iter().flat_map(|byte| format!("{byte:02X}").into_bytes()).collect());
+    forms.extend(hexadecimal(bytes));
     forms
+}
+
+/// In small and in large letters.
+fn hexadecimal(bytes: &[u8]) -> [Vec<u8>; 2] {
+    let small: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let large = small.to_uppercase();
+    [small.into_bytes(), large.into_bytes()]
 }
 
 /// The letters of base64 that a value has wherever so many bytes stand before it in its group of three, in both

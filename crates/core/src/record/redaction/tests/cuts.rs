@@ -40,8 +40,19 @@ fn whole(redactor: &Arc<dyn Redactor>, text: &str) -> (Vec<u8>, Redactions) {
 /// likely as secrets.
 fn texts() -> impl Strategy<Value = String> {
     let whole: Vec<String> = EXAMPLES.iter().map(|(secret, _)| (*secret).to_owned()).collect();
-    let known =
-        ["tp_0123456789", "tp_01234", "hunter2-hunter2", "pa\"ss w\\ord/+é?", "line-one-of-the-value-0001"];
+    let known = [
+        "tp_0123456789",
+        "tp_01234",
+        "hunter2-hunter2",
+        "pa\"ss w\\ord/+é?",
+        "line-one-of-the-value-0001",
+        "00000000: 6875 6e74 6572 322d 6875 6e74 6572 32    hunter2-hunter2\n",
+        "00000000  2d 2d 2d 2d 2d 2d 2d 2d  2d 2d 2d 2d 2d 68 75 6e  |-------------hun|\n00000010  74 65 72 32 2d 68 75 6e  74 65 72 32 0a  |ter2-hunter2.|\n",
+        "0000000 7568 746e 7265 2d32 7568 746e 7265 0032\n",
+        "aHVudGVyMi\n1odW50ZXIy",
+        "68756e7465\r\n72322d68756e74657232",
+        "h\\u0075nter2-h\\u0075nter2",
+    ];
     let scraps = [
         "://",
         "user:",
@@ -62,6 +73,11 @@ fn texts() -> impl Strategy<Value = String> {
         "\n",
         " ",
         "é",
+        "00000000: ",
+        "00000010  68 75",
+        "6875 6e74",
+        "\\u0068",
+        "aHVu\n",
         "AKIA",
         "ghp_",
         "SK",

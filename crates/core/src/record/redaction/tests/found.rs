@@ -163,3 +163,122 @@ fn kinds_are_words() {
     let host = KnownSecrets::new([("env_My-Key.2", "0123456789abc"), ("", "fedcba9876543")]);
     assert_eq!(host.text("0123456789abc fedcba9876543"), "[redacted:env_my_key_2] [redacted:secret]");
 }
+
+/// As `base64` and `xxd -p` write it: lines of so many letters.
+fn in_lines(letters: &str, columns: usize, line_break: &str) -> String {
+    let lines: Vec<&str> =
+        letters.as_bytes().chunks(columns).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    lines.join(line_break)
+}
+
+#[test]
+fn a_value_that_lines_tear_apart_is_found() {
+    let value = "a-long-secret/value+of-many_letters.0123456789";
+    let host = KnownSecrets::new([("k", value)]);
+    let left = |text: &str| {
+        let shown = host.text(text).into_owned();
+        assert!(shown.contains("[redacted:k]"), "{text}");
+        shown.replace("[redacted:k]", "").chars().filter(|c| c.is_ascii_alphanumeric()).count()
+    };
+    for before in 0..80 {
+        let around = "x".repeat(before);
+        let encoded = STANDARD.encode(format!("{around}{value}"));
+        // What it shares with its neighbours, and letters in front of a break among the first three.
+        let clean_letters = STANDARD.encode(&around).len() + 4 + 3;
+        for columns in [60, 64, 76] {
+            for line_break in ["\n", "\r\n", "\n    ", "\\n"] {
+                // The letters of `\\n` count as well.
+                let most = clean_letters + 8;
+                assert!(
+                    left(&in_lines(&encoded, columns, line_break)) <= most,
+                    "{before} {columns} {line_break:?}"
+                );
+            }
+        }
+        let digits: String = format!("{around}{value}").bytes().map(|byte| format!("{byte:02x}")).collect();
+        assert!((2 * before..=2 * before + 3).contains(&left(&in_lines(&digits, 60, "\n"))), "{before}");
+    }
+}
+
+/// `xxd`, `hexdump -C`, `hexdump` and `od -t x1`, by the shape of a line.
+fn dumped(bytes: &[u8], tool: &str) -> String {
+    let line = |(number, line): (usize, &[u8])| {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>();
+        let text: String = line
+            .iter()
+            .map(|&byte| if byte.is_ascii_graphic() || byte == b' ' { char::from(byte) } else { '.' })
+            .collect();
+        let offset = number * 16;
+        match tool {
+            "xxd" => {
+                let groups: Vec<String> = line.chunks(2).map(|pair| hex(pair).concat()).collect();
+                format!("{offset:08x}: {:<39}  {text}\n", groups.join(" "))
+            }
+            "hexdump -C" => {
+                let halves: Vec<String> = line.chunks(8).map(|half| hex(half).join(" ")).collect();
+                format!("{offset:08x}  {:<48}  |{text}|\n", halves.join("  "))
+            }
+            "hexdump" => {
+                let words = line.chunks(2).map(|pair| {
+                    let (first, second) = (pair[0], pair.get(1).copied().unwrap_or(0));
+                    format!("{second:02x}{first:02x}")
+                });
+                format!("{offset:07x} {}\n", words.collect::<Vec<_>>().join(" "))
+            }
+            _ => format!("{offset:07o} {}\n", hex(line).join(" ")),
+        }
+    };
+    bytes.chunks(16).enumerate().map(line).collect()
+}
+
+#[test]
+fn a_value_in_a_dump_is_found_with_the_column_of_its_text() {
+    let value = "a-long-secret/value+of-many_letters.0123456789";
+    let host = KnownSecrets::new([("k", value)]);
+    for tool in ["xxd", "hexdump -C", "hexdump", "od"] {
+        for before in 0..40 {
+            let text = format!("{}{value}", "=".repeat(before));
+            let dump = dumped(text.as_bytes(), tool);
+            let shown = host.text(&dump).into_owned();
+            assert!(shown.contains("[redacted:k]"), "{tool} {before}:\n{dump}{shown}");
+            let (kept, behind) = shown.split_once("[redacted:k]").unwrap();
+            assert_eq!(behind, "\n", "{tool} {before}:\n{shown}");
+            let hex = kept.matches("3d").count();
+            let lost = usize::from(tool == "hexdump" && before % 2 == 1);
+            assert_eq!(hex + lost, before, "{tool} {before}:\n{shown}");
+        }
+        let other = dumped("=".repeat(200).as_bytes(), tool);
+        assert_eq!(host.text(&other), other);
+    }
+}
+
+#[test]
+fn a_value_with_escaped_characters_is_found() {
+    let value = "pa\"ss w\\ord/+é?😀end";
+    let host = KnownSecrets::new([("k", value)]);
+    let spell = |escapes: &dyn Fn(usize, char) -> bool, upper: bool| -> String {
+        let unit = |unit: u16| if upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") };
+        let spelled = |(place, c): (usize, char)| match escapes(place, c) {
+            true => c.encode_utf16(&mut [0; 2]).iter().map(|one| unit(*one)).collect::<String>(),
+            false => match c {
+                '"' => "\\\"".to_owned(),
+                '\\' => "\\\\".to_owned(),
+                c => c.to_string(),
+            },
+        };
+        value.chars().enumerate().map(spelled).collect()
+    };
+    for upper in [false, true] {
+        for escapes in [
+            &(|_, _| true) as &dyn Fn(usize, char) -> bool,
+            &|_, c: char| !c.is_ascii(),
+            &|place, _| place % 2 == 0,
+            &|place, _| place % 2 == 1,
+            &|place, _| place > 5,
+            &|_, c: char| "/+\"".contains(c),
+        ] {
+            let text = spell(escapes, upper);
+            assert_eq!(host.text(&format!("<{text}>")), "<[redacted:k]>", "{text}");
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Known values in forms that tear them apart: letters of base64 and hexadecimal digits broken into lines, the columns of
+//! a hex dump, and characters written as `\uXXXX`. Each is led to by a literal head as every other form is, so that text
+//! without such a head costs nothing.
+
+use std::sync::Arc;
+
+use super::{Window, shape::Verdict};
+
+/// What stands between two letters that a line break tears apart.
+const BREAKS: [&[u8]; 4] = [b"\n", b"\r\n", b"\\n", b"\\r\\n"];
+/// How far a line may be indented.
+const INDENTATION: usize = 16;
+/// How many letters lead to a text that may be broken.
+pub(super) const HEAD_LETTERS: usize = 3;
+/// Fewer letters are not looked for by themselves.
+const LEAST_LETTERS: usize = 6;
+/// The longest line of a dump, and how many bytes one can hold.
+const DUMP_LINE: usize = 128;
+const DUMP_BYTES: usize = 32;
+/// A dump is known by its offset: so many digits.
+const OFFSET_DIGITS: std::ops::RangeInclusive<usize> = 7..=16;
+
+/// A value that is looked for in dumps.
+pub(super) struct DumpedValue {
+    pub(super) bytes: Box<[u8]>,
+    pub(super) kind: Arc<str>,
+}
+
+/// What a look at bytes that may not all be there came to.
+enum TornRead<T> {
+    There(T),
+    NotThere,
+    /// More must come.
+    Unknown,
+}
+
+/// What leads to a text that lines may break: its first letters, and for a break among these the letters behind them.
+/// A head for every place where a break can stand would find those few letters too, at the price of many more heads.
+pub(super) fn broken_tails(letters: &[u8]) -> impl Iterator<Item = &[u8]> {
+    [0, HEAD_LETTERS]
+        .into_iter()
+        .filter_map(|from| letters.get(from..))
+        .filter(|tail| tail.len() >= LEAST_LETTERS)
+}
+
+/// Looks for letters with line breaks between them.
+pub(super) fn broken(window: Window<'_>, start: usize, letters: &[u8]) -> Verdict {
+    let mut at = start;
+    for (place, letter) in letters.iter().enumerate() {
+        if place > 0 {
+            match line_break(window, at) {
+                TornRead::There(next) => at = next,
+                TornRead::NotThere => {}
+                TornRead::Unknown => return Verdict::Undecided,
+            }
+        }
+        match window.bytes.get(at) {
+            Some(there) if there == letter => at += 1,
+            None if !window.is_last => return Verdict::Undecided,
+            Some(_) | None => return Verdict::Nothing,
+        }
+    }
+    Verdict::Secret { start, end: at }
+}
+
+/// Where the text goes on behind a line break and the blanks of the next line.
+fn line_break(window: Window<'_>, at: usize) -> TornRead<usize> {
+    let rest = &window.bytes[at..];
+    for line_break in BREAKS {
+        if rest.starts_with(line_break) {
+            let from = at + line_break.len();
+            let blanks = window.bytes[from..].iter().take(INDENTATION);
+            let blanks = blanks.take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+            let next = from + blanks;
+            return if next == window.bytes.len() && !window.is_last {
+                TornRead::Unknown
+            } else {
+                TornRead::There(next)
+            };
+        }
+        if !window.is_last && line_break.starts_with(rest) {
+            return TornRead::Unknown;
+        }
+    }
+    TornRead::NotThere
+}
+
+/// The heads of a value whose characters may be escaped: each way to write its first three bytes.
+pub(super) fn escaped_heads(value: &str) -> Vec<Vec<u8>> {
+    let mut heads = Vec::new();
+    let mut open = vec![Vec::new()];
+    for c in value.chars() {
+        let unit = c.encode_utf16(&mut [0; 2])[0];
+        let mut plain = [0; 4];
+        let plain = c.encode_utf8(&mut plain).as_bytes();
+        for before in std::mem::take(&mut open) {
+            let after = |spelling: &[u8]| [before.as_slice(), spelling].concat();
+            match before.is_empty() {
+                true => {
+                    heads.extend([format!("\\u{unit:04x}"), format!("\\u{unit:04X}")].map(String::into_bytes))
+                }
+                false => heads.push(after(b"\\u")),
+            }
+            for spelling in [Some(plain), short_escape(c)].into_iter().flatten().map(after) {
+                let list = if spelling.len() < 3 { &mut open } else { &mut heads };
+                list.push(spelling);
+            }
+        }
+        if open.is_empty() {
+            break;
+        }
+    }
+    heads.sort();
+    heads.dedup();
+    heads
+}
+
+/// How JSON writes a character that it cannot or need not write as it is.
+fn short_escape(c: char) -> Option<&'static [u8]> {
+    match c {
+        '"' => Some(b"\\\""),
+        '\\' => Some(b"\\\\"),
+        '/' => Some(b"\\/"),
+        '\n' => Some(b"\\n"),
+        '\r' => Some(b"\\r"),
+        '\t' => Some(b"\\t"),
+        _ => None,
+    }
+}
+
+/// Looks for a value whose characters stand as they are, as JSON escapes them, or as `\uXXXX`.
+pub(super) fn escaped(window: Window<'_>, start: usize, value: &str) -> Verdict {
+    let mut at = start;
+    for c in value.chars() {
+        match character(window, at, c) {
+            TornRead::There(next) => at = next,
+            TornRead::NotThere => return Verdict::Nothing,
+            TornRead::Unknown => return Verdict::Undecided,
+        }
+    }
+    Verdict::Secret { start, end: at }
+}
+
+/// Behind a character, in any of its spellings.
+fn character(window: Window<'_>, at: usize, c: char) -> TornRead<usize> {
+    let rest = &window.bytes[at..];
+    let mut unknown = false;
+    let mut is_there = |spelling: &[u8]| {
+        let same = |(there, wanted): (&u8, &u8)| there.eq_ignore_ascii_case(wanted);
+        let common = rest.len().min(spelling.len());
+        let fits = match spelling.starts_with(b"\\u") {
+            true => rest.iter().zip(spelling).all(same),
+            false => rest[..common] == spelling[..common],
+        };
+        unknown |= fits && rest.len() < spelling.len() && !window.is_last;
+        fits && rest.len() >= spelling.len()
+    };
+    let mut units = [0; 2];
+    let units = c.encode_utf16(&mut units);
+    let spelled: String = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
+    if is_there(spelled.as_bytes()) {
+        return TornRead::There(at + spelled.len());
+    }
+    if let Some(short) = short_escape(c).filter(|short| is_there(short)) {
+        return TornRead::There(at + short.len());
+    }
+    // A backslash of the value itself looks like the beginning of each of them, so it comes last.
+    let mut plain = [0; 4];
+    let plain = c.encode_utf8(&mut plain).as_bytes();
+    let is_plain = is_there(plain);
+    match (unknown, is_plain) {
+        (true, _) => TornRead::Unknown,
+        (false, true) => TornRead::There(at + plain.len()),
+        (false, false) => TornRead::NotThere,
+    }
+}
+
+/// The heads of a dump: the first digits of its offset. Dumps of more than 16 MiB have others; their first part has not.
+pub(super) fn dump_heads() -> impl Iterator<Item = Vec<u8>> {
+    b"0123456789abcdef".iter().map(|&third| vec![b'0', b'0', third])
+}
+
+/// A line of a dump.
+struct DumpLine {
+    /// Its bytes in the order of their digits, and where those stand.
+    bytes: Vec<(u8, usize)>,
+    /// Each word of two bytes may be written as a number, its second byte first.
+    may_be_swapped: bool,
+    /// Behind the line with its break.
+    end: usize,
+    /// Behind its text.
+    text_end: usize,
+}
+
+/// Looks at a line of a dump for values that begin in it and may go on in the next lines. `xxd`, `hexdump`, `hexdump -C`,
+/// `od -x` and `od -t x1` are read: an offset, then bytes or words of two, then perhaps a column of text. The mark reaches
+/// to the end of the last line, so that the column of text goes too.
+pub(super) fn dump(
+    window: Window<'_>,
+    at: usize,
+    values: &[DumpedValue],
+) -> Option<Vec<(usize, usize, Arc<str>)>> {
+    let mut found = Vec::new();
+    let first = match dump_line(window, at) {
+        TornRead::There(line) => line,
+        TornRead::NotThere => return Some(found),
+        TornRead::Unknown => return None,
+    };
+    let (begin_in, may_be_swapped) = (first.bytes.len(), first.may_be_swapped);
+    let (mut lines, mut end, mut bytes) = (vec![(begin_in, first.text_end)], first.end, first.bytes);
+    loop {
+        found.clear();
+        let mut goes_on = false;
+        for order in &ByteOrder::ALL[..if may_be_swapped { 2 } else { 1 }] {
+            for value in values {
+                for start in 0..begin_in {
+                    let there =
+                        (start..start + value.bytes.len()).map_while(|place| order.read(&bytes, place));
+                    let same =
+                        there.zip(&value.bytes).take_while(|(there, wanted)| there.0 == **wanted).count();
+                    if same == value.bytes.len() {
+                        let line_end =
+                            lines.iter().find(|line| start + same <= line.0).map_or(end, |line| line.1);
+                        found.push((order.first_digit(&bytes, start), line_end, Arc::clone(&value.kind)));
+                    }
+                    goes_on |= same < value.bytes.len() && order.read(&bytes, start + same).is_none();
+                }
+            }
+        }
+        if !goes_on {
+            return Some(found);
+        }
+        match dump_line(window, end) {
+            TornRead::There(line) => {
+                bytes.extend(line.bytes);
+                lines.push((bytes.len(), line.text_end));
+                end = line.end;
+            }
+            TornRead::NotThere => return Some(found),
+            TornRead::Unknown => return None,
+        }
+    }
+}
+
+/// In which order the two bytes of a word are written.
+#[derive(Clone, Copy)]
+enum ByteOrder {
+    AsWritten,
+    Swapped,
+}
+
+impl ByteOrder {
+    const ALL: [Self; 2] = [Self::AsWritten, Self::Swapped];
+
+    /// A byte as it was in memory, and where its digits stand.
+    fn read(self, bytes: &[(u8, usize)], place: usize) -> Option<(u8, usize)> {
+        match self {
+            Self::AsWritten => bytes.get(place).copied(),
+            Self::Swapped => bytes.get(place ^ 1).copied(),
+        }
+    }
+
+    /// Where the digits of a value begin: those of its first byte, or of the word it is in.
+    fn first_digit(self, bytes: &[(u8, usize)], start: usize) -> usize {
+        let word = match self {
+            Self::AsWritten => start,
+            Self::Swapped => start & !1,
+        };
+        bytes.get(word).map_or(0, |byte| byte.1)
+    }
+}
+
+/// One line of a dump that begins at `at`.
+fn dump_line(window: Window<'_>, at: usize) -> TornRead<DumpLine> {
+    let rest = &window.bytes[at..];
+    let rest = &rest[..rest.len().min(DUMP_LINE)];
+    let break_at = rest.iter().position(|&byte| byte == b'\n');
+    let is_digit = |byte: &u8| byte.is_ascii_hexdigit();
+    let offset = rest.iter().take_while(|byte| is_digit(byte)).count();
+    let is_whole = break_at.is_some() || window.is_last;
+    if !OFFSET_DIGITS.contains(&offset) {
+        let may_grow = offset == rest.len() && offset < *OFFSET_DIGITS.start();
+        return if may_grow && !window.is_last { TornRead::Unknown } else { TornRead::NotThere };
+    }
+    let separates = rest.get(offset).is_none_or(|byte| matches!(byte, b':' | b' ' | b'\t'));
+    if !separates || (break_at.is_none() && rest.len() == DUMP_LINE) {
+        return TornRead::NotThere;
+    }
+    if !is_whole {
+        return TornRead::Unknown;
+    }
+    let line = &rest[..break_at.unwrap_or(rest.len())];
+    let has_colon = line.get(offset) == Some(&b':');
+    let (mut bytes, mut place, mut words_of_two) = (Vec::new(), offset + usize::from(has_colon), true);
+    loop {
+        let blanks =
+            line[place.min(line.len())..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let begin = place + blanks;
+        let digits = line.get(begin..).unwrap_or_default().iter().take_while(|byte| is_digit(byte)).count();
+        // Two blanks and more lead to the middle of a line, or to its text, whose letters may be digits too.
+        let stops = line.get(begin + digits).is_none_or(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
+        let is_column = if has_colon { blanks == 1 } else { blanks > 0 };
+        if !is_column || !matches!(digits, 2 | 4 | 8) || !stops || bytes.len() + digits / 2 > DUMP_BYTES {
+            break;
+        }
+        words_of_two &= digits == 4 || bytes.is_empty();
+        for pair in 0..digits / 2 {
+            let digit = |place: usize| char::from(line[place]).to_digit(16).unwrap_or(0) as u8;
+            let from = begin + 2 * pair;
+            bytes.push((digit(from) << 4 | digit(from + 1), at + from));
+        }
+        place = begin + digits;
+    }
+    if bytes.is_empty() {
+        return TornRead::NotThere;
+    }
+    let text_end = at + line.len();
+    let end = text_end + usize::from(break_at.is_some());
+    TornRead::There(DumpLine { bytes, may_be_swapped: words_of_two && !has_colon, end, text_end })
+}
