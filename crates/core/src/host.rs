@@ -29,8 +29,8 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolpost_model::{
-    Declaration, InvocationId, Principal, RequestId, SessionId, ShareRules, Source, SourceError,
-    SourceProblem, SurfaceRequest,
+    Declaration, InvocationId, RequestId, SessionId, ShareRules, Source, SourceError, SourceProblem,
+    SurfaceRequest,
 };
 
 pub use approvals::{ApprovalError, Decided};
@@ -229,12 +229,6 @@ impl Inner {
         self.state.journal_failing.load(Ordering::Relaxed)
     }
 
-    /// Whose a session in memory is.
-    fn principal_of(&self, session: Option<&SessionId>) -> Option<Principal> {
-        let sessions = self.state.sessions.read().unwrap_or_else(PoisonError::into_inner);
-        sessions.get(session?).map(|session| session.principal().clone())
-    }
-
     /// Appends, and remembers whether the journal works: while it does not, calls must be on record before
     /// they run.
     pub(crate) async fn append(&self, record: Record, strength: Strength) -> Result<(), JournalError> {
@@ -253,9 +247,8 @@ impl Inner {
         }
         let (writer, text) = (self.principal_of(record.session_id.as_ref()), record.body.len());
         let appended = self.journal.append(record, strength).await;
-        if appended.is_ok() && self.journal_room.count(writer.as_ref(), text) {
-            // An estimate is good enough until the next time.
-            let _ = self.journal_room.measure(&*self.journal).await;
+        if appended.is_ok() {
+            self.journal_room.note(&*self.journal, writer.as_ref(), text).await;
         }
         let failing = match &appended {
             Ok(_) | Err(JournalError::TooLong { .. }) => false,

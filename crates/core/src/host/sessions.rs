@@ -54,6 +54,12 @@ fn default_owner(id: &SessionId) -> Option<Principal> {
 }
 
 impl Inner {
+    /// Whose a session in memory is.
+    pub(super) fn principal_of(&self, session: Option<&SessionId>) -> Option<Principal> {
+        let sessions = self.state.sessions.read().unwrap_or_else(PoisonError::into_inner);
+        sessions.get(session?).map(|session| session.principal().clone())
+    }
+
     /// Ends what is kept for a session: by its sources, and by whoever hears of every call.
     pub(super) fn let_go(&self, session: &Session) {
         session.close();

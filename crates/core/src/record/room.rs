@@ -119,8 +119,16 @@ impl JournalRoom {
         }
     }
 
-    /// Counts a record that was written for somebody, and says whether the journal is to be measured anew.
-    pub(crate) fn count(&self, principal: Option<&Principal>, text: usize) -> bool {
+    /// Counts a record that was written for somebody.
+    pub(crate) async fn note(&self, journal: &dyn Journal, principal: Option<&Principal>, text: usize) {
+        if self.count(principal, text) {
+            // The estimate is good enough until the next time.
+            let _ = self.measure(journal).await;
+        }
+    }
+
+    /// The same, and says whether the journal is to be measured anew.
+    fn count(&self, principal: Option<&Principal>, text: usize) -> bool {
         let Some(limit) = self.limit else { return false };
         let bytes = text as u64 + BESIDE_TEXT;
         if let Some(principal) = principal {
