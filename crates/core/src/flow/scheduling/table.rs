@@ -239,14 +239,14 @@ impl Table {
                 }
             }
         }
-        if !need.is_nested() {
-            if let Some(load) = self.sessions.get_mut(&need.session) {
-                load.running -= 1;
-                load.alone = false;
-                self.principals.end(need, load.running);
-                if load.is_idle() {
-                    self.sessions.remove(&need.session);
-                }
+        if !need.is_nested()
+            && let Some(load) = self.sessions.get_mut(&need.session)
+        {
+            load.running -= 1;
+            load.alone = false;
+            self.principals.end(need, load.running);
+            if load.is_idle() {
+                self.sessions.remove(&need.session);
             }
         }
         self.freed(need);
