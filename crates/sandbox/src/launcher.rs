@@ -109,7 +109,7 @@ impl Launcher {
         let _ = control.write_all(&order).await;
         let mut control = Control::new(control);
         match control.next_message().await {
-            Some(Message::Running(applied)) => Ok(Process::new(charge, control, streams, applied)),
+            Some(Message::Running(applied)) => Ok(Process::new(charge, control, streams, *applied)),
             Some(Message::Failed(failure)) => Err(order::explain(failure, program, directory)),
             Some(Message::Ended { .. }) | None => {
                 Err(LaunchError::Silent { stderr: streams.last_words().await })

@@ -68,7 +68,7 @@ pub(crate) struct Counting {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
     /// The command runs, confined like this.
-    Running(AppliedSandbox),
+    Running(Box<AppliedSandbox>),
     /// It does not, and nothing of it ran.
     Failed(Failure),
     /// The command has ended; what it left behind is being killed.

@@ -37,7 +37,7 @@ pub(super) fn keep(
     let (command, applied) = command::start(order, built, stdin)?;
     // The pipes are the command's alone from here on.
     nothing().and_then(|nothing| release_output(&nothing)).map_err(at("let go of the command's output"))?;
-    if tell(control, &Message::Running(applied)).is_err() {
+    if tell(control, &Message::Running(Box::new(applied))).is_err() {
         tree.kill();
         return Ok(());
     }

@@ -202,7 +202,7 @@ fn hear(spawned: &mut Spawned) -> Result<Probed, LaunchError> {
     let mut applied = None;
     loop {
         match take_frame(&mut inbox).map_err(LaunchError::Launcher)? {
-            Some(Message::Running(told)) => applied = Some(told),
+            Some(Message::Running(told)) => applied = Some(*told),
             Some(Message::Failed(failure)) => {
                 return Err(super::order::explain(failure, "the probe".to_owned(), PathBuf::new()));
             }

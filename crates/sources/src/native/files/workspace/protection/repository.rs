@@ -71,10 +71,7 @@ pub(in crate::native) fn folders_in_the_making(place: &Path) -> impl Iterator<It
 
 /// The first folder that is a repository and changed, once all of `changed` is there. `exists` tells what is there
 /// already.
-pub(super) fn changed_repository<'c>(
-    changed: &'c [PathBuf],
-    exists: impl Fn(&Path) -> bool,
-) -> Option<&'c Path> {
+pub(super) fn changed_repository(changed: &[PathBuf], exists: impl Fn(&Path) -> bool) -> Option<&Path> {
     let brought: HashSet<&Path> = changed.iter().flat_map(|place| pieces(place)).collect();
     let is_one = |folder: &&Path| {
         is_repository(|name| {
