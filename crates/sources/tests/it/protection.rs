@@ -122,8 +122,8 @@ fn only_what_lies_within_a_root_is_judged() {
 
 /// The paths a call is cautioned about one by one, beneath the workspace.
 fn steering(desk: &Desk, tool: &str, arguments: Value) -> Vec<String> {
-    let effects = desk.effects(tool, arguments.clone());
-    assert_eq!(effects.caution, None, "{tool} {arguments}");
+    let effects = desk.effects(tool, arguments);
+    assert_eq!(effects.caution, None, "{tool}");
     let beneath = format!("path:{}/", desk.path("").canonicalize().unwrap().display());
     let path = |key: &str| key.strip_prefix(&beneath).unwrap_or(key).to_owned();
     effects.path_cautions.iter().map(|caution| path(caution.key.as_str())).collect()
