@@ -18,7 +18,7 @@ mod terminal;
 
 use std::{
     io::Read,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use anyhow::Context;
@@ -62,6 +62,28 @@ pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
 /// Where a file really lies, as far as that can be told.
 pub(crate) fn real_path(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// A path as it means the same from any folder: absolute and without `..`, links before one followed. A path that is
+/// so already stays as it was written.
+pub(crate) fn whole_path(path: &Path) -> PathBuf {
+    let leads_up = path.components().any(|part| part == Component::ParentDir);
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if !leads_up {
+        return absolute;
+    }
+    let mut whole = PathBuf::new();
+    for part in absolute.components() {
+        match part {
+            Component::ParentDir => {
+                whole = real_path(&whole);
+                whole.pop();
+            }
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => whole.push(part),
+        }
+    }
+    whole
 }
 
 /// Where a workspace's record is kept unless somebody says otherwise.

@@ -153,8 +153,7 @@ fn given_layer(place: &PlaceArgs) -> anyhow::Result<Option<Layer>> {
 
 /// Whole, so that what a file names beside it is found wherever a program begins.
 fn folder_of(path: &Path) -> PathBuf {
-    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    whole.parent().map(PathBuf::from).unwrap_or_default()
+    environment::whole_path(path).parent().map(PathBuf::from).unwrap_or_default()
 }
 
 /// The file of an A2E host, and the layer it makes.
@@ -186,7 +185,7 @@ fn place_of(place: &PlaceArgs, given: Option<&Layer>) -> anyhow::Result<Place> {
     let configured = configured.map(|(config, _)| config).unwrap_or_default();
     let workspace = environment::workspace(place.workspace.as_deref().or(configured.workspace.as_deref()))?;
     let data_dir = match place.data_dir.clone().or(configured.data_dir) {
-        Some(data_dir) => data_dir,
+        Some(data_dir) => environment::whole_path(&data_dir),
         None => environment::default_data_dir(&workspace)?,
     };
     Ok(Place { workspace, data_dir })

@@ -136,7 +136,7 @@ fn pipes(arguments: &ConnectArgs, settings: &Settings) -> Reach {
     let given = [("--data-dir", data_dir), ("--config", config), ("--policy", policy)];
     for (flag, path) in given {
         if let Some(path) = path {
-            words.extend([flag.to_owned(), environment::real_path(path).display().to_string()]);
+            words.extend([flag.to_owned(), environment::whole_path(path).display().to_string()]);
         }
     }
     Reach::Pipes { program: program.unwrap_or_else(|| "toolpost".to_owned()), words }

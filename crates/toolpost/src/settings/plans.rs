@@ -90,7 +90,7 @@ fn read(path: &Path, cache: Option<&Path>) -> Result<LoadedPlan, ConfigErrors> {
 fn read_servers(path: &Path) -> Result<(McpServersFile, String), ConfigErrors> {
     let text = read_config(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let folder = environment::whole_path(folder);
     let file = McpServersFile::parse(&text, &path.display().to_string(), &folder)?;
     Ok((file, text))
 }

@@ -1,6 +1,6 @@
 //! A configuration that cannot be read: where it is wrong, and what would be right.
 
-use super::home::Home;
+use super::home::{Home, Ran};
 
 #[test]
 fn mistakes_are_shown_where_they_are() {
@@ -47,4 +47,53 @@ fn settings_for_no_tool_are_pointed_out() {
     let home = Home::new();
     home.write("mine.yaml", "tools: { raed_file: { enabled: false } }\n");
     home.check("config_unused_settings", &["call", "echo", "message=x", "--config", "mine.yaml"]).expect(0);
+}
+
+#[test]
+fn paths_on_the_command_line_are_those_of_the_current_folder() {
+    let home = Home::new();
+    home.write("a.txt", "here\n");
+    let folder = home.workspace().parent().unwrap().canonicalize().unwrap();
+    std::fs::create_dir(folder.join("elsewhere")).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        Ran::from(command.current_dir(folder.join("elsewhere")).output().unwrap()).expect(0)
+    };
+    let place = ["--workspace", "../workspace", "--data-dir", "../data"];
+    let all = |words: &[&'static str]| [words, &place].concat();
+    let (data, told) = (folder.join("data"), folder.display());
+    let doctor = run(&["doctor", "--workspace", "../workspace", "--data-dir", "new/record"]).stdout;
+    assert!(
+        doctor.contains(&format!("`{told}/elsewhere/new/record` will be made in `{told}/elsewhere`")),
+        "{doctor}"
+    );
+    assert!(run(&all(&["call", "read_file", "path=a.txt"])).stdout.contains("here"));
+    assert!(data.is_dir());
+    assert!(run(&all(&["doctor"])).stdout.contains(&format!("good  record         {}", data.display())));
+    assert!(run(&all(&["journal", "tail"])).stdout.contains("files.read_file succeeded"));
+    run(&all(&["tools"]));
+    let pasted =
+        run(&["connect", "claude-desktop", "--workspace", "../workspace", "--data-dir", "../later"]).stdout;
+    assert!(pasted.contains(&format!("\"{told}/later\"")), "{pasted}");
+}
+
+#[test]
+fn paths_in_a_file_are_those_of_its_folder() {
+    let home = Home::new();
+    let folder = home.workspace().parent().unwrap().canonicalize().unwrap();
+    for name in ["elsewhere", "settings", "more"] {
+        std::fs::create_dir(folder.join(name)).unwrap();
+    }
+    std::fs::write(folder.join("more/b.txt"), "there\n").unwrap();
+    let text = "workspace: ../workspace\ndata_dir: ../data\nroots:\n  - path: ../more\n";
+    std::fs::write(folder.join("settings/host.yaml"), text).unwrap();
+    let run = |arguments: &[&str]| {
+        let all = [arguments, &["--config", "../settings/host.yaml"]].concat();
+        Ran::from(home.command(&all).current_dir(folder.join("elsewhere")).output().unwrap()).expect(0)
+    };
+    let file = format!("path={}/more/b.txt", folder.display());
+    assert!(run(&["call", "read_file", &file]).stdout.contains("there"));
+    let doctor = run(&["doctor"]).stdout;
+    assert!(doctor.contains(&format!("good  record         {}/data\n", folder.display())), "{doctor}");
+    assert!(run(&["journal", "tail"]).stdout.contains("files.read_file succeeded"));
 }
