@@ -22,7 +22,7 @@ impl SoakOptions {
         for pair in words.chunks(2) {
             match pair {
                 ["--minutes", minutes] => {
-                    options.minutes = minutes.parse().ok().filter(|minutes| *minutes > 0)?
+                    options.minutes = minutes.parse().ok().filter(|minutes| *minutes > 0)?;
                 }
                 ["--seed", seed] => options.seed = Some(seed.parse().ok()?),
                 _ => return None,

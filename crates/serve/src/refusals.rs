@@ -30,11 +30,13 @@ const LOG_EVERY: Duration = Duration::from_secs(60);
 const MOST_LINES: usize = 64;
 /// An address without a refusal for so long begins anew.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(300);
-/// So many refusals of an address are answered at once: a person who mistyped, a program that was not restarted yet.
-const AT_ONCE: u32 = 4;
-/// The first delay, and the longest.
-const FIRST_DELAY: Duration = Duration::from_millis(50);
-const LONGEST_DELAY: Duration = Duration::from_secs(2);
+/// So many refusals of an address are answered at once: a person who mistyped, a program that was not restarted yet, the
+/// clients of one machine after their sessions ended.
+const AT_ONCE: u32 = 16;
+/// The first delay, and the longest. No token can be guessed at any speed; the delay keeps a client that tries again in a
+/// loop from using up the processor and the log.
+const FIRST_DELAY: Duration = Duration::from_millis(25);
+const LONGEST_DELAY: Duration = Duration::from_millis(500);
 
 /// Why a request was turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,7 +265,7 @@ impl RefusalDesk {
 
 #[cfg(test)]
 mod tests {
-    use std::{net::IpAddr, time::Duration};
+    use std::net::IpAddr;
 
     use tokio::time::Instant;
 
@@ -274,9 +276,10 @@ mod tests {
 
     #[test]
     fn delays_grow_and_are_bounded() {
+        assert!((0..=16).all(|streak| delay_after(streak).is_none()));
         let delays: Vec<_> =
-            (1..=12).map(|streak| delay_after(streak).map_or(0, |d| d.as_millis())).collect();
-        assert_eq!(delays, [0, 0, 0, 0, 50, 100, 200, 400, 800, 1_600, 2_000, 2_000]);
+            (17..=23).map(|streak| delay_after(streak).map_or(0, |d| d.as_millis())).collect();
+        assert_eq!(delays, [25, 50, 100, 200, 400, 500, 500]);
         assert_eq!(delay_after(u32::MAX), Some(LONGEST_DELAY));
     }
 
@@ -289,7 +292,7 @@ mod tests {
         }
         assert_eq!(table.by_network.len(), MOST_ADDRESSES + 1, "the rest is counted together");
         let known = RemoteNetwork::of(IpAddr::V4(1.into()));
-        for _ in 0..9 {
+        for _ in 0..24 {
             table.note(known, TurnedAway::WrongToken, now);
         }
         assert_eq!(table.note(known, TurnedAway::WrongToken, now), Some(LONGEST_DELAY));
@@ -319,7 +322,6 @@ mod tests {
         let delay = refused.note(address, TurnedAway::WrongToken);
         assert!(!delay.is_none(), "the places come back");
         assert_eq!(refused.counts()["wrong_token"], 2 * MOST_SLOWED as u64 + 1);
-        let longest = Duration::from_secs(2);
-        assert!(delay.0.is_some_and(|(delay, _)| delay == longest));
+        assert!(delay.0.is_some_and(|(delay, _)| delay == LONGEST_DELAY));
     }
 }

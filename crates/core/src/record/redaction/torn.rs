@@ -97,7 +97,8 @@ pub(super) fn escaped_heads(value: &str) -> Vec<Vec<u8>> {
             let after = |spelling: &[u8]| [before.as_slice(), spelling].concat();
             match before.is_empty() {
                 true => {
-                    heads.extend([format!("\\u{unit:04x}"), format!("\\u{unit:04X}")].map(String::into_bytes))
+                    heads
+                        .extend([format!("\\u{unit:04x}"), format!("\\u{unit:04X}")].map(String::into_bytes));
                 }
                 false => heads.push(after(b"\\u")),
             }
