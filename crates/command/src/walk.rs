@@ -11,7 +11,7 @@ mod run;
 mod simple;
 mod test;
 
-use brush_parser::ast;
+use brush_parser::ast::{self, SourceLocation as _};
 
 use crate::analysis::{Analysis, Assignment, SimpleCommand};
 use crate::directory::Directory;
@@ -219,6 +219,13 @@ impl Walker {
             ast::CompoundCommand::Coprocess(coprocess) => {
                 if let Some(name) = &coprocess.name {
                     self.variable(&name.value);
+                    // The parser takes a word and a group on the next line for one coprocess with a name. To bash the
+                    // word is a command, and the group another.
+                    if !is_on_one_line(name, &coprocess.body) {
+                        self.apart(|walker| {
+                            walker.lone_word(name);
+                        });
+                    }
                 }
                 self.apart(|walker| {
                     walker.command(&coprocess.body, false);
@@ -333,4 +340,10 @@ impl Scope {
         self.directory = std::mem::take(&mut self.directory).or(&other.directory);
         self.changed |= other.changed;
     }
+}
+
+fn is_on_one_line(word: &ast::Word, command: &ast::Command) -> bool {
+    let ends = word.location().map(|span| span.end.line);
+    let begins = command.location().map(|span| span.start.line);
+    ends.is_some() && ends == begins
 }

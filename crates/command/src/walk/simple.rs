@@ -37,6 +37,15 @@ impl Walker {
         self.run(draft, true)
     }
 
+    /// A command of one word.
+    pub(super) fn lone_word(&mut self, word: &ast::Word) -> Ends {
+        let mut draft = Draft::default();
+        self.word(&word.value, &mut draft);
+        draft.assignments.extend(self.inherited.iter().cloned());
+        draft.text = draft.open.then(|| word.value.clone());
+        self.run(draft, true)
+    }
+
     fn item(&mut self, item: &Item, draft: &mut Draft, place: Place) {
         match (item, place) {
             (Item::IoRedirect(redirect), _) => self.redirect(redirect),

@@ -101,6 +101,8 @@ fn compound_commands() {
         ("case a in (b) rm x;; esac", "rm x"),
         ("coproc rm x", "rm x"),
         ("coproc N { rm x; }", "rm x"),
+        ("coproc rm\n{ x; }", "rm; x"),
+        ("coproc rm\n(x)", "rm; x"),
         ("select a in b; do rm x; done", "!NotParsed"),
         ("[[ -f x ]]", ""),
         ("[[ -f x && ! ( -d y || a == b* ) ]]", ""),

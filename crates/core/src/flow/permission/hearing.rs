@@ -81,7 +81,7 @@ pub(super) struct Verdict<'a> {
     pub(super) decided: Judgement<'a>,
     /// The judgements of the parts, in their order.
     pub(super) of_parts: Vec<Judgement<'a>>,
-    /// Every rule that spoke, in order of first appearance.
+    /// Every rule that spoke, in the order of the list.
     pub(super) matched: Vec<&'a Rule>,
 }
 
@@ -146,14 +146,14 @@ impl<'a> Hearing<'a> {
     }
 
     pub(super) fn judge(&self) -> Verdict<'a> {
-        let mut matched: Vec<&'a Rule> = Vec::new();
+        let mut matched: Vec<Heard<'a>> = Vec::new();
         let mut of_parts = Vec::with_capacity(self.parts.all.len());
         for (place, part) in self.parts.all.iter().enumerate() {
             let votes = self.votes(part);
-            for rule in votes.all().map(|heard| heard.rule) {
+            for heard in votes.all() {
                 // Past a few, nobody reads on, and a call of thousands of parts must not cost their square.
-                if matched.len() < 64 && !matched.iter().any(|known| std::ptr::eq(*known, rule)) {
-                    matched.push(rule);
+                if matched.len() < 64 && !matched.iter().any(|known| std::ptr::eq(known.rule, heard.rule)) {
+                    matched.push(heard);
                 }
             }
             let (behavior, ground) = self.outcome(part, &votes);
@@ -164,7 +164,9 @@ impl<'a> Hearing<'a> {
         let decided = decided.reduce(|best, next| if next.outranks(&best) { next } else { best });
         let nothing = Judgement { behavior: Behavior::Deny, ground: Ground::Mode, part: None };
         let decided = decided.unwrap_or(nothing);
-        Verdict { decided, of_parts, matched }
+        // Parts and layers are heard in turn, and a layer must read like the same rules in one list.
+        matched.sort_by_key(|heard| heard.order);
+        Verdict { decided, of_parts, matched: matched.into_iter().map(|heard| heard.rule).collect() }
     }
 
     fn votes(&self, part: &Part) -> Votes<'a> {

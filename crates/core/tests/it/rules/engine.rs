@@ -140,7 +140,7 @@ fn a_decision_names_its_part_its_rule_and_the_others() {
     assert_eq!(decision.reason.text, "the rule `ask shell(git push *)` (test)");
     assert_eq!(decision.class, EffectClass::Execute);
     let others: Vec<&str> = decision.also_matched.iter().map(|rule| rule.rule.as_str()).collect();
-    assert_eq!(others, ["ask class:execute", "allow shell(git *)"]);
+    assert_eq!(others, ["allow shell(git *)", "ask class:execute"]);
     assert_eq!(decision.opaque.len(), 1);
     assert!(decision.opaque[0].contains("known only when it runs"), "{:?}", decision.opaque);
     assert_eq!(policy.commands(&call.facts(&principal))[..2], ["git log", "git push origin main"]);

@@ -265,7 +265,7 @@ mod tests {
         check("/wide", Err("outside the workspace"));
         check("/real/wide", Err("outside the workspace"));
         check("/etc/../w/a", Err("outside the workspace"));
-        check("a\0b", Err("`a\\0b` holds a NUL"));
+        check("a\0b", Err("`a\\u{0}b` holds a NUL"));
         check(&"a".repeat(4097), Err("4097 bytes, the limit is 4096"));
         check(&"a/".repeat(129), Err("more than 128 levels"));
     }
