@@ -193,7 +193,7 @@ pub(crate) struct LaunchedWrite {
 }
 
 impl Launch {
-    /// A command whose words do not tell what it starts.
+    /// A command that starts something its words do not show.
     pub(crate) fn hidden(through: usize, why: &'static str) -> Self {
         let hidden = HiddenStart { through, by_variable: false, why };
         Self { hidden: Some(hidden), ..Self::default() }

@@ -1,11 +1,11 @@
 //! How callers divide the bytes of the journal and of kept results.
 //!
 //! Unlike slots, bytes do not come back when a call ends, so an agent keeps borrowing beyond its share while there is
-//! room, whoever else is active. Only the headroom and the operators' reserve are out of its reach: what is left then is
-//! for agents below their share, and at last for operators.
+//! room, even beside other agents. Only the headroom and the operators' reserve are out of its reach: the headroom is
+//! for agents below their share, the reserve for operators.
 //!
-//! Who wrote how much is counted from the host's start. Bytes of earlier hosts count as used, and as nobody's. What is
-//! removed later was everybody's in proportion.
+//! The host counts the bytes of each principal from its start. Bytes of earlier hosts count as used, but for no principal.
+//! Bytes that are removed later are taken off every principal's count in proportion.
 
 use std::{
     collections::HashMap,
@@ -24,7 +24,7 @@ use super::{
 
 /// More callers than this are not counted one by one; those who wrote least are forgotten.
 const COUNTED: usize = 4_096;
-/// What a record takes beside its text: its row and what it is found by.
+/// The bytes of a record beside its text: its row and its index entries.
 const BESIDE_TEXT: u64 = 512;
 /// The journal is measured anew after so much of its limit, or so many bytes.
 const MEASURED_PARTS: u64 = 256;

@@ -1,7 +1,7 @@
-//! The calls of each principal: what it may have of the slots and of the queue, and whose turn it is among principals.
+//! The calls of each principal: its part of the slots and of the queue, and its turn among the other principals.
 //!
 //! A free slot goes to the principal with the fewest running calls, among equals to the one that was served longest ago;
-//! which of its own calls that is, [`Turns`] decides. Whoever opens many sessions gains nothing by it. A principal that
+//! [`Turns`] then picks one of its calls. A principal gains nothing by opening many sessions. A principal that
 //! has its share is left out while others are active, and one that was passed over too often goes first.
 
 use std::collections::{BTreeSet, HashMap};

@@ -1,4 +1,4 @@
-//! Whose turn it is among the sessions of one principal whose calls wait for nothing but a slot.
+//! The order of one principal's sessions, among calls that wait only for a slot.
 //!
 //! Calls with the same limits of their own stand in one lane. A lane with room lets the session with the fewest running
 //! calls go first, then who waits longest. That alone would let a session with one long call wait for as long as others

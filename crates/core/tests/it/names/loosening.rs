@@ -1,4 +1,4 @@
-//! What loosens names a tool exactly; what denies, asks or restricts is generous.
+//! A rule or setting that loosens names a tool exactly; one that denies, asks or restricts is generous.
 
 use std::collections::HashMap;
 
