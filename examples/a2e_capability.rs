@@ -98,7 +98,8 @@ mod tests {
         let server = server.start_offline().await.unwrap();
         let options = ConnectOptions::new("test").capabilities(["memory", "tools"]);
         let client = Client::connect(Transport::Link(server.connect()), options).await.unwrap();
-        let entries: Vec<_> = client.welcome().accepted_caps.iter().map(|entry| entry.capability).collect();
+        let entries: Vec<_> =
+            client.welcome().accepted_caps.iter().map(|entry| entry.capability.clone()).collect();
         assert_eq!(entries, [CapabilityName::Memory, CapabilityName::Tools]);
         let ask = async |kind: &str, fields: Value| {
             let Value::Object(fields) = fields else { panic!("fields") };

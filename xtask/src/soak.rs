@@ -39,7 +39,8 @@ pub(crate) fn run(root: &Path, options: SoakOptions) -> anyhow::Result<Verdict> 
         "soak: {} min, seed {seed}; the same again: cargo xtask soak --minutes {} --seed {seed}",
         options.minutes, options.minutes
     );
-    let test = ["test", "--package", "toolpost", "--all-features", "--test", "it", "--"];
+    // The features of the whole workspace, so that nothing is built that the tests have not built.
+    let test = ["test", "--workspace", "--all-features", "--test", "it", "--"];
     let which = ["soak::mixed_traffic_leaves_the_host_as_it_was", "--exact", "--nocapture"];
     let mut command = cargo(root, &test);
     command.args(which);

@@ -4,6 +4,7 @@
 //! pending line with every few hundred bytes, so text is escaped and long messages are broken up between tokens.
 
 mod format;
+mod heading;
 
 use std::borrow::Cow;
 
@@ -12,6 +13,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::{Body, ErrorCode, ErrorMessage, Message, OtherBody, ToolEvent};
 use format::Ascii;
+pub use heading::Heading;
 
 /// The version this crate speaks.
 pub const VERSION: &str = "1.0";
@@ -81,8 +83,17 @@ pub(crate) fn whole_events<S: Serializer>(
     events: &(impl AsRef<[ToolEvent]> + ?Sized),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let whole = |body| Outgoing { kind: "tool/event", id: "", version: VERSION, ts: None, body };
-    serializer.collect_seq(events.as_ref().iter().map(whole))
+    serializer.collect_seq(events.as_ref().iter().map(WholeEvent))
+}
+
+struct WholeEvent<'a>(&'a ToolEvent);
+
+impl Serialize for WholeEvent<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(body) = self;
+        let id = body.message_id();
+        Outgoing { kind: "tool/event", id: &id, version: VERSION, ts: body.at, body }.serialize(serializer)
+    }
 }
 
 /// Appends a message in its frame. An event is named so that a reader can say how far it got.
@@ -186,8 +197,9 @@ pub fn decode(bytes: &[u8], side: Side) -> Result<Message, Box<ErrorMessage>> {
             None => return Err(invalid(&id, "the `version` must be a string")),
         },
     };
-    // Only a call may be large; the words of everything else are kept for a while.
-    if side == Side::Host && Body::is_request(&kind) && kind != "tool/call/req" && text.len() > MAX_SMALL {
+    // A call and a message for a capability of its own may be large; the words of everything else are kept for a while.
+    let is_small = Body::is_request(&kind) && Body::is_known(&kind) && kind != "tool/call/req";
+    if side == Side::Host && is_small && text.len() > MAX_SMALL {
         let reason = format!("a `{}` may be {MAX_SMALL} bytes long", shortened(&kind));
         return Err(Box::new(ErrorMessage::new(ErrorCode::SchemaViolation, reason).to(&*id)));
     }

@@ -92,6 +92,15 @@ impl ToolDefinition {
         }
     }
 
+    /// The schema of what comes out, where the definition tells something of it.
+    pub fn result_schema(&self) -> Option<Value> {
+        match &self.output_schema {
+            Some(schema) => Some(schema.clone()),
+            None if self.output_parameters.is_empty() => None,
+            None => Some(parameter::to_schema(self.output_parameters.iter())),
+        }
+    }
+
     /// The schema of the arguments: the host's own, or as much as the parameters tell.
     pub fn schema(&self) -> Cow<'_, Value> {
         match &self.input_schema {

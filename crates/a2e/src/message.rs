@@ -59,6 +59,11 @@ macro_rules! bodies {
                 }
             }
 
+            /// Whether a type is one of this crate's own.
+            pub(crate) fn is_known(kind: &str) -> bool {
+                matches!(kind, $($kind)|*)
+            }
+
             /// Reads the fields of a message of a known type. `None`: the type is not known.
             pub(crate) fn read(kind: &str, text: &str) -> Option<Result<Self, serde_path_to_error::Error<serde_json::Error>>> {
                 match kind {

@@ -1,17 +1,19 @@
 //! Toolpost's own results and events in A2E's words. The host writes them from here; nothing else invents any.
 
+mod data;
+
 use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toolpost_model::{
-    AppliedSandbox, ApprovalStatus, ArtifactRef, Content, Disposition, ErrorClass, Event, EventBody,
-    InvocationId, LogLevel, Outcome, Redactions, ResultPersistence, RetryGuidance, ToolError,
-    ToolResult as HostResult,
+    AppliedSandbox, ApprovalStatus, ArtifactRef, Disposition, ErrorClass, Event, EventBody, InvocationId,
+    LogLevel, Outcome, Redactions, ResultPersistence, RetryGuidance, ToolError, ToolResult as HostResult,
 };
 
 use crate::{ToolCallResponse, ToolEvent, ToolResult, codec};
+use data::Data;
 
 /// A longer text should be cut in a server-sent event: readers in the field are quadratic in the length of a line.
 pub const MAX_TEXT: usize = 512 << 10;
@@ -40,7 +42,7 @@ struct ResultView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error_code: Option<&'static str>,
+    error_code: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "codec::whole_events")]
     events: &'a [ToolEvent],
     invocation_id: InvocationId,
@@ -64,76 +66,6 @@ struct ResultView<'a> {
     sandbox: Option<&'a AppliedSandbox>,
 }
 
-/// What the tool gave: its value where that is all, otherwise its text with everything else beside it.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Data<'a> {
-    Value(&'a Value),
-    Parts {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        text: Option<Cow<'a, str>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        structured: Option<&'a Value>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        content: Option<&'a [Content]>,
-    },
-}
-
-impl<'a> Data<'a> {
-    /// The data, and whether its text had to be cut.
-    fn of(result: &'a HostResult, most: usize) -> (Option<Self>, bool) {
-        let structured = result.structured_content.as_ref();
-        if result.content.is_empty() {
-            return (structured.map(Self::Value), false);
-        }
-        let texts = || result.content.iter().filter_map(Content::reading);
-        let only_text = texts().count() == result.content.len();
-        let text = match (texts().next(), texts().count()) {
-            (None, _) => None,
-            (Some(only), 1) => Some(only),
-            (Some(_), _) => Some(Cow::Owned(texts().collect::<Vec<_>>().join("\n"))),
-        };
-        let (text, cut) = match text {
-            Some(text) => match fitting(&text, most) {
-                Some(end) => (Some(cut_at(text, end)), true),
-                None => (Some(text), false),
-            },
-            None => (None, false),
-        };
-        (Some(Self::Parts { text, structured, content: (!only_text).then_some(&result.content) }), cut)
-    }
-}
-
-/// Where a text must end for its escaped form to fit, unless it fits whole.
-fn fitting(text: &str, most: usize) -> Option<usize> {
-    // At most six characters for a byte of a control character; two bytes or more become six or twelve.
-    if text.len() <= most / 6 {
-        return None;
-    }
-    let mut written = 0;
-    for (place, character) in text.char_indices() {
-        written += match character {
-            '"' | '\\' | '\n' | '\r' | '\t' => 2,
-            ' '..='~' => 1,
-            other => 6 * other.len_utf16(),
-        };
-        if written > most {
-            return Some(place);
-        }
-    }
-    None
-}
-
-fn cut_at(text: Cow<'_, str>, end: usize) -> Cow<'_, str> {
-    match text {
-        Cow::Borrowed(text) => Cow::Borrowed(&text[..end]),
-        Cow::Owned(mut text) => {
-            text.truncate(end);
-            Cow::Owned(text)
-        }
-    }
-}
-
 impl<'a> CallResponseView<'a> {
     /// The answer to the request `req_id`, which called the tool by `tool_name`.
     ///
@@ -145,7 +77,27 @@ impl<'a> CallResponseView<'a> {
         events: &'a [ToolEvent],
         most: usize,
     ) -> Self {
-        let (data, cut) = Data::of(result, most);
+        Self::with(Data::of(result, most), req_id, tool_name, result, events)
+    }
+
+    /// The same for a tool of a plugin, whose data stays as the plugin gave it.
+    pub fn of_plugin(
+        req_id: &'a str,
+        tool_name: &'a str,
+        result: &'a HostResult,
+        events: &'a [ToolEvent],
+        most: usize,
+    ) -> Self {
+        Self::with(Data::of_plugin(result, most), req_id, tool_name, result, events)
+    }
+
+    fn with(
+        (data, cut): (Option<Data<'a>>, bool),
+        req_id: &'a str,
+        tool_name: &'a str,
+        result: &'a HostResult,
+        events: &'a [ToolEvent],
+    ) -> Self {
         let error = result.error.as_ref();
         Self {
             req_id,
@@ -154,12 +106,17 @@ impl<'a> CallResponseView<'a> {
                 tool_name,
                 duration_ms: result.timings.total_us / 1_000,
                 data,
-                // Of a failure the summary is the error again.
-                summary: result.summary.as_deref().filter(|_| error.is_none()),
-                truncated: cut || result.truncated.is_some(),
+                // The summary of a failure is the error again, unless the tool gave one of its own.
+                summary: match error {
+                    None => result.summary.as_deref(),
+                    Some(_) => own_word(result, SUMMARY).and_then(Value::as_str),
+                },
+                truncated: cut
+                    || result.truncated.is_some()
+                    || own_word(result, TRUNCATED).is_some_and(|cut| *cut == Value::Bool(true)),
                 exit_code: result.exit_code,
                 error: error.map(told),
-                error_code: result.error_class().map(error_code),
+                error_code: own_code(result).or_else(|| result.error_class().map(error_code)),
                 events,
                 invocation_id: result.invocation_id,
                 outcome: result.outcome,
@@ -250,26 +207,6 @@ pub fn backgrounded(req_id: &str, tool_name: &str, call: InvocationId) -> ToolCa
     }
 }
 
-impl Data<'_> {
-    fn to_value(&self) -> Value {
-        match self {
-            Self::Value(value) => (*value).clone(),
-            Self::Parts { text, structured, content } => {
-                let mut parts = Map::new();
-                let mut put = |name: &str, value: Option<Value>| {
-                    if let Some(value) = value {
-                        parts.insert(name.to_owned(), value);
-                    }
-                };
-                put("text", text.as_deref().map(Value::from));
-                put("structured", structured.cloned());
-                put("content", content.map(|content| json!(content)));
-                Value::Object(parts)
-            }
-        }
-    }
-}
-
 /// The message with the hint: clients of this protocol have no other place for it.
 fn told(error: &ToolError) -> Cow<'_, str> {
     match &error.hint {
@@ -295,6 +232,22 @@ fn ended_at(result: &HostResult) -> f64 {
     let began = result.invocation_id.unix_millis();
     (began + result.timings.total_us / 1_000) as f64 / 1_000.0
 }
+
+/// The code that a tool of this very protocol gave its failure.
+fn own_code(result: &HostResult) -> Option<&str> {
+    own_word(result, ERROR_CODE)?.as_str()
+}
+
+fn own_word<'a>(result: &'a HostResult, key: &str) -> Option<&'a Value> {
+    result.error.as_ref()?.details.as_ref()?.get(key)
+}
+
+/// Where the details of a failure hold the code that a tool of this very protocol gave it.
+pub const ERROR_CODE: &str = "a2e_error_code";
+/// The same for the summary of a failed result.
+pub const SUMMARY: &str = "a2e_summary";
+/// The same for whether the tool cut its data.
+pub const TRUNCATED: &str = "a2e_truncated";
 
 /// The protocol's own code for a kind of failure.
 pub fn error_code(class: ErrorClass) -> &'static str {
@@ -327,7 +280,8 @@ pub fn error_code(class: ErrorClass) -> &'static str {
 /// An event of a call. `None`: one that this protocol has no word for, such as a stage.
 pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
     let (kind, data) = match &event.body {
-        EventBody::Stage { .. } => return None,
+        EventBody::Stage { .. } | EventBody::Message { .. } => return None,
+        EventBody::Custom { name, data } => (name.as_str(), object(data.clone())),
         EventBody::Progress(progress) => ("progress", {
             let mut data = Map::new();
             let share = match (progress.done, progress.total) {
@@ -395,7 +349,9 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
             })),
         ),
     };
-    Some(ToolEvent { kind: kind.to_owned(), req_id: req_id.to_owned(), data, seq: event.seq })
+    #[expect(clippy::cast_precision_loss, reason = "microseconds of this century fit")]
+    let at = Some(event.at.as_microsecond() as f64 / 1_000_000.0);
+    Some(ToolEvent { kind: kind.to_owned(), req_id: req_id.to_owned(), data, seq: event.seq, at })
 }
 
 fn object(value: Value) -> Map<String, Value> {

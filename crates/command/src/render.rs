@@ -1,5 +1,7 @@
 //! Text for people: one line, nothing that moves a terminal's cursor, nothing endless.
 
+use std::borrow::Cow;
+
 use crate::analysis::Assignment;
 
 /// The longest text that is kept of a piece.
@@ -62,17 +64,28 @@ pub(crate) fn assignments(assignments: &[Assignment]) -> String {
 
 /// Words as one would type them, shortened.
 pub(crate) fn command_line(words: &[String]) -> String {
-    let mut line = String::with_capacity(words.iter().map(|word| word.len() + 1).sum());
-    for word in words {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(&shell_quoted(word));
-    }
-    shortened(&line)
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    shortened(&joined(&words, shell_quoted))
 }
 
-fn shell_quoted(word: &str) -> std::borrow::Cow<'_, str> {
+/// The shell text that runs a program with these words as its arguments, for programs that are started without a shell.
+pub fn command_text(words: &[&str]) -> String {
+    // Braces and carets are quoted too: a shell would expand them, and here nothing does.
+    joined(words, |word| format!("'{}'", word.replace('\'', r"'\''")).into())
+}
+
+fn joined<'a>(words: &[&'a str], quote: impl Fn(&'a str) -> Cow<'a, str>) -> String {
+    let mut line = String::with_capacity(words.iter().map(|word| word.len() + 3).sum());
+    for (place, word) in words.iter().enumerate() {
+        if place > 0 {
+            line.push(' ');
+        }
+        line.push_str(&quote(word));
+    }
+    line
+}
+
+fn shell_quoted(word: &str) -> Cow<'_, str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=,@%+^{}[]".contains(&byte) || byte >= 0x80;
     if !word.is_empty() && word.bytes().all(plain) {
         return word.into();

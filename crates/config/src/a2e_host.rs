@@ -15,13 +15,13 @@ mod transport;
 use toolpost_model::Secret;
 
 use crate::{
-    ConfigErrors, ConfigFile, Notice, Parsed,
+    ConfigErrors, ConfigFile, NativeToolsChoice, Notice, Parsed,
     check::{a2e::host_id_complaint, limits::check_count},
     error::Source,
     yaml,
 };
 
-pub use plugins::{A2eCapability, A2ePlugin, A2ePluginClass};
+pub use plugins::{A2ePlugin, A2ePluginClass};
 
 use crate::reading::{Reading, Table};
 
@@ -58,8 +58,10 @@ pub struct A2eHostFile {
     pub face: A2eFace,
     /// The token that agents must give in their handshake.
     pub token: Option<Secret>,
-    /// What is served: the enabled plugins of capabilities that this host has, in the order of the file.
+    /// The enabled plugins, in the order of the file.
     pub plugins: Vec<A2ePlugin>,
+    /// What the plugins leave of the host's own tools.
+    pub native_tools: NativeToolsChoice,
     /// What has no meaning here, or not the one its place suggests, in the order of the file.
     pub notices: Vec<Notice>,
 }
@@ -78,17 +80,16 @@ impl A2eHostFile {
         let token = server::read(&mut root, &mut file.http, &mut reading);
         let face = transport::read(&mut root, &mut reading);
         file.a2e.audit = audit::read(&mut root, &mut reading);
-        let plugins = plugins::read(&mut root, &mut reading);
+        let (plugins, native_tools) = plugins::read(&mut root, &mut reading);
         limits(&mut root, &mut file, &mut reading);
+        // Every file that was made from the SDK's has these, and no released host does anything with them.
         for key in ["snapshot_store", "snapshot_mode"] {
-            if let Some(entry) = root.take_entry(key) {
-                reading.ignored(entry.key.at, key.to_owned(), "this host keeps no snapshots");
-            }
+            root.take_entry(key);
         }
         reading.name_the_rest(&root, "A2E", &KEYS);
         let notices = reading.finish()?;
         let parsed = Parsed::new(file, source, Vec::new())?;
-        Ok(Self { parsed, face, token, plugins, notices })
+        Ok(Self { parsed, face, token, plugins, native_tools, notices })
     }
 }
 

@@ -192,8 +192,11 @@ pub struct A2eSection {
     /// What the host calls itself towards agents: up to 64 printable characters.
     #[schemars(length(min = 1, max = 64))]
     pub host_id: Option<Located<String>>,
-    /// Whether an agent must have negotiated the capability `tools` before it can list or call them.
+    /// Whether an agent must have negotiated a capability before it can use it.
     pub require_negotiated: Option<Located<bool>>,
+    /// Folders beside that of an A2E host file in which its plugins and what they import are looked for. The plugins can
+    /// read them.
+    pub import_paths: Vec<Located<PathBuf>>,
     /// The file with one line for each request.
     pub audit: AuditSection,
 }
@@ -202,7 +205,7 @@ pub struct A2eSection {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuditSection {
-    /// The file, relative to this one. Its folder must be there. Without it, no audit file is written.
+    /// The file, relative to this one. Its folder is made where it is missing. Without it, no audit file is written.
     pub path: Option<Located<PathBuf>>,
     /// How large the file may grow before it is moved aside and a new one begins.
     pub max_bytes: Option<Located<ByteSize>>,

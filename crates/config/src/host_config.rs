@@ -103,8 +103,10 @@ pub struct HostConfig {
     pub modules: Vec<PlannedModule>,
     /// Bundles that mount plans build on and that are not here, so that nobody knows what they plan.
     pub missing_bundles: Vec<Include>,
-    /// Tool plugins of A2E in Python. They run as modules do.
+    /// Plugins of an A2E host file in Python. They run as modules do.
     pub plugins: Vec<PluginConfig>,
+    /// Which of the host's own tools an A2E host file leaves. Without such a file, all.
+    pub native_tools: NativeToolsChoice,
     /// How modules are fetched and run.
     pub amplifier: AmplifierConfig,
 }
@@ -234,10 +236,31 @@ impl Default for Discovery {
 pub struct A2eConfig {
     /// What the host calls itself towards agents.
     pub host_id: Option<String>,
-    /// Whether an agent must have negotiated the capability `tools` before it can list or call them.
+    /// Whether an agent must have negotiated a capability before it can use it.
     pub require_negotiated: bool,
+    /// Further folders in which plugins and what they import are looked for.
+    pub import_paths: Vec<PathBuf>,
     /// The file with one line for each request.
     pub audit: AuditConfig,
+}
+
+/// Whether the host's own tools are served beside the plugins of an A2E host file, and as which entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum NativeToolsChoice {
+    /// They are served, as no file says otherwise.
+    #[default]
+    Served,
+    /// They are served as an entry of the file.
+    Entry {
+        /// The entry's name.
+        name: String,
+        /// Of several entries with tools, the one with the highest comes first.
+        priority: i64,
+        /// Whether it hides the tools of the other entries where it comes first.
+        exclusive: bool,
+    },
+    /// The file names plugins that bring tools, and not the host's own.
+    LeftOut,
 }
 
 /// The audit file.

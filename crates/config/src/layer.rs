@@ -83,7 +83,7 @@ impl Layer {
     pub fn includes(&self) -> impl Iterator<Item = PathBuf> {
         self.parsed.file().include.iter().filter_map(|entry| match &entry.value {
             IncludeEntry::Plan(path) => Some(self.beneath(path)),
-            IncludeEntry::Mcp(_) => None,
+            IncludeEntry::Mcp(_) | IncludeEntry::A2e(_) => None,
         })
     }
 
@@ -91,7 +91,15 @@ impl Layer {
     pub fn mcp_includes(&self) -> impl Iterator<Item = PathBuf> {
         self.parsed.file().include.iter().filter_map(|entry| match &entry.value {
             IncludeEntry::Mcp(path) => Some(self.beneath(path)),
-            IncludeEntry::Plan(_) => None,
+            IncludeEntry::Plan(_) | IncludeEntry::A2e(_) => None,
+        })
+    }
+
+    /// The same of files of A2E hosts.
+    pub fn a2e_includes(&self) -> impl Iterator<Item = PathBuf> {
+        self.parsed.file().include.iter().filter_map(|entry| match &entry.value {
+            IncludeEntry::A2e(path) => Some(self.beneath(path)),
+            IncludeEntry::Plan(_) | IncludeEntry::Mcp(_) => None,
         })
     }
 

@@ -56,7 +56,7 @@ mod size;
 mod snippet;
 mod yaml;
 
-pub use a2e_host::{A2eCapability, A2eFace, A2eHostFile, A2ePlugin, A2ePluginClass};
+pub use a2e_host::{A2eFace, A2eHostFile, A2ePlugin, A2ePluginClass};
 pub use config_file::{
     A2aSection, A2eSection, AmplifierSection, ApprovalsSection, ArgumentKinds, AuditSection, CodeSection,
     CommandEntry, CommandOutput, ConfigFile, CredentialEntry, DiscoverySection, HookEntry, HttpSection,
@@ -72,9 +72,10 @@ pub use host_config::{
     ChildVariables, CodeConfig, CommandConfig, CredentialConfig, CredentialSource, Discovery, HookConfig,
     HostConfig, HttpConfig, JournalRetention, Limits, McpConfig, McpEra, McpNaming, McpNewTools, McpPiece,
     McpReach, McpServerConfig, McpShare, McpStart, McpText, McpTextError, McpUnresolved, McpUnusable,
-    McpValues, ModuleInstall, ModuleIsolation, NativeReplacement, NetworkConfig, ParameterConfig,
-    ParameterKind, Piece, PluginConfig, ProtectConfig, Resolved, RetentionConfig, RootConfig, SandboxConfig,
-    SourceConfig, Template, TokenConfig, ToolIndex, ToolSettings, ToolTable, WasmConfig,
+    McpValues, ModuleInstall, ModuleIsolation, NativeReplacement, NativeToolsChoice, NetworkConfig,
+    ParameterConfig, ParameterKind, Piece, PluginConfig, ProtectConfig, Resolved, RetentionConfig,
+    RootConfig, SandboxConfig, SourceConfig, Template, TokenConfig, ToolIndex, ToolSettings, ToolTable,
+    WasmConfig,
 };
 pub use layer::{Layer, Notice, Standing};
 pub use located::{Located, Position};

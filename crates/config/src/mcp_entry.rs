@@ -210,7 +210,7 @@ fn settled(name: String, said: McpSaid, notices: &mut Vec<Notice>) -> Result<Mcp
 }
 
 /// Names that no source from outside may have, beside [`NATIVE_NAMESPACES`].
-const RESERVED: [&str; 3] = ["amplifier", "mcp", "toolpost"];
+const RESERVED: [&str; 4] = ["a2e", "amplifier", "mcp", "toolpost"];
 
 /// Whether a server may be called so: its tools' ids begin with it, and agents see it before a double underscore.
 pub(crate) fn is_name(text: &str) -> bool {

@@ -216,6 +216,10 @@ impl Merge<'_> {
         let negotiated = file.require_negotiated;
         self.put("a2e.require_negotiated", &mut a2e.require_negotiated, negotiated, |_, new| *new);
         // The host would write a file of the project's choosing, or drop lines of the operator's file.
+        for Located { value, at } in &file.import_paths {
+            let path = Located { value: self.layer.beneath(value), at: *at };
+            self.grant("a2e.import_paths", &mut a2e.import_paths, path, value.display());
+        }
         let (audit, written) = (&mut a2e.audit, &file.audit);
         self.put("a2e.audit.path", &mut audit.path, self.layer.path(&written.path), never);
         self.put("a2e.audit.max_bytes", &mut audit.max_bytes, written.max_bytes, never);

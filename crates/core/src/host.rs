@@ -410,14 +410,14 @@ impl Host {
     /// Lists or searches the tools a session may see. Deferred tools that are listed count as shown.
     pub async fn list(&self, session: &Session, filter: &ToolFilter) -> Vec<Listing> {
         session.touch();
+        self.inner.freshen_sources().await;
         let surface = self.surface(session);
         let mut preferred = Vec::new();
         if !filter.query.trim().is_empty() {
             for source in &self.inner.sources {
                 if let Some(search) = source.search(&filter.query, filter.limit.unwrap_or(50)) {
-                    let catalog = surface.catalog();
-                    preferred
-                        .push(search.await.iter().filter_map(|id| catalog.place_of(id.as_str())).collect());
+                    let (found, catalog) = (search.await, surface.catalog());
+                    preferred.push(found.iter().filter_map(|id| catalog.place_of(id.as_str())).collect());
                 }
             }
         }

@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{ApprovalStatus, ArtifactRef, Content, InvocationId, Stage};
 
@@ -57,6 +58,18 @@ pub enum EventBody {
     Output(OutputChunk),
     /// A person is being asked, or has answered.
     Approval(ApprovalStatus),
+    /// An event of the tool's own protocol, for callers that speak the same protocol.
+    Custom {
+        /// The protocol's name for this kind of event.
+        name: String,
+        /// The event's data.
+        data: Value,
+    },
+    /// A message of the tool's own protocol, for callers that speak the same protocol.
+    Message {
+        /// The message as it is sent.
+        message: Value,
+    },
 }
 
 /// What a process wrote since the last chunk, for whoever watches; the result has what the model is given.

@@ -12,6 +12,8 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
+use crate::canonical_json;
+
 /// What the model sent, untouched: text from a wire, or a value from a caller in the same process.
 #[derive(Clone, Debug)]
 pub enum ModelInput {
@@ -32,11 +34,12 @@ impl ModelInput {
         Self::Value(Arc::new(value))
     }
 
-    /// The JSON without the blanks between its tokens: what makes two inputs the same request.
+    /// The JSON without the blanks between its tokens: what makes two inputs the same request. A value has sorted keys, a
+    /// text keeps the order in which it arrived.
     pub fn compact(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => compact(text),
-            Self::Value(value) => Cow::Owned(value.to_string()),
+            Self::Value(value) => Cow::Owned(canonical_json(value)),
         }
     }
 
@@ -267,7 +270,7 @@ impl<'de> Visitor<'de> for StrictValue {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arguments, ArgumentsError};
+    use super::{Arguments, ArgumentsError, ModelInput};
 
     fn check(text: &str, expected: Result<&str, &str>) {
         let parsed = Arguments::parse(&text.into());
@@ -276,6 +279,19 @@ mod tests {
             (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
             (got, want) => panic!("{text:?}: got {got:?}, want {want:?}"),
         }
+    }
+
+    /// Idempotency keys were stored with a digest of sorted keys when objects did not keep their order yet.
+    #[test]
+    fn a_value_keeps_its_order_and_is_the_same_request_in_any_order() {
+        let written: serde_json::Value =
+            serde_json::from_str(r#"{"path":"a","content":{"z":1,"b":[]}}"#).unwrap();
+        let input = ModelInput::value(written);
+        assert_eq!(input.compact(), r#"{"content":{"b":[],"z":1},"path":"a"}"#);
+        let arguments = input.parse().unwrap();
+        assert_eq!(serde_json::to_string(&arguments).unwrap(), r#"{"path":"a","content":{"z":1,"b":[]}}"#);
+        // A text is compared as it arrived, as before.
+        assert_eq!(ModelInput::text(r#"{ "b": 1, "a": 2 }"#).compact(), r#"{"b":1,"a":2}"#);
     }
 
     #[test]

@@ -73,11 +73,20 @@ pub struct PermissionProfile {
     /// What single arguments mean to rules. Paths that the tool's effects name need not be listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<ArgumentMeaning>,
+    /// Names of other tools whose `deny` and `ask` rules bind this one too, because it does the same work.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bound_like: Vec<String>,
 }
 
 impl Default for PermissionProfile {
     fn default() -> Self {
-        Self { risk: RiskLevel::High, access: Vec::new(), approval_required: false, arguments: Vec::new() }
+        Self {
+            risk: RiskLevel::High,
+            access: Vec::new(),
+            approval_required: false,
+            arguments: Vec::new(),
+            bound_like: Vec::new(),
+        }
     }
 }
 
@@ -103,6 +112,8 @@ impl ArgumentMeaning {
 pub enum ArgumentKind {
     /// A shell command: matched command by command.
     Command,
+    /// A command as a list of words, the program first.
+    Words,
     /// Where commands and relative paths begin.
     Directory,
     /// Variables set for every command: an object of names and values, or a list of `NAME=value`.

@@ -11,6 +11,7 @@
 mod approval;
 mod artifact;
 mod batch;
+mod canonical;
 mod consult;
 mod declaration;
 mod effects;
@@ -42,6 +43,7 @@ pub use artifact::{
     NewArtifact, PersistStrategy, Redactions, ResultPersistence, StoredArtifact,
 };
 pub use batch::{BatchPlace, OnFailure, Ordering};
+pub use canonical::canonical_json;
 pub use consult::{Caller, ConsultError, ConsultKind, ConsultKinds, Question, Reply};
 pub use declaration::{
     Declaration, ExternalMapping, InputContract, Lifecycle, Loading, OutputContract, Requirements, ToolKind,

@@ -33,6 +33,12 @@ pub trait Source: Send + Sync + 'static {
     /// The tools, now. Asked again after a [`SourceNotice::ToolsChanged`].
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>>;
 
+    /// Asks whether the list changed without a notice, before a caller is given one. `true`: it did, and is asked for anew.
+    /// `None`: the source tells of every change.
+    fn freshen(&self) -> Option<BoxFuture<'_, bool>> {
+        None
+    }
+
     /// What of it is not there although it should be. Asked after each `list`, which tells of the rest.
     fn problems(&self) -> Vec<SourceProblem> {
         Vec::new()

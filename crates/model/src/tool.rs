@@ -283,6 +283,23 @@ pub struct NestedCall {
     pub tool: String,
     /// The arguments: a JSON object.
     pub arguments: Value,
+    /// Whether it is a step of the calling call: the mode is applied once, and a person is asked once about one request. A rule
+    /// that denies the step still denies it. Only host code sets this.
+    pub is_step: bool,
+}
+
+impl NestedCall {
+    /// A call of another tool, with a decision of its own.
+    pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
+        Self { tool: tool.into(), arguments, is_step: false }
+    }
+
+    /// The same as a step of the calling call.
+    #[must_use]
+    pub fn as_step(mut self) -> Self {
+        self.is_step = true;
+        self
+    }
 }
 
 /// A running call's way back to the host: events out, cancellation in.
@@ -415,6 +432,11 @@ impl CallContext {
     /// Opens a kept piece that a call of the same principal made.
     pub async fn open_artifact(&self, id: ArtifactId) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
         self.0.open_artifact(id).await
+    }
+
+    /// Passes an event on. Never blocks.
+    pub fn emit(&self, body: EventBody) {
+        self.0.emit(body);
     }
 
     /// Says how far the work got.

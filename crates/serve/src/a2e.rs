@@ -11,20 +11,26 @@ mod conversation;
 mod http;
 mod in_process;
 mod outbox;
+mod plugin_messages;
+mod relayed;
 mod sessions;
 mod stdio;
 mod tools;
+mod transport;
 mod wire;
 
 use std::{
+    collections::HashMap,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use toolpost_core::Host;
+use toolpost_core::{Answer, Host};
+use toolpost_model::SessionId;
+use toolpost_sources::LoadedPlugin;
 use uuid::Uuid;
 
 pub(crate) use audit::Audit;
@@ -33,10 +39,13 @@ pub use capability::{Answered, Capability, Handled, Peer};
 pub(crate) use http::{ROUTES, routes, tend};
 pub use in_process::connect;
 pub(crate) use in_process::link;
-pub(crate) use stdio::{Line, converse, read_lines};
+pub(crate) use plugin_messages::FacePluginPort;
+pub(crate) use relayed::A2eRelay;
+pub(crate) use stdio::{Line, converse, converse_joined, read_lines};
 
 use crate::streams::OpenStreams;
 use capability::Registry;
+use conversation::Conversation;
 use sessions::Sessions;
 use tools::Tools;
 
@@ -55,8 +64,10 @@ pub(crate) struct Settings {
     pub(crate) audit: Audit,
     /// How long the data directory had been unattended at the start, where somebody knows.
     pub(crate) unattended: Option<Duration>,
-    /// How the built-in tools stand among other capabilities.
-    pub(crate) tools: ToolsEntry,
+    /// The entry of the host's own tools in the handshake. `None`: the tools are those of plugins.
+    pub(crate) tools: Option<ToolsEntry>,
+    /// The plugins of an A2E host file, in its order.
+    pub(crate) plugins: Vec<LoadedPlugin>,
     /// Counts the streams over HTTP.
     pub(crate) streams: Option<OpenStreams>,
 }
@@ -87,16 +98,18 @@ pub(crate) struct Face {
     away: Duration,
     conversations: AtomicU64,
     sessions: Sessions,
+    /// Conversations of agents that came in, by the session in the host's records.
+    by_session: Mutex<HashMap<SessionId, Weak<Conversation>>>,
 }
 
 impl Face {
     /// `capabilities` come before the host's own tools where their priorities are equal.
     pub(crate) fn new(host: Host, settings: Settings, capabilities: Vec<Arc<dyn Capability>>) -> Arc<Self> {
-        let ToolsEntry { plugin, priority, exclusive } = settings.tools.clone();
-        let tools = Arc::new(Tools { plugin, priority, exclusive });
+        let ToolsEntry { plugin, priority, exclusive } = settings.tools.clone().unwrap_or_default();
+        let tools = Arc::new(Tools { plugin, priority, exclusive, is_entry: settings.tools.is_some() });
         let away = host.away_for().min(settings.unattended.unwrap_or(Duration::MAX));
         let epoch = Uuid::new_v4().simple().to_string().split_off(24);
-        let registry = Registry::new(capabilities, tools);
+        let registry = Registry::new(capabilities, tools, &settings.plugins);
         Arc::new(Self {
             host,
             registry,
@@ -106,7 +119,30 @@ impl Face {
             away,
             conversations: AtomicU64::new(0),
             sessions: Sessions::default(),
+            by_session: Mutex::default(),
         })
+    }
+
+    pub(crate) fn plugins(&self) -> &[LoadedPlugin] {
+        &self.settings.plugins
+    }
+
+    /// Whether the answer is that of a plugin's tool.
+    fn is_of_plugin(&self, answer: &Answer) -> bool {
+        let tool = answer.result().tool_id.as_ref();
+        tool.is_some_and(|id| self.plugins().iter().any(|plugin| plugin.name == id.namespace()))
+    }
+
+    /// Remembers the conversation of an agent that came in.
+    fn know(&self, session: &SessionId, conversation: &Arc<Conversation>) {
+        let mut known = self.by_session.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, conversation| conversation.strong_count() > 0);
+        known.insert(session.clone(), Arc::downgrade(conversation));
+    }
+
+    /// The conversation of a session's agent, while there is one.
+    fn conversation_of(&self, session: &SessionId) -> Option<Arc<Conversation>> {
+        self.by_session.lock().unwrap_or_else(PoisonError::into_inner).get(session)?.upgrade()
     }
 
     /// Where the numbers of one more conversation begin.

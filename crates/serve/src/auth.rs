@@ -69,6 +69,14 @@ impl KnownToken {
 }
 
 impl Door {
+    /// The door of an agent over stdio. It needs a token only where there is one for it; a configured one may name
+    /// somebody else.
+    pub(crate) fn of_stdio(configured: &[TokenConfig], token: Option<&str>) -> Self {
+        let mut tokens: Vec<KnownToken> = configured.iter().map(KnownToken::configured).collect();
+        tokens.extend(token.map(|token| KnownToken::of(token, Principal::agent("agent"))));
+        Self::Process { tokens, token_required: token.is_some(), principal: Principal::agent("stdio") }
+    }
+
     /// Checks that the request means this server: a page of a stranger that talks to `localhost` through a
     /// rebound name, or a form posted across sites, stops here on every route.
     pub(crate) fn check_origin(&self, headers: &HeaderMap) -> Result<(), Problem> {

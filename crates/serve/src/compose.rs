@@ -16,15 +16,16 @@ use std::{
 };
 
 use toolpost_config::{
-    ApprovalsConfig, HostConfig, JournalRetention, NativeReplacement, SourceConfig, ToolIndex,
+    ApprovalsConfig, HostConfig, JournalRetention, NativeReplacement, NativeToolsChoice, SourceConfig,
+    ToolIndex,
 };
 use toolpost_core::{
     Approvals, Cassette, Hook, Host, HostBuilder, HostError, KnownSecrets, Limits, OperatorSettings, Places,
     Policy, PolicySpec, ReplayOptions, Retention, RuleProblem, RuleStore, SchedulerLimits, SourceSettings,
     SourceTrust, ToolSettings, Witness,
 };
-use toolpost_model::{Declaration, Source, ToolPattern};
-use toolpost_sources::RustModules;
+use toolpost_model::{Declaration, Mode, Rule, RuleOrigin, Source, ToolPattern};
+use toolpost_sources::{PythonModules, RustModules, allowed_message_patterns};
 use toolpost_store::{
     AuditLogError, BlobOptions, BlobsError, DataDir, DataDirError, DiskBlobs, JournalOptions, OpenError,
     RulesFile, SqliteJournal, TokenError, load_token,
@@ -220,15 +221,21 @@ fn is_beneath(path: &Path, root: &Path) -> bool {
 /// and `parts`.
 pub async fn open_host(config: &HostConfig, parts: HostParts) -> Result<OpenedHost, StartError> {
     let data_dir = open_data_dir(config)?;
-    let host = host_on(config, data_dir.as_ref(), parts).await?;
+    let ComposedHost { host, .. } = host_on(config, data_dir.as_ref(), parts).await?;
     Ok(OpenedHost { host, data_dir })
+}
+
+/// A host, and the Python modules it was made with.
+pub(crate) struct ComposedHost {
+    pub(crate) host: Host,
+    pub(crate) python: Option<PythonModules>,
 }
 
 pub(crate) async fn host_on(
     config: &HostConfig,
     data_dir: Option<&DataDir>,
     parts: HostParts,
-) -> Result<Host, StartError> {
+) -> Result<ComposedHost, StartError> {
     let mut parts = parts;
     // The kept token is a secret to every host on this data directory, also to one without a network face.
     if let Some(token) = data_dir.map(load_token).transpose()?.flatten() {
@@ -268,7 +275,7 @@ pub(crate) async fn host_on(
         builder = builder.retention(Retention { age, size });
     }
     if let Some((cassette, options)) = parts.replay {
-        return Ok(builder.replay(cassette, options).build().await?);
+        return Ok(ComposedHost { host: builder.replay(cassette, options).build().await?, python: None });
     }
     // An embedder's own tools come first: of two that want one name, theirs keeps it.
     for add in parts.sources {
@@ -278,11 +285,12 @@ pub(crate) async fn host_on(
     builder = builder.hooks(hooks::hooks(config, data_dir, program)?);
     let handover = (parts.native.own_files.clone(), parts.modules);
     let modules = modules::modules(config, data_dir, program, handover).await?;
+    let python = modules.python;
     builder = builder.sources(modules.sources).hooks(modules.hooks);
     builder = modules.witnesses.into_iter().fold(builder, HostBuilder::witness);
     parts.native.own_files.extend(hooks::files(config).into_iter().chain(mcp::files(config)));
     builder = builder.sources(mcp::sources(config, data_dir, &parts.native, servers)?);
-    if let Some(workspace) = &config.workspace {
+    if let Some(workspace) = config.workspace.as_ref().filter(|_| serves_native_tools(config)) {
         builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);
     }
     let host = builder.build().await?;
@@ -290,8 +298,24 @@ pub(crate) async fn host_on(
         host.shutdown(Duration::ZERO).await;
         return Err(error.into());
     }
-    Ok(host)
+    Ok(ComposedHost { host, python })
 }
+
+/// Whether the host's own tools are served: an A2E host file may name others instead.
+fn serves_native_tools(config: &HostConfig) -> bool {
+    let hidden_by = |priority: i64| {
+        let mut plugins = config.plugins.iter().filter(|plugin| plugin.capability == TOOLS_CAPABILITY);
+        plugins.any(|plugin| plugin.exclusive && plugin.priority > priority)
+    };
+    match config.native_tools {
+        NativeToolsChoice::Served => true,
+        NativeToolsChoice::Entry { priority, .. } => !hidden_by(priority),
+        NativeToolsChoice::LeftOut => false,
+    }
+}
+
+/// The capability of A2E that brings tools.
+pub(crate) const TOOLS_CAPABILITY: &str = "tools";
 
 /// The store of kept results, cleared of what is too old now and from time to time for as long as it is used.
 fn blobs(config: &HostConfig, data_dir: &DataDir) -> Result<DiskBlobs, BlobsError> {
@@ -318,11 +342,25 @@ fn blobs(config: &HostConfig, data_dir: &DataDir) -> Result<DiskBlobs, BlobsErro
 pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
     let spec = PolicySpec {
         mode: config.mode,
-        rules: config.rules.clone(),
+        rules: config.rules.iter().cloned().chain(plugin_rules(config)).collect(),
         places: places(config),
         notes: config.notes.clone(),
     };
     Policy::compile(spec).map_err(StartError::Rules)
+}
+
+/// The messages of A2E plugins that are allowed unless a rule says otherwise: they use the state that a plugin keeps for
+/// its agent, and the operator added the plugin for that. The modes without questions leave nothing to such a default.
+fn plugin_rules(config: &HostConfig) -> Vec<Rule> {
+    let has_default = match config.mode {
+        Mode::Plan | Mode::NeverAsk => false,
+        Mode::Default | Mode::Edits | Mode::Sandboxed | Mode::Bypass => !config.plugins.is_empty(),
+    };
+    let patterns = allowed_message_patterns().filter(|_| has_default);
+    let rules = patterns.map(|pattern| {
+        Rule::parse(&format!("allow {pattern}"), RuleOrigin::Builtin, "default for A2E plugins")
+    });
+    rules.filter_map(Result::ok).collect()
 }
 
 /// Where paths in rules begin.

@@ -15,6 +15,7 @@ mod sessions;
 pub(crate) mod sources;
 mod stream;
 pub(crate) mod tools;
+mod upload;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -32,9 +33,9 @@ use tokio_util::sync::CancellationToken;
 use toolpost_core::{Host, Session};
 use toolpost_model::{Principal, Role, SessionId};
 
-use crate::{a2a, a2e, feed, mcp, refusals::RefusedRequests, reload::Loaded};
+use crate::{a2a, a2e, feed, join, mcp, refusals::RefusedRequests, reload::Loaded};
 
-pub(crate) use gate::Gate;
+pub(crate) use gate::{ConnectionOrigin, Gate, SocketPeer};
 pub(crate) use problem::Problem;
 pub(crate) use stream::{KEEP_ALIVE, STILL_HERE};
 
@@ -48,6 +49,7 @@ pub(crate) struct Shared {
     pub(crate) feed: Arc<feed::Hub>,
     pub(crate) a2a: Arc<a2a::Face>,
     pub(crate) mcp: Arc<mcp::Face>,
+    pub(crate) joining: Arc<join::JoinReception>,
     /// Streams that would go on for ever end with this.
     pub(crate) closing: CancellationToken,
 }
@@ -83,6 +85,7 @@ fn router(shared: Shared) -> Router {
     let a2e = a2e::routes(Arc::clone(&shared.a2e));
     let a2a = a2a::routes(Arc::clone(&shared.a2a));
     let mcp = mcp::routes(Arc::clone(&shared.mcp));
+    let join = join::routes(Arc::clone(&shared.joining));
     Router::new()
         .route(HEALTH, get(health))
         .route("/host", get(host))
@@ -112,6 +115,7 @@ fn router(shared: Shared) -> Router {
         .merge(a2e)
         .merge(a2a)
         .merge(mcp)
+        .merge(join)
 }
 
 /// The name or id in a path, refused in this face's own words where it is not text.

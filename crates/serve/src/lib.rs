@@ -11,6 +11,7 @@ mod clock;
 mod compose;
 mod feed;
 mod http;
+mod join;
 mod listen;
 mod mcp;
 mod refusals;
@@ -25,6 +26,7 @@ pub use compose::{
     module_supply, open_host,
 };
 pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
+pub use join::{HostConnection, JoinError, JoinTicket, RelayEnd, StdioFace, StdioRelay, join_host};
 pub use reload::Reloaded;
 pub use server::{Server, ServerBuilder};
 pub use toolpost_sources::{ModuleStandings, RustModule, RustModules};

@@ -1,21 +1,18 @@
 //! Taking connections: TCP and the unix socket, with a bound on their number, on the time a request's head may
 //! take, and with Nagle off, so that a streamed answer never waits for an acknowledgement.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
-};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, UnixListener},
     sync::Semaphore,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::http::Gate;
+use crate::http::{ConnectionOrigin, Gate, SocketPeer};
 
 /// Connections at the same time, on one listener.
 const MAX_CONNECTIONS: usize = 8_192;
@@ -31,7 +28,7 @@ pub(crate) enum Listener {
 /// Serves until `closing`, then lets open requests finish for `grace`.
 pub(crate) async fn serve(listener: Listener, gate: Gate, closing: CancellationToken, grace: Duration) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let graceful = GracefulShutdown::new();
+    let connections = TaskTracker::new();
     loop {
         // A full house must hear of the end too: its guests may sit there saying nothing.
         let place = closing.run_until_cancelled(Arc::clone(&room).acquire_owned()).await;
@@ -40,7 +37,7 @@ pub(crate) async fn serve(listener: Listener, gate: Gate, closing: CancellationT
             () = closing.cancelled() => break,
             accepted = accept(&listener) => accepted,
         };
-        let (stream, address) = match accepted {
+        let (stream, origin) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Out of descriptors, most likely: waiting is all that helps, and spinning would not.
@@ -52,29 +49,42 @@ pub(crate) async fn serve(listener: Listener, gate: Gate, closing: CancellationT
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
-            .serve_connection(TokioIo::new(stream), gate.facing(address));
-        let watched = graceful.watch(connection);
-        tokio::spawn(async move {
+            .serve_connection(TokioIo::new(stream), gate.facing(origin))
+            .with_upgrades();
+        let closing = closing.clone();
+        connections.spawn(async move {
+            let mut connection = Box::pin(connection);
             // A peer that goes away in the middle is its own business.
-            let _ = watched.await;
+            tokio::select! {
+                _ = connection.as_mut() => {}
+                () = closing.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    let _ = connection.await;
+                }
+            }
             drop(place);
         });
     }
     drop(listener);
-    if tokio::time::timeout(grace, graceful.shutdown()).await.is_err() {
+    connections.close();
+    if tokio::time::timeout(grace, connections.wait()).await.is_err() {
         tracing::warn!("some connections were still open at the end of the grace period");
     }
 }
 
-/// A connection, and where it comes from. A unix socket has no address.
-async fn accept(listener: &Listener) -> std::io::Result<(Box<dyn Stream>, Option<IpAddr>)> {
+/// A connection, and where it comes from.
+async fn accept(listener: &Listener) -> std::io::Result<(Box<dyn Stream>, ConnectionOrigin)> {
     match listener {
         Listener::Tcp(tcp) => {
             let (stream, peer) = tcp.accept().await?;
             stream.set_nodelay(true)?;
-            Ok((Box::new(stream), Some(peer.ip())))
+            Ok((Box::new(stream), ConnectionOrigin { address: Some(peer.ip()), peer: None }))
         }
-        Listener::Unix(unix) => Ok((Box::new(unix.accept().await?.0), None)),
+        Listener::Unix(unix) => {
+            let (stream, _) = unix.accept().await?;
+            let peer = SocketPeer { user: stream.peer_cred()?.uid() };
+            Ok((Box::new(stream), ConnectionOrigin { address: None, peer: Some(peer) }))
+        }
     }
 }
 

@@ -21,6 +21,7 @@ mod news;
 mod offers;
 mod opening;
 mod peer;
+mod relayed;
 mod result;
 mod rounds;
 mod seal;
@@ -41,7 +42,8 @@ use tokio_util::sync::CancellationToken;
 use toolpost_core::Host;
 
 pub(crate) use http::routes;
-pub(crate) use stdio::converse;
+pub(crate) use relayed::McpRelay;
+pub(crate) use stdio::{converse, write_lines};
 
 use crate::streams::OpenStreams;
 use asked::{Asked, Method};

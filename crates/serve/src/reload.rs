@@ -48,6 +48,10 @@ impl Loaded {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn config(&self) -> HostConfig {
+        self.state().config.clone()
+    }
+
     pub(crate) fn told(&self) -> Told {
         let state = self.state();
         Told {
@@ -141,8 +145,8 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         a2a,
         // Nobody changes it while a host runs.
         cache_dir: _,
-        // They stand in the file of an A2E host, which is read once.
-        plugins: _,
+        plugins,
+        native_tools,
         modules,
         missing_bundles,
         amplifier,
@@ -167,6 +171,7 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         ("a2e", *a2e != next.a2e),
         ("a2a", *a2a != next.a2a),
         ("modules", (modules, missing_bundles) != (&next.modules, &next.missing_bundles)),
+        ("plugins", (plugins, native_tools) != (&next.plugins, &next.native_tools)),
         ("amplifier", *amplifier != next.amplifier),
         ("mcp", *mcp != next.mcp),
     ];

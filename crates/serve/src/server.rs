@@ -14,19 +14,22 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use toolpost_a2e::Link;
-use toolpost_config::{AuditConfig, HostConfig, TokenConfig};
+use toolpost_config::{AuditConfig, HostConfig, NativeToolsChoice, TokenConfig};
 use toolpost_core::{Cassette, Hook, Host, ReplayOptions};
 use toolpost_model::{Principal, Role, Source, Tool, ToolSet};
-use toolpost_sources::RustModules;
+use toolpost_sources::{LoadedPlugin, PythonModules, RustModules};
 use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token};
 
 use crate::{
     a2a,
     a2e::{self, Capability, ToolsEntry},
     auth::{Access, Door, KnownToken},
-    compose::{Asked, HostParts, ModulesHandover, NativeHandover, StartError, host_on, open_data_dir},
+    compose::{
+        Asked, ComposedHost, HostParts, ModulesHandover, NativeHandover, StartError, host_on, open_data_dir,
+    },
     feed,
     http::{About, Gate, RequestLimits, Shared},
+    join::{HostConnection, JoinReception, JoinTicket, StartSettings, StdioFace},
     listen::{self, Listener},
     mcp,
     refusals::{self, RefusedRequests},
@@ -41,6 +44,7 @@ pub struct Server {
     feed: Arc<feed::Hub>,
     a2a: Arc<a2a::Face>,
     mcp: Arc<mcp::Face>,
+    joining: Arc<JoinReception>,
     address: Option<SocketAddr>,
     tokens: Vec<TokenConfig>,
     limits: RequestLimits,
@@ -55,6 +59,8 @@ pub struct Server {
 
 /// How long connections get to finish once the host has answered its last call.
 const CONNECTION_GRACE: Duration = Duration::from_secs(2);
+/// How long agents that joined get to read their last answers.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// How exactly the next host will know when this one ended.
 const ATTENDED_AT_LEAST: Duration = Duration::from_secs(10);
 const ATTENDED_AT_MOST: Duration = Duration::from_millis(500);
@@ -173,10 +179,7 @@ impl ServerBuilder {
     /// Whoever starts or embeds the host needs no token, unless [`access`](Self::access) names one.
     pub async fn start_offline(mut self) -> Result<Server, StartError> {
         let data_dir = open_data_dir(&self.config)?.map(Arc::new);
-        let token = match &self.access {
-            Access::Token(token) => Some(token.clone()),
-            Access::KeptToken | Access::Open => None,
-        };
+        let token = self.stdio_token();
         if let Some(token) = &token {
             self.parts.secrets.push(("host_token".to_owned(), token.clone()));
         }
@@ -193,12 +196,13 @@ impl ServerBuilder {
     ) -> Result<Server, StartError> {
         let config = &self.config;
         let audit = audit_writer(&config.a2e.audit)?;
+        let (started_with, stdio_token) = (self.start_settings(), self.stdio_token());
         let mut parts = std::mem::take(&mut self.parts);
         parts.asked = Asked::Operators;
         let streams = OpenStreams::new(config.limits.shares.divide(config.limits.streams as u64));
         let feed = Arc::new(feed::Hub::new(streams.clone()));
         parts.witness(Arc::clone(&feed));
-        let host = host_on(config, data_dir.as_deref(), parts).await?;
+        let ComposedHost { host, python } = host_on(config, data_dir.as_deref(), parts).await?;
         let settings = a2e::Settings {
             host_id: config.a2e.host_id.clone(),
             require_negotiated: config.a2e.require_negotiated,
@@ -206,10 +210,14 @@ impl ServerBuilder {
             message_limit: config.http.body_limit,
             audit: a2e::Audit::to(audit),
             unattended: data_dir.as_ref().and_then(|data_dir| data_dir.unattended()),
-            tools: self.tools,
+            tools: tools_entry(config, self.tools),
+            plugins: python.as_ref().map(PythonModules::plugins).unwrap_or_default(),
             streams: Some(streams.clone()),
         };
         let a2e = a2e::Face::new(host.clone(), settings, self.capabilities);
+        if let Some(python) = &python {
+            python.set_plugin_port(Arc::new(a2e::FacePluginPort::new(&a2e, host.clone())));
+        }
         tokio::spawn(a2e::tend(Arc::downgrade(&a2e)));
         let closing = CancellationToken::new();
         let a2a = a2a::Face::new(
@@ -229,9 +237,24 @@ impl ServerBuilder {
             let every = (config.limits.session_idle / 4).clamp(ATTENDED_AT_MOST, ATTENDED_AT_LEAST);
             tokio::spawn(attend(data_dir, every, closing.clone()))
         });
+        let about = Arc::new(About {
+            workspace: config.workspace.clone(),
+            address,
+            loaded: Loaded::of(config.clone()),
+            refused,
+        });
+        let joining = JoinReception::new(
+            Arc::clone(&a2e),
+            Arc::clone(&mcp),
+            Arc::clone(&about),
+            started_with,
+            config.tokens.clone(),
+            stdio_token,
+        );
         Ok(Server {
             host,
             a2e,
+            joining,
             feed,
             a2a,
             mcp,
@@ -243,13 +266,29 @@ impl ServerBuilder {
             data_dir,
             tokens: config.tokens.clone(),
             limits: RequestLimits { body: config.http.body_limit, patience: config.http.patience },
-            about: Arc::new(About {
-                workspace: config.workspace.clone(),
-                address,
-                loaded: Loaded::of(config.clone()),
-                refused,
-            }),
+            about,
         })
+    }
+
+    /// What the process says of itself where it joins the host that holds its data directory.
+    pub fn join_ticket(&self, face: StdioFace, role: Role) -> JoinTicket {
+        JoinTicket::new(face, role, self.stdio_token().as_deref(), &self.start_settings(), &self.config)
+    }
+
+    /// The token that an agent over stdio must show.
+    fn stdio_token(&self) -> Option<String> {
+        match &self.access {
+            Access::Token(token) => Some(token.clone()),
+            Access::KeptToken | Access::Open => None,
+        }
+    }
+
+    fn start_settings(&self) -> StartSettings {
+        let ToolsEntry { plugin, priority, exclusive } = &self.tools;
+        let (own, capabilities) = (self.parts.sources.len(), self.capabilities.len());
+        let is_replay = self.parts.replay.is_some();
+        let own_parts = (plugin, priority, exclusive, own, capabilities, is_replay);
+        StartSettings::new(&self.parts.native, &own_parts)
     }
 
     fn network_door(&self, token: Option<&str>) -> Door {
@@ -284,6 +323,19 @@ fn cannot_listen(address: &str, source: std::io::Error) -> StartError {
     StartError::Listen { address: address.to_owned(), source }
 }
 
+/// The entry of the host's own tools in an A2E handshake: as the A2E host file has it, or as the embedder says.
+fn tools_entry(config: &HostConfig, own: ToolsEntry) -> Option<ToolsEntry> {
+    match &config.native_tools {
+        NativeToolsChoice::Served => Some(own),
+        NativeToolsChoice::Entry { name, priority, exclusive } => {
+            let bound = if *priority < 0 { i32::MIN } else { i32::MAX };
+            let priority = i32::try_from(*priority).unwrap_or(bound);
+            Some(ToolsEntry { plugin: name.clone(), priority, exclusive: *exclusive })
+        }
+        NativeToolsChoice::LeftOut => None,
+    }
+}
+
 impl Server {
     /// Starts a server with the native tools of the configured workspace.
     pub async fn start(config: HostConfig) -> Result<Self, StartError> {
@@ -301,6 +353,11 @@ impl Server {
         }
     }
 
+    /// The plugins of an A2E host file that are loaded, in the order of the file.
+    pub fn plugins(&self) -> &[LoadedPlugin] {
+        self.a2e.plugins()
+    }
+
     fn open_face(&mut self, listener: Listener, door: Door) {
         let shared = Shared {
             host: self.host.clone(),
@@ -310,6 +367,7 @@ impl Server {
             feed: Arc::clone(&self.feed),
             a2a: Arc::clone(&self.a2a),
             mcp: Arc::clone(&self.mcp),
+            joining: Arc::clone(&self.joining),
             closing: self.closing.clone(),
         };
         let gate = Gate::new(shared, door);
@@ -357,11 +415,7 @@ impl Server {
     /// Talks A2E with the agent at the other end of two pipes, as the agent `stdio` or whoever its token names.
     /// Returns when the agent has left, within the three seconds it waits for that.
     pub async fn converse(&self, input: impl Read + Send + 'static, output: impl Write + Send + 'static) {
-        let mut tokens: Vec<KnownToken> = self.tokens.iter().map(KnownToken::configured).collect();
-        let own = self.token.as_deref().map(|token| KnownToken::of(token, Principal::agent("agent")));
-        let token_required = own.is_some();
-        tokens.extend(own);
-        let door = Arc::new(Door::Process { tokens, token_required, principal: Principal::agent("stdio") });
+        let door = Arc::new(Door::of_stdio(&self.tokens, self.token.as_deref()));
         a2e::converse(&self.a2e, &door, input, output).await;
     }
 
@@ -380,6 +434,17 @@ impl Server {
         mcp::converse(&self.mcp, principal, input, output).await;
     }
 
+    /// Connects the agent of this process in the way in which other processes join. `session` is the A2E session that
+    /// goes on, where it had one with an earlier host.
+    pub fn connect_stdio(&self, face: StdioFace, role: Role, session: Option<String>) -> HostConnection {
+        self.joining.connect(face, role, session)
+    }
+
+    /// How many agents came by processes that joined.
+    pub fn joined_agents(&self) -> usize {
+        self.joining.joined()
+    }
+
     /// The token callers must send, where there is one.
     pub fn token(&self) -> Option<&str> {
         self.token.as_deref()
@@ -393,7 +458,9 @@ impl Server {
     /// Takes no more calls, lets the running ones finish for `grace`, records every end, closes the faces and
     /// gives the data directory back.
     pub async fn shutdown(mut self, grace: Duration) {
+        self.joining.leave();
         self.host.shutdown(grace).await;
+        self.joining.left(LAST_ANSWERS).await;
         self.a2e.close();
         self.mcp.close();
         self.closing.cancel();
@@ -409,6 +476,7 @@ impl Server {
 impl Drop for Server {
     /// A server that is dropped without being shut down still stops to listen.
     fn drop(&mut self) {
+        self.joining.leave();
         self.closing.cancel();
     }
 }

@@ -11,8 +11,9 @@ mod mcp;
 mod native;
 
 pub use amplifier::python::{
-    BridgedModule, CoreChoice, CoreInUse, Isolation, PythonModules, PythonPackage, PythonParts,
-    PythonSettings, PythonSource,
+    BridgedModule, CoreChoice, CoreInUse, Isolation, LoadedPlugin, MessageStanding, PluginHost, PluginPort,
+    PythonModules, PythonPackage, PythonParts, PythonSettings, PythonSource, allowed_message_patterns,
+    message_standing,
 };
 pub use amplifier::{
     CacheError, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, FolderSharing, ModuleHooks,

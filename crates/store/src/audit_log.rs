@@ -35,7 +35,7 @@ pub struct AuditRotation {
 /// Why there is no audit log to be had, or a line is not in it.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditLogError {
-    /// Its folder is missing. It is not made: a slip in a path would leave folders behind.
+    /// Its folder is missing and cannot be made, or is no folder.
     #[error(
         "there is no folder for the audit log `{path}`\nhint: make the folder, or change `a2e.audit.path`"
     )]
@@ -111,9 +111,11 @@ impl Current {
 }
 
 impl AuditLog {
-    /// Opens the log, and makes the file (0600) where there is none. Its folder must be there.
+    /// Opens the log, and makes the file (0600) and its folder (0700) where there is none. A folder is never made through
+    /// a link that leads nowhere.
     pub fn open(path: &Path, rotation: AuditRotation) -> Result<Self, AuditLogError> {
         let path = disk::absolute(path).map_err(failed("find", path))?;
+        make_folder(&path)?;
         let current = Mutex::new(Current::new(open_file(&path)?));
         Ok(Self { path, rotation, current })
     }
@@ -220,6 +222,19 @@ impl AuditLog {
 /// Lets the file start over, unless somebody else has done so in the meantime.
 fn clear(file: &LineFile, full: u64) -> io::Result<()> {
     if file.length()? < full { Ok(()) } else { file.clear() }
+}
+
+/// Makes the missing folders on the way to the file. Existing ones may be links to folders.
+fn make_folder(path: &Path) -> Result<(), AuditLogError> {
+    let Some(folder) = path.parent() else { return Ok(()) };
+    let missing = folder.ancestors().take_while(|above| !above.exists());
+    if missing.into_iter().any(Path::is_symlink) {
+        return Err(AuditLogError::Link { path: folder.to_path_buf() });
+    }
+    if folder.exists() {
+        return Ok(());
+    }
+    disk::create_private_directories(folder).map_err(|_| AuditLogError::NoFolder { path: path.to_path_buf() })
 }
 
 /// Opens the file and looks at what was opened, which no longer changes with the name.

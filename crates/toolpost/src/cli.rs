@@ -115,6 +115,8 @@ impl PolicyArgs {
             && self.deny.is_empty()
             && self.confines.is_empty()
             && self.modules.mount_plan.is_empty()
+            && self.modules.a2e_config.is_none()
+            && self.modules.a2e_import_path.is_empty()
             && self.modules.mcp_config.is_empty()
             && self.modules.replace_native.is_empty()
     }
@@ -160,6 +162,12 @@ pub(crate) struct ModuleArgs {
     /// A list of MCP servers as other programs keep it, such as `.mcp.json`; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
+    /// The file of an A2E host, with its plugins; trusted like a file given with `--config`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) a2e_config: Option<PathBuf>,
+    /// A folder beside that of the A2E file in which plugins and what they import are looked for; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) a2e_import_path: Vec<PathBuf>,
     /// A native tool whose name a plan's tool takes, so that the native one is not served; may be repeated, `all` for
     /// every name that a plan mounts
     #[arg(long, value_name = "NAME")]

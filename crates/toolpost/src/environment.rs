@@ -152,10 +152,20 @@ pub(crate) fn read_token(path: &Path) -> anyhow::Result<String> {
     Ok(token.to_owned())
 }
 
+/// A token that another host chose, however short it is.
+fn read_any_token(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("the token file `{}` cannot be read", path.display()))?;
+    match text.trim() {
+        "" => Err(UsageError(format!("`{}` holds no token", path.display())).into()),
+        token => Ok(token.to_owned()),
+    }
+}
+
 /// The token for a host elsewhere: from a file, or from the environment.
 pub(crate) fn given_token(file: Option<&Path>) -> anyhow::Result<Option<String>> {
     match file {
-        Some(path) => read_token(path).map(Some),
+        Some(path) => read_any_token(path).map(Some),
         None => Ok(std::env::var("TOOLPOST_TOKEN").ok().filter(|token| !token.is_empty())),
     }
 }

@@ -1,5 +1,6 @@
 //! From flags and files to one configuration: what is typed becomes what is used.
 
+mod a2e_host;
 mod bundles;
 mod files;
 mod flags;
@@ -8,9 +9,7 @@ mod plans;
 use std::path::{Path, PathBuf};
 
 use toolpost_amplifier::{ModuleSource, override_sources};
-use toolpost_config::{
-    A2eHostFile, A2ePluginClass, ConfigFile, HostConfig, Layer, Notice, PluginConfig, Standing, read_config,
-};
+use toolpost_config::{A2eHostFile, ConfigFile, HostConfig, Layer, Notice, Standing, read_config};
 use toolpost_model::RuleOrigin;
 use toolpost_sandbox::Launcher;
 use toolpost_serve::{McpHandover, NativeHandover, module_supply};
@@ -46,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) files: Vec<FoundFile>,
     /// The mount plans that they include.
     pub(crate) plans: Plans,
+    /// The file of an A2E host, where one is included.
+    pub(crate) a2e_host: Option<A2eHostFile>,
 }
 
 impl Settings {
@@ -156,30 +157,6 @@ fn folder_of(path: &Path) -> PathBuf {
     environment::whole_path(path).parent().map(PathBuf::from).unwrap_or_default()
 }
 
-/// The file of an A2E host, and the layer it makes.
-pub(crate) fn a2e_file(path: &Path) -> anyhow::Result<(A2eHostFile, Layer)> {
-    let text = read_config(path)?;
-    let file = A2eHostFile::parse(&text, &path.display().to_string())?;
-    let layer = Layer::new(file.parsed.clone(), Standing::Trusted, RuleOrigin::Cli);
-    Ok((file, layer.relative_to(folder_of(path))))
-}
-
-/// The plugins of an A2E host's file that are written in Python. Their code is looked for beside the file.
-pub(crate) fn python_plugins(file: &A2eHostFile, path: &Path) -> anyhow::Result<Vec<PluginConfig>> {
-    let folder = folder_of(path);
-    let python = file.plugins.iter().filter_map(|plugin| match &plugin.class {
-        A2ePluginClass::Native => None,
-        A2ePluginClass::Python { path: class, settings } => Some(PluginConfig {
-            name: plugin.name.clone(),
-            class: class.clone(),
-            folder: folder.clone(),
-            host_file: folder.join(path.file_name().unwrap_or_default()),
-            settings: settings.clone(),
-        }),
-    });
-    Ok(python.collect())
-}
-
 fn place_of(place: &PlaceArgs, given: Option<&Layer>) -> anyhow::Result<Place> {
     let configured = given.map(|layer| HostConfig::resolve(std::slice::from_ref(layer))).transpose()?;
     let configured = configured.map(|(config, _)| config).unwrap_or_default();
@@ -193,15 +170,7 @@ fn place_of(place: &PlaceArgs, given: Option<&Layer>) -> anyhow::Result<Place> {
 
 /// Reads every layer: the policy, the file that was given, the workspace's own, the user's, and the flags.
 pub(crate) fn resolve(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<Settings> {
-    resolve_over(Vec::new(), place, policy)
-}
-
-/// The same over layers that came by another way.
-pub(crate) fn resolve_over(
-    mut layers: Vec<Layer>,
-    place: &PlaceArgs,
-    policy: &PolicyArgs,
-) -> anyhow::Result<Settings> {
+    let mut layers = Vec::new();
     let given = given_layer(place)?;
     let place_found = place_of(place, given.as_ref())?;
     let cache = environment::cache_dir(policy.modules.cache_dir.as_deref());
@@ -234,8 +203,12 @@ pub(crate) fn resolve_over(
     reader.sound(&flags.parsed)?;
     layers.push(flags);
     let mut plans = Plans::new(cache.clone());
-    let layers = layers.into_iter().map(|layer| plans.read(layer)).collect::<Result<Vec<_>, _>>()?;
+    let mut layers = layers.into_iter().map(|layer| plans.read(layer)).collect::<Result<Vec<_>, _>>()?;
+    let a2e_host = a2e_host::read(&mut layers, &mut plans)?;
     let (mut config, notices) = HostConfig::resolve(&layers)?;
+    if let Some((file, path)) = &a2e_host {
+        a2e_host::take(&mut config, file, path);
+    }
     let workspace = &place_found.workspace;
     plans.notes.extend(override_sources(&mut config.modules, workspace, &environment::variable));
     config.missing_bundles = plans.missing.clone();
@@ -243,5 +216,6 @@ pub(crate) fn resolve_over(
     config.workspace = Some(place_found.workspace.clone());
     config.data_dir = Some(place_found.data_dir.clone());
     config.environment = environment::child_variables(&config);
-    Ok(Settings { place: place_found, config, notices, files: found, plans })
+    let a2e_host = a2e_host.map(|(file, _)| file);
+    Ok(Settings { place: place_found, config, notices, files: found, plans, a2e_host })
 }

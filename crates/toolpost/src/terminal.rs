@@ -212,6 +212,11 @@ impl LiveCall {
             EventBody::Approval(ApprovalStatus::Granted { .. }) => self.bar.set_message("approved"),
             EventBody::Log { message, .. } => self.bar.println(printable(message)),
             EventBody::Artifact { name, .. } => self.bar.println(format!("artifact {}", printable(name))),
+            EventBody::Custom { name, .. } => self.bar.set_message(printable(name)),
+            EventBody::Message { message } => {
+                let kind = message.get("type").and_then(serde_json::Value::as_str).unwrap_or("message");
+                self.bar.println(printable(kind));
+            }
             EventBody::Kept(piece) => {
                 self.bar.println(format!(
                     "kept {} as {} ({} bytes)",

@@ -93,7 +93,13 @@ mod tests {
     use super::*;
 
     fn event(seq: u64) -> ToolEvent {
-        ToolEvent { kind: "status".to_owned(), req_id: String::new(), data: serde_json::Map::new(), seq }
+        ToolEvent {
+            kind: "status".to_owned(),
+            req_id: String::new(),
+            data: serde_json::Map::new(),
+            seq,
+            at: None,
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Between JSON Schema and the protocol's parameters.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::borrow::Cow;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value, json};
 
 use crate::lax;
@@ -55,8 +55,9 @@ fn by_name<S: Serializer>(members: &[ToolParameter], serializer: S) -> Result<S:
 }
 
 fn of_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ToolParameter>, D::Error> {
-    let members = Option::<BTreeMap<String, ToolParameter>>::deserialize(deserializer)?;
-    Ok(members.unwrap_or_default().into_values().collect())
+    // Through a map that keeps the author's order.
+    let members = Option::<Map<String, Value>>::deserialize(deserializer)?.unwrap_or_default();
+    members.into_values().map(|member| serde_json::from_value(member).map_err(D::Error::custom)).collect()
 }
 
 /// Objects in objects are followed so far; a schema may refer to itself.

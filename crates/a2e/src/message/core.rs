@@ -57,7 +57,7 @@ pub struct HandshakeResponse {
     #[serde(default = "four", deserialize_with = "lax::integer")]
     pub max_parallel: i64,
     /// Whether the agent is in.
-    #[serde(default = "yes", deserialize_with = "lax::flag", skip_serializing_if = "Clone::clone")]
+    #[serde(default = "yes", deserialize_with = "lax::flag")]
     pub ok: bool,
     /// Why not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -96,7 +96,9 @@ fn four() -> i64 {
 /// Why an agent is not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// The token is missing or not known.
+    /// There is no token.
+    TokenMissing,
+    /// The token is not known.
     AuthFailed,
     /// It speaks another protocol version.
     VersionMismatch,
@@ -105,9 +107,10 @@ pub enum RefusalReason {
 }
 
 impl RefusalReason {
-    /// The word on the wire.
+    /// The text on the wire. It begins with one word for each kind of refusal.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::TokenMissing => "auth_failed: send the host's token as `auth_token` in `handshake/req`",
             Self::AuthFailed => "auth_failed",
             Self::VersionMismatch => "version_mismatch",
             Self::ServerError => "server_error",
@@ -121,7 +124,7 @@ pub struct CapabilityEntry {
     /// Which.
     pub capability: CapabilityName,
     /// Whether it can be used.
-    #[serde(default = "yes", deserialize_with = "lax::flag", skip_serializing_if = "Clone::clone")]
+    #[serde(default = "yes", deserialize_with = "lax::flag")]
     pub enabled: bool,
     /// What the host says of it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -130,19 +133,26 @@ pub struct CapabilityEntry {
 
 macro_rules! capability_names {
     ($($(#[$doc:meta])* $name:ident = $word:literal;)*) => {
-        /// The capabilities that clients know. A handshake that names another one is dropped by them whole.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        /// A capability. The clients in the field know those of the protocol, and drop a whole handshake that names
+        /// another one; so another one is named only to an agent that asked for it by its name.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum CapabilityName {
             $($(#[$doc])* #[serde(rename = $word)] $name,)*
+            /// One that the protocol does not define.
+            #[serde(untagged)]
+            Other(String),
         }
 
         impl CapabilityName {
-            /// Every one.
+            /// Every one that the protocol defines.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// The word on the wire.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $word,)* }
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$name => $word,)*
+                    Self::Other(word) => word,
+                }
             }
         }
     };
@@ -176,15 +186,16 @@ capability_names! {
 }
 
 impl CapabilityName {
-    /// The capability a word means. Knows the plural and short forms that agents in the field use.
-    pub fn from_word(word: &str) -> Option<Self> {
+    /// The capability a word means. Knows the plural and short forms that agents and host files in the field use.
+    pub fn from_word(word: &str) -> Self {
         let word = match word {
             "procs" => "proc",
             "learn" => "learning",
             "skills" => "skill",
             other => other,
         };
-        Self::ALL.iter().copied().find(|name| name.as_str() == word)
+        let known = Self::ALL.iter().find(|name| name.as_str() == word);
+        known.cloned().unwrap_or_else(|| Self::Other(word.to_owned()))
     }
 }
 
@@ -369,6 +380,16 @@ pub struct InvokeEvent {
     /// Counts up within the request. A hole means that events were lost.
     #[serde(default, deserialize_with = "lax::count")]
     pub seq: u64,
+    /// When, in Unix seconds. Stands in the envelope.
+    #[serde(skip)]
+    pub at: Option<f64>,
+}
+
+impl InvokeEvent {
+    /// The id of the message that carries it: its place in its request.
+    pub fn message_id(&self) -> String {
+        format!("{}-{}", self.req_id, self.seq)
+    }
 }
 
 fn status() -> String {

@@ -50,6 +50,7 @@ fn event() -> impl Strategy<Value = InvokeEvent> {
         req_id,
         data,
         seq,
+        at: None,
     })
 }
 
@@ -165,7 +166,7 @@ fn core_body() -> impl Strategy<Value = Body> {
         )
             .prop_map(|(req_id, session_id, caps, max_parallel, ok)| {
                 let entry = |(place, enabled, metadata): (usize, bool, Map<String, Value>)| CapabilityEntry {
-                    capability: CapabilityName::ALL[place],
+                    capability: CapabilityName::ALL[place].clone(),
                     enabled,
                     metadata,
                 };

@@ -50,7 +50,7 @@ fn tools_and_hooks_are_planned_and_the_rest_is_noted() {
     assert_eq!(
         told(&modules),
         [
-            "Tool tool-a /plans/mods/a {\"at\":\"80\",\"in\":\"attic\"}",
+            "Tool tool-a /plans/mods/a {\"in\":\"attic\",\"at\":\"80\"}",
             "Tool tool-b - {}",
             "Hook hooks-tool-dedupe git+https://h/o/r@main {}",
         ]
@@ -113,7 +113,7 @@ fn later_plans_are_laid_over_earlier_ones() {
     assert_eq!(
         told(&modules),
         [
-            "Tool tool-a /a {\"deep\":{\"one\":1,\"two\":2},\"paths\":[\"x\",\"y\"]}",
+            "Tool tool-a /a {\"paths\":[\"x\",\"y\"],\"deep\":{\"one\":1,\"two\":2}}",
             "Tool tool-b /elsewhere {}",
             "Tool tool-c - {}",
         ]

@@ -48,8 +48,8 @@ fn results_read_as_in_the_reference() {
 #[test]
 fn a_result_made_in_rust_reads_like_one_that_was_sent() {
     let made = ToolResult::success(json!({"b": [1.0, true], "a": "é"}));
-    assert_eq!(made.text_for_model(), r#"{"a": "\u00e9", "b": [1.0, true]}"#);
-    assert_eq!(made.text_for_people(), "{'a': 'é', 'b': [1.0, True]}");
+    assert_eq!(made.text_for_model(), r#"{"b": [1.0, true], "a": "\u00e9"}"#);
+    assert_eq!(made.text_for_people(), "{'b': [1.0, True], 'a': 'é'}");
     assert_eq!(ToolResult::parse(&serde_json::to_string(&made).unwrap()).unwrap(), made);
     assert_eq!(ToolResult::success(Value::Null).text_for_model(), "Success");
     assert_eq!(ToolResult::failure("no such file").text_for_model(), "no such file");

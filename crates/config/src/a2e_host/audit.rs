@@ -20,10 +20,8 @@ pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> AuditSection 
     let enabled = reading.flag(&mut audit, "enabled");
     let own = path(&mut audit, "path", reading);
     let rotation = rotation(&mut audit, reading);
-    if let Some(entry) = audit.take_entry("session_id_source") {
-        let why = "lines name a session by the id that it has";
-        reading.ignored(entry.key.at, "audit.session_id_source".to_owned(), why);
-    }
+    // Lines name a session by the id that it has, whatever is written here.
+    audit.take_entry("session_id_source");
     reading.name_the_rest(&audit, "A2E", &["enabled", "path", "rotate", "session_id_source"]);
     let path = match (enabled.map(|enabled| enabled.value), own, elsewhere) {
         (Some(true), Some(own), elsewhere) => {

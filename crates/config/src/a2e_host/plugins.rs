@@ -1,10 +1,7 @@
 //! `plugins`: what an A2E host serves. Each names a class: one in Python that brings tools, or the built-in tools.
 
 use crate::{
-    Located, is_reserved_name,
-    nearest::{nearest, suggestion},
-    snippet::shown,
-    yaml::tree::Value,
+    Located, NativeToolsChoice, is_reserved_name, nearest::nearest, snippet::shown, yaml::tree::Value,
 };
 
 use crate::reading::{Reading, Table};
@@ -12,73 +9,16 @@ use crate::reading::{Reading, Table};
 /// The class that stands for the built-in tools, and its short name.
 const NATIVE: [&str; 2] = ["toolpost.native", "native"];
 
-macro_rules! capabilities {
-    ($($variant:ident $name:literal $about:literal),+ $(,)?) => {
-        /// What an A2E host can have to offer, by the names that clients know.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum A2eCapability {
-            $(#[doc = $about] $variant),+
-        }
+/// The capability that brings tools.
+const TOOLS: &str = "tools";
 
-        impl A2eCapability {
-            const NAMES: [&str; 12] = [$($name),+];
-
-            /// The name on the wire.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name),+
-                }
-            }
-
-            fn of_name(name: &str) -> Option<Self> {
-                match name {
-                    $($name => Some(Self::$variant),)+
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-capabilities! {
-    Skill "skill" "Instructions for the agent.",
-    Tools "tools" "Tools to call.",
-    Toolkits "toolkits" "Tools in groups.",
-    Env "env" "Environments to step through.",
-    Proc "proc" "Processes to start and watch.",
-    Memory "memory" "What the agent remembers.",
-    Learning "learning" "What the agent learns.",
-    Chains "chains" "Calls in a row.",
-    MultiAgent "multi_agent" "Agents that speak to one another.",
-    Planning "planning" "Plans.",
-    Mcp "mcp" "Servers of the Model Context Protocol.",
-    Test "test" "For tests of clients.",
-}
-
-impl A2eCapability {
-    /// The capability a file means. Files in use have three names that no client knows.
-    fn meant(name: &str) -> Option<Self> {
-        let name = match name {
-            "procs" => "proc",
-            "learn" => "learning",
-            "skills" => "skill",
-            other => other,
-        };
-        Self::of_name(name)
-    }
-
-    fn is_served(self) -> bool {
-        self == Self::Tools
-    }
-}
-
-/// A plugin that this host has.
+/// An enabled entry of `plugins`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct A2ePlugin {
     /// The name it has in the file.
     pub name: String,
-    /// What it offers.
-    pub capability: A2eCapability,
+    /// The capability it is part of, as the file spells it.
+    pub capability: String,
     /// The higher comes first.
     pub priority: i64,
     /// Whether it hides the others of its capability.
@@ -101,8 +41,10 @@ pub enum A2ePluginClass {
     },
 }
 
-pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> Vec<A2ePlugin> {
+/// The enabled entries, in the order of the file, and what they say of the host's own tools.
+pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> (Vec<A2ePlugin>, NativeToolsChoice) {
     let items = reading.list(root, "plugins");
+    let brings_tools = items.iter().any(|item| names_tools_plugin(&item.value));
     let mut plugins: Vec<A2ePlugin> = Vec::new();
     for (index, item) in items.into_iter().enumerate() {
         let at = item.at;
@@ -125,7 +67,24 @@ pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> Vec<A2ePlugin
             plugins.push(plugin);
         }
     }
-    plugins
+    let native = plugins.iter().find(|plugin| plugin.class == A2ePluginClass::Native);
+    let choice = match native {
+        Some(A2ePlugin { name, priority, exclusive, .. }) => {
+            NativeToolsChoice::Entry { name: name.clone(), priority: *priority, exclusive: *exclusive }
+        }
+        None if brings_tools => NativeToolsChoice::LeftOut,
+        None => NativeToolsChoice::Served,
+    };
+    (plugins, choice)
+}
+
+/// Whether an entry is for a plugin that brings tools, enabled or not: a file that has one says which tools there are.
+fn names_tools_plugin(entry: &Value) -> bool {
+    let Value::Table(entries) = entry else { return false };
+    let text =
+        |key: &str| entries.iter().find(|entry| entry.key.value == key).map(|entry| &entry.value.value);
+    let is_native = matches!(text("cls"), Some(Value::Text(class)) if NATIVE.contains(&class.as_str()));
+    matches!(text("type"), Some(Value::Text(word)) if word == TOOLS) && !is_native
 }
 
 fn plugin(index: usize, item: Located<Value>, reading: &mut Reading<'_>) -> Option<A2ePlugin> {
@@ -146,23 +105,14 @@ fn plugin(index: usize, item: Located<Value>, reading: &mut Reading<'_>) -> Opti
         Some(Value::Text(name)) => format!("plugins.{}", shown(name)),
         _ => format!("plugins[{index}]"),
     };
-    let mut plugin = Table::new(path.clone(), at, entries);
+    let mut plugin = Table::new(path, at, entries);
     let mut metadata = reading.table(&mut plugin, "metadata");
     let enabled = metadata.as_mut().and_then(|metadata| reading.flag(metadata, "enabled"));
     if enabled.is_some_and(|enabled| !enabled.value) {
         return None;
     }
-    let has_type = plugin.has("type");
-    let capability = match &reading.text(&mut plugin, "type") {
-        Some(word) => Some(capability(word, reading)?),
-        None => None,
-    };
-    if let Some(capability) = capability.filter(|capability| !capability.is_served()) {
-        let why = format!("this host does not serve the capability `{}`", capability.as_str());
-        reading.ignored(at, path, &why);
-        return None;
-    }
     let name = required("name", &mut plugin, reading);
+    let capability = required("type", &mut plugin, reading);
     let cls = required("cls", &mut plugin, reading)?;
     let is_native = is_native(&cls, reading)?;
     let given = metadata.as_ref().map(Table::to_json).unwrap_or_default();
@@ -171,11 +121,14 @@ fn plugin(index: usize, item: Located<Value>, reading: &mut Reading<'_>) -> Opti
         true => A2ePluginClass::Native,
         false => A2ePluginClass::Python { path: cls.value, settings: given },
     };
-    if !has_type {
-        let message = format!("the key `type` is missing in `{path}`");
-        reading.complain(at, message, "write `type: tools`".to_owned());
+    let capability = capability?;
+    if is_native && capability.value != TOOLS {
+        let message =
+            format!("the host's own tools are of `type: {TOOLS}`, not `{}`", shown(&capability.value));
+        reading.complain(capability.at, message, format!("write `type: {TOOLS}`"));
+        return None;
     }
-    Some(A2ePlugin { name: name?.value, capability: capability?, priority, exclusive, class })
+    Some(A2ePlugin { name: name?.value, capability: capability.value, priority, exclusive, class })
 }
 
 fn required(key: &str, plugin: &mut Table, reading: &mut Reading<'_>) -> Option<Located<String>> {
@@ -186,16 +139,6 @@ fn required(key: &str, plugin: &mut Table, reading: &mut Reading<'_>) -> Option<
         reading.complain(plugin.at, message, None);
     }
     text
-}
-
-fn capability(written: &Located<String>, reading: &mut Reading<'_>) -> Option<A2eCapability> {
-    let found = A2eCapability::meant(&written.value);
-    if found.is_none() {
-        let message = format!("`{}` is no capability of A2E", shown(&written.value));
-        let hint = suggestion(&written.value, &A2eCapability::NAMES, "the capabilities are");
-        reading.complain(written.at, message, hint);
-    }
-    found
 }
 
 /// Whether the class stands for the built-in tools. `None`, and a complaint, where it is neither that nor one in Python.

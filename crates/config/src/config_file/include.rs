@@ -15,13 +15,15 @@ pub enum IncludeEntry {
     Plan(PathBuf),
     /// A list of MCP servers, as `{mcp: FILE}`.
     Mcp(PathBuf),
+    /// The file of an A2E host, as `{a2e: FILE}`.
+    A2e(PathBuf),
 }
 
 impl IncludeEntry {
     /// The file.
     pub fn path(&self) -> &PathBuf {
         match self {
-            Self::Plan(path) | Self::Mcp(path) => path,
+            Self::Plan(path) | Self::Mcp(path) | Self::A2e(path) => path,
         }
     }
 }
@@ -35,7 +37,7 @@ impl<'de> Deserialize<'de> for IncludeEntry {
             type Value = IncludeEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the path of a plan, or a table with `mcp`")
+                f.write_str("the path of a plan, or a table with `mcp` or `a2e`")
             }
 
             fn visit_str<E: Error>(self, path: &str) -> Result<IncludeEntry, E> {
@@ -46,7 +48,8 @@ impl<'de> Deserialize<'de> for IncludeEntry {
                 let entry = map.next_entry::<String, PathBuf>()?;
                 match (entry, map.next_key::<String>()?) {
                     (Some((key, path)), None) if key == "mcp" => Ok(IncludeEntry::Mcp(path)),
-                    _ => Err(A::Error::custom("expected `mcp`, and nothing else")),
+                    (Some((key, path)), None) if key == "a2e" => Ok(IncludeEntry::A2e(path)),
+                    _ => Err(A::Error::custom("expected `mcp` or `a2e`, and nothing else")),
                 }
             }
         }
@@ -62,14 +65,20 @@ impl JsonSchema for IncludeEntry {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "The path of a mount plan or bundle, or `{mcp: FILE}` for a list of MCP servers as other \
-                programs have it.",
+            "description": "The path of a mount plan or bundle, `{mcp: FILE}` for a list of MCP servers as other \
+                programs have it, or `{a2e: FILE}` for the file of an A2E host.",
             "anyOf": [
                 { "type": "string" },
                 {
                     "type": "object",
                     "properties": { "mcp": { "type": "string" } },
                     "required": ["mcp"],
+                    "additionalProperties": false,
+                },
+                {
+                    "type": "object",
+                    "properties": { "a2e": { "type": "string" } },
+                    "required": ["a2e"],
                     "additionalProperties": false,
                 },
             ],

@@ -141,11 +141,17 @@ pub enum ModuleInstall {
     Offline,
 }
 
-/// A tool plugin of A2E in Python.
+/// A plugin of an A2E host file in Python.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginConfig {
     /// Its name, which is that of a module here.
     pub name: String,
+    /// The capability it is part of, as the file spells it.
+    pub capability: String,
+    /// Of several plugins that take a message, the one with the highest comes first.
+    pub priority: i64,
+    /// Whether it is the only one to take a message where it comes first.
+    pub exclusive: bool,
     /// The class, with the Python module it is in: `package.module.Class`.
     pub class: String,
     /// The folder that is searched for it: that of the file that names it.

@@ -20,6 +20,11 @@ use crate::{SourceTrust, profiles};
 /// only restrict that tool.
 pub type ToolTable = BTreeMap<String, ToolSettings>;
 
+/// The source that plugins of an A2E host file are part of.
+const PLUGIN_SOURCE: &str = "amplifier";
+/// The longest message of a plugin, in characters. The host's limit for results of modules is lower.
+const LONGEST_MESSAGE: usize = 64 << 20;
+
 /// Settings of one tool. What is `None` or empty leaves a thing as the tool declares it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolSettings {
@@ -220,12 +225,31 @@ impl HostConfig {
             let table = profiles::tools(set.profile.as_deref()?)?;
             Some((source.clone(), Tier::of_table(&table)))
         });
+        let plugins = (!self.plugins.is_empty()).then(|| (PLUGIN_SOURCE.to_owned(), self.plugin_settings()));
+        let profiles = profiles.chain(plugins);
         ToolIndex {
             policy: Tier::of_table(&self.policy_tools),
             own: Tier::of_table(&self.tools),
             profiles: profiles.collect(),
             restrictions: Tier::of_table(&self.restricted_tools),
         }
+    }
+
+    /// What an A2E host file says of its plugins by being there: their calls may run beside each other, as every host of
+    /// such files runs them, and a message is handed over whole. It says nothing of what they may do.
+    fn plugin_settings(&self) -> Tier {
+        let beside = ToolSettings { exclusive: Some(false), ..ToolSettings::default() };
+        let message = ToolSettings {
+            keep: Some(PersistStrategy::Inline),
+            max_inline_chars: Some(LONGEST_MESSAGE),
+            ..beside.clone()
+        };
+        let mut table = ToolTable::new();
+        table.insert("a2e.*".to_owned(), message);
+        for plugin in &self.plugins {
+            table.insert(format!("{}.*", plugin.name), beside.clone());
+        }
+        Tier::of_table(&table)
     }
 
     /// The settings of one tool of a source.

@@ -2,8 +2,8 @@
 
 use insta::assert_snapshot;
 use toolpost_config::{
-    A2eCapability, A2eFace, A2eHostFile, A2ePlugin, A2ePluginClass, AuditConfig, ConfigFile, HostConfig,
-    Layer, Standing,
+    A2eFace, A2eHostFile, A2ePlugin, A2ePluginClass, AuditConfig, ConfigFile, HostConfig, Layer,
+    NativeToolsChoice, Standing,
 };
 use toolpost_model::RuleOrigin;
 
@@ -93,27 +93,23 @@ fn a_whole_file_is_translated() {
     assert_eq!(file.token.as_ref().unwrap().reveal(), "open sesame");
     let native = A2ePlugin {
         name: "files".to_owned(),
-        capability: A2eCapability::Tools,
+        capability: "tools".to_owned(),
         priority: 10,
         exclusive: true,
         class: A2ePluginClass::Native,
     };
-    assert_eq!(file.plugins, [native]);
+    assert_eq!(file.plugins[0], native);
+    assert_eq!(file.plugins[1].capability, "memory");
+    let entry = NativeToolsChoice::Entry { name: "files".to_owned(), priority: 10, exclusive: true };
+    assert_eq!(file.native_tools, entry);
     assert_eq!(
         (file.parsed.name(), file.parsed.file().a2e.host_id.as_ref().unwrap().at.line),
         ("host.yaml", 1)
     );
     assert_snapshot!(notices(&file).join("\n"), @"
-    host.yaml:9: `transport.config.base_url` is ignored: it tells a client how to reach the host
-    host.yaml:10: `transport.config.send_path` is ignored: it tells a client how to reach the host
-    host.yaml:11: `transport.config.stream_path` is ignored: it tells a client how to reach the host
-    host.yaml:18: `audit.session_id_source` is ignored: lines name a session by the id that it has
     host.yaml:21: `global_limits.max_memory_mb` is ignored: this host has no such limit; the ones it has stand in `limits` of `toolpost.yaml`
-    host.yaml:22: `snapshot_store` is ignored: this host keeps no snapshots
-    host.yaml:25: `snapshot_mode` is ignored: this host keeps no snapshots
     host.yaml:26: `audit_log_path` is ignored: `audit.path` counts
     host.yaml:31: `plugins.files.metadata.tool_modules` is ignored: the built-in tools have no such setting
-    host.yaml:32: `plugins.notes` is ignored: this host does not serve the capability `memory`
     ");
 }
 
@@ -230,11 +226,7 @@ fn transports() {
     check("type: http", A2eFace::Http, &[]);
     check("type: stdio", A2eFace::Stdio, &[]);
     check("config: {}", A2eFace::Http, &[]);
-    check(
-        "type: subprocess, config: { command: x -y, env: { A: b }, cwd: /x }",
-        A2eFace::Stdio,
-        &["transport.config.command", "transport.config.env", "transport.config.cwd"],
-    );
+    check("type: subprocess, config: { command: x -y, env: { A: b }, cwd: /x }", A2eFace::Stdio, &[]);
     check("type: direct, config: {}", A2eFace::Http, &["transport.type"]);
     check(
         "type: http, config: { retries: 3 }, kind: x",
@@ -295,7 +287,7 @@ fn plugins_that_are_served() {
         let file = parsed(&format!("plugins:\n  - {{ name: t, type: tools, {plugin} }}\n"));
         let plugin = A2ePlugin {
             name: "t".to_owned(),
-            capability: A2eCapability::Tools,
+            capability: "tools".to_owned(),
             priority,
             exclusive,
             class: A2ePluginClass::Native,
@@ -313,24 +305,31 @@ fn plugins_that_are_served() {
 }
 
 #[test]
-fn plugins_that_are_not_served() {
-    for (word, capability) in [
-        ("memory", "memory"),
-        ("env", "env"),
-        ("procs", "proc"),
-        ("proc", "proc"),
-        ("learn", "learning"),
-        ("skills", "skill"),
-        ("mcp", "mcp"),
-        ("multi_agent", "multi_agent"),
-    ] {
+fn plugins_of_every_capability_are_taken_under_the_words_of_their_file() {
+    for word in ["memory", "env", "procs", "learn", "skills", "mcp", "multi_agent", "weather"] {
         let file = parsed(&format!("plugins:\n  - name: mine\n    type: {word}\n    cls: a.b.C\n"));
-        assert!(file.plugins.is_empty());
-        let why = format!("this host does not serve the capability `{capability}`");
-        assert_eq!(notices(&file), [format!("host.yaml:2: `plugins.mine` is ignored: {why}")]);
+        assert_eq!(file.plugins[0].capability, word);
+        assert!(file.notices.is_empty());
+        // Whatever else a file brings, only one that names tools leaves the host's own out.
+        assert_eq!(file.native_tools, NativeToolsChoice::Served);
     }
     let off = parsed("plugins: [{ name: x, type: nonsense, cls: a.B, metadata: { enabled: no } }]");
     assert!(off.plugins.is_empty() && off.notices.is_empty());
+}
+
+#[test]
+fn a_file_that_names_tools_leaves_the_hosts_own_out() {
+    let check = |plugins: &str, expected: NativeToolsChoice| {
+        assert_eq!(parsed(&format!("plugins: [{plugins}]")).native_tools, expected, "{plugins}");
+    };
+    let entry = |priority| NativeToolsChoice::Entry { name: "own".to_owned(), priority, exclusive: false };
+    check("", NativeToolsChoice::Served);
+    check("{ name: t, type: tools, cls: a.B }", NativeToolsChoice::LeftOut);
+    let disabled = "{ name: t, type: tools, cls: a.B, metadata: { enabled: no } }";
+    check(disabled, NativeToolsChoice::LeftOut);
+    check("{ name: own, type: tools, cls: native }, { name: t, type: tools, cls: a.B }", entry(0));
+    check("{ name: own, type: tools, cls: native, metadata: { priority: 3 } }", entry(3));
+    check("{ name: m, type: memory, cls: a.B }", NativeToolsChoice::Served);
 }
 
 #[test]
@@ -341,8 +340,9 @@ fn a_plugin_may_be_a_python_class_with_settings_of_its_own() {
     let settings = serde_json::json!({ "priority": 5, "folder": "data", "sizes": [1, 2.5] });
     let path = "tools.registry.RegistryPlugin".to_owned();
     let class = A2ePluginClass::Python { path, settings: settings.as_object().unwrap().clone() };
-    let (name, capability) = ("mytools".to_owned(), A2eCapability::Tools);
+    let (name, capability) = ("mytools".to_owned(), "tools".to_owned());
     assert_eq!(file.plugins, [A2ePlugin { name, capability, priority: 5, exclusive: false, class }]);
+    assert_eq!(file.native_tools, NativeToolsChoice::LeftOut);
     assert!(file.notices.is_empty(), "the class is given all of it");
     let twice = "plugins:\n  - { name: x, type: tools, cls: a.B }\n  - { name: x, type: tools, cls: a.C }\n";
     let hint = Some("give each plugin a name of its own");
@@ -363,15 +363,9 @@ fn plugins_that_are_wrong() {
     check("name: x, type: tools, cls: Plugin", "`Plugin` names no class", write);
     check("name: x, type: tools, cls: 'pkg..Plugin'", "`pkg..Plugin` names no class", write);
     check("name: x, type: tools, cls: '../pkg.Plugin'", "`../pkg.Plugin` names no class", write);
-    check(
-        "name: x, type: tool, cls: native",
-        "`tool` is no capability of A2E",
-        Some("did you mean `tools`?"),
-    );
-    let all = "the capabilities are: skill, tools, toolkits, env, proc, memory, learning, chains, multi_agent, \
-               planning, mcp, test";
-    check("name: x, type: streaming, cls: native", "`streaming` is no capability of A2E", Some(all));
-    check("name: x, cls: native", "the key `type` is missing in `plugins.x`", Some("write `type: tools`"));
+    let tools = Some("write `type: tools`");
+    check("name: x, type: tool, cls: native", "the host's own tools are of `type: tools`, not `tool`", tools);
+    check("name: x, cls: native", "the key `type` is missing in `plugins.x`", None);
     let number = "expected a text under `plugins.x.type`, found a number";
     check("name: x, type: 7, cls: native", number, Some("put it in quotes"));
     check("name: x, type: tools", "the key `cls` is missing in `plugins.x`", None);

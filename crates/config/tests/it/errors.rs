@@ -63,7 +63,8 @@ fn words_that_are_nearly_right() {
     check("rules: [{ rule: ask x, remember: nevr }]", "1:34", remember, Some("did you mean `never`?"));
     let trust = "`ful` is not one of none, claims, full";
     check("sources: { x: { trust: ful } }", "1:24", trust, Some("did you mean `full`?"));
-    let kinds = "`path` is not one of command, directory, environment, read_path, write_path, url, method";
+    let kinds =
+        "`path` is not one of command, words, directory, environment, read_path, write_path, url, method";
     check("tools: { x: { arguments: { /a: path } } }", "1:28", kinds, Some("did you mean `read_path`?"));
 }
 

@@ -144,7 +144,7 @@ fn layers_are_laid_over_one_another_and_untrusted_ones_bring_nothing() {
         layer("include: [evil.yaml]", Standing::Untrusted, &[&evil]),
     ];
     let (config, notices) = HostConfig::resolve(&layers).unwrap();
-    assert_eq!(told(&config, folder.path()), ["tool-a - {\"list\":[2],\"x\":2}"]);
+    assert_eq!(told(&config, folder.path()), ["tool-a - {\"x\":2,\"list\":[2]}"]);
     assert_eq!((notices.len(), notices[0].key.as_str()), (1, "include"));
     assert!(notices[0].message.contains("evil.yaml"), "{}", notices[0].message);
 }

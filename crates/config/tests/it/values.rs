@@ -13,8 +13,8 @@ use toolpost_config::{
     A2aConfig, A2aEvents, A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig, ByteSize,
     ChildVariables, CodeConfig, ConfigDuration, ConfigFile, Discovery, HostConfig, HttpConfig,
     JournalRetention, Layer, Limits, Located, McpConfig, ModuleInstall, ModuleIsolation, NativeReplacement,
-    NetworkConfig, ProtectConfig, RetentionConfig, SandboxConfig, SourceConfig, SourceTrust, Standing,
-    TokenConfig, ToolSettings, config_example,
+    NativeToolsChoice, NetworkConfig, ProtectConfig, RetentionConfig, SandboxConfig, SourceConfig,
+    SourceTrust, Standing, TokenConfig, ToolSettings, config_example,
 };
 use toolpost_model::{
     ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, PersistStrategy, Provenance,
@@ -126,6 +126,15 @@ fn agent_by_default() -> A2aConfig {
     }
 }
 
+fn a2e_by_default() -> A2eConfig {
+    A2eConfig {
+        host_id: None,
+        require_negotiated: false,
+        import_paths: Vec::new(),
+        audit: AuditConfig { path: None, max_bytes: 10_485_760, backup_count: 5 },
+    }
+}
+
 #[test]
 fn defaults_are_the_documented_ones() {
     let seconds = Duration::from_secs;
@@ -189,17 +198,14 @@ fn defaults_are_the_documented_ones() {
             journal: JournalRetention { age: None, size: None },
         },
         discovery: Discovery { require_shown: true },
-        a2e: A2eConfig {
-            host_id: None,
-            require_negotiated: false,
-            audit: AuditConfig { path: None, max_bytes: 10_485_760, backup_count: 5 },
-        },
+        a2e: a2e_by_default(),
         a2a: agent_by_default(),
         mcp: McpConfig { approval_wait: seconds(30), servers: Vec::new(), unusable: Vec::new() },
         cache_dir: None,
         modules: Vec::new(),
         missing_bundles: Vec::new(),
         plugins: Vec::new(),
+        native_tools: NativeToolsChoice::Served,
         amplifier: modules_by_default(),
     };
     assert_eq!(HostConfig::default(), expected);
@@ -243,7 +249,8 @@ fn what_is_written_is_what_is_used() {
     assert_eq!(config.retention, RetentionConfig { journal, ..RetentionConfig::default() });
     let audit = AuditConfig { path: Some("/etc/toolpost/./audit.jsonl".into()), ..AuditConfig::default() };
     let host_id = Some("workshop".to_owned());
-    assert_eq!(config.a2e, A2eConfig { host_id, require_negotiated: false, audit });
+    let import_paths = vec!["/etc/toolpost/../python-sdk".into()];
+    assert_eq!(config.a2e, A2eConfig { host_id, require_negotiated: false, import_paths, audit });
     let a2a = A2aConfig {
         url: Some("https://tools.example.org/a2a".to_owned()),
         name: "Workshop".to_owned(),
@@ -342,7 +349,15 @@ fn each_a2e_key_reaches_its_own_setting() {
         "a2e: { host_id: h, require_negotiated: true, audit: { path: /a, max_bytes: 2KiB, backup_count: 0 } }",
     );
     let audit = AuditConfig { path: Some("/a".into()), max_bytes: 2048, backup_count: 0 };
-    assert_eq!(config.a2e, A2eConfig { host_id: Some("h".to_owned()), require_negotiated: true, audit });
+    assert_eq!(
+        config.a2e,
+        A2eConfig {
+            host_id: Some("h".to_owned()),
+            require_negotiated: true,
+            import_paths: Vec::new(),
+            audit,
+        }
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ use toolpost_model::{
     ResourceUse, SandboxProfile, SessionId, StoredArtifact, ToolFailure, ToolId, ToolResult, Visibility,
 };
 
-use super::{Way, keeping, onward::Onward};
+use super::{Way, covering::rests_on_a_yes, keeping, onward::Onward};
 use crate::{
     flow::{
         invocation::{Acknowledged, Call, CallRequest, LiveCall, Parent, Patience},
@@ -32,9 +32,9 @@ use crate::{
     session::Session,
 };
 
-/// How many calls may stand above one another. Tools that call tools that call tools are rare, and a circle of them
-/// must end.
-const MAX_DEPTH: usize = 4;
+/// How many calls may stand above one another. A circle of tools that call tools must end; a plugin of an A2E host that
+/// reaches another plugin, which calls a tool, takes six.
+const MAX_DEPTH: usize = 8;
 
 /// How long a caller may take to answer what a running call asks.
 const CALLER_PATIENCE: Duration = Duration::from_secs(600);
@@ -87,7 +87,14 @@ impl Port {
             profile: call.resolved.as_ref().and_then(|resolved| resolved.entry.settings.sandbox),
             room: keeping::bounds(host, call),
             onward: Onward::of(call, effects),
-            as_parent: Parent { id: call.live.id, line, source, deadline, held },
+            as_parent: Parent {
+                id: call.live.id,
+                line,
+                source,
+                deadline,
+                held,
+                is_approved: rests_on_a_yes(call),
+            },
             under_way: AtomicUsize::new(0),
             nested_patience: call.nested_patience,
         }
@@ -130,6 +137,7 @@ impl Port {
         let mut call = Call::new(Arc::clone(&live), request, None);
         call.face.clone_from(&self.face);
         call.parent = Some(self.as_parent.clone());
+        call.is_step = nested.is_step;
         Ok(self.host.in_callers_task(call, Way::Live(Acknowledged::AtTheEnd)).await.result().clone())
     }
 }

@@ -56,6 +56,7 @@ impl Onward {
                 ArgumentKind::Url => url,
                 ArgumentKind::Method => method,
                 ArgumentKind::Command
+                | ArgumentKind::Words
                 | ArgumentKind::Directory
                 | ArgumentKind::Environment
                 | ArgumentKind::ReadPath

@@ -91,7 +91,16 @@ pub(super) async fn decide(host: &Inner, call: &mut Call) -> Step {
     };
     let mut decision = host.engine(&call.session).decide(&facts);
     call.live.redactor().decision(&mut decision);
-    let name = resolved.entry.name();
+    // The mode was applied to the parent already, and a person who approved the parent need not be asked again. A rule that
+    // denies the step still denies it, and a rule that asks about the step alone still asks.
+    if let Some(parent) = call.parent.as_ref().filter(|_| call.is_step)
+        && (decision.reason.kind == ReasonType::Mode
+            || (decision.behavior == Behavior::Ask && parent.is_approved))
+    {
+        let text = format!("it is a step of the call {}, which was decided already", parent.id);
+        said(&mut decision, Behavior::Allow, text);
+    }
+    let name = resolved.entry.label();
     let step = match decision.behavior {
         Behavior::Allow => Step::Next(Stage::Admit),
         Behavior::Ask => Step::Next(Stage::AwaitApproval),
@@ -145,7 +154,7 @@ pub(super) async fn await_approval(host: &Inner, call: &mut Call, way: Way) -> S
     else {
         return lost_its_way();
     };
-    let name = resolved.entry.name();
+    let name = resolved.entry.label();
     if is_covered(host, call) {
         return admitted(call);
     }
@@ -233,7 +242,7 @@ async fn ask(host: &Inner, call: &mut Call, hashes: CallHashes, timeout: SignedD
 }
 
 fn name(call: &Call) -> &str {
-    call.resolved.as_ref().map_or(call.live.tool.as_str(), |resolved| resolved.entry.name())
+    call.resolved.as_ref().map_or(call.live.tool.as_str(), |resolved| resolved.entry.label())
 }
 
 /// Puts the question of a call that was told to come again back on the table. Where the facts are others now, that

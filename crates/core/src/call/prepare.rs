@@ -65,7 +65,7 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
                 Lifecycle::RequiresSetup(what) if reason == HiddenReason::Setup => Some(what.as_str()),
                 _ => None,
             };
-            Step::End(result::blocked(entry.name(), reason, setup))
+            Step::End(result::blocked(entry.label(), reason, setup))
         }
     }
 }
@@ -88,7 +88,7 @@ fn denied_outright(host: &Inner, call: &mut Call) -> Ending {
         opinions: &[],
         at: crate::port::now(),
     });
-    let ending = result::policy_blocked(resolved.entry.name(), &decision);
+    let ending = result::policy_blocked(resolved.entry.label(), &decision);
     call.effects = Some(effects);
     call.decision = Some(decision);
     ending

@@ -219,7 +219,9 @@ pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
                 if host.journal_failing() {
                     // Going on would put the start behind a call that has no end, and nobody would look again.
                     return Err(JournalError::Broken(
-                        "the end of a call left open could not be written".into(),
+                        "the end of a call left open could not be written, usually because its disk is full; \
+                         make room and start again"
+                            .into(),
                     ));
                 }
             }

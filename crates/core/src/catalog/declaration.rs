@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use toolpost_model::{
-    ClassFact, Declaration, EffectClass, EffectOrigin, Effects, NATIVE_NAMESPACES, Naming, SourceProblem,
-    ToolId,
+    ClassFact, Declaration, EffectClass, EffectOrigin, Effects, Loading, NATIVE_NAMESPACES, Naming,
+    SourceProblem, ToolId,
 };
 
 use super::{
@@ -185,6 +185,19 @@ impl Entry {
     /// The name callers use.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The name in texts that people and models read. A tool that is in no list is known by its id alone.
+    pub fn label(&self) -> &str {
+        if self.is_listed() { &self.name } else { self.id().as_str() }
+    }
+
+    /// Whether models can find it in a list or by a search.
+    pub(crate) fn is_listed(&self) -> bool {
+        match self.declaration.loading {
+            Loading::Eager | Loading::Deferred => true,
+            Loading::Internal | Loading::Companion => false,
+        }
     }
 
     /// What it is.

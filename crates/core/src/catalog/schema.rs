@@ -288,7 +288,7 @@ mod tests {
         check(
             &schema,
             &json!({ "path": "x", "paht": "y" }),
-            &[("", "only these properties: limit, mode, password, path, rows", "also `paht`")],
+            &[("", "only these properties: path, limit, mode, password, rows", "also `paht`")],
         );
     }
 

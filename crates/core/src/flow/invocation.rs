@@ -373,6 +373,8 @@ pub(crate) struct Parent {
     pub(crate) deadline: Instant,
     /// What it and the calls above it hold.
     pub(crate) held: Vec<ResourceUse>,
+    /// Whether a person approved it.
+    pub(crate) is_approved: bool,
 }
 
 /// What hooks left behind on a call's way.
@@ -390,6 +392,8 @@ pub(crate) struct Hooked {
 pub(crate) struct Call {
     pub(crate) live: Arc<LiveCall>,
     pub(crate) parent: Option<Parent>,
+    /// Whether the decision about its parent covers it.
+    pub(crate) is_step: bool,
     pub(crate) session: Arc<Session>,
     pub(crate) face: String,
     pub(crate) request: Option<RequestKey>,
@@ -440,6 +444,7 @@ impl Call {
             latest_end: request.total_time.filter(|_| in_foreground).map(|time| live.began + time),
             live,
             parent: None,
+            is_step: false,
             session: request.session,
             face: request.face.to_owned(),
             request: key,

@@ -18,6 +18,8 @@ use crate::{
 
 /// How long a source may take to list its tools.
 const SOURCE_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a list waits for sources that are asked whether it changed.
+const FRESHEN_PATIENCE: Duration = Duration::from_secs(2);
 /// News a reader may fall behind before it loses some.
 const NEWS: usize = 256;
 
@@ -60,6 +62,18 @@ impl Newsroom {
 }
 
 impl Inner {
+    /// Asks the sources that do not tell of changes whether their lists changed.
+    pub(super) async fn freshen_sources(self: &Arc<Self>) {
+        let asked: Vec<_> = self.sources.iter().filter_map(|source| source.freshen()).collect();
+        if asked.is_empty() {
+            return;
+        }
+        let asked = tokio::time::timeout(FRESHEN_PATIENCE, join_all(asked)).await;
+        if asked.is_ok_and(|changed| changed.contains(&true)) {
+            self.refresh().await;
+        }
+    }
+
     /// The tools of every source, in the order of the sources. A slow one delays the others by no more than its patience.
     pub(super) async fn list_sources(&self) -> Vec<Result<Vec<Declaration>, SourceError>> {
         join_all(self.sources.iter().map(|source| list(&**source))).await

@@ -185,7 +185,7 @@ impl Tool for Outer {
         let mut sink = call.context.create_artifact("own", "text/plain").await.map_err(failed)?;
         sink.write(b"own piece").await.map_err(failed)?;
         let own = sink.finish().await.map_err(failed)?;
-        let nested = NestedCall { tool: "keep".into(), arguments: json!({ "pieces": { "a": ["inner"] } }) };
+        let nested = NestedCall::new("keep", json!({ "pieces": { "a": ["inner"] } }));
         let result = call.context.call_tool(nested).await?;
         let mut read = Vec::new();
         for id in [own.id, result.artifacts[0].id] {

@@ -66,7 +66,7 @@ impl Tool for Passes {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let nested = NestedCall { tool: "greet".to_owned(), arguments: json!({}) };
+        let nested = NestedCall::new("greet", json!({}));
         Ok(call.context.call_tool(nested).await?.model_text().into())
     }
 }

@@ -42,7 +42,7 @@ impl Tool for Caller {
             return Ok(json!(names).into());
         }
         let arguments = call.input.arguments().value().get("arguments").cloned().unwrap_or(json!({}));
-        let result = call.context.call_tool(NestedCall { tool, arguments }).await?;
+        let result = call.context.call_tool(NestedCall::new(tool, arguments)).await?;
         Ok(serde_json::to_value(&result)?.into())
     }
 }
@@ -216,7 +216,7 @@ async fn one_call_cannot_make_calls_without_bound() {
             let context = Arc::new(call.context);
             let call = |_| {
                 let context = Arc::clone(&context);
-                async move { context.call_tool(NestedCall { tool: "wait".into(), arguments: json!({}) }).await }
+                async move { context.call_tool(NestedCall::new("wait", json!({}))).await }
             };
             let ended = futures_util::future::join_all((0..100).map(call)).await;
             let refused = ended.iter().filter_map(|one| one.as_ref().err());
@@ -243,7 +243,7 @@ async fn what_must_be_alone_is_alone_among_the_calls_of_its_parent() {
         }
 
         async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-            let call = |_| call.context.call_tool(NestedCall { tool: "run".into(), arguments: json!({}) });
+            let call = |_| call.context.call_tool(NestedCall::new("run", json!({})));
             let ended = futures_util::future::join_all((0..2).map(call)).await;
             Ok(json!(ended.iter().filter(|one| one.is_ok()).count()).into())
         }

@@ -278,7 +278,7 @@ async fn a_call_made_by_a_call_knows_its_secrets() {
     let outer = FnTool::named("demo.outer").unwrap().class(EffectClass::Read).run(
         |args: Login, context| async move {
             let arguments = json!({ "text": format!("pin {}", args.pin) });
-            let result = context.call_tool(NestedCall { tool: "inner".to_owned(), arguments }).await?;
+            let result = context.call_tool(NestedCall::new("inner", arguments)).await?;
             Ok::<_, ToolFailure>(result.model_text())
         },
     );

@@ -233,7 +233,7 @@ impl toolpost_model::Tool for Outer {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let inner = NestedCall { tool: "a.text".to_owned(), arguments: json!({}) };
+        let inner = NestedCall::new("a.text", json!({}));
         Ok(call.context.call_tool(inner).await?.model_text().into())
     }
 }

@@ -77,7 +77,7 @@ impl Tool for Talker {
         let context: CallContext = call.context;
         context.status("the word is hunter2-hunter2");
         context.log(LogLevel::Info, "half way");
-        let nested = NestedCall { tool: "act".to_owned(), arguments: json!({}) };
+        let nested = NestedCall::new("act", json!({}));
         context.call_tool(nested).await?;
         Ok(ToolOutput::text("told"))
     }

@@ -166,7 +166,9 @@ impl Rule {
         match (&self.selector, self.effect) {
             (Selector::Tool { tools, .. }, Behavior::Allow) => tools.names_exactly(tool),
             (Selector::Tool { tools, .. }, Behavior::Ask | Behavior::Deny) => {
+                let bound_like = &tool.interface.permission.bound_like;
                 tools.matches(&tool.tool_id, &tool.aliases)
+                    || bound_like.iter().any(|name| tools.matches_name(name))
             }
             (
                 Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_),

@@ -35,7 +35,9 @@ async fn nothing_of_the_host_can_be_seen() {
         }
     }
     let bench = Bench::new();
-    assert_eq!(bench.run("ls -d /proc/[0-9]* | wc -l").await.ok().parse::<u32>().unwrap_or(99).min(5), 4);
+    // The launcher's two, the shell and `ls`; `wc` may be there already.
+    let seen = bench.run("ls -d /proc/[0-9]* | wc -l").await.ok().parse::<u32>().unwrap_or(99);
+    assert!((3..=4).contains(&seen), "{seen} processes");
     for script in [
         "cat /proc/1/environ",
         "readlink /proc/1/fd/3",

@@ -27,6 +27,13 @@ impl Audit {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Writes a line of a plugin.
+    pub(super) fn write(&self, line: String) {
+        if let Some(writer) = self.writer() {
+            writer.send(line);
+        }
+    }
+
     /// Writes what waits to be written. Nothing is noted after this.
     pub(super) fn close(&self) {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());

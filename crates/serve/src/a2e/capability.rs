@@ -15,6 +15,7 @@ use toolpost_a2e::{
 };
 use toolpost_core::{Host, Listing, Session};
 use toolpost_model::{BoxFuture, Visibility};
+use toolpost_sources::LoadedPlugin;
 
 use super::{
     conversation::{Conversation, NotTaken},
@@ -24,8 +25,8 @@ use super::{
 
 /// A part of the protocol: message types, and who handles them.
 ///
-/// Several capabilities may take the same type. They are asked in order of priority; the answers of all of them are
-/// merged into one, unless the first is exclusive, or one of them answers by itself.
+/// Several capabilities may take the same type. They are asked in order of priority, unless the first is exclusive, or one
+/// of them answers by itself. Each answer goes on the wire; lists of tools are merged into one.
 pub trait Capability: Send + Sync + 'static {
     /// Which capability it is part of.
     fn name(&self) -> CapabilityName;
@@ -35,6 +36,11 @@ pub trait Capability: Send + Sync + 'static {
 
     /// The types of the messages it takes.
     fn messages(&self) -> &'static [&'static str];
+
+    /// Whether the handshake names it.
+    fn is_entry(&self) -> bool {
+        true
+    }
 
     /// The higher, the earlier it is asked.
     fn priority(&self) -> i32 {
@@ -92,30 +98,25 @@ impl Answered {
         matches!(&self.0, Part::Body(body) if matches!(**body, Body::ToolCallResponse(_)))
     }
 
-    /// Joins two answers to one request: lists are joined, fields the first does not have are taken from the other.
+    /// Whether it is a list of tools.
+    fn is_list(&self) -> bool {
+        match &self.0 {
+            Part::Tools(_) => true,
+            Part::Body(body) => matches!(**body, Body::ToolListResponse(_)),
+        }
+    }
+
+    /// Joins two lists of tools.
     fn merge(self, other: Self) -> Self {
         let mut first = self.into_body();
-        match (&mut first, other.into_body()) {
-            (Body::ToolListResponse(first), Body::ToolListResponse(more)) => {
-                for tool in more.tools {
-                    // A name is one tool's; whoever was asked first has it.
-                    if !first.tools.iter().any(|known| known.name == tool.name) {
-                        first.tools.push(tool);
-                    }
+        if let (Body::ToolListResponse(first), Body::ToolListResponse(more)) = (&mut first, other.into_body())
+        {
+            for tool in more.tools {
+                // A name is one tool's; whoever was asked first has it.
+                if !first.tools.iter().any(|known| known.name == tool.name) {
+                    first.tools.push(tool);
                 }
             }
-            (Body::Other(first), Body::Other(more)) if first.kind == more.kind => {
-                for (name, value) in more.fields {
-                    match (first.fields.get_mut(&name), value) {
-                        (Some(Value::Array(known)), Value::Array(more)) => known.extend(more),
-                        (Some(_), _) => {}
-                        (None, value) => {
-                            first.fields.insert(name, value);
-                        }
-                    }
-                }
-            }
-            _ => {}
         }
         Self(Part::Body(Box::new(first)))
     }
@@ -172,11 +173,31 @@ pub(super) struct Registry {
     /// Types that only the host's own tools take.
     own: Vec<&'static str>,
     by_type: HashMap<&'static str, Vec<Arc<dyn Capability>>>,
+    /// The entries of plugins in the handshake, in the order of their file.
+    plugins: Vec<CapabilityEntry>,
+    /// The capability that a message type of plugins belongs to.
+    plugin_types: HashMap<String, CapabilityName>,
 }
 
 impl Registry {
     /// `tools` are the host's own, asked after others of the same priority.
-    pub(super) fn new(mut capabilities: Vec<Arc<dyn Capability>>, tools: Arc<dyn Capability>) -> Self {
+    pub(super) fn new(
+        mut capabilities: Vec<Arc<dyn Capability>>,
+        tools: Arc<dyn Capability>,
+        plugins: &[LoadedPlugin],
+    ) -> Self {
+        let (mut entries, mut plugin_types) = (Vec::new(), HashMap::new());
+        for plugin in plugins {
+            let capability = CapabilityName::from_word(&plugin.capability);
+            for kind in &plugin.messages {
+                plugin_types.entry(kind.clone()).or_insert_with(|| capability.clone());
+            }
+            let mut metadata = plugin.metadata.clone();
+            if capability == CapabilityName::Tools {
+                metadata.insert("extensions".to_owned(), json!(tools.extensions()));
+            }
+            entries.push(CapabilityEntry { capability, enabled: true, metadata });
+        }
         let others: HashSet<_> =
             capabilities.iter().flat_map(|capability| capability.messages()).copied().collect();
         let own = tools.messages().iter().copied().filter(|kind| !others.contains(kind)).collect();
@@ -189,7 +210,7 @@ impl Registry {
                 by_type.entry(*kind).or_default().push(Arc::clone(capability));
             }
         }
-        Self { capabilities, own, by_type }
+        Self { capabilities, own, by_type, plugins: entries, plugin_types }
     }
 
     fn is_own(&self, kind: &str) -> bool {
@@ -205,17 +226,25 @@ impl Registry {
         }
     }
 
-    /// One entry for each capability that was asked for and is served, in the order it was asked for.
+    /// The capability that a message of plugins belongs to.
+    pub(super) fn of_plugins(&self, kind: &str) -> Option<&CapabilityName> {
+        self.plugin_types.get(kind)
+    }
+
+    /// One entry for each plugin of a capability that was asked for, in the order it was asked for.
     pub(super) fn negotiate(&self, asked: &[String]) -> Vec<CapabilityEntry> {
         let mut accepted: Vec<CapabilityEntry> = Vec::new();
-        for name in asked.iter().filter_map(|word| CapabilityName::from_word(word)) {
+        for name in asked.iter().map(|word| CapabilityName::from_word(word)) {
             if accepted.iter().any(|entry| entry.capability == name) {
                 continue;
             }
-            let Some(first) = self.capabilities.iter().find(|capability| capability.name() == name) else {
-                continue;
-            };
-            accepted.push(CapabilityEntry { capability: name, enabled: true, metadata: metadata(&**first) });
+            let own = self.capabilities.iter().filter(|one| one.is_entry() && one.name() == name);
+            accepted.extend(own.map(|capability| CapabilityEntry {
+                capability: name.clone(),
+                enabled: true,
+                metadata: metadata(&**capability),
+            }));
+            accepted.extend(self.plugins.iter().filter(|entry| entry.capability == name).cloned());
         }
         accepted
     }
@@ -280,7 +309,7 @@ pub(super) fn others_key(id: &str) -> String {
 async fn ask_all(peer: &Peer, message: Message) -> Result<(), NotTaken> {
     let conversation = &peer.conversation;
     let id = message.id.clone();
-    let mut answer: Option<Answered> = None;
+    let mut answers: Vec<Answered> = Vec::new();
     let mut refusal = None;
     let takers = conversation.face.registry.takers(message.body.kind());
     let mut message = Some(message);
@@ -292,10 +321,13 @@ async fn ask_all(peer: &Peer, message: Message) -> Result<(), NotTaken> {
             Ok(Handled::NotMine) => {}
             Ok(Handled::Answer(part)) => {
                 let is_final = part.is_final();
-                answer = Some(match answer {
-                    Some(first) => first.merge(part),
-                    None => part,
-                });
+                match answers.iter().position(Answered::is_list).filter(|_| part.is_list()) {
+                    Some(first) => {
+                        let merged = answers.remove(first).merge(part);
+                        answers.insert(first, merged);
+                    }
+                    None => answers.push(part),
+                }
                 if is_final {
                     break;
                 }
@@ -306,20 +338,25 @@ async fn ask_all(peer: &Peer, message: Message) -> Result<(), NotTaken> {
             }
         }
     }
-    match (answer, refusal) {
-        (Some(Answered(Part::Tools(list))), _) => match conversation.outbox.push_list(*list) {
+    if answers.is_empty() {
+        return Err(match refusal {
+            Some(error) => error.into(),
+            None => ErrorMessage::new(ErrorCode::InvalidMessage, "nobody here takes this message").into(),
+        });
+    }
+    answers.into_iter().try_for_each(|answer| send_answer(conversation, &id, answer))
+}
+
+fn send_answer(conversation: &Conversation, id: &str, answer: Answered) -> Result<(), NotTaken> {
+    match answer.0 {
+        Part::Tools(list) => match conversation.outbox.push_list(*list) {
             Ok(()) => Ok(()),
             Err(ListNotTaken::Behind) => Err(behind().into()),
             Err(ListNotTaken::Flooded) => Err(NotTaken::Flooded),
         },
-        (Some(answer), _) => {
-            let mut body = answer.into_body();
-            body.answer_to(&id);
-            conversation.outbox.push(Message::new(body)).map_err(|_| NotTaken::Flooded)
-        }
-        (None, Some(error)) => Err(error.into()),
-        (None, None) => {
-            Err(ErrorMessage::new(ErrorCode::InvalidMessage, "nobody here takes this message").into())
+        Part::Body(mut body) => {
+            body.answer_to(id);
+            conversation.outbox.push(Message::new(*body)).map_err(|_| NotTaken::Flooded)
         }
     }
 }
@@ -335,4 +372,30 @@ async fn handled(
         tracing::error!(capability = capability.plugin(), "a capability panicked");
         Err(ErrorMessage::new(ErrorCode::RuntimeError, "the capability failed"))
     })
+}
+
+/// How much of a stranger's own words is repeated to it.
+const MAX_SHOWN: usize = 100;
+/// How the message types of the protocol's capabilities begin.
+const FAMILIES: [&str; 10] =
+    ["skill", "toolkit", "env", "proc", "memory", "learn", "chain", "multi_agent", "planning", "mcp"];
+
+/// The answer to a message of a type that no capability of this host takes. Requests of capabilities that are not served
+/// are told apart from messages that make no sense.
+pub(super) fn nobody_takes(kind: &str) -> ErrorMessage {
+    let shown: String = kind.chars().take(MAX_SHOWN).flat_map(char::escape_debug).collect();
+    let is_of_capability = match kind.split_once('/') {
+        Some(("tool" | "handshake" | "invoke", _)) | None => false,
+        Some((family, _)) => FAMILIES.contains(&family) || kind.ends_with("/req"),
+    };
+    match is_of_capability {
+        true => {
+            let message = format!("this host serves no capability that takes `{shown}`");
+            ErrorMessage::new(ErrorCode::CapabilityMissing, message)
+        }
+        false => {
+            let message = format!("messages of type `{shown}` are not taken here");
+            ErrorMessage::new(ErrorCode::InvalidMessage, message)
+        }
+    }
 }

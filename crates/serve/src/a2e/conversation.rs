@@ -15,12 +15,14 @@ use toolpost_a2e::{
     RefusalReason, Shutdown,
 };
 use toolpost_core::{Session, SessionError, Stay};
-use toolpost_model::SessionId;
+use toolpost_model::{Principal, SessionId};
 
+pub(super) use super::transport::Transport;
 use super::{
     Face,
-    capability::{Peer, dispatch, others_key},
-    outbox::{Outbox, Readers},
+    capability::{Peer, dispatch, nobody_takes, others_key},
+    outbox::Outbox,
+    plugin_messages,
     tools::LIST_CHANGED,
 };
 use crate::auth::{Admitted, Door};
@@ -31,34 +33,6 @@ pub(super) const LAST_WORDS: Duration = Duration::from_secs(30);
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 /// Requests that may be handled at the same time by capabilities other than the host's own tools.
 const MAX_HANDLING: usize = 64;
-/// How much of a stranger's own words is repeated to it.
-const MAX_SHOWN: usize = 100;
-
-/// What an agent came over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transport {
-    Http,
-    Stdio,
-    InProcess,
-}
-
-impl Transport {
-    /// The name in records.
-    pub(super) fn face(self) -> &'static str {
-        match self {
-            Self::Http => "a2e",
-            Self::Stdio => "a2e-stdio",
-            Self::InProcess => "a2e-direct",
-        }
-    }
-
-    fn readers(self) -> Readers {
-        match self {
-            Self::Http => Readers::MayReturn,
-            Self::Stdio | Self::InProcess => Readers::One,
-        }
-    }
-}
 
 /// What became of something that was received.
 #[derive(Debug, PartialEq, Eq)]
@@ -163,6 +137,7 @@ impl Conversation {
         let known =
             Known { session, capabilities: None, extensions: vec![LIST_CHANGED.to_owned()], _stay: stay };
         self.state().standing = Standing::Known(known);
+        self.face.know(&self.session_id, &self);
         // The tools may be others than before.
         let _ = self.outbox.push(Message::new(Body::tool_list_changed()));
         self
@@ -299,20 +274,22 @@ impl Conversation {
             return Ok(());
         }
         self.touch();
-        let takers = self.face.registry.takers(message.body.kind());
-        let Some(first) = takers.first() else { return Err(nobody_takes(message.body.kind()).into()) };
-        if self.face.settings.require_negotiated && !self.has_negotiated(first.name()) {
-            let reason =
-                format!("the capability `{}` was not negotiated in the handshake", first.name().as_str());
+        let kind = message.body.kind();
+        let first = self.face.registry.takers(kind).first().map(|capability| capability.name());
+        let of_plugins = self.face.registry.of_plugins(kind).cloned();
+        let is_own = first.is_some();
+        let Some(name) = first.or(of_plugins) else { return Err(nobody_takes(kind).into()) };
+        if self.face.settings.require_negotiated && !self.has_negotiated(&name) {
+            let reason = format!("the capability `{}` was not negotiated in the handshake", name.as_str());
             return Err(ErrorMessage::new(ErrorCode::CapabilityMissing, reason).into());
         }
-        dispatch(&peer, message).await
+        if is_own { dispatch(&peer, message).await } else { plugin_messages::take(&peer, message).await }
     }
 
-    fn has_negotiated(&self, name: CapabilityName) -> bool {
+    fn has_negotiated(&self, name: &CapabilityName) -> bool {
         match &self.state().standing {
             Standing::Known(known) => {
-                known.capabilities.as_ref().is_none_or(|accepted| accepted.contains(&name))
+                known.capabilities.as_ref().is_none_or(|accepted| accepted.contains(name))
             }
             Standing::Stranger | Standing::Leaving(_) | Standing::Over => false,
         }
@@ -345,7 +322,7 @@ impl Conversation {
         };
         let accepted_caps = if ok { self.face.registry.negotiate(&request.agent_caps) } else { Vec::new() };
         if let (true, Standing::Known(known)) = (ok, &mut self.state().standing) {
-            known.capabilities = Some(accepted_caps.iter().map(|entry| entry.capability).collect());
+            known.capabilities = Some(accepted_caps.iter().map(|entry| entry.capability.clone()).collect());
             known.extensions = request.extensions;
         }
         let said = self.say(Body::HandshakeResponse(HandshakeResponse {
@@ -374,7 +351,10 @@ impl Conversation {
     async fn enter(self: &Arc<Self>, request: &HandshakeRequest) -> Result<(), RefusalReason> {
         let Some(admitted) = self.door.admits(&request.auth_token) else {
             self.turned_away.store(true, Ordering::Relaxed);
-            return Err(RefusalReason::AuthFailed);
+            return Err(match request.auth_token.is_empty() {
+                true => RefusalReason::TokenMissing,
+                false => RefusalReason::AuthFailed,
+            });
         };
         match &self.state().standing {
             Standing::Stranger => {}
@@ -396,6 +376,7 @@ impl Conversation {
             Standing::Stranger => {
                 let known = Known { session, capabilities: None, extensions: Vec::new(), _stay: stay };
                 state.standing = Standing::Known(known);
+                self.face.know(&self.session_id, self);
                 Ok(())
             }
             // Another handshake was quicker.
@@ -410,6 +391,11 @@ impl Conversation {
         request: &HandshakeRequest,
     ) -> Result<Arc<Session>, SessionError> {
         let (host, Admitted { principal, credential }) = (&self.face.host, admitted);
+        if self.transport == Transport::Rejoined {
+            let is_own =
+                |owner: &Principal, mark: Option<&str>| *owner == principal && mark == credential.as_deref();
+            return host.resume_session(&self.session_id, is_own).await;
+        }
         let surface = request.surface.clone().unwrap_or_default();
         let open = || {
             let id = self.session_id.clone();
@@ -488,9 +474,4 @@ impl Conversation {
         self.outbox.close();
         self.over.cancel();
     }
-}
-
-pub(super) fn nobody_takes(kind: &str) -> ErrorMessage {
-    let kind: String = kind.chars().take(MAX_SHOWN).flat_map(char::escape_debug).collect();
-    ErrorMessage::new(ErrorCode::InvalidMessage, format!("messages of type `{kind}` are not taken here"))
 }

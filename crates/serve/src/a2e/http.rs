@@ -45,8 +45,6 @@ const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// How much of a message that is too long is kept to find its id in.
 pub(super) const HEAD: usize = 4 << 10;
-/// Where a sender that does not stop is cut off.
-const MAX_DISCARDED: usize = 64 << 20;
 /// About how much is written to a stream at once.
 const BATCH: usize = 64 << 10;
 
@@ -117,8 +115,7 @@ async fn conversation(
     }
 }
 
-/// A message's bytes, or as much of them as tells its id. Of one that is too long the rest is read and thrown away,
-/// so that its sender hears the answer instead of a broken connection.
+/// A message's bytes, or of a message that is too long the beginning, where its id is.
 enum Read {
     Whole(Bytes),
     TooLong(Bytes),
@@ -133,14 +130,12 @@ async fn message(mut body: Body, limit: usize) -> Result<Read, Refused> {
             };
             let Ok(data) = frame.into_data() else { continue };
             seen += data.len();
-            if seen <= limit {
-                kept.extend_from_slice(&data);
-            } else if kept.len() > HEAD {
-                kept = BytesMut::from(&kept[..HEAD]);
-            }
-            if seen > MAX_DISCARDED {
+            if seen > limit {
+                kept.extend_from_slice(&data[..data.len().min(HEAD)]);
+                kept.truncate(HEAD);
                 break;
             }
+            kept.extend_from_slice(&data);
         }
         Ok(if seen <= limit { Read::Whole(kept.freeze()) } else { Read::TooLong(kept.freeze()) })
     };
@@ -283,13 +278,13 @@ impl Reading {
             }
         };
         if let Standing::Over(answer) = earlier.call.standing() {
-            let (key, tool, answer) = (req_id.clone(), earlier.tool, Arc::clone(answer));
             return Some(Item::Answer(Box::new(AnsweredCall {
-                key,
+                key: req_id.clone(),
                 req_id,
-                tool,
-                answer,
+                tool: earlier.tool,
+                answer: Arc::clone(answer),
                 events: Vec::new(),
+                is_of_plugin: self.conversation.face.is_of_plugin(answer),
             })));
         }
         // A call of an earlier life that runs again: its end goes through the outbox like any other.

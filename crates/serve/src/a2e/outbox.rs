@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use toolpost_a2e::{Body, Message, ToolEvent};
 use toolpost_core::{Answer, Heard, Listing, ToolFilter};
@@ -52,6 +52,8 @@ pub(super) struct AnsweredCall {
     pub(super) tool: String,
     pub(super) answer: Arc<Answer>,
     pub(super) events: Vec<ToolEvent>,
+    /// Whether a plugin's tool was called.
+    pub(super) is_of_plugin: bool,
 }
 
 /// A list of tools, shared with the catalog until it is written.
@@ -168,12 +170,14 @@ impl Outbox {
     }
 
     /// A small message: an answer of the protocol itself, an error, a notice.
-    pub(super) fn push(&self, message: Message) -> Result<(), Flooded> {
+    pub(super) fn push(&self, mut message: Message) -> Result<(), Flooded> {
+        message.ts.get_or_insert_with(crate::clock::unix_seconds);
         self.push_shared(Arc::new(message), MAX_MESSAGES)
     }
 
     /// The same for somebody who has not come in yet.
-    pub(super) fn push_to_stranger(&self, message: Message) -> Result<(), Flooded> {
+    pub(super) fn push_to_stranger(&self, mut message: Message) -> Result<(), Flooded> {
+        message.ts.get_or_insert_with(crate::clock::unix_seconds);
         self.push_shared(Arc::new(message), MAX_STRANGERS_MESSAGES)
     }
 
@@ -462,10 +466,11 @@ fn size_of_message(message: &Message) -> usize {
         Body::Error(error) => error.message.len() + error.detail.values().map(size_of_value).sum::<usize>(),
         Body::ToolListResponse(list) => list.tools.len() * 1_024,
         Body::ToolCancelResponse(cancel) => cancel.call_id.len(),
-        Body::Other(other) => other.fields.values().map(size_of_value).sum(),
+        Body::Other(other) => other.kind.len() + size_of_fields(&other.fields),
         _ => 0,
     };
-    ENVELOPE + message.body.req_id().map_or(0, str::len) + text
+    let heading = message.id.len() + message.version.as_ref().map_or(0, String::len);
+    ENVELOPE + heading + message.body.req_id().map_or(0, str::len) + text
 }
 
 pub(super) fn size_of_event(event: &ToolEvent) -> usize {
@@ -476,7 +481,11 @@ fn size_of_value(value: &Value) -> usize {
     16 + match value {
         Value::String(text) => text.len(),
         Value::Array(list) => list.iter().map(size_of_value).sum(),
-        Value::Object(map) => map.iter().map(|(name, value)| name.len() + size_of_value(value)).sum(),
+        Value::Object(map) => size_of_fields(map),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
+}
+
+fn size_of_fields(fields: &Map<String, Value>) -> usize {
+    fields.iter().map(|(name, value)| name.len() + size_of_value(value)).sum()
 }

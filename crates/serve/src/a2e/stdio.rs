@@ -9,6 +9,7 @@ use std::{
 };
 
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 use toolpost_a2e::codec::{Framing, Side, decode};
 use toolpost_model::SessionId;
 use uuid::Uuid;
@@ -44,9 +45,25 @@ pub(crate) async fn converse(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) {
-    let id = Uuid::new_v4().simple().to_string();
+    // Nothing but the agent ends it: the host of these pipes ends with them.
+    let leaving = CancellationToken::new();
+    converse_joined(face, door, None, &leaving, input, output).await;
+}
+
+/// The same for an agent whose process joined this host. `session` is the one that it had with an earlier host.
+/// When this host leaves, the session stays open on record, and the agent goes on with it at the next host.
+pub(crate) async fn converse_joined(
+    face: &Arc<Face>,
+    door: &Arc<Door>,
+    session: Option<String>,
+    leaving: &CancellationToken,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+) {
+    let transport = if session.is_some() { Transport::Rejoined } else { Transport::Stdio };
+    let id = session.unwrap_or_else(|| Uuid::new_v4().simple().to_string());
     let session = SessionId::new(format!("a2e-{id}"));
-    let conversation = Conversation::new(face, Transport::Stdio, door, id, session);
+    let conversation = Conversation::new(face, transport, door, id, session);
     conversation.watch_list();
     let limit = face.settings.message_limit;
     let (lines, mut to_handle) = mpsc::channel(ROOM);
@@ -75,7 +92,11 @@ pub(crate) async fn converse(
         };
     }
     let _ = tokio::time::timeout(LAST_CALLS, conversation.outbox.settled()).await;
-    conversation.hang_up();
+    if leaving.is_cancelled() {
+        conversation.end();
+    } else {
+        conversation.hang_up();
+    }
     // Canceled calls still get their answers, in what is left of the peer's patience.
     let _ = tokio::time::timeout(Duration::from_millis(500), written).await;
 }

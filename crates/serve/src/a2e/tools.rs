@@ -29,20 +29,26 @@ use super::{
 pub(super) const CANCEL: &str = "tool/cancel";
 /// The word for notices of a changed list, in the metadata and in what a client asks for.
 pub(super) const LIST_CHANGED: &str = "tool/list/changed";
-/// Events that an answer may hold.
-const MAX_COLLECTED: usize = 1_000;
-const MAX_COLLECTED_BYTES: usize = 1 << 20;
+/// Events that an answer may hold: those of a caller who asked for them, and those that were not streamed.
+const MAX_COLLECTED: CollectLimits = CollectLimits { events: 1_000, bytes: 1 << 20 };
+const MAX_UNSTREAMED: CollectLimits = CollectLimits { events: 100, bytes: 16 << 10 };
 
 /// The host's own tools.
 pub(super) struct Tools {
     pub(super) plugin: String,
     pub(super) priority: i32,
     pub(super) exclusive: bool,
+    /// Whether the handshake names it, and not only the plugins whose tools it serves.
+    pub(super) is_entry: bool,
 }
 
 impl Capability for Tools {
     fn name(&self) -> CapabilityName {
         CapabilityName::Tools
+    }
+
+    fn is_entry(&self) -> bool {
+        self.is_entry
     }
 
     fn plugin(&self) -> &str {
@@ -188,7 +194,7 @@ fn digest(request: &ToolCallRequest) -> u64 {
     hasher.finish()
 }
 
-fn used_for_another() -> ErrorMessage {
+pub(super) fn used_for_another() -> ErrorMessage {
     ErrorMessage::new(ErrorCode::InvalidMessage, "this id was used for another call in this session")
 }
 
@@ -210,15 +216,38 @@ pub(super) struct CallListener {
     streaming: bool,
     background: bool,
     collected: Option<Mutex<Collected>>,
+    /// Whether the caller asked for the events. Otherwise only results of plugins have them, as their clients expect.
+    collects_for_all: bool,
     asked: Option<Asked>,
     /// Whether there was an end to hear, or nobody is to hear of it.
     is_told: AtomicBool,
 }
 
 /// Events that wait for the answer they will stand in.
-#[derive(Default)]
 struct Collected {
+    limits: CollectLimits,
     events: Vec<ToolEvent>,
+    bytes: usize,
+}
+
+impl Collected {
+    fn new(limits: CollectLimits) -> Self {
+        Self { limits, events: Vec::new(), bytes: 0 }
+    }
+
+    fn add(&mut self, event: &ToolEvent) {
+        let size = size_of_event(event);
+        if self.events.len() < self.limits.events && self.bytes + size <= self.limits.bytes {
+            self.bytes += size;
+            self.events.push(event.clone());
+        }
+    }
+}
+
+/// How many events are collected.
+#[derive(Clone, Copy)]
+struct CollectLimits {
+    events: usize,
     bytes: usize,
 }
 
@@ -236,7 +265,14 @@ impl CallListener {
             tool: conversation.face.host.redacted(&request.tool_name).into_owned(),
             streaming: request.streaming,
             background: request.background,
-            collected: request.collect_events.then(Mutex::default),
+            collected: match (request.collect_events, request.streaming) {
+                (true, _) => Some(Mutex::new(Collected::new(MAX_COLLECTED))),
+                (false, false) if !conversation.face.plugins().is_empty() => {
+                    Some(Mutex::new(Collected::new(MAX_UNSTREAMED)))
+                }
+                (false, _) => None,
+            },
+            collects_for_all: request.collect_events,
             asked: Asked::now(conversation, id.to_owned(), request.correlation_id.clone(), bytes),
             is_told: AtomicBool::new(false),
         }
@@ -268,6 +304,7 @@ impl CallListener {
             streaming: false,
             background: false,
             collected: None,
+            collects_for_all: false,
             asked: None,
             is_told: AtomicBool::new(false),
         }
@@ -288,20 +325,17 @@ impl Listener for CallListener {
     fn hear(&self, event: Event) -> Heard {
         let Some(event) = projection::event(&self.req_id, &event) else { return Heard::Taken };
         if let Some(collected) = &self.collected {
-            let mut collected = collected.lock().unwrap_or_else(PoisonError::into_inner);
-            if collected.events.len() < MAX_COLLECTED && collected.bytes < MAX_COLLECTED_BYTES {
-                collected.bytes += size_of_event(&event);
-                collected.events.push(event.clone());
-            }
+            collected.lock().unwrap_or_else(PoisonError::into_inner).add(&event);
         }
         if self.streaming { self.conversation.outbox.push_event(event) } else { Heard::Taken }
     }
 
     fn ended(&self, answer: &Arc<Answer>) {
-        let events = self
-            .collected
-            .as_ref()
-            .map(|collected| std::mem::take(&mut *collected.lock().unwrap_or_else(PoisonError::into_inner)));
+        let events = self.collected.as_ref().map(|collected| {
+            std::mem::take(&mut collected.lock().unwrap_or_else(PoisonError::into_inner).events)
+        });
+        let is_of_plugin = self.conversation.face.is_of_plugin(answer);
+        let events = events.filter(|_| self.collects_for_all || is_of_plugin);
         if let Some(asked) = &self.asked {
             asked.answered(&self.conversation, &self.tool, answer);
         }
@@ -314,7 +348,8 @@ impl Listener for CallListener {
             req_id: self.req_id.clone(),
             tool: self.tool.clone(),
             answer: Arc::clone(answer),
-            events: events.map(|collected| collected.events).unwrap_or_default(),
+            events: events.unwrap_or_default(),
+            is_of_plugin,
         });
     }
 }

@@ -18,7 +18,8 @@ pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
     match item {
         Item::Message(message) => encode_into(out, &Outgoing::from(&**message), framing),
         Item::Event(event) => {
-            let message = Outgoing { kind: "tool/event", id: "", version: VERSION, ts: None, body: event };
+            let (id, ts) = (event.message_id(), event.at.or_else(now));
+            let message = Outgoing { kind: "tool/event", id: &id, version: VERSION, ts, body: event };
             encode_into(out, &message, framing);
         }
         Item::Answer(answered) => {
@@ -34,7 +35,7 @@ pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
         Item::List(list) => {
             let body = ListView { req_id: &list.req_id, tools: Definitions(&list.tools) };
             let id = Uuid::new_v4().simple().to_string();
-            let message = Outgoing { kind: "tool/list/resp", id: &id, version: VERSION, ts: None, body };
+            let message = Outgoing { kind: "tool/list/resp", id: &id, version: VERSION, ts: now(), body };
             let before = out.len();
             encode_into(out, &message, framing);
             if let Some(asked) = &list.asked {
@@ -42,6 +43,10 @@ pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
             }
         }
     }
+}
+
+fn now() -> Option<f64> {
+    Some(crate::clock::unix_seconds())
 }
 
 /// The same for a peer in this process: nothing is written.
@@ -70,7 +75,9 @@ pub(super) fn message(item: Item) -> Message {
 }
 
 fn response(answered: &AnsweredCall, most: usize) -> CallResponseView<'_> {
-    CallResponseView::of(&answered.req_id, &answered.tool, answered.answer.result(), &answered.events, most)
+    let AnsweredCall { req_id, tool, answer, events, is_of_plugin, .. } = answered;
+    let project = if *is_of_plugin { CallResponseView::of_plugin } else { CallResponseView::of };
+    project(req_id, tool, answer.result(), events, most)
 }
 
 /// A list written straight from the catalog, one tool at a time.

@@ -7,6 +7,7 @@ mod component;
 mod grpc;
 
 use std::{
+    cmp::Ordering,
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,14 +16,16 @@ use std::{
 use toolpost_amplifier::{
     Include, LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport,
 };
-use toolpost_config::{AmplifierCore, HostConfig, ModuleIsolation, PluginConfig, is_reserved_name};
+use toolpost_config::{
+    AmplifierCore, HostConfig, ModuleIsolation, NativeToolsChoice, PluginConfig, is_reserved_name,
+};
 use toolpost_core::{Hook, Witness};
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
     BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, FolderSharing, Isolation, Packages,
-    Prepared, Progress, PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings, Supply,
-    UnloadedModules, Workspace, resolve,
+    PluginHost, Prepared, Progress, PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings,
+    Supply, UnloadedModules, Workspace, resolve,
 };
 use toolpost_store::DataDir;
 
@@ -138,7 +141,8 @@ pub(super) async fn modules(
         };
         loading.failures.extend(loaded.err());
     }
-    loading.python.extend(config.plugins.iter().map(plugin));
+    let served = served_plugins(config);
+    loading.python.extend(served.iter().map(|served| plugin(config, served)));
     loading.start_python(&supply, &mut *progress).await;
     Ok(loading.finish())
 }
@@ -260,6 +264,11 @@ impl<'a> Loading<'a> {
         let largest_result = amplifier.max_result.and_then(|bytes| usize::try_from(bytes).ok());
         let result_bytes = largest_result.unwrap_or(usual.result_bytes);
         let settings = PythonSettings {
+            plugin_host: PluginHost {
+                host_id: self.config.a2e.host_id.clone().unwrap_or_else(|| "toolpost".to_owned()),
+                max_workers: self.config.limits.session_concurrency,
+                audit: self.config.a2e.audit.path.is_some(),
+            },
             isolation: match amplifier.isolation {
                 ModuleIsolation::Shared => Isolation::Shared,
                 ModuleIsolation::Process => Isolation::Process,
@@ -267,7 +276,12 @@ impl<'a> Loading<'a> {
             core,
             python: Some(environment.python),
             profile: amplifier.sandbox.unwrap_or(self.config.sandbox.profile),
-            readable: [amplifier.readable.clone(), environment.readable].concat(),
+            readable: [
+                amplifier.readable.clone(),
+                self.config.a2e.import_paths.clone(),
+                environment.readable,
+            ]
+            .concat(),
             writable: amplifier.writable.clone(),
             environment: amplifier.environment.clone(),
             passed: passed(self.config),
@@ -306,8 +320,26 @@ impl<'a> Loading<'a> {
     }
 }
 
-/// A tool plugin of A2E, in the words that modules have.
-fn plugin(plugin: &PluginConfig) -> BridgedModule {
+/// The plugins that are served: of those with tools, an exclusive one hides those after it.
+fn served_plugins(config: &HostConfig) -> Vec<&PluginConfig> {
+    let brings_tools = |plugin: &PluginConfig| plugin.capability == super::TOOLS_CAPABILITY;
+    let own = match &config.native_tools {
+        NativeToolsChoice::Entry { priority, exclusive: true, .. } => Some(*priority),
+        NativeToolsChoice::Entry { .. } | NativeToolsChoice::Served | NativeToolsChoice::LeftOut => None,
+    };
+    let tools = config.plugins.iter().filter(|plugin| brings_tools(plugin));
+    // Of equals, the first of the file comes first.
+    let first = tools.max_by(|one, other| one.priority.cmp(&other.priority).then(Ordering::Greater));
+    let is_hidden = |plugin: &PluginConfig| {
+        let by_own = own.is_some_and(|priority| priority >= plugin.priority);
+        let by_first = first.is_some_and(|first| first.exclusive && first.name != plugin.name);
+        brings_tools(plugin) && (by_own || by_first)
+    };
+    config.plugins.iter().filter(|plugin| !is_hidden(plugin)).collect()
+}
+
+/// A plugin of an A2E host file, in the words that modules have.
+fn plugin(config: &HostConfig, plugin: &PluginConfig) -> BridgedModule {
     let planned = PlannedModule {
         kind: ModuleKind::Tool,
         id: ModuleId::new(plugin.name.as_str()),
@@ -317,6 +349,10 @@ fn plugin(plugin: &PluginConfig) -> BridgedModule {
     };
     let package = PythonPackage::Plugin {
         class: plugin.class.clone(),
+        capability: plugin.capability.clone(),
+        priority: plugin.priority,
+        exclusive: plugin.exclusive,
+        import_paths: config.a2e.import_paths.clone(),
         root: Some(plugin.folder.clone()),
         host_file: Some(plugin.host_file.clone()),
     };

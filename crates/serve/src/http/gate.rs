@@ -23,7 +23,7 @@ use hyper::{Request, body::Incoming, service::Service};
 use toolpost_model::BoxFuture;
 use tower_service::Service as _;
 
-use super::{HEALTH, Shared, live};
+use super::{HEALTH, Shared, live, upload};
 use crate::{
     a2a, a2e,
     auth::Door,
@@ -34,10 +34,32 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(super) struct Face(pub(super) &'static str);
 
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ConnectionOrigin {
+    /// A unix socket has no address.
+    pub(crate) address: Option<IpAddr>,
+    /// The process at the other end of a unix socket.
+    pub(crate) peer: Option<SocketPeer>,
+}
+
+/// The user of the process at the other end of a unix socket, as the system tells it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SocketPeer {
+    pub(crate) user: u32,
+}
+
+impl SocketPeer {
+    pub(crate) fn is_own_user(self) -> bool {
+        self.user == rustix::process::geteuid().as_raw()
+    }
+}
+
 /// The routes behind their door.
 #[derive(Clone)]
 pub(crate) struct Gate {
     door: Arc<Door>,
+    peer: Option<SocketPeer>,
     router: Router,
     desk: RefusalDesk,
 }
@@ -45,13 +67,14 @@ pub(crate) struct Gate {
 impl Gate {
     pub(crate) fn new(shared: Shared, door: Door) -> Self {
         let desk = RefusalDesk { refused: Arc::clone(&shared.about.refused), address: None };
-        Self { door: Arc::new(door), router: super::router(shared), desk }
+        Self { door: Arc::new(door), peer: None, router: super::router(shared), desk }
     }
 
-    /// The gate as a connection from an address meets it.
-    pub(crate) fn facing(&self, address: Option<IpAddr>) -> Self {
+    /// The gate as one connection meets it.
+    pub(crate) fn facing(&self, origin: ConnectionOrigin) -> Self {
         let mut gate = self.clone();
-        gate.desk.address = address;
+        gate.desk.address = origin.address;
+        gate.peer = origin.peer;
         gate
     }
 
@@ -71,6 +94,9 @@ impl Gate {
             let principal = self.door.principal(request.headers())?;
             request.extensions_mut().insert(principal);
             request.extensions_mut().insert(Face(self.door.face()));
+            if let Some(peer) = self.peer {
+                request.extensions_mut().insert(peer);
+            }
         }
         Ok(())
     }
@@ -94,6 +120,20 @@ impl Gate {
             answer
         }))
     }
+
+    /// Answers a request whose body may still be on its way, once the body is there.
+    fn with_upload(&self, admitted: Result<(), super::Problem>, request: Request<Incoming>) -> Admitted {
+        let (request, rest) = upload::split(request);
+        let answer = match admitted {
+            Ok(()) => Admitted::In(self.router.clone().call(request.map(Body::new))),
+            Err(problem) => self.turn_away(&request, problem),
+        };
+        Admitted::Later(Box::pin(async move {
+            let Ok(answer) = answer.await;
+            rest.discard().await;
+            answer
+        }))
+    }
 }
 
 impl Service<Request<Incoming>> for Gate {
@@ -102,7 +142,11 @@ impl Service<Request<Incoming>> for Gate {
     type Future = Admitted;
 
     fn call(&self, mut request: Request<Incoming>) -> Admitted {
-        match self.admit(&mut request) {
+        let admitted = self.admit(&mut request);
+        if upload::is_large(&request) {
+            return self.with_upload(admitted, request);
+        }
+        match admitted {
             Ok(()) => Admitted::In(self.router.clone().call(request.map(Body::new))),
             Err(problem) => self.turn_away(&request, problem),
         }
@@ -113,7 +157,7 @@ impl Service<Request<Incoming>> for Gate {
 pub(crate) enum Admitted {
     In(RouteFuture<Infallible>),
     Out(Option<Response>),
-    /// An answer to an address that keeps failing.
+    /// An answer that waits: the address keeps failing, or the request's body is still on its way.
     Later(BoxFuture<'static, Response>),
 }
 

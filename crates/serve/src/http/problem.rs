@@ -63,6 +63,10 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
     }
 
+    pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
+    }
+
     pub(crate) fn method_not_allowed() -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not take that method")
     }

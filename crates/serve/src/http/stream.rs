@@ -102,6 +102,8 @@ fn frame(event: &Event) -> Bytes {
         EventBody::Kept(_) => "kept",
         EventBody::Output(_) => "output",
         EventBody::Approval(_) => "approval",
+        EventBody::Custom { .. } => "custom",
+        EventBody::Message { .. } => "message",
     };
     // JSON never holds a raw line break, so one data line is enough.
     let data = serde_json::to_string(event).unwrap_or_default();

@@ -268,7 +268,9 @@ impl Listener for Ear {
             | EventBody::Stage { .. }
             | EventBody::Artifact { .. }
             | EventBody::Kept(_)
-            | EventBody::Output(_) => Heard::Taken,
+            | EventBody::Output(_)
+            | EventBody::Custom { .. }
+            | EventBody::Message { .. } => Heard::Taken,
         }
     }
 }

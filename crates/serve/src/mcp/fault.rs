@@ -36,6 +36,11 @@ impl Fault {
         Self::new(-32600, StatusCode::BAD_REQUEST, message)
     }
 
+    pub(super) fn line_too_long(limit: usize) -> Self {
+        let message = format!("a message has at most {limit} bytes (setting `http.body_limit`)");
+        Self::invalid_request(message)
+    }
+
     pub(super) fn no_such_method(method: &str) -> Self {
         let shown: String = method.chars().take(80).flat_map(char::escape_debug).collect();
         Self::new(-32601, StatusCode::NOT_FOUND, format!("the method `{shown}` is not served here"))

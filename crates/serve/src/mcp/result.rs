@@ -7,7 +7,7 @@ use serde::{
     Serialize, Serializer,
     ser::{SerializeMap, SerializeSeq},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolpost_model::{ArtifactRef, Content, Disposition, ErrorClass, Outcome, ToolResult};
 
 use super::{
@@ -36,6 +36,25 @@ pub(super) fn of_call(result: &ToolResult, kept: Option<&Value>, version: Versio
         structured: result.structured_content.as_ref().or(kept),
         version,
     }))
+}
+
+/// The result of a call that ended with its host, before it was answered.
+pub(super) fn of_lost_call(is_modern: bool) -> String {
+    let text = "outcome_unknown: the host ended before it answered; the call may or may not have taken effect\n\
+        hint: look at what the call would have changed before sending it again";
+    let mut meta = json!({
+        "toolpost/outcome": Outcome::Unknown.as_str(),
+        "toolpost/class": ErrorClass::OutcomeUnknown.as_str(),
+        "toolpost/code": "restart",
+    });
+    let content = [Text::of(text)];
+    let mut result = json!({ "content": content, "isError": true });
+    if is_modern {
+        meta[SERVER_INFO] = json!(THIS_SERVER);
+        result["resultType"] = json!("complete");
+    }
+    result["_meta"] = meta;
+    result.to_string()
 }
 
 struct CallResult<'a> {

@@ -134,7 +134,10 @@ impl Stay {
 
     /// A new question's id, and where its answer comes. `None`: too many wait.
     pub(super) fn expect_answer(&self) -> Option<(String, oneshot::Receiver<Result<Value, String>>)> {
-        let id = format!("toolpost-{}", self.questions.fetch_add(1, Ordering::Relaxed) + 1);
+        // Unique beyond this session: a client that goes on with another host may still answer a question of this one.
+        let name = self.session.id().as_str();
+        let name = name.get(name.len().saturating_sub(8)..).unwrap_or_default();
+        let id = format!("toolpost-{name}-{}", self.questions.fetch_add(1, Ordering::Relaxed) + 1);
         let (tell, answer) = oneshot::channel();
         let mut state = self.state();
         if state.questions.len() >= MOST_QUESTIONS {

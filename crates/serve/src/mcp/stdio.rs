@@ -65,10 +65,7 @@ pub(crate) async fn converse(
         let goes_on = match line {
             None => break,
             Some(Line::Whole(line)) => pipe.take(&line).await,
-            Some(Line::TooLong(_)) => {
-                let message = format!("a message has at most {limit} bytes (setting `http.body_limit`)");
-                pipe.say(wire::refusal(None, &Fault::invalid_request(message))).await
-            }
+            Some(Line::TooLong(_)) => pipe.say(wire::refusal(None, &Fault::line_too_long(limit))).await,
         };
         if !goes_on {
             break;
@@ -289,7 +286,7 @@ async fn say(writer: &mpsc::Sender<Bytes>, pieces: &[Bytes]) -> bool {
 }
 
 /// Writes what there is, in a thread. Resolves when all is written or nobody reads any more.
-fn write_lines(
+pub(crate) fn write_lines(
     mut messages: mpsc::Receiver<Bytes>,
     mut output: impl Write + Send + 'static,
 ) -> oneshot::Receiver<()> {

@@ -154,6 +154,11 @@ pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
+/// A whole answer to a request whose id is known as JSON.
+pub(super) fn answer_text(id: &str, result: &str) -> Bytes {
+    Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
+}
+
 /// A whole answer, as pieces to be sent one after the other.
 pub(super) fn answer(id: &Id, result: Reply) -> [Bytes; 3] {
     let head = |room: usize| {
@@ -190,8 +195,13 @@ struct ErrorBody<'a> {
 
 /// A whole refusal. One that belongs to no request has no id: `null` is none in MCP.
 pub(super) fn refusal(id: Option<&Id>, fault: &Fault) -> Bytes {
+    refusal_text(id.map(Id::as_json), fault)
+}
+
+/// The same to a request whose id is known as JSON.
+pub(super) fn refusal_text(id: Option<&str>, fault: &Fault) -> Bytes {
     let body = ErrorBody { code: fault.code, message: &fault.message, data: fault.data.as_ref() };
-    let id = id.map(|id| format!(r#""id":{},"#, id.as_json())).unwrap_or_default();
+    let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
     Bytes::from(format!(r#"{{"jsonrpc":"2.0",{id}"error":{}}}"#, json(&body)))
 }
 

@@ -54,7 +54,7 @@ async fn a_token_names_somebody_and_a_wrong_one_nobody() {
         let connected = within(Client::connect(Transport::http(url), options)).await;
         match connected {
             Ok(_) => assert!(admitted && !token.is_empty(), "over HTTP with `{token}`"),
-            Err(ConnectError::Refused { reason }) => assert_eq!(reason, "auth_failed"),
+            Err(ConnectError::Refused { reason }) => assert!(reason.starts_with("auth_failed"), "{reason}"),
             Err(error) => panic!("{error}"),
         }
     }

@@ -48,6 +48,35 @@ async fn only_json_is_taken_and_only_within_the_limit() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_far_too_much_reads_why_it_is_refused() {
+    let server = server_with(&MockTool::named("demo.take")).await;
+    let body = vec![b' '; 20 << 20];
+    for (path, status) in
+        [("/tools/take/call", 413), ("/sessions", 413), ("/mcp", 413), ("/a2a", 413), ("/nowhere", 404)]
+    {
+        // Clients commonly send the whole request before they read anything.
+        let refused = server.send(Request::post(path, body.as_slice())).await;
+        assert_eq!(refused.status(), status, "{path}: {}", refused.text());
+    }
+    let mut connection = server.connect().await;
+    connection.send(&Request::post("/tools/take/call", body.as_slice()).bearer("wrong")).await;
+    assert_eq!(connection.receive().await.status(), 401);
+    // The connection goes on after a body that was thrown away.
+    connection.send(&Request::get("/health")).await;
+    assert_eq!(connection.receive().await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_body_that_waits_to_be_asked_for_is_not_asked_for_in_vain() {
+    let server = server_with(&MockTool::named("demo.take")).await;
+    let mut connection = server.connect().await;
+    let head = "POST /tools/take/call HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20000000\r\n\
+                Expect: 100-continue\r\n\r\n";
+    connection.write(head.as_bytes()).await;
+    assert_eq!(connection.head().await.status, 401);
+}
+
+#[tokio::test]
 async fn arguments_that_are_no_object_end_in_a_result_that_says_why() {
     let tool = MockTool::named("demo.take");
     let server = server_with(&tool).await;

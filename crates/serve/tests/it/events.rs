@@ -319,7 +319,7 @@ impl Tool for Outer {
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         let context: CallContext = call.context;
-        context.call_tool(NestedCall { tool: "read".to_owned(), arguments: json!({ "in": 1 }) }).await?;
+        context.call_tool(NestedCall::new("read", json!({ "in": 1 }))).await?;
         Ok(ToolOutput::text("out"))
     }
 }

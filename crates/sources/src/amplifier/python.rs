@@ -11,6 +11,7 @@
 //! | `process.rs` | one process: how it is started, talked with, and told of by its end |
 //! | `call.rs` | one call, and how it is stopped |
 //! | `hooks.rs` | handlers of modules as hooks of the host |
+//! | `plugin.rs` | plugins of an A2E host file: their messages as calls |
 //! | `listing.rs` | what was mounted, as declarations and problems |
 
 mod call;
@@ -18,6 +19,7 @@ mod files;
 mod hooks;
 mod listing;
 mod mounting;
+mod plugin;
 mod plugin_code;
 mod process;
 mod protocol;
@@ -35,8 +37,9 @@ use toolpost_model::ToolFailure;
 
 use super::witnessing::{EventTaker, EventWitness};
 
+pub use plugin::{LoadedPlugin, MessageStanding, PluginPort, allowed_message_patterns, message_standing};
 pub use settings::{
-    BridgedModule, CoreChoice, CoreInUse, Isolation, PythonPackage, PythonParts, PythonSettings,
+    BridgedModule, CoreChoice, CoreInUse, Isolation, PluginHost, PythonPackage, PythonParts, PythonSettings,
 };
 pub use source::PythonSource;
 
@@ -76,6 +79,16 @@ impl PythonModules {
     /// The modules that are not there, and why.
     pub fn failures(&self) -> Vec<LoadFailure> {
         self.set.failures()
+    }
+
+    /// The plugins of an A2E host file that are loaded, in the order of the file.
+    pub fn plugins(&self) -> Vec<LoadedPlugin> {
+        self.set.listing().plugins.clone()
+    }
+
+    /// Takes the place where plugins' messages and audit entries go that belong to no request.
+    pub fn set_plugin_port(&self, port: Arc<dyn PluginPort>) {
+        self.set.set_plugin_port(port);
     }
 
     /// Asks the bridge something about the mount that `start` made, for a validator.

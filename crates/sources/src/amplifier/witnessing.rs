@@ -98,7 +98,9 @@ impl Witness for EventWitness {
             | EventBody::Status { .. }
             | EventBody::Log { .. }
             | EventBody::Artifact { .. }
-            | EventBody::Output(_) => {}
+            | EventBody::Output(_)
+            | EventBody::Custom { .. }
+            | EventBody::Message { .. } => {}
         }
     }
 

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use toolpost_core::Schema;
 use toolpost_model::{
     AccessKind, CancelSupport, ClassFact, Declaration, EffectClass, ExecutionKind, ExternalMapping,
-    RiskLevel, SourceProblem, ToolId, ToolKind, visible,
+    RiskLevel, SourceProblem, ToolId, ToolKind, canonical_json, visible,
 };
 
 use super::{McpServer, clean};
@@ -68,7 +68,7 @@ impl Definition {
 
     /// What it is recognised by: a hash of everything that is pinned.
     pub(super) fn digest(&self) -> String {
-        let digest = Sha256::digest(canonical(&Value::Object(self.pinned())).as_bytes());
+        let digest = Sha256::digest(canonical_json(&Value::Object(self.pinned())).as_bytes());
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
@@ -224,23 +224,6 @@ fn named(text: &str, allowed: impl Fn(char) -> bool, longest: usize) -> String {
     format!("{stem}_{suffix}")
 }
 
-/// JSON with sorted keys and nothing else: the same value is the same text.
-pub(super) fn canonical(value: &Value) -> String {
-    match value {
-        Value::Object(fields) => {
-            let mut keys: Vec<&String> = fields.keys().collect();
-            keys.sort();
-            let inner: Vec<String> = keys
-                .into_iter()
-                .map(|key| format!("{}:{}", Value::String(key.clone()), canonical(&fields[key])))
-                .collect();
-            format!("{{{}}}", inner.join(","))
-        }
-        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
-    }
-}
-
 /// Sorted, a line each; texts of several lines as several lines, so that a diff shows the line that changed.
 fn write_pretty(value: &Value, depth: usize, out: &mut String) {
     let indent = "  ".repeat(depth + 1);
@@ -278,7 +261,7 @@ fn write_pretty(value: &Value, depth: usize, out: &mut String) {
 mod tests {
     use serde_json::json;
 
-    use super::{Definition, canonical, companion_id, id_of, namespace};
+    use super::{Definition, companion_id, id_of, namespace};
 
     fn check(native: &str, expected: &str) {
         assert_eq!(id_of("fs", native).unwrap().as_str(), expected);
@@ -308,7 +291,6 @@ mod tests {
             read(json!({ "name": "a", "description": "e", "inputSchema": { "type": "object", "x": 1 } }));
         assert_eq!(one.digest(), same.digest());
         assert_ne!(one.digest(), other.digest());
-        assert_eq!(canonical(&json!({ "b": [1, "x"], "a": null })), r#"{"a":null,"b":[1,"x"]}"#);
     }
 
     #[test]

@@ -126,7 +126,7 @@ async fn the_good_ones_serve_and_the_others_are_told() {
     }
     assert_eq!(host.call("one", json!({})).await.model_text(), "1");
     let result = host.call("two", json!({})).await;
-    assert_eq!(result.model_text(), r#"{"a": 2, "b": 1}"#);
+    assert_eq!(result.model_text(), r#"{"b": 1, "a": 2}"#);
     assert_eq!(result.structured_content, Some(json!({ "a": 2, "b": 1 })));
     assert_eq!(host.call("broken_schema", json!({ "x": 1 })).await.outcome, Outcome::Succeeded);
 }

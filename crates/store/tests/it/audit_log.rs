@@ -250,7 +250,6 @@ fn files_that_cannot_be_an_audit_log() {
         let shown = error.to_string();
         assert!(shown.contains(name) && shown.contains("\nhint: "), "{shown}");
     };
-    check("missing/audit.jsonl", |error| matches!(error, AuditLogError::NoFolder { .. }));
     check("file/audit.jsonl", |error| matches!(error, AuditLogError::NoFolder { .. }));
     check("folder", |error| matches!(error, AuditLogError::NotAFile { .. }));
     check("link", |error| matches!(error, AuditLogError::Link { .. }));
@@ -258,7 +257,14 @@ fn files_that_cannot_be_an_audit_log() {
     check("pipe", |error| matches!(error, AuditLogError::NotAFile { .. }));
     check("shared", |error| matches!(error, AuditLogError::WritableByOthers { mode: 0o664, .. }));
     check("open", |error| matches!(error, AuditLogError::WritableByOthers { mode: 0o602, .. }));
-    assert!(!at("nothing").exists() && !at("missing").exists());
+    assert!(!at("nothing").exists());
+    // A folder that is missing is made, for its owner alone; never through a link that leads nowhere.
+    AuditLog::open(&at("missing/deeper/audit.jsonl"), ROOMY).unwrap();
+    for folder in ["missing", "missing/deeper"] {
+        assert_eq!(fs::metadata(at(folder)).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+    let error = AuditLog::open(&at("dangling/audit.jsonl"), ROOMY).err().unwrap();
+    assert!(matches!(error, AuditLogError::Link { .. }), "{error:?}");
     // Somebody who is meant to read it may.
     fs::set_permissions(at("file"), Permissions::from_mode(0o640)).unwrap();
     AuditLog::open(&at("file"), ROOMY).unwrap();

@@ -264,8 +264,8 @@ mod tests {
         tool       shell (shell.shell)
         wants      git push origin mian
         runs       git push origin mian
-        argument   background = false
         argument   command = git push origin mian
+        argument   background = false
         class      execute, and may reach what nobody can list beforehand
         touches    path:/w (changes)
         sandbox    workspace-write

@@ -1,6 +1,6 @@
 //! `toolpost call NAME key=value…`: one call from the command line.
 
-mod connected;
+pub(super) mod connected;
 
 use std::path::PathBuf;
 

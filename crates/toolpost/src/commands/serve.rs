@@ -1,35 +1,38 @@
 //! `toolpost serve`: start the host, say what it allows, run until told to stop.
 
+mod pipes;
 mod reload;
+mod startup;
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use toolpost_config::{
-    A2eCapability, A2eFace, A2eHostFile, ApprovalsConfig, ConfigDuration, HostConfig, Standing,
-};
+use tokio::signal::unix::{SignalKind, signal};
+use toolpost_config::{A2eFace, A2eHostFile, ApprovalsConfig, ConfigDuration, HostConfig, Standing};
 use toolpost_core::{Host, ToolFilter};
-use toolpost_model::{Behavior, EffectClass, Principal, Role, RuleOrigin, Visibility};
-use toolpost_serve::{Access, Server, ServerBuilder};
+use toolpost_model::{Behavior, EffectClass, HiddenReason, Mode, Principal, Role, RuleOrigin, Visibility};
+use toolpost_serve::{Access, Server};
+use toolpost_sources::{MessageStanding, message_standing};
 
+use pipes::EndSignals;
 use reload::Reloads;
+use startup::StartupSettings;
 
 use crate::{
     approving::prompt,
     cli::{FaceArgs, PlaceArgs, PolicyArgs, StdioProtocol},
-    environment::{self, Tty},
+    environment,
     exit::{Exit, UsageError},
     hooks,
-    settings::{self, Settings},
+    settings::Settings,
     terminal::{self, BOLD, DIM, GREEN, RED, Steps, YELLOW, styled},
 };
 
 /// How long running calls get to finish after the first signal.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a host over pipes takes for its last records: whoever started it waits three seconds in all.
-const LAST_MOMENT: Duration = Duration::from_millis(700);
+/// The same where agents have joined: they are without tools until the next host can begin.
+const GRACE_WITH_JOINED: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
 pub(crate) struct ServeArgs {
@@ -37,9 +40,6 @@ pub(crate) struct ServeArgs {
     place: PlaceArgs,
     #[command(flatten)]
     face: FaceArgs,
-    /// The configuration file of an A2E host, trusted like one given with `--config`
-    #[arg(long, value_name = "FILE")]
-    a2e_config: Option<PathBuf>,
     /// The person behind the MCP client that started the host may approve calls through it; without this the client
     /// counts as an agent
     #[arg(long, requires = "stdio")]
@@ -58,48 +58,23 @@ impl ServeArgs {
 }
 
 pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
-    let a2e = arguments.a2e_config.as_deref().map(settings::a2e_file).transpose()?;
-    let (a2e, layer) = a2e.unzip();
-    let layers: Vec<_> = layer.into_iter().collect();
-    let resolve = || settings::resolve_over(layers.clone(), &arguments.place, &arguments.policy);
-    let mut settings = settings::with_bundles(resolve).await?;
-    if let (Some(file), Some(path)) = (&a2e, &arguments.a2e_config) {
-        settings.config.plugins = settings::python_plugins(file, path)?;
-    }
-    let notices =
-        a2e.iter().flat_map(|file| &file.notices).map(ToString::to_string).chain(settings.warnings());
+    let startup = StartupSettings::read(&arguments).await?;
     let over_pipes = arguments.talks_over_pipes();
     if over_pipes {
-        notices.for_each(|notice| tracing::warn!("{notice}"));
+        startup.notices().for_each(|notice| tracing::warn!("{notice}"));
     } else {
-        notices.for_each(terminal::warn);
-    }
-    if let Some(address) = arguments.face.http {
-        settings.config.http.listen = address;
+        startup.notices().for_each(terminal::warn);
     }
     // Before anything is opened: a signal that comes early must find a listener.
     let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
     // Its memory holds tokens and credentials.
     toolpost_sandbox::harden_host();
-    let mut builder = Server::builder(settings.config.clone()).native(settings.handover()?);
-    if !over_pipes {
-        builder = builder.modules(Steps::of_modules());
-    }
-    if let Some(plugin) =
-        a2e.iter().flat_map(|file| &file.plugins).find(|plugin| plugin.capability == A2eCapability::Tools)
-    {
-        let priority =
-            i32::try_from(plugin.priority).unwrap_or(if plugin.priority < 0 { i32::MIN } else { i32::MAX });
-        builder = builder.tools_capability(&plugin.name, priority, plugin.exclusive);
-    }
-    let access = access(&arguments.face, a2e.as_ref())?;
-    let builder = builder.access(access.clone());
     if over_pipes {
-        let tty = if arguments.no_prompt { None } else { prompt::terminal(&settings.config.approvals) };
-        return talk(builder, tty, (&arguments, &settings), [&mut interrupt, &mut terminate]).await;
+        return pipes::talk(&arguments, startup, EndSignals { interrupt, terminate }).await;
     }
-    if a2e.as_ref().is_some_and(|file| file.face == A2eFace::Stdio) {
+    let StartupSettings { settings, access } = &startup;
+    if settings.a2e_host.as_ref().is_some_and(|file| file.face == A2eFace::Stdio) {
         return Err(UsageError(
             "the A2E file is for a host that its agent starts (`transport.type: subprocess`)\n\
              hint: let the agent start it with `toolpost serve --stdio a2e`, or set `transport.type: http`"
@@ -109,13 +84,13 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     }
     let kept = matches!(access, Access::KeptToken);
     environment::raise_file_limit();
-    let server = builder.start().await?;
+    let server = startup.builder()?.modules(Steps::of_modules()).start().await?;
     terminal::keep_out(server.host().redactor());
     settings.keep_last_good();
-    let mut reloads = Reloads::begin(&arguments, &settings);
+    let mut reloads = Reloads::begin(&arguments, settings);
     let tty = if arguments.no_prompt { None } else { prompt::terminal(&settings.config.approvals) };
     let asked = if tty.is_some() { Asked::Here } else { Asked::Elsewhere };
-    banner(&server, &settings, kept, asked).await;
+    banner(&server, settings, kept, asked).await;
     let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
     loop {
         tokio::select! {
@@ -131,44 +106,12 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
         "{}",
         styled(DIM, "stopping: running calls may finish; a second signal ends them now")
     );
+    let grace = if server.joined_agents() > 0 { GRACE_WITH_JOINED } else { GRACE };
     tokio::select! {
-        () = server.shutdown(GRACE) => Ok(Exit::Done),
+        () = server.shutdown(grace) => Ok(Exit::Done),
         _ = interrupt.recv() => Ok(Exit::Stopped),
         _ = terminate.recv() => Ok(Exit::Stopped),
     }
-}
-
-/// A host that its agent started: messages on the pipes, nothing else, and gone when the agent is.
-async fn talk(
-    builder: ServerBuilder,
-    tty: Option<Tty>,
-    (arguments, settings): (&ServeArgs, &Settings),
-    [interrupt, terminate]: [&mut Signal; 2],
-) -> anyhow::Result<Exit> {
-    let server = builder.start_offline().await?;
-    terminal::keep_out(server.host().redactor());
-    settings.keep_last_good();
-    let mut reloads = Reloads::begin(arguments, settings);
-    server.host().notices().iter().for_each(|notice| tracing::warn!("{notice}"));
-    let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
-    {
-        let role = if arguments.operator { Role::Operator } else { Role::Agent };
-        let mut conversation = std::pin::pin!(converse(&server, arguments.face.stdio, role));
-        loop {
-            tokio::select! {
-                () = &mut conversation => break,
-                _ = interrupt.recv() => break,
-                _ = terminate.recv() => break,
-                () = reloads.due() => reloads.take_up(&server).await,
-            }
-        }
-    }
-    if let Some(asking) = asking {
-        asking.abort();
-    }
-    // What still runs is ended; the record says so now, or at the next start.
-    let _ = tokio::time::timeout(LAST_MOMENT, server.shutdown(Duration::ZERO)).await;
-    Ok(Exit::Done)
 }
 
 /// Speaks the protocol that was asked for, until the other end leaves.
@@ -211,6 +154,7 @@ async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) 
     let address = server.address().map(|address| address.to_string()).unwrap_or_default();
     line("listening", format!("http://{address}"));
     line("MCP", format!("http://{address}/mcp {}", styled(DIM, "(`toolpost connect` sets clients up)")));
+    line("A2E", format!("http://{address} {}", styled(DIM, "(`toolpost connect a2e` prints a client)")));
     line("live page", format!("http://{address}/live"));
     line("workspace", settings.place.workspace.display().to_string());
     line("record", data.to_string());
@@ -244,6 +188,9 @@ async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) 
         line("hook", hooks::described(hook));
     }
     line("tools", tools(server.host()).await);
+    for text in plugins(server, &settings.config) {
+        line("plugin", text);
+    }
     for notice in server.host().notices() {
         terminal::warn(notice);
     }
@@ -310,6 +257,32 @@ fn mode(config: &HostConfig) -> String {
     text
 }
 
+/// The plugins of an A2E host file, each with the line that would allow what is asked about otherwise.
+fn plugins(server: &Server, config: &HostConfig) -> Vec<String> {
+    let acts = |kind: &String| {
+        let name = kind.strip_suffix("/req").unwrap_or(kind);
+        message_standing(name) != MessageStanding::Allowed
+    };
+    let told = server.plugins().iter().map(|plugin| {
+        let mut text = format!("{} ({})", plugin.name, plugin.capability);
+        let acting: Vec<&String> = plugin.messages.iter().filter(|kind| acts(kind)).collect();
+        if let (Some(first), false) = (acting.first(), config.mode == Mode::Bypass) {
+            let family = first.split_once('/').map_or(first.as_str(), |(family, _)| family);
+            let pattern =
+                if first.contains('/') { format!("a2e.{family}/*") } else { format!("a2e.{first}*") };
+            let rest = styled(
+                DIM,
+                format!(
+                    "its requests that act are decided by mode and rules; allow them with --allow '{pattern}'"
+                ),
+            );
+            text.push_str(&format!("; {rest}"));
+        }
+        text
+    });
+    told.collect()
+}
+
 async fn tools(host: &Host) -> String {
     let session = host.default_session(&Principal::agent("agent"));
     let listed = host.list(&session, &ToolFilter::default()).await;
@@ -317,7 +290,11 @@ async fn tools(host: &Host) -> String {
     let more = listed.len().saturating_sub(names.len());
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     let surface = host.surface(&session);
-    let hidden = surface.all().count() - listed.len();
+    let is_hidden = |visibility: Visibility| match visibility {
+        Visibility::Loaded | Visibility::Unlisted | Visibility::Blocked(HiddenReason::Internal) => false,
+        Visibility::Deferred | Visibility::Blocked(_) => true,
+    };
+    let hidden = surface.all().filter(|(_, visibility)| is_hidden(*visibility)).count();
     let hidden =
         if hidden > 0 { format!("; {hidden} hidden, see `toolpost tools --hidden`") } else { String::new() };
     format!("{}{rest}{hidden}", names.join(", "))

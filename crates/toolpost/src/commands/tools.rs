@@ -2,14 +2,18 @@
 
 mod accept;
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use toolpost_a2e::{ListOptions, ToolApi};
 use toolpost_core::{SourceReport, ToolFilter};
 use toolpost_model::{SourceProblem, SourceState};
 
+use super::call::connected;
 use crate::{
     cli::{PlaceArgs, PolicyArgs},
-    exit::Exit,
+    exit::{Exit, UsageError},
     reach::{self, Purpose, Reached},
     terminal::{self, DIM, printable, say, styled},
 };
@@ -54,6 +58,13 @@ struct ListArgs {
     /// Print JSON; the same as `--format toolpost`
     #[arg(long)]
     json: bool,
+    /// List the tools of another A2E host: its address, or the command that starts it and talks over standard input and
+    /// output
+    #[arg(long, value_name = "URL|COMMAND", conflicts_with_all = ["hidden", "format"])]
+    connect: Option<String>,
+    /// A file that holds the token for `--connect`; without it, TOOLPOST_TOKEN is looked at
+    #[arg(long, value_name = "FILE", requires = "connect")]
+    token_file: Option<PathBuf>,
     #[command(flatten)]
     place: PlaceArgs,
     #[command(flatten)]
@@ -68,6 +79,13 @@ pub(crate) async fn run(arguments: ToolsArgs) -> anyhow::Result<Exit> {
 }
 
 async fn list(arguments: ListArgs) -> anyhow::Result<Exit> {
+    if let Some(to) = &arguments.connect {
+        if !arguments.policy.is_empty() || arguments.place.is_given() {
+            let message = "the other host has its own workspace, record and rules\nhint: leave `--connect` out, or those flags";
+            return Err(UsageError(message.into()).into());
+        }
+        return list_elsewhere(to, &arguments).await;
+    }
     let mut host = reach::reach(&arguments.place, &arguments.policy, Purpose::Look).await?;
     let is_running = matches!(host, Reached::Running(_));
     let filter = ToolFilter {
@@ -111,6 +129,34 @@ async fn list(arguments: ListArgs) -> anyhow::Result<Exit> {
         );
     }
     Ok(status(found, unavailable))
+}
+
+/// The tools of another host, in the protocol's words.
+async fn list_elsewhere(to: &str, arguments: &ListArgs) -> anyhow::Result<Exit> {
+    let client = connected::connect(to, arguments.token_file.as_deref()).await?;
+    let options = ListOptions {
+        query: arguments.query.join(" "),
+        kind: arguments.kind.clone().unwrap_or_default(),
+        tags: arguments.tags.clone(),
+        include_deferred: arguments.deferred,
+        ..ListOptions::default()
+    };
+    let listed = ToolApi::new(&client).list(&options).await;
+    client.close_within(connected::GOODBYE).await;
+    let listed = listed?;
+    let tools: Vec<_> = listed.iter().take(arguments.limit.unwrap_or(usize::MAX)).collect();
+    if arguments.json {
+        say!("{}", serde_json::to_string_pretty(&json!({ "tools": tools }))?);
+    } else {
+        for tool in &tools {
+            say!(
+                "{:<24} {}",
+                printable(&tool.name),
+                printable(tool.description.lines().next().unwrap_or_default())
+            );
+        }
+    }
+    Ok(status(!tools.is_empty(), &[]))
 }
 
 /// Whether an operator should know how a source is doing.

@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use toolpost_config::{
-    AmplifierSection, ConfigFile, IncludeEntry, Layer, NetworkSection, RootAccess, RootEntry, RuleEntry,
-    SandboxSection, Several, Standing,
+    A2eSection, AmplifierSection, ConfigFile, IncludeEntry, Layer, NetworkSection, RootAccess, RootEntry,
+    RuleEntry, SandboxSection, Several, Standing,
 };
 use toolpost_model::RuleOrigin;
 
-use crate::cli::{ConfineArgs, PolicyArgs};
+use crate::{
+    cli::{ConfineArgs, PolicyArgs},
+    environment,
+};
 
 /// What the flags say.
 pub(super) fn flags(policy: &PolicyArgs) -> anyhow::Result<Layer> {
@@ -16,10 +19,13 @@ pub(super) fn flags(policy: &PolicyArgs) -> anyhow::Result<Layer> {
     let lines = rules.iter().flat_map(|(word, tools)| tools.iter().map(move |tool| format!("{word} {tool}")));
     let plans = policy.modules.mount_plan.iter().cloned().map(IncludeEntry::Plan);
     let servers = policy.modules.mcp_config.iter().cloned().map(IncludeEntry::Mcp);
+    let a2e_host = policy.modules.a2e_config.iter().cloned().map(IncludeEntry::A2e);
+    let import_paths = policy.modules.a2e_import_path.iter().map(|path| environment::whole_path(path).into());
     let file = ConfigFile {
         mode: policy.mode.map(Into::into),
         rules: lines.map(|line| RuleEntry::Line(line).into()).collect(),
-        include: plans.chain(servers).map(Into::into).collect(),
+        include: plans.chain(servers).chain(a2e_host).map(Into::into).collect(),
+        a2e: A2eSection { import_paths: import_paths.collect(), ..A2eSection::default() },
         amplifier: AmplifierSection {
             replace_native: Several::of(&policy.modules.replace_native).map(Into::into),
             ..AmplifierSection::default()
@@ -80,8 +86,7 @@ mod tests {
             modules: ModuleArgs {
                 mount_plan: vec!["a".into(), "b".into()],
                 mcp_config: vec!["c".into()],
-                replace_native: Vec::new(),
-                cache_dir: None,
+                ..ModuleArgs::default()
             },
             ..PolicyArgs::default()
         });

@@ -26,6 +26,8 @@ pub(crate) struct Plans {
     pub(crate) files: Vec<PathBuf>,
     /// What lists of MCP servers say that means nothing here.
     pub(crate) mcp_notices: Vec<Notice>,
+    /// The same of the file of an A2E host.
+    pub(crate) a2e_notices: Vec<Notice>,
 }
 
 impl Plans {
@@ -64,7 +66,8 @@ impl Plans {
             NoteWeight::Warning => true,
             NoteWeight::Info => false,
         });
-        odd.map(ToString::to_string).chain(self.mcp_notices.iter().map(ToString::to_string))
+        let notices = self.mcp_notices.iter().chain(&self.a2e_notices);
+        odd.map(ToString::to_string).chain(notices.map(ToString::to_string))
     }
 
     /// The bundles that are not here, for a command without a host: a host tells them itself.
@@ -111,6 +114,9 @@ pub(super) fn digest(text: &str, layer: &Layer, cache: Option<&Path>) -> Result<
     }
     for path in layer.mcp_includes() {
         add(&read_servers(&path)?.1);
+    }
+    for path in layer.a2e_includes() {
+        add(&read_config(&path)?);
     }
     Ok(hasher.finalize().into())
 }

@@ -27,8 +27,8 @@ DEEP = "<blockquote>" * 6 + "<ol><li>" * 6
 # What servers answer: in each, a few bytes ask for hundreds.
 PAGES = {
     "/margins": ("text/html", DEEP + "<pre>" + "\n" * (4 * MIB) + "x</pre>"),
-    "/cells": ("text/html", DEEP + "<table><tr><td>" + "x<br>" * 200_000 + "<td>y<tr><td>" + "x<br>" * 600_000),
-    "/columns": ("text/html", "<table><tr>" + "<td>x" * 64 + "<tr><td>y" * 500_000),
+    "/cells": ("text/html", DEEP + "<table><tr><td>" + "x<br>" * 100_000 + "<td>y<tr><td>" + "x<br>" * 300_000),
+    "/columns": ("text/html", "<table><tr>" + "<td>x" * 64 + "<tr><td>y" * 200_000),
     "/base": (
         "text/html",
         f"<base href='http://127.0.0.1/{'b' * MIB}/'>" + "<a href=x>y</a><img alt=z src=x>" * 100_000,
@@ -155,7 +155,7 @@ class Memory(AbuseCase):
         for name in ("empty.txt", "odd.txt", "short.txt"):
             patch = head.format(name) + "@@\n-no such line\n+x\n*** End Patch\n"
             self.refuse_hostile("apply_patch", {"patch": patch})
-        many = "".join(f"@@\n-{n:x}\n+{n:x}y\n" for n in range(0, 990_000, 33))
+        many = "".join(f"@@\n-{n:x}\n+{n:x}y\n" for n in range(0, 990_000, 99))
         self.hostile("apply_patch", {"patch": head.format("short.txt") + many + "*** End Patch\n"})
         above = head.format("short.txt") + "@@ no\n" * 100_000 + "-x\n+y\n*** End Patch\n"
         self.refuse_hostile("apply_patch", {"patch": above})
@@ -198,7 +198,7 @@ class Memory(AbuseCase):
         self.refuse_hostile("grep", {"pattern": "((((a{100}){100}){100}){100})"})
 
     def test_processes(self):
-        noise = "yes xxxxxxxxxxxxxxxx | head -c 50000000"
+        noise = "yes xxxxxxxxxxxxxxxx | head -c 20000000"
         self.hostile("shell", {"command": noise})
         self.hostile("shell", {"command": "head -c 30000000 /dev/zero | tr '\\0' '\\33'"})
         self.refuse_hostile("shell", {"command": "x" * SENT})
@@ -220,10 +220,11 @@ class Memory(AbuseCase):
 
     def test_web(self):
         for page in PAGES:
-            for kind in ("markdown", "text"):
-                self.hostile("fetch_page", {"url": self.web.url + page, "format": kind, "max_chars": 200_000})
+            self.hostile("fetch_page", {"url": self.web.url + page, "format": "markdown", "max_chars": 200_000})
             self.hostile("http_request", {"url": self.web.url + page, "max_bytes": 5 * MIB})
         self.hostile("http_request", {"url": self.web.url + "/secrets", "max_bytes": 5 * MIB, "credential": CREDENTIAL})
+        for page in ("/base", "/secrets"):
+            self.hostile("fetch_page", {"url": self.web.url + page, "format": "text", "max_chars": 200_000})
         for page in ("/gzip", "/deflate", "/brotli"):
             self.hostile("http_request", {"url": self.web.url + page, "max_bytes": 5 * MIB})
             self.hostile("fetch_page", {"url": self.web.url + page})
@@ -248,7 +249,7 @@ class Memory(AbuseCase):
         self.hostile("echo", {"message": "\u0001" * (SENT // 6)})
         self.hostile("echo", {"message": [[]] * (MIB - 100_000)})
         self.hostile("echo", {str(n): n for n in range(200_000)})
-        last = self.hostile("echo", {"message": "\n" * SENT}).invocation_id
+        last = self.hostile("echo", {"message": "\n" * (SENT // 2)}).invocation_id
         for tool in ("call_result", "call_cancel"):
             self.http.show(tool)
             self.hostile(tool, {"invocation_id": last})

@@ -32,7 +32,7 @@ class Plugins(Case):
         tools = ask(type="tool/list/req", id="2")["tools"]
         self.assertIn("say", [tool["name"] for tool in tools])
         said = ask(type="tool/call/req", id="3", tool_name="say", arguments={"text": "hello"})
-        self.assertEqual(said["data"]["data"]["structured"], {"said": "> hello"}, said)
+        self.assertEqual(said["data"].get("data"), {"said": "> hello"}, said)
         process.stdin.close()
         process.wait(timeout=60)
         process.stdout.close()

@@ -33,6 +33,6 @@ macro_rules! files {
 }
 
 files! {
-    access approvals audit calls errors handshake listing load repeats replay running sessions
+    access approvals audit calls errors handshake joining listing load repeats replay running sessions
     shutdown stdio strangers stream strict
 }

@@ -6,6 +6,7 @@ mod browser;
 mod dice;
 mod home;
 mod http;
+mod piped;
 mod served;
 mod workshop;
 
@@ -13,6 +14,7 @@ mod a2a;
 mod a2a_normalize;
 mod a2e;
 mod a2e_crash;
+mod a2e_plugins;
 mod abuse;
 mod ai_sdk;
 mod amplifier;
@@ -30,6 +32,7 @@ mod fuzzer;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod hooks;
+mod joining;
 mod journal;
 mod journal_retention;
 mod journal_search;

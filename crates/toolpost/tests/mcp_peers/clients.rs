@@ -33,6 +33,11 @@ fn the_official_client_over_stdio() {
 }
 
 #[test]
+fn the_official_client_over_a_host_that_is_joined() {
+    run("test_sdk.py", "OnJoined");
+}
+
+#[test]
 fn fastmcp_over_http() {
     run("test_fastmcp.py", "OnHttp");
 }
@@ -40,6 +45,11 @@ fn fastmcp_over_http() {
 #[test]
 fn fastmcp_over_stdio() {
     run("test_fastmcp.py", "OnStdio");
+}
+
+#[test]
+fn fastmcp_over_a_host_that_is_joined() {
+    run("test_fastmcp.py", "OnJoined");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 import unittest
 
 from clients import FastMcp, OverHttp, OverStdio, Sdk
@@ -198,11 +199,46 @@ class OnStdio:
         await asyncio.to_thread(until, lambda: pid not in processes(str(self.place.data_dir)), 20, "the host is gone")
 
 
+class OnJoined(OnStdio):
+    """A process started by the client, in a folder where a host runs already."""
+
+    def setUp(self):
+        super().setUp()
+        program, arguments, environment = self.ended
+        self.first = subprocess.Popen(
+            [program, *arguments],
+            cwd=self.place.workspace,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.addCleanup(self.first.wait)
+        self.addCleanup(self.first.stdin.close)
+        until((self.place.data_dir / "socket").exists, 20, "the first host is there")
+
+    async def test_the_host_ends_with_its_client(self):
+        async with self.connect() as client:
+            await self.within(client.tools())
+            [pid] = set(processes(str(self.place.data_dir))) - {self.first.pid}
+        await asyncio.to_thread(until, lambda: pid not in processes(str(self.place.data_dir)), 20, "it is gone")
+        self.assertIsNone(self.first.poll())
+
+    async def test_the_client_goes_on_when_the_first_host_is_killed(self):
+        async with self.connect() as client:
+            before = [tool.name for tool in await self.within(client.tools())]
+            self.first.kill()
+            await asyncio.to_thread(self.first.wait)
+            result = await self.within(client.call("read_file", {"path": "lines.txt"}))
+            self.assertFalse(result.is_error, result)
+            self.assertEqual([tool.name for tool in await self.within(client.tools())], before)
+
+
 def cases(client):
     """The classes of tests for a client: every revision over every transport."""
     made = {}
     for era in ("2025-11-25", "2026-07-28", "auto"):
-        for transport in (OnHttp, OnStdio):
+        for transport in (OnHttp, OnStdio, OnJoined):
             name = f"{client.__name__}{transport.__name__}{era.replace('-', '')}"
             made[name] = type(name, (transport, Everywhere, Talk), {"client": client, "era": era})
     return made

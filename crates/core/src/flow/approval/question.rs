@@ -101,7 +101,7 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: &Terms) -> Op
     let changed_programs = terms.changed_programs.iter().map(|change| shown_change(change, &shown)).collect();
     let rule_remark = (!offered.is_empty()).then(|| PermissionRequest::remark_on_rules(&programs)).flatten();
     let input = call.inputs.call.as_ref()?;
-    let tool = resolved.entry.name().to_owned();
+    let tool = resolved.entry.label().to_owned();
     Some(Draft {
         request: PermissionRequest {
             ask_id: terms.ask_id,

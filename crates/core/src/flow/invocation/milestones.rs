@@ -41,7 +41,9 @@ impl Milestones {
             | EventBody::Artifact { .. }
             | EventBody::Kept(_)
             | EventBody::Output(_)
-            | EventBody::Approval(_) => return,
+            | EventBody::Approval(_)
+            | EventBody::Custom { .. }
+            | EventBody::Message { .. } => return,
         }
         let milestone = Milestone { seq, at_us, body: body.clone() };
         if self.is_due() {
@@ -80,7 +82,9 @@ impl Milestones {
                 | EventBody::Artifact { .. }
                 | EventBody::Kept(_)
                 | EventBody::Output(_)
-                | EventBody::Approval(_) => {}
+                | EventBody::Approval(_)
+                | EventBody::Custom { .. }
+                | EventBody::Message { .. } => {}
             }
         }
         told

@@ -286,7 +286,10 @@ impl<'a> Hearing<'a> {
             ArgumentKind::WritePath => (false, true, false),
             ArgumentKind::Url | ArgumentKind::Method => (false, false, true),
             // Where a sandbox holds it, that keeps it from the paths.
-            ArgumentKind::Command | ArgumentKind::Directory | ArgumentKind::Environment => {
+            ArgumentKind::Command
+            | ArgumentKind::Words
+            | ArgumentKind::Directory
+            | ArgumentKind::Environment => {
                 let unconfined = runs_unconfined(self.facts);
                 (unconfined, unconfined, false)
             }

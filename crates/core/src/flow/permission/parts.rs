@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 use toolpost_command::{
-    Analysis, Directory, Redirect, RedirectAccess, SimpleCommand, SpelledIn, analyze_with,
+    Analysis, Directory, Redirect, RedirectAccess, SimpleCommand, SpelledIn, analyze_with, command_text,
 };
 use toolpost_model::{
     Access, ArgumentKind, ArgumentMeaning, EffectClass, ExecutionKind, ResourceKey, SandboxProfile,
@@ -105,6 +105,7 @@ impl Parts {
             arguments: input.arguments().value(),
             directory: None,
             environment: Vec::new(),
+            starts_programs: false,
             parts: Self::default(),
         };
         gathering.gather();
@@ -120,6 +121,8 @@ struct Gathering<'a> {
     directory: Option<Result<PlainPath, String>>,
     /// The variables that are set for every command.
     environment: Vec<(&'a str, &'a str)>,
+    /// Whether the command at hand is started without a shell.
+    starts_programs: bool,
     parts: Parts,
 }
 
@@ -149,7 +152,7 @@ impl<'a> Gathering<'a> {
         let reads = |subject: &Subject| matches!(subject, Subject::Path { .. });
         let writes = |subject: &Subject| matches!(subject, Subject::Path { access: Access::Write, .. });
         let effects = self.facts.effects;
-        if takes(ArgumentKind::Command) {
+        if takes(ArgumentKind::Command) || takes(ArgumentKind::Words) {
             return has(|subject| {
                 matches!(subject, Subject::Command(_) | Subject::Unread(ArgumentKind::Command, _))
             });
@@ -235,9 +238,10 @@ impl<'a> Gathering<'a> {
             ArgumentKind::ReadPath => EffectClass::Read,
             ArgumentKind::WritePath => self.class_of_write(false),
             ArgumentKind::Url | ArgumentKind::Method => EffectClass::Network,
-            ArgumentKind::Command | ArgumentKind::Directory | ArgumentKind::Environment => {
-                self.class_of_commands()
-            }
+            ArgumentKind::Command
+            | ArgumentKind::Words
+            | ArgumentKind::Directory
+            | ArgumentKind::Environment => self.class_of_commands(),
         };
         let why = format!("`{shown}` {why}");
         self.push(class, Subject::Unread(kind, shown), Some(why));
@@ -271,6 +275,17 @@ impl<'a> Gathering<'a> {
             return;
         }
         let Some(value) = self.arguments.pointer(&meaning.pointer) else { return };
+        if let (ArgumentKind::Words, Value::Array(words)) = (meaning.kind, value) {
+            let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
+            return match words {
+                Some(words) => {
+                    self.starts_programs = true;
+                    self.command(&command_text(&words));
+                    self.starts_programs = false;
+                }
+                None => self.unread(ArgumentKind::Command, &meaning.pointer, "does not hold texts alone"),
+            };
+        }
         let one = std::slice::from_ref(value);
         let elements = value.as_array().map_or(one, Vec::as_slice);
         for (seen, element) in elements.iter().enumerate() {
@@ -290,7 +305,7 @@ impl<'a> Gathering<'a> {
 
     fn text(&mut self, kind: ArgumentKind, text: &str) {
         match kind {
-            ArgumentKind::Command => self.command(text),
+            ArgumentKind::Command | ArgumentKind::Words => self.command(text),
             ArgumentKind::ReadPath => self.path_argument(text, Access::Read),
             ArgumentKind::WritePath => self.path_argument(text, Access::Write),
             ArgumentKind::Url => self.url(text),
@@ -349,7 +364,9 @@ impl<'a> Gathering<'a> {
     /// A command of a text whose first one has this place among the parts. `tells` is false where pieces of the text
     /// tell more exactly what is not known of it.
     fn found_command(&mut self, command: SimpleCommand, first: usize, tells: bool) {
-        let class = if command.only_steers() { EffectClass::Read } else { self.class_of_commands() };
+        // Without a shell around it, `echo` is a program like any other.
+        let only_steers = command.only_steers() && !self.starts_programs;
+        let class = if only_steers { EffectClass::Read } else { self.class_of_commands() };
         let spelled_in = command.spelled_in.map(|line| SpelledIn { command: first + line.command, ..line });
         // The line's own reason for hiding already covers its unknown pieces.
         let is_unclear = command.opaque && spelled_in.is_none();

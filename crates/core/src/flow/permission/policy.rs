@@ -314,6 +314,8 @@ impl PolicyEngine for Policy {
             Selector::Tool { tools: pattern, .. } => names.contains(pattern.as_str()),
             Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => true,
         };
-        self.rules().filter(|rule| !known(rule)).map(RuleRef::from).collect()
+        // What the host brings along need not fit the tools that happen to be there.
+        let written = self.rules().filter(|rule| rule.origin != RuleOrigin::Builtin);
+        written.filter(|rule| !known(rule)).map(RuleRef::from).collect()
     }
 }

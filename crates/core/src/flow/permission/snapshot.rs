@@ -140,6 +140,8 @@ impl Snapshot {
         let wire = id.wire_form();
         let names = [id.as_str(), id.name(), &wire].into_iter();
         let names = names.chain(declaration.aliases.iter().map(String::as_str));
+        let bound_like = &declaration.interface.permission.bound_like;
+        let names = names.chain(bound_like.iter().map(String::as_str));
         let named = names.filter_map(|name| self.named.get(name)).flatten();
         let mut found: Vec<Place> = named.chain(&self.wild).copied().filter(names_it).collect();
         found.sort_unstable();

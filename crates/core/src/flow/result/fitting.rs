@@ -47,9 +47,12 @@ impl Room {
             None => own.unwrap_or(host).min(host),
         };
         let strategy = match (entry, declared.map(|declared| declared.strategy).unwrap_or_default()) {
-            // What a stranger says of its own tool must not put more before the model.
+            // What a stranger says of its own tool must not put more before the model. Of a tool that is in no list, programs
+            // read the result.
             (Some(entry), PersistStrategy::Inline)
-                if entry.origin == EffectOrigin::Claimed && entry.settings.keep.is_none() =>
+                if entry.origin == EffectOrigin::Claimed
+                    && entry.settings.keep.is_none()
+                    && entry.is_listed() =>
             {
                 PersistStrategy::default()
             }

@@ -280,6 +280,7 @@ fn two_nested_calls_that_would_wait_for_each_other_do_not() {
     let _one = admit(one, &left, None).unwrap().unwrap();
     let _two = admit(two, &right, None).unwrap().unwrap();
     let parent = |id, effects: &Effects| Parent {
+        is_approved: false,
         id,
         line: vec![id],
         source: None,

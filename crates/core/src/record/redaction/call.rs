@@ -277,6 +277,13 @@ impl CallRedactor {
                 self.in_place(name, counts);
                 self.content(content, counts);
             }
+            EventBody::Custom { name, data } => {
+                self.in_place(name, counts);
+                self.value(data, counts);
+            }
+            EventBody::Message { message } => {
+                self.value(message, counts);
+            }
         }
     }
 }

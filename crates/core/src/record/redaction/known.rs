@@ -152,11 +152,13 @@ impl KnownSecrets {
     }
 
     fn of(mut leads: Vec<Lead>, dumped: Vec<DumpedValue>) -> Self {
-        if !dumped.is_empty() {
-            leads.extend(torn::dump_heads().map(|head| Lead { head: head.into(), to: Wanted::Dump }));
-        }
         leads.push(Lead { head: (*b"[redacte").into(), to: Wanted::Mark });
-        let bits = Leads::of(leads.iter().map(|lead| &*lead.head));
+        let dump_heads: Vec<_> = torn::dump_heads().filter(|_| !dumped.is_empty()).collect();
+        let heads = leads.iter().map(|lead| &*lead.head);
+        let bits = Leads::of(heads.chain(dump_heads.iter().map(<[u8; 3]>::as_slice)));
+        if !dumped.is_empty() {
+            leads.push(Lead { head: torn::DUMP_HEAD.into(), to: Wanted::Dump });
+        }
         let mut by_first: Vec<Vec<Lead>> = Vec::new();
         by_first.resize_with(256, Vec::new);
         for lead in leads {

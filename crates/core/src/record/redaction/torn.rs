@@ -176,9 +176,12 @@ fn character(window: Window<'_>, at: usize, c: char) -> TornRead<usize> {
     }
 }
 
-/// The heads of a dump: the first digits of its offset. Dumps of more than 16 MiB have others; their first part has not.
-pub(super) fn dump_heads() -> impl Iterator<Item = Vec<u8>> {
-    b"0123456789abcdef".iter().map(|&third| vec![b'0', b'0', third])
+/// The head of a dump: the first digits of its offset. Dumps of more than 16 MiB have others; their first part has not.
+pub(super) const DUMP_HEAD: &[u8] = b"00";
+
+/// The same with each digit that can follow.
+pub(super) fn dump_heads() -> impl Iterator<Item = [u8; 3]> {
+    b"0123456789abcdef".iter().map(|&third| [b'0', b'0', third])
 }
 
 /// A line of a dump.
@@ -275,14 +278,15 @@ impl ByteOrder {
 fn dump_line(window: Window<'_>, at: usize) -> TornRead<DumpLine> {
     let rest = &window.bytes[at..];
     let rest = &rest[..rest.len().min(DUMP_LINE)];
-    let break_at = rest.iter().position(|&byte| byte == b'\n');
     let is_digit = |byte: &u8| byte.is_ascii_hexdigit();
-    let offset = rest.iter().take_while(|byte| is_digit(byte)).count();
-    let is_whole = break_at.is_some() || window.is_last;
+    // Ids and numbers have such heads too, so most looks end here.
+    let offset = rest.iter().take(OFFSET_DIGITS.end() + 1).take_while(|byte| is_digit(byte)).count();
     if !OFFSET_DIGITS.contains(&offset) {
         let may_grow = offset == rest.len() && offset < *OFFSET_DIGITS.start();
         return if may_grow && !window.is_last { TornRead::Unknown } else { TornRead::NotThere };
     }
+    let break_at = rest.iter().position(|&byte| byte == b'\n');
+    let is_whole = break_at.is_some() || window.is_last;
     let separates = rest.get(offset).is_none_or(|byte| matches!(byte, b':' | b' ' | b'\t'));
     if !separates || (break_at.is_none() && rest.len() == DUMP_LINE) {
         return TornRead::NotThere;

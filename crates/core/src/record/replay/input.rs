@@ -2,13 +2,14 @@
 //! record.
 
 use serde_json::{Value, json};
+use toolpost_model::canonical_json;
 
 /// How a mark begins that stands where a secret was.
 const REDACTED: &str = "[redacted:";
 
 /// One spelling for equal values: keys in order, no blanks, whole numbers without a fraction.
 pub(super) fn spelled(value: &Value) -> String {
-    // Maps are sorted by their keys; of numbers, the host reads `1.0` as the integer it is.
+    // Of numbers, the host reads `1.0` as the integer it is.
     fn even(value: &Value) -> Value {
         match value {
             Value::Number(number) => {
@@ -25,7 +26,7 @@ pub(super) fn spelled(value: &Value) -> String {
             Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
         }
     }
-    even(value).to_string()
+    canonical_json(&even(value))
 }
 
 /// Whether anything was taken out of recorded arguments.

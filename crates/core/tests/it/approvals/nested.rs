@@ -15,7 +15,7 @@ struct Nothing {}
 async fn host(inner: &MockTool, on: Option<std::sync::Arc<toolpost_core::MemoryJournal>>) -> TestHost {
     let outer = FnTool::named("demo.outer").unwrap().class(EffectClass::Execute).run(
         |_: Nothing, context: toolpost_model::CallContext| async move {
-            let call = NestedCall { tool: "act".to_owned(), arguments: target("main") };
+            let call = NestedCall::new("act", target("main"));
             let result = context.call_tool(call).await?;
             Ok::<_, ToolFailure>(format!("{:?}", result.outcome))
         },

@@ -49,7 +49,7 @@ impl Tool for Outer {
             call.context.progress(Progress { percent, message: "working".to_owned(), ..Progress::default() });
         }
         call.context.status("asking another tool");
-        let inner = NestedCall { tool: "read".to_owned(), arguments: json!({ "path": "a" }) };
+        let inner = NestedCall::new("read", json!({ "path": "a" }));
         let result = call.context.call_tool(inner).await?;
         Ok(result.model_text().into())
     }

@@ -73,7 +73,7 @@ impl Tool for Outer {
         Declaration::new("demo.outer".parse().unwrap(), "Calls another tool")
     }
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let nested = NestedCall { tool: "act".to_owned(), arguments: json!({ "n": 1 }) };
+        let nested = NestedCall::new("act", json!({ "n": 1 }));
         Ok(serde_json::to_value(call.context.call_tool(nested).await?)?.into())
     }
 }

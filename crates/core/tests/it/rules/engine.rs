@@ -154,7 +154,7 @@ fn variables_for_all_commands_are_shown_with_each() {
     let policy = compile(Mode::Default, &[]);
     let call = MadeCall::read("shell with PATH=/w HOME=/w/\u{202e}x LANG=C: git log; make", None);
     let shown = policy.commands(&call.facts(&Principal::agent("a")));
-    assert_eq!(shown, [r"HOME='/w/\u{202e}x' PATH=/w git log", r"HOME='/w/\u{202e}x' PATH=/w make"]);
+    assert_eq!(shown, [r"PATH=/w HOME='/w/\u{202e}x' git log", r"PATH=/w HOME='/w/\u{202e}x' make"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolpost_a2a::wire::{ErrorCode, Refusal};
 use toolpost_core::{Acknowledged, CallHandle, CallOnRecord, CallRequest, Session, Standing};
-use toolpost_model::{InvocationId, ModelInput, RequestId};
+use toolpost_model::{InvocationId, ModelInput, RequestId, canonical_json};
 
 use super::{
     super::{
@@ -186,5 +186,5 @@ fn used() -> Refusal {
 }
 
 fn hash(value: &Value) -> [u8; 32] {
-    Sha256::digest(value.to_string().as_bytes()).into()
+    Sha256::digest(canonical_json(value).as_bytes()).into()
 }

@@ -10,9 +10,9 @@ use tokio::sync::OnceCell;
 use super::super::task::Task;
 
 /// Ended tasks that stay in memory. The others are on record.
-const KEPT: usize = 1_000;
+const KEPT: usize = 200;
 /// The room that they may take together, about.
-const KEPT_BYTES: usize = 64 << 20;
+const KEPT_BYTES: usize = 16 << 20;
 
 /// What becomes of a message: whoever sends it again gets the same task.
 #[derive(Clone)]

@@ -1,6 +1,9 @@
 //! One call of a module's tool, from the host's side: sent, heard, stopped with everything it started.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::time::timeout;
 use toolpost_amplifier::{ToolResult, into_outcome};
@@ -11,9 +14,10 @@ use toolpost_model::{
 
 use super::{
     listing::{Listing, Place},
+    plugin,
     process::{Bridge, NoAnswer, Pending, read},
     protocol::{CallResult, Cut, Order, Piece},
-    seat::Seat,
+    seat::{Mounted, Seat},
     set::ModuleSet,
 };
 
@@ -32,13 +36,7 @@ pub(super) async fn run(
     call: ToolCall,
 ) -> Result<ToolOutput, ToolFailure> {
     let ToolCall { input, context } = call;
-    let mounted = tokio::select! {
-        mounted = seat.mounted(set) => mounted?,
-        () = context.canceled() => {
-            let message = "the call was told to stop while its module was being mounted";
-            return Err(ToolFailure::of(ErrorClass::Canceled, message).untouched());
-        }
-    };
+    let mounted = mounted_for(set, seat, &context).await?;
     let place = place_of(tool, &mounted.listing, &set.listing())?;
     let invocation = context.invocation_id().to_string();
     let order = Order::Call {
@@ -47,12 +45,9 @@ pub(super) async fn run(
         tool: &place.tool,
         arguments: input.arguments().value(),
         tool_call_id: &invocation,
+        timeout: context.deadline().saturating_duration_since(Instant::now()).as_secs().max(1),
     };
-    let pending = mounted.bridge.call(order, &context);
-    let id = pending.id;
-    let mut running =
-        Running { bridge: Arc::clone(&mounted.bridge), pending: Some(pending), what: tool.to_string() };
-    let answer = running.until_answered(&context).await;
+    let (id, answer) = send(&mounted, order, &context, tool.to_string()).await;
     let applied = mounted.bridge.applied.clone();
     let outcome = match answer {
         Ok(line) => outcome(&line, id, &mounted.bridge, &context).await,
@@ -65,6 +60,35 @@ pub(super) async fn run(
         }
         Err(failure) => Err(failure.confined(applied)),
     }
+}
+
+/// The mount of the session, made where there is none.
+pub(super) async fn mounted_for(
+    set: &Arc<ModuleSet>,
+    seat: &Arc<Seat>,
+    context: &CallContext,
+) -> Result<Mounted, ToolFailure> {
+    tokio::select! {
+        mounted = seat.mounted(set) => mounted,
+        () = context.canceled() => {
+            let message = "the call was told to stop while its module was being mounted";
+            Err(ToolFailure::of(ErrorClass::Canceled, message).untouched())
+        }
+    }
+}
+
+/// Sends an order on behalf of a call, and waits for the answer or until the call is told to stop. With the answer comes the
+/// number that the order had.
+pub(super) async fn send(
+    mounted: &Mounted,
+    order: Order<'_>,
+    context: &CallContext,
+    what: String,
+) -> (u64, Result<Vec<u8>, ToolFailure>) {
+    let pending = mounted.bridge.call(order, context);
+    let id = pending.id;
+    let mut running = Running { bridge: Arc::clone(&mounted.bridge), pending: Some(pending), what };
+    (id, running.until_answered(context).await)
 }
 
 /// Where a session finds a tool: by what its own mount brought, else by what others brought.
@@ -150,14 +174,17 @@ async fn outcome(
     bridge: &Bridge,
     context: &CallContext,
 ) -> Result<ToolOutput, ToolFailure> {
-    let CallResult { result, cut } = read(line).map_err(NoAnswer::into_failure)?;
+    let CallResult { result, cut, extras } = read(line).map_err(NoAnswer::into_failure)?;
     let waits = cut.as_ref().is_some_and(|cut| cut.waiting > 0);
     let waiting = waits.then(|| Waiting { bridge, call });
     let result = ToolResult::parse(result.get()).map_err(|error| {
         ToolFailure::new(format!("the result of the tool does not fit the contract: {error}"))
             .code("bad_result")
     })?;
-    let outcome = into_outcome(result);
+    let outcome = match extras {
+        Some(extras) => plugin::with_extras(result, extras, context),
+        None => into_outcome(result),
+    };
     let Some(cut) = cut else { return outcome };
     let kept = match waiting {
         Some(waiting) => waiting.keep(&cut, context).await,

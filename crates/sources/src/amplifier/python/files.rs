@@ -25,6 +25,7 @@ const FILES: &[(&str, &str)] = table! {
     "toolpost_bridge.mounts" = "mounts.py",
     "toolpost_bridge.output" = "output.py",
     "toolpost_bridge.plain" = "plain.py",
+    "toolpost_bridge.plugin_tools" = "plugin_tools.py",
     "toolpost_bridge.results" = "results.py",
     "toolpost_bridge.units" = "units.py",
     "toolpost_bridge.work" = "work.py",

@@ -7,9 +7,10 @@ use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleKind, ToolSpec
 use toolpost_model::{CancelSupport, Declaration, ExecutionKind, Loading, SourceProblem, ToolId};
 
 use super::{
-    super::declared::{counted, declare, not_loaded, reduced},
-    BridgedModule,
-    protocol::{MountedModule, MountedTool},
+    super::declared::{counted, declare, not_loaded, problem, reduced},
+    BridgedModule, LoadedPlugin,
+    plugin::{self, MessageTaker},
+    protocol::{MountedModule, MountedPlugin, MountedTool},
 };
 
 /// The tools, and what is missing.
@@ -26,6 +27,12 @@ pub(super) struct Listing {
     pub(super) events: Vec<(String, Vec<String>)>,
     /// Places of the plan whose modules took too long, and what is said of it.
     pub(super) late: Vec<(usize, String)>,
+    /// The plugins of an A2E host file, in the order of the file.
+    pub(super) plugins: Vec<LoadedPlugin>,
+    /// The plugins that take a message, by the call that dispatches it, first asked first.
+    pub(super) dispatches: BTreeMap<ToolId, Vec<MessageTaker>>,
+    /// The plugin that a step hands its message to.
+    pub(super) steps: BTreeMap<ToolId, MessageTaker>,
 }
 
 /// A tool in the bridge.
@@ -53,8 +60,12 @@ impl Listing {
             for tool in mounted.tools {
                 listing.add(planned, tool);
             }
+            if let Some(plugin) = &mounted.plugin {
+                listing.add_plugin(planned, plugin);
+            }
             listing.events.push((mounted.module, mounted.events));
         }
+        listing.dispatches.values_mut().for_each(|takers| plugin::by_priority(takers));
         listing.problems = counted(std::mem::take(&mut listing.problems));
         listing
     }
@@ -97,7 +108,49 @@ impl Listing {
         self.failures.push(failure);
     }
 
+    fn add_plugin(&mut self, planned: &BridgedModule, mounted: &MountedPlugin) {
+        let Some(loaded) = LoadedPlugin::of(planned, mounted) else { return };
+        for message in &mounted.messages {
+            let name = plugin::message_name(&message.kind);
+            let ids = ToolId::new(plugin::NAMESPACE, name)
+                .and_then(|id| Ok((id, ToolId::new(plugin::NAMESPACE, &format!("{name}:{}", loaded.name))?)));
+            let (dispatch, step) = match ids {
+                Ok(ids) => ids,
+                Err(error) => {
+                    let message = format!("the message type `{}` cannot be served: {error}", message.kind);
+                    self.problems.push(problem(&planned.planned.id, SourceProblem::REDUCED, message));
+                    continue;
+                }
+            };
+            let taker = MessageTaker {
+                plugin: loaded.name.clone(),
+                kind: message.kind.clone(),
+                priority: loaded.priority,
+                exclusive: loaded.exclusive,
+                step,
+            };
+            if !self.dispatches.contains_key(&dispatch) {
+                let declaration = plugin::declare_dispatch(dispatch.clone(), &taker, &message.required);
+                self.declarations.push(declaration);
+            }
+            self.declarations.push(plugin::declare_step(&taker, &message.required));
+            self.steps.insert(taker.step.clone(), taker.clone());
+            self.dispatches.entry(dispatch).or_default().push(taker);
+        }
+        self.plugins.push(loaded);
+    }
+
     fn add(&mut self, planned: &BridgedModule, tool: MountedTool) {
+        if let Some(definition) = &tool.definition {
+            match plugin::declare_tool(&planned.planned.id, &tool.name, definition) {
+                Ok((declaration, problems)) => {
+                    self.problems.extend(problems);
+                    self.add_declared(planned, tool.name, declaration);
+                }
+                Err(problem) => self.problems.push(problem),
+            }
+            return;
+        }
         let description = Some(tool.description).filter(|text| !text.is_empty());
         let mut spec = ToolSpec::new(tool.name.clone(), tool.schema.unwrap_or_default());
         spec.description = description;
@@ -111,9 +164,30 @@ impl Listing {
         interface.execution.streaming = true;
         interface.execution.cancel = CancelSupport::Cooperative;
         interface.permission.approval_required |= tool.asks;
-        let place = Place { module: planned.planned.id.to_string(), tool: tool.name };
+        self.add_declared(planned, tool.name, declaration);
+    }
+
+    fn add_declared(&mut self, planned: &BridgedModule, tool: String, declaration: Declaration) {
+        let place = Place { module: planned.planned.id.to_string(), tool };
         self.places.insert(declaration.tool_id.clone(), place);
         self.declarations.push(declaration);
+    }
+
+    /// The same listing with the tools of plugins as another one of the same modules has them: plugins are asked for their
+    /// tools again and again, and what they list is what they have.
+    pub(super) fn with_plugin_tools_of(&self, other: &Self) -> Self {
+        let is_plugin = |module: &str| self.plugins.iter().any(|plugin| plugin.name == module);
+        let of_plugin = |listing: &Self, id: &ToolId| {
+            listing.places.get(id).is_some_and(|place| is_plugin(&place.module))
+        };
+        let mut renewed = self.clone();
+        renewed.declarations.retain(|declaration| !of_plugin(self, &declaration.tool_id));
+        renewed.places.retain(|_, place| !is_plugin(&place.module));
+        let tools = other.declarations.iter().filter(|declaration| of_plugin(other, &declaration.tool_id));
+        renewed.declarations.extend(tools.cloned());
+        let places = other.places.iter().filter(|(_, place)| is_plugin(&place.module));
+        renewed.places.extend(places.map(|(id, place)| (id.clone(), place.clone())));
+        renewed
     }
 
     /// The modules with handlers that hear an event.

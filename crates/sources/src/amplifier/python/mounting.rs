@@ -131,11 +131,13 @@ impl ModuleSet {
         let modules = u32::try_from(self.blueprint.modules.len()).unwrap_or(u32::MAX);
         // Each module has its time, and the bridge watches it; this is for a bridge that cannot.
         let whole = limit.saturating_mul(modules.saturating_mul(2)).saturating_add(limit);
+        bridge.begin_mount(mount);
         let asked = tokio::time::timeout(whole, bridge.ask::<Listed>(order)).await;
         let at_work = bridge.mounted(mount);
         let listed = match asked {
             Ok(Ok(listed)) => listed,
             Ok(Err(no)) => {
+                bridge.end_mount(mount);
                 let at_work = if matches!(no, NoAnswer::Gone(_)) { at_work } else { BTreeSet::new() };
                 let failure = no.into_failure().code("not_mounted").untouched();
                 return Err(NotMounted { failure, at_work });

@@ -4,7 +4,7 @@ mod ears;
 mod start;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -72,6 +72,8 @@ pub(super) struct Desk {
     waiting: Mutex<HashMap<u64, Waiter>>,
     /// The places of the modules that are being mounted, by mount.
     mounting: Mutex<HashMap<u64, BTreeSet<usize>>>,
+    /// The mounts that this process was told to make. What it says of any other is not heard: that is another session's.
+    mounts: Mutex<HashSet<u64>>,
 }
 
 struct Waiter {
@@ -164,7 +166,17 @@ impl Bridge {
         Life { gone: self.gone.clone(), proven: Arc::clone(&self.proven) }
     }
 
-    /// A mount is over; gives back the places of the modules that were being mounted.
+    /// A mount is about to be asked for.
+    pub(super) fn begin_mount(&self, mount: u64) {
+        self.desk.own_mounts().insert(mount);
+    }
+
+    /// Nothing that it says of this mount is heard any more.
+    pub(super) fn end_mount(&self, mount: u64) {
+        self.desk.own_mounts().remove(&mount);
+    }
+
+    /// A mount was tried; gives back the places of the modules that were being mounted.
     pub(super) fn mounted(&self, mount: u64) -> BTreeSet<usize> {
         self.desk.at_work().remove(&mount).unwrap_or_default()
     }
@@ -206,6 +218,10 @@ pub(super) fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NoAnswer> {
 impl Desk {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Waiter>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn own_mounts(&self) -> std::sync::MutexGuard<'_, HashSet<u64>> {
+        self.mounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn at_work(&self) -> std::sync::MutexGuard<'_, HashMap<u64, BTreeSet<usize>>> {
@@ -270,6 +286,10 @@ fn failed(failure: Failure) -> ToolFailure {
     let told = match code.as_str() {
         "raised" => ToolFailure::new(message).code("raised"),
         "canceled" => ToolFailure::of(ErrorClass::Canceled, message),
+        "invalid_message" => {
+            ToolFailure::of(ErrorClass::SchemaValidationFailed, message).code("invalid_message").untouched()
+        }
+        "too_large" => ToolFailure::of(ErrorClass::ResultTooLarge, message),
         "unknown_tool" => ToolFailure::of(ErrorClass::DependencyUnavailable, message).untouched(),
         _ => ToolFailure::new(message).code("bridge_failed"),
     };

@@ -10,7 +10,9 @@
 //! | `mount {id, mount, session, limit_ms, capabilities, without, apart}` | `mounted {id, modules}` | mounts every module on one coordinator, but for those whose place in the plan is in `without`, with the reason; a slow one and those after it overlap, unless they are mounted `apart` |
 //! | `adopt {mount, session}` | | the mount now belongs to this session |
 //! | `list {id, mount}` | `listed {id, modules}` | the tools as they are now |
-//! | `call {id, mount, module, tool, arguments, tool_call_id}` | `result {id, result, cut}` | |
+//! | `call {id, mount, module, tool, arguments, tool_call_id, timeout}` | `result {id, result, cut, extras}` | |
+//! | `message {id, mount, module, message}` | `handled {id, message}` | hands an A2E message to a plugin; no message: the plugin has no answer |
+//! | `search {id, mount, query, tags}` | `found {id, tools}` | the search of plugins, best first |
 //! | `piece {id, call, at}` | `piece {id, text}` | some of a result that was too large to be sent, from this character on; an empty text is its end |
 //! | `release {call}` | | nobody wants more of that result |
 //! | `emit {id, mount, event, data, standings, limit_ms}` | `emitted {id, result, asked}` | asks the handlers of the modules that have a standing; `asked` names the modules that have handlers for the event now |
@@ -23,9 +25,12 @@
 //! | bridge to host | |
 //! |---|---|
 //! | `ready {core, note}`, `refused {message}` | which `amplifier_core` is in use, or why nothing can be loaded |
-//! | `ask {ask, call, what, …}` | a running call wants something: `what` is `tool` with `tool` and `arguments`, or `approval` with `prompt` and `options` |
+//! | `ask {ask, call, what, …}` | a running call wants something: `what` is `tool` with `tool` and `arguments`, `approval` with `prompt` and `options`, or `message` with `plugin` and `message` |
 //! | `output {call, stream, text}` | what a call printed |
 //! | `event {call, event, data}` | what a module emitted |
+//! | `plugin_event {call, kind, data}` | an A2E event of a tool of a plugin |
+//! | `push {mount, message}` | an A2E message of a plugin for the agent of the session |
+//! | `audit {entry}` | a line for the audit file of the A2E host |
 //! | `note {call, level, message, status}` | what a module showed or logged |
 //! | `capability {mount, name, value}` | what a module registered, where it is data |
 //! | `mounting {mount, place}` | the module at this place of the plan is being mounted: it may be to blame if the process dies |
@@ -46,6 +51,8 @@ pub(super) struct Boot<'a> {
     pub(super) files: BTreeMap<&'a str, &'a str>,
     pub(super) core: super::CoreChoice,
     pub(super) modules: Vec<ModuleOrder<'a>>,
+    /// What plugins of an A2E host file are told of their host.
+    pub(super) plugins: &'a super::PluginHost,
     /// The most that one result may have, in bytes of JSON.
     pub(super) result_bytes: usize,
     /// The most of a larger result that is kept until it is fetched, in bytes.
@@ -94,6 +101,18 @@ pub(super) enum Order<'a> {
         tool: &'a str,
         arguments: &'a Value,
         tool_call_id: &'a str,
+        /// The seconds until the deadline.
+        timeout: u64,
+    },
+    Message {
+        mount: u64,
+        module: &'a str,
+        message: &'a Value,
+    },
+    Search {
+        mount: u64,
+        query: &'a str,
+        tags: &'a [String],
     },
     Piece {
         call: u64,
@@ -179,6 +198,19 @@ pub(super) enum Word {
         event: String,
         data: Value,
     },
+    PluginEvent {
+        call: u64,
+        kind: String,
+        #[serde(default)]
+        data: Value,
+    },
+    Push {
+        mount: u64,
+        message: Value,
+    },
+    Audit {
+        entry: Value,
+    },
     Note {
         #[serde(default)]
         call: Option<u64>,
@@ -221,6 +253,10 @@ pub(super) enum Ask {
         #[serde(default)]
         options: Vec<String>,
     },
+    Message {
+        plugin: String,
+        message: Map<String, Value>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -246,6 +282,48 @@ pub(super) struct CallResult {
     pub(super) result: Box<RawValue>,
     #[serde(default)]
     pub(super) cut: Option<Cut>,
+    /// What the tool of a plugin has beside it.
+    #[serde(default)]
+    pub(super) extras: Option<ResultExtras>,
+}
+
+/// The fields of an A2E result that a module's result does not have.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ResultExtras {
+    pub(super) summary: Option<Value>,
+    pub(super) truncated: bool,
+    pub(super) exit_code: Option<i32>,
+    pub(super) events: Vec<ResultEvent>,
+}
+
+/// An event that the result itself carries.
+#[derive(Debug, Deserialize)]
+pub(super) struct ResultEvent {
+    #[serde(default)]
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) data: Value,
+}
+
+/// `handled`.
+#[derive(Debug, Deserialize)]
+pub(super) struct HandledMessage {
+    #[serde(default)]
+    pub(super) message: Option<Map<String, Value>>,
+}
+
+/// `found`.
+#[derive(Debug, Deserialize)]
+pub(super) struct FoundTools {
+    pub(super) tools: Vec<FoundTool>,
+}
+
+/// A tool that the search of a plugin named.
+#[derive(Debug, Deserialize)]
+pub(super) struct FoundTool {
+    pub(super) module: String,
+    pub(super) tool: String,
 }
 
 /// A result that was too large to be sent whole: how many bytes of it are there.
@@ -305,6 +383,25 @@ pub(super) struct MountedModule {
     pub(super) events: Vec<String>,
     #[serde(default)]
     pub(super) problems: Vec<ModuleProblem>,
+    /// Of an entry of an A2E host file.
+    #[serde(default)]
+    pub(super) plugin: Option<MountedPlugin>,
+}
+
+/// What a plugin of an A2E host file takes, and its metadata for the handshake.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct MountedPlugin {
+    pub(super) messages: Vec<PluginMessageType>,
+    pub(super) metadata: Map<String, Value>,
+}
+
+/// A message type of a plugin, with the fields that must be there.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct PluginMessageType {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) required: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -317,6 +414,9 @@ pub(super) struct MountedTool {
     /// It says that it wants to be asked about.
     #[serde(default)]
     pub(super) asks: bool,
+    /// The A2E definition of a plugin's tool.
+    #[serde(default)]
+    pub(super) definition: Option<Value>,
 }
 
 /// Something of a module that is not there.

@@ -82,6 +82,7 @@ impl Seat {
         let task = tokio::spawn(async move {
             let made = seat.make(&set).await;
             if let Ok(mounted) = &made {
+                set.blueprint.outlet.assign(mounted.mount, &seat.session);
                 *lock(&seat.mounted) = Some(mounted.clone());
                 set.tell_of_failures(mounted);
             }

@@ -9,14 +9,14 @@ use std::{
 use serde_json::Value;
 use tokio::sync::mpsc;
 use toolpost_amplifier::{LoadFailure, events};
-use toolpost_model::{SessionId, SourceFeed, SourceNotice, ToolFailure};
+use toolpost_model::{SessionId, SourceFeed, SourceNotice, ToolFailure, ToolId};
 
 use super::{
-    CoreInUse, Isolation, PythonParts,
-    listing::Listing,
+    CoreInUse, Isolation, PluginPort, PythonParts,
+    listing::{Listing, Place},
     mounting::GivenUp,
     process::{Blueprint, Bridge, Ending, Life, NoAnswer, NotStarted, Told},
-    protocol::{Inspected, Listed, Order, Unmounted},
+    protocol::{FoundTool, FoundTools, Inspected, Listed, Order, Unmounted},
     seat::{Mounted, Seat},
 };
 use crate::native::Children;
@@ -24,6 +24,8 @@ use crate::native::Children;
 /// The pause before a process is started again that did nothing but end; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// Lists within this time are answered without asking the plugins again.
+const PLUGINS_AGAIN: Duration = Duration::from_millis(500);
 
 /// A set of modules.
 pub(super) struct ModuleSet {
@@ -38,6 +40,8 @@ pub(super) struct ModuleSet {
     changed: Mutex<HashMap<u64, Weak<Bridge>>>,
     core: Mutex<Option<CoreInUse>>,
     feed: OnceLock<SourceFeed>,
+    /// When plugins were last asked for their tools.
+    asked_plugins: Mutex<Option<Instant>>,
     seats: Mutex<HashMap<SessionId, Arc<Seat>>>,
     /// The process that sessions share.
     shared: tokio::sync::Mutex<Shared>,
@@ -62,13 +66,14 @@ impl ModuleSet {
         let children = Children::new(Some(launcher), children, workspace);
         let set = Arc::new_cyclic(|me| Self {
             name,
-            blueprint: Blueprint { children, modules, settings },
+            blueprint: Blueprint { children, modules, settings, outlet: Arc::default() },
             me: Weak::clone(me),
             listing: Mutex::default(),
             given_up: Mutex::default(),
             changed: Mutex::default(),
             core: Mutex::default(),
             feed: OnceLock::new(),
+            asked_plugins: Mutex::default(),
             seats: Mutex::default(),
             shared: tokio::sync::Mutex::default(),
             spare: Mutex::default(),
@@ -175,6 +180,59 @@ impl ModuleSet {
         self.listing()
     }
 
+    /// Where the messages of plugins go that belong to no request.
+    pub(super) fn set_plugin_port(&self, port: Arc<dyn PluginPort>) {
+        self.blueprint.outlet.set_port(port);
+    }
+
+    /// Whether a plugin brings tools, which may change at any time.
+    pub(super) fn has_plugin_tools(&self) -> bool {
+        let listing = self.listing();
+        listing.plugins.iter().any(|plugin| listing.places.values().any(|place| place.module == plugin.name))
+    }
+
+    /// A mount that can be asked what is the same in all of them.
+    fn any_mount(&self) -> Option<Mounted> {
+        let spare = lock(&self.spare).clone().filter(|spare| spare.bridge.gone().is_none());
+        spare.or_else(|| lock(&self.seats).values().find_map(|seat| seat.current()))
+    }
+
+    /// Asks the plugins for their tools again, but not more often than every moment. Whether the list changed.
+    pub(super) async fn ask_plugins_again(&self) -> bool {
+        let is_due = {
+            let mut asked = lock(&self.asked_plugins);
+            let is_due = asked.is_none_or(|at| at.elapsed() >= PLUGINS_AGAIN);
+            if is_due {
+                *asked = Some(Instant::now());
+            }
+            is_due
+        };
+        let Some(Mounted { bridge, mount, .. }) = self.any_mount().filter(|_| is_due) else { return false };
+        let Ok(listed) = bridge.ask::<Listed>(Order::List { mount }).await else { return false };
+        let now = Listing::of(&self.blueprint.modules, listed.modules);
+        let mut listing = lock(&self.listing);
+        let renewed = listing.with_plugin_tools_of(&now);
+        let written = |listing: &Listing| serde_json::to_string(&listing.declarations).unwrap_or_default();
+        let has_changed = written(&renewed) != written(&listing);
+        if has_changed {
+            *listing = Arc::new(renewed);
+        }
+        has_changed
+    }
+
+    /// What the searches of plugins find, best first.
+    pub(super) async fn search_plugins(&self, query: &str, limit: usize) -> Vec<ToolId> {
+        let Some(Mounted { bridge, mount, .. }) = self.any_mount() else { return Vec::new() };
+        let order = Order::Search { mount, query, tags: &[] };
+        let Ok(FoundTools { tools }) = bridge.ask::<FoundTools>(order).await else { return Vec::new() };
+        let listing = self.listing();
+        let id = |found: &FoundTool| {
+            let is_it = |place: &Place| place.module == found.module && place.tool == found.tool;
+            listing.places.iter().find(|(_, place)| is_it(place)).map(|(id, _)| id.clone())
+        };
+        tools.iter().filter_map(id).take(limit).collect()
+    }
+
     /// The tools as they were last listed.
     pub(super) fn listing(&self) -> Arc<Listing> {
         Arc::clone(&lock(&self.listing))
@@ -201,7 +259,12 @@ impl ModuleSet {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             let Some(Mounted { bridge, mount, .. }) = seat.take().await else { return };
-            if let Ok(left) = bridge.ask::<Unmounted>(Order::Unmount { mount }).await
+            if let Some(set) = me.upgrade() {
+                set.blueprint.outlet.forget(mount);
+            }
+            let left = bridge.ask::<Unmounted>(Order::Unmount { mount }).await;
+            bridge.end_mount(mount);
+            if let Ok(left) = left
                 && let Some(set) = me.upgrade()
             {
                 left.problems.into_iter().for_each(|line| set.notify(SourceNotice::Log(line)));

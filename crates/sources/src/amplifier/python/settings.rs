@@ -48,10 +48,18 @@ pub enum PythonPackage {
         /// The name of the distribution, where it is not the module's id.
         name: Option<String>,
     },
-    /// A tool plugin for A2E hosts.
+    /// A plugin of an A2E host file.
     Plugin {
         /// The class, with the Python module it is in: `package.module.Class`.
         class: String,
+        /// The capability it is part of, as the file spells it.
+        capability: String,
+        /// Of several plugins that take a message, the one with the highest comes first.
+        priority: i64,
+        /// Whether it is the only one to take a message where it comes first.
+        exclusive: bool,
+        /// Further folders that its imports are looked for in.
+        import_paths: Vec<PathBuf>,
         /// The folder that is searched for it first. Of what is in it, a process may read code and what the plugin's
         /// metadata names.
         root: Option<PathBuf>,
@@ -61,9 +69,28 @@ pub enum PythonPackage {
     },
 }
 
+/// What plugins of an A2E host file are told of their host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PluginHost {
+    /// The host's name.
+    pub host_id: String,
+    /// How many requests of a session are handled at once.
+    pub max_workers: usize,
+    /// Whether plugins get an audit log to write to.
+    pub audit: bool,
+}
+
+impl Default for PluginHost {
+    fn default() -> Self {
+        Self { host_id: "toolpost".to_owned(), max_workers: 16, audit: false }
+    }
+}
+
 /// What the operator says of Python modules.
 #[derive(Clone, Debug)]
 pub struct PythonSettings {
+    /// What plugins of an A2E host file are told of their host.
+    pub plugin_host: PluginHost,
     /// Who shares a process.
     pub isolation: Isolation,
     /// Which `amplifier_core` modules import.
@@ -105,6 +132,7 @@ pub struct PythonSettings {
 impl Default for PythonSettings {
     fn default() -> Self {
         Self {
+            plugin_host: PluginHost::default(),
             isolation: Isolation::default(),
             core: CoreChoice::default(),
             python: None,

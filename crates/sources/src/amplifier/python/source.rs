@@ -11,6 +11,7 @@ use toolpost_model::{
 use super::{
     call,
     listing::{ask_answer, ask_declaration},
+    plugin,
     seat::Seat,
     set::ModuleSet,
 };
@@ -64,6 +65,15 @@ impl Source for PythonSource {
         self.set.listing().problems.clone()
     }
 
+    fn freshen(&self) -> Option<BoxFuture<'_, bool>> {
+        self.set.has_plugin_tools().then(|| Box::pin(self.set.ask_plugins_again()) as BoxFuture<'_, bool>)
+    }
+
+    fn search<'a>(&'a self, query: &'a str, limit: usize) -> Option<BoxFuture<'a, Vec<ToolId>>> {
+        let found = self.set.has_plugin_tools().then(|| self.set.search_plugins(query, limit));
+        found.map(|found| Box::pin(found) as BoxFuture<'a, Vec<ToolId>>)
+    }
+
     fn open<'a>(
         &'a self,
         session: &'a SessionScope,
@@ -111,6 +121,16 @@ impl SourceSession for Opened {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         if tool.as_str() == ASK {
             return Box::pin(std::future::ready(Ok(ToolOutput::structured(ask_answer()))));
+        }
+        if tool.namespace() == plugin::NAMESPACE {
+            let listing = self.set.listing();
+            return Box::pin(async move {
+                if let Some(taker) = listing.steps.get(tool) {
+                    return plugin::hand_over(&self.set, &self.seat, taker, call).await;
+                }
+                let takers = listing.dispatches.get(tool).map(Vec::as_slice).unwrap_or_default();
+                plugin::dispatch(takers, call).await
+            });
         }
         Box::pin(call::run(&self.set, &self.seat, tool, call))
     }

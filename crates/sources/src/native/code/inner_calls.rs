@@ -179,7 +179,7 @@ impl InnerCalls {
         self.records.push(CallRecord::new(tool.clone()));
         let context = self.context.clone();
         self.waiting.push_back(Box::pin(async move {
-            Done { id, record, result: context.call_tool(NestedCall { tool, arguments }).await }
+            Done { id, record, result: context.call_tool(NestedCall::new(tool, arguments)).await }
         }));
         self.fill_up();
         (when == When::Later).then_some(Answer::Pending)

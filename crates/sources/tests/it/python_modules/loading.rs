@@ -197,7 +197,15 @@ fn notes_plugin() -> BridgedModule {
         place: "a2e.yaml: plugins[0]".to_owned(),
     };
     let class = "notes_plugin.NotesPlugin".to_owned();
-    let package = PythonPackage::Plugin { class, root: Some(folder_of("a2e-plugin")), host_file: None };
+    let package = PythonPackage::Plugin {
+        class,
+        capability: "tools".to_owned(),
+        priority: 0,
+        exclusive: false,
+        import_paths: Vec::new(),
+        root: Some(folder_of("a2e-plugin")),
+        host_file: None,
+    };
     BridgedModule { planned, package }
 }
 
@@ -220,7 +228,7 @@ async fn a_tool_plugin_of_an_a2e_host_serves_its_tools() {
     let stage = wanted.start().await;
     let (said, events) = stage.watched("say", json!({ "text": "hello" })).await;
     assert_eq!(said.structured_content.unwrap(), json!({ "said": "> hello" }));
-    assert!(logged(&events).contains(&"status: speaking".to_owned()), "{events:?}");
+    assert!(logged(&events).contains(&"speaking".to_owned()), "{events:?}");
     assert_eq!(stage.call("say", json!({})).await.error.unwrap().class.as_str(), "invalid_arguments");
     let failed = stage.call("fail", json!({})).await.error.unwrap();
     assert_eq!(failed.message, "it cannot be done");

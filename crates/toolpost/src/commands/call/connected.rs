@@ -1,6 +1,6 @@
 //! `toolpost call --connect`: the same call on any A2E host, ours or another's.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::Context;
 use serde_json::Value;
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How long a host gets to finish when the call is over.
-const GOODBYE: Duration = Duration::from_secs(2);
+pub(crate) const GOODBYE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(
     to: &str,
@@ -26,12 +26,7 @@ pub(super) async fn run(
     input: Option<String>,
     as_json: bool,
 ) -> anyhow::Result<Exit> {
-    let token = environment::given_token(call.token_file.as_deref())?;
-    let mut options = ConnectOptions::new("toolpost-call");
-    if let Some(token) = token {
-        options = options.token(token);
-    }
-    let client = Client::connect(transport(to)?, options).await?;
+    let client = connect(to, call.token_file.as_deref()).await?;
     let outcome = make(&ToolApi::new(&client), call, input).await;
     client.close_within(GOODBYE).await;
     let result = outcome?;
@@ -41,6 +36,15 @@ pub(super) async fn run(
         print(&result);
     }
     Ok(exit(&result))
+}
+
+/// A client of the host at an address, or of the one that a command starts.
+pub(crate) async fn connect(to: &str, token_file: Option<&Path>) -> anyhow::Result<Client> {
+    let mut options = ConnectOptions::new("toolpost-call");
+    if let Some(token) = environment::given_token(token_file)? {
+        options = options.token(token);
+    }
+    Ok(Client::connect(transport(to)?, options).await?)
 }
 
 fn transport(to: &str) -> anyhow::Result<Transport> {

@@ -15,6 +15,8 @@ pub(super) enum Client {
     Cursor,
     Codex,
     Goose,
+    /// Agents that use the A2E SDK for Python.
+    A2e,
 }
 
 /// How the client comes to the host.
@@ -60,6 +62,7 @@ impl Client {
             Self::Cursor => "cursor",
             Self::Codex => "codex",
             Self::Goose => "goose",
+            Self::A2e => "a2e",
         }
     }
 
@@ -71,6 +74,7 @@ impl Client {
             Self::Cursor => "Cursor",
             Self::Codex => "Codex",
             Self::Goose => "goose",
+            Self::A2e => "A2E SDK for Python",
         }
     }
 
@@ -78,14 +82,14 @@ impl Client {
     pub(super) fn prefers_pipes(self) -> bool {
         match self {
             Self::ClaudeDesktop => true,
-            Self::ClaudeCode | Self::Vscode | Self::Cursor | Self::Codex | Self::Goose => false,
+            Self::ClaudeCode | Self::Vscode | Self::Cursor | Self::Codex | Self::Goose | Self::A2e => false,
         }
     }
 
     /// Whether it takes the token from its environment; the others ask for it or want it in their file.
     pub(super) fn reads_environment(self) -> bool {
         match self {
-            Self::ClaudeCode | Self::Cursor | Self::Codex | Self::Goose => true,
+            Self::ClaudeCode | Self::Cursor | Self::Codex | Self::Goose | Self::A2e => true,
             Self::ClaudeDesktop | Self::Vscode => false,
         }
     }
@@ -98,8 +102,44 @@ impl Client {
             Self::Cursor => cursor(name, reach),
             Self::Codex => codex(name, reach),
             Self::Goose => goose(name, reach),
+            Self::A2e => a2e(reach),
         }
     }
+}
+
+/// A program that lists the tools with the SDK's own client.
+fn a2e(reach: &Reach) -> Recipe {
+    let transport = match reach {
+        Reach::Address(address) => {
+            let base = text(address.strip_suffix("/mcp").unwrap_or(address));
+            format!("TransportConfig(type=\"http\", config=HTTPTransportConfig(base_url={base}))")
+        }
+        Reach::Pipes { program, words } => {
+            let words = words.iter().map(|word| if word == "mcp" { "a2e" } else { word });
+            let command = shlex::try_join(std::iter::once(program.as_str()).chain(words)).unwrap_or_default();
+            let command = text(&command);
+            format!(
+                "TransportConfig(type=\"subprocess\", config=SubprocessTransportConfig(command={command}))"
+            )
+        }
+    };
+    let (config, token) = match reach {
+        Reach::Address(_) => ("HTTPTransportConfig", format!("os.environ[\"{VARIABLE}\"]")),
+        Reach::Pipes { .. } => ("SubprocessTransportConfig", "\"\"".to_owned()),
+    };
+    let snippet = format!(
+        "import logging\nimport os\n\n\
+         from a2e.caps.tools.client import ToolAPI\n\
+         from a2e.core.client.client import A2EClient\n\
+         from a2e.core.transports import TransportConfig, build_transport, {config}\n\n\
+         log = logging.getLogger(\"agent\")\n\
+         transport = build_transport({transport}, log)\n\
+         client = A2EClient(transport=transport, logger=log, auth_token={token}, agent_caps=[\"tools\"])\n\
+         client.connect()\n\
+         for tool in ToolAPI(client).list():\n    print(tool.name)\n\
+         client.disconnect()\n"
+    );
+    Recipe::of("a Python program that has the A2E SDK", snippet)
 }
 
 /// A text in quotes, as JSON, TOML and YAML all read it. JSON alone lets this one control character stand.
@@ -266,7 +306,7 @@ mod tests {
         let address = Reach::Address("http://127.0.0.1:8765/mcp".to_owned());
         let words = ["serve", "--stdio", "mcp", "--workspace", "/a b"].map(str::to_owned).to_vec();
         let pipes = Reach::Pipes { program: "/bin/toolpost".to_owned(), words };
-        for client in Client::value_variants() {
+        for client in mcp_clients() {
             let word = client.to_possible_value().map(|value| value.get_name().to_owned());
             assert_eq!(word.as_deref(), Some(client.word()));
             let told = client.recipe("tools", &address);
@@ -280,6 +320,21 @@ mod tests {
         }
     }
 
+    fn mcp_clients() -> impl Iterator<Item = &'static Client> {
+        Client::value_variants().iter().filter(|client| **client != Client::A2e)
+    }
+
+    #[test]
+    fn the_python_of_a2e_comes_to_the_host_by_either_way() {
+        let address = Client::A2e.recipe("tools", &Reach::Address("http://127.0.0.1:8765/mcp".to_owned()));
+        let text = address.snippet.unwrap_or_default();
+        assert!(text.contains("base_url=\"http://127.0.0.1:8765\"") && text.contains(VARIABLE), "{text}");
+        let words = ["serve", "--stdio", "mcp", "--workspace", "/a b"].map(str::to_owned).to_vec();
+        let pipes = Client::A2e.recipe("tools", &Reach::Pipes { program: "toolpost".to_owned(), words });
+        let text = pipes.snippet.unwrap_or_default();
+        assert!(text.contains("command=\"toolpost serve --stdio a2e --workspace '/a b'\""), "{text}");
+    }
+
     /// What a client would read out of its snippet.
     fn parsed(client: Client, text: &str) -> Value {
         match client {
@@ -288,6 +343,7 @@ mod tests {
             }
             Client::Codex => serde_json::to_value(text.parse::<toml::Table>().expect(text)).expect(text),
             Client::Goose => serde_saphyr::from_str(text).expect(text),
+            Client::A2e => unreachable!("it is no client of MCP"),
         }
     }
 
@@ -299,13 +355,14 @@ mod tests {
         let address = Reach::Address(url.to_owned());
         let pipes = Reach::Pipes { program: odd.to_owned(), words };
         for name in ["tools", "on", "7"] {
-            for client in Client::value_variants() {
+            for client in mcp_clients() {
                 let (section, command, at) = match client {
                     Client::ClaudeCode | Client::Cursor => ("mcpServers", "command", "url"),
                     Client::ClaudeDesktop => ("mcpServers", "command", "command"),
                     Client::Vscode => ("servers", "command", "url"),
                     Client::Codex => ("mcp_servers", "command", "url"),
                     Client::Goose => ("extensions", "cmd", "uri"),
+                    Client::A2e => unreachable!("it is no client of MCP"),
                 };
                 let told = client.recipe(name, &address).snippet.unwrap_or_default();
                 let expected = if *client == Client::ClaudeDesktop { "npx" } else { url };

@@ -184,7 +184,7 @@ mod tests {
             "result":{"outcome":"succeeded","content":[{"type":"text","text":"some \"words\""}],"timings":{"total_us":5}}}"#;
         let mut transcript = String::new();
         collect(body, &mut transcript);
-        assert_eq!(transcript, "deep\n1\nk\nv\npath\nx.txt\nsome \"words\"\n");
+        assert_eq!(transcript, "path\nx.txt\ndeep\n1\nk\nv\nsome \"words\"\n");
     }
 
     #[test]

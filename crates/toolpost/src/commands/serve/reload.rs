@@ -26,7 +26,7 @@ impl<'a> Reloads<'a> {
         // On a terminal the signal says that the terminal is gone, and then the host goes too.
         let in_background = !std::io::stderr().is_terminal();
         let hangup = if in_background { signal(SignalKind::hangup()).ok() } else { None };
-        Self { arguments, watch: Watch::on(watched(arguments, settings)), hangup, broken: broken(settings) }
+        Self { arguments, watch: Watch::on(watched(settings)), hangup, broken: broken(settings) }
     }
 
     /// Waits for a reason to read the files again.
@@ -80,9 +80,7 @@ impl<'a> Reloads<'a> {
     }
 
     fn read(&self) -> anyhow::Result<Settings> {
-        let a2e = self.arguments.a2e_config.as_deref().map(settings::a2e_file).transpose()?;
-        let layers = a2e.into_iter().map(|(_, layer)| layer).collect();
-        let mut settings = settings::resolve_over(layers, &self.arguments.place, &self.arguments.policy)?;
+        let mut settings = settings::resolve(&self.arguments.place, &self.arguments.policy)?;
         if let Some(address) = self.arguments.face.http {
             settings.config.http.listen = address;
         }
@@ -120,10 +118,9 @@ fn broken(settings: &Settings) -> Vec<PathBuf> {
 }
 
 /// Every file that says something, and the list of what is trusted.
-fn watched(arguments: &ServeArgs, settings: &Settings) -> Vec<PathBuf> {
+fn watched(settings: &Settings) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = settings.files.iter().map(|file| file.path.clone()).collect();
     files.extend(settings.plans.files.iter().cloned());
-    files.extend(arguments.a2e_config.clone());
     files.push(settings.place.data_dir.join("trust.json"));
     files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect()
 }

@@ -174,7 +174,7 @@ mod tests {
     fn values_in_a_few_lines() {
         check(&json!(null), 3, &[]);
         check(&json!({}), 3, &[]);
-        check(&json!({ "path": "a.txt", "limit": 3 }), 3, &["limit = 3", "path = a.txt"]);
+        check(&json!({ "path": "a.txt", "limit": 3 }), 3, &["path = a.txt", "limit = 3"]);
         check(
             &json!({ "a": 1, "b": [1, { "c": 2 }], "c": null, "d": 4 }),
             3,
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn values_in_one_line() {
         for (value, expected) in [
-            (json!({ "path": "a.txt", "limit": 3 }), "limit = 3, path = a.txt"),
+            (json!({ "path": "a.txt", "limit": 3 }), "path = a.txt, limit = 3"),
             (json!("one\ntwo"), "one (1 more line)"),
             (json!(null), ""),
             (json!([1]), "[1]"),

@@ -23,6 +23,8 @@ const SPELL: u64 = 2_000;
 /// How long the host may take to write again once there is room.
 const RECOVERY: Duration = Duration::from_secs(30);
 const CALLERS: usize = 3;
+/// A journal of this size is cleared away: the disk is to fill up by ballast, not for good.
+const LARGE_JOURNAL: u64 = 12 << 20;
 
 pub(super) fn run(ledger: &Ledger, mut dice: Dice, end: Instant) {
     let home = Home::new();
@@ -30,7 +32,7 @@ pub(super) fn run(ledger: &Ledger, mut dice: Dice, end: Instant) {
     std::fs::create_dir(&data).unwrap();
     // Dropped after the host has ended.
     let disk = SmallDisk::mount(&data, ledger);
-    let (mut kills, mut fills) = (0, 0);
+    let (mut kills, mut fills, mut lives) = (0, 0, 1);
     while Instant::now() < end {
         let served = serve(&home, &data);
         let target = Target { address: served.address, token: token(&data), home: None };
@@ -56,15 +58,19 @@ pub(super) fn run(ledger: &Ledger, mut dice: Dice, end: Instant) {
             kills += 1;
             over.store(true, Ordering::Relaxed);
         });
-        let data = data.to_str().unwrap();
-        verify(ledger, "killed host", &home.run(&["journal", "verify", "--data-dir", data]));
+        let directory = data.to_str().unwrap();
+        verify(ledger, "killed host", &home.run(&["journal", "verify", "--data-dir", directory]));
+        if std::fs::metadata(data.join("journal.db")).is_ok_and(|journal| journal.len() > LARGE_JOURNAL) {
+            clear(&data);
+            lives += 1;
+        }
     }
     let served = serve(&home, &data);
     let (status, said) = served.stop();
     if status.code() != Some(0) || said.contains("panicked") {
         ledger.complain(format!("the killed host ended {status:?} in the end:\n{said}"));
     }
-    ledger.note(format!("killed host: {kills} kills, {fills} full disks"));
+    ledger.note(format!("killed host: {kills} kills, {fills} full disks, {lives} data directories"));
 }
 
 fn serve(home: &Home, data: &Path) -> Served {
@@ -78,6 +84,16 @@ fn serve(home: &Home, data: &Path) -> Served {
         "--data-dir",
         data,
     ]))
+}
+
+/// Empties a data directory.
+fn clear(data: &Path) {
+    for entry in std::fs::read_dir(data).unwrap() {
+        let path = entry.unwrap().path();
+        let removed =
+            if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        removed.unwrap();
+    }
 }
 
 fn token(data: &Path) -> String {

@@ -149,6 +149,7 @@ impl World {
             above.map(|above| above.line.iter().copied().chain([above.id]).collect()).unwrap_or_default();
         let held = above.map(|above| above.held.clone()).unwrap_or_default();
         let parent = above.map(|above| Parent {
+            is_approved: false,
             id: above.id,
             line: line.clone(),
             source: None,

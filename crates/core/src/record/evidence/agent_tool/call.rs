@@ -147,7 +147,9 @@ pub(super) fn progress(story: &Story, lines: &mut Vec<String>) {
             | EventBody::Artifact { .. }
             | EventBody::Kept(_)
             | EventBody::Output(_)
-            | EventBody::Approval(_) => continue,
+            | EventBody::Approval(_)
+            | EventBody::Custom { .. }
+            | EventBody::Message { .. } => continue,
         };
         let runs = started.is_some_and(|started| *at >= started);
         let percent = progress.and_then(|progress| progress.percent).filter(|p| (0.0..=100.0).contains(p));

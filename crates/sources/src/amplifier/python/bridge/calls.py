@@ -6,6 +6,7 @@ import threading
 import traceback
 
 from . import children, current
+from .a2e import InvalidMessage
 from .channel import encoded
 from .plain import shown, text
 from .results import result_of
@@ -75,6 +76,8 @@ class Call:
             self.bridge.channel.send(type="tools", mount=self.mount.number)
 
     async def _answer(self):
+        if "message" in self.order:
+            return await self._answer_message()
         tool = self.unit.tools.get(self.order["tool"])
         if tool is None:
             return self._failure("unknown_tool", f"`{self.unit.id}` has no tool `{self.order['tool']}` any more")
@@ -92,6 +95,25 @@ class Call:
                 return self._failure("canceled", f"the call was told to stop: {type(error).__name__}: {shown(error)}")
             trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
             return self._failure("raised", f"{type(error).__name__}: {shown(error)}", trace[-4000:])
+
+    async def _answer_message(self):
+        """A message for a plugin of an A2E host file."""
+        try:
+            message = await self.unit.plugin.handle(self.order["message"])
+            line = encoded({"type": "handled", "id": self.id, "message": message})
+            if len(line) <= self.bridge.result_bytes:
+                return line
+            size = f"{len(line) >> 10} of {self.bridge.result_bytes >> 10} KiB (`amplifier.max_result`)"
+            return self._failure("too_large", f"the plugin's answer is too large: {size}")
+        except InvalidMessage as error:
+            return self._failure("invalid_message", str(error))
+        except asyncio.CancelledError:
+            return self._failure("canceled" if self.stopped else "raised", "the call was told to stop")
+        except BaseException as error:
+            if self.stopped:
+                return self._failure("canceled", f"the call was told to stop: {type(error).__name__}: {shown(error)}")
+            trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+            return self._failure("raised", shown(error) or type(error).__name__, trace[-4000:])
 
     def _failure(self, code, message, trace=None):
         failure = {"type": "failure", "id": self.id, "code": code, "message": message}

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 
 from . import children, core as cores, current, inspection, output, work
@@ -17,6 +18,8 @@ from .mounts import Mount
 from .plain import plain, shown, text
 
 LONGEST_NOTE = 4000
+# How long the search of a plugin may take, in seconds, and how many tools of one plugin it may name.
+LONGEST_SEARCH, MOST_FOUND = 5, 200
 # How long a session may take to end, in seconds.
 LONGEST_END = 15
 LONGEST_EVENT = 32 << 10
@@ -29,6 +32,8 @@ class Bridge:
     def __init__(self, channel, boot):
         self.channel = channel
         self.modules = boot["modules"]
+        # What plugins of an A2E host file are told of their host.
+        self.plugins = boot["plugins"]
         self.plan = plan_of(boot["modules"])
         self.result_bytes = boot["result_bytes"]
         self.kept_bytes = boot["kept_bytes"]
@@ -101,12 +106,37 @@ class Bridge:
     def on_list(self, message):
         mount = self.mounts[message["mount"]]
         self.in_background(
-            message, lambda: {"type": "listed", "id": message["id"], "modules": mount.described(10)}
+            message, lambda: {"type": "listed", "id": message["id"], "modules": mount.described(10, afresh=True)}
         )
 
     def on_call(self, message):
         mount = self.mounts[message["mount"]]
         Call(self, mount, mount.unit(message["module"], message["tool"]), message).begin()
+
+    def on_message(self, message):
+        mount = self.mounts[message["mount"]]
+        Call(self, mount, mount.unit(message["module"]), message).begin()
+
+    def on_search(self, message):
+        mount = self.mounts[message["mount"]]
+        asked = [
+            (unit, unit.submit(lambda unit=unit: unit.plugin.tools.search(message["query"], message["tags"])))
+            for unit in mount.units.values()
+            if unit.plugin is not None and unit.plugin.tools is not None and not unit.is_missing()
+        ]
+
+        def task():
+            until, found = time.monotonic() + LONGEST_SEARCH, []
+            for unit, future in asked:
+                try:
+                    names = future.result(max(0, until - time.monotonic()))
+                except BaseException:
+                    # A search that fails or takes long finds nothing; the host has its own.
+                    continue
+                found += [{"module": unit.id, "tool": text(name)} for name in names[:MOST_FOUND]]
+            return {"type": "found", "id": message["id"], "tools": found}
+
+        self.in_background(message, task)
 
     def call_begins(self, call):
         with self.lock:

@@ -28,6 +28,17 @@ class Mount:
         # Set when its modules may not start processes any more.
         self.over = False
         self.coordinator = coordinators.make(bridge.core.coordinator, self, bridge.plan)
+        # What the plugins of an A2E host file see of the host, made for the first of them.
+        self.executor = None
+        self.making_executor = threading.Lock()
+
+    def plugin_executor(self):
+        from .a2e import Executor
+
+        with self.making_executor:
+            if self.executor is None:
+                self.executor = Executor(self, self.bridge.plugins)
+            return self.executor
 
     def begin(self, capabilities, limit, without, apart):
         """Mounts the modules in the plan's order. The next one begins when the one before is mounted, or has had its head
@@ -108,10 +119,14 @@ class Mount:
             self.bridge.tell(self, "module:on_session_ready_failed", {"module_id": unit.id, "error": shown(error)})
         unit.gather()
 
-    def described(self, limit):
-        """Each module as it is, asked where it lives."""
+    def described(self, limit, afresh=False):
+        """Each module as it is, asked where it lives. Plugins are asked for their tools again where `afresh`."""
         until = time.monotonic() + limit
-        asked = {unit: unit.submit(unit.describe) for unit in self.units.values() if not unit.is_missing()}
+        asked = {
+            unit: unit.submit(unit.describe_afresh if afresh else unit.describe)
+            for unit in self.units.values()
+            if not unit.is_missing()
+        }
         listed = []
         for unit in self.units.values():
             found = None
@@ -128,6 +143,8 @@ class Mount:
     def adopt(self, session):
         self.session = session
         self.coordinator._toolpost_adopt(session)
+        if self.executor is not None:
+            self.executor.adopt(session)
 
     def owner_of(self, name):
         """The module that comes first in the plan of those that mounted a tool of this name."""
@@ -158,6 +175,8 @@ class Mount:
         finally:
             for unit in self.units.values():
                 unit.end()
+            if self.executor is not None:
+                self.executor.pool.shutdown(wait=False, cancel_futures=True)
             # What their tasks and threads start from now on is refused, so what is found is all there is.
             self.over = True
             await asyncio.get_running_loop().run_in_executor(None, children.kill_mount, self.number)

@@ -14,7 +14,11 @@ def result_of(value, bridge, call):
     result = {"success": success, "output": plain(output), "error": plain(error)}
     if content:
         result["content"] = plain(content)
-    line = encoded({"type": "result", "id": call, "result": result})
+    answer = {"type": "result", "id": call, "result": result}
+    extras = getattr(value, "extras", None)
+    if isinstance(value, dict) and extras:
+        answer["extras"] = extras
+    line = encoded(answer)
     if len(line) <= most:
         return line
     # A part that can be read is worth more than none; what is missing is said.

@@ -3,11 +3,13 @@ nobody but itself."""
 
 import asyncio
 import inspect
+import sys
 import threading
 
 from . import current, loading
 from .channel import encoded
 from .plain import plain, shown, text
+from .plugin_tools import PluginTool
 from .work import contained
 
 MOST_TOOLS = 256
@@ -29,6 +31,8 @@ class Unit:
         self.returned = "nothing"
         self.problems = []
         self.module = None
+        # Of an entry of an A2E host file.
+        self.plugin = None
         self._begun = threading.Event()
 
     def begin(self):
@@ -105,7 +109,9 @@ class Unit:
             self.problem(error.reason, str(error), fatal=True)
             return
         except ImportError as error:
-            self.problem("unknown", f"it cannot be imported: {shown(error)}{self._hint(error)}", fatal=True)
+            python = f"Python {'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}"
+            message = f"it cannot be imported: {shown(error)}{self._hint(error)} (with {python})"
+            self.problem("unknown", message, fatal=True)
             return
         except BaseException as error:
             self.problem("validation_failed", f"{type(error).__name__}: {shown(error)}", fatal=True)
@@ -120,7 +126,7 @@ class Unit:
     def must_bring_something(self):
         """A tool module without tools is not there. One that hears events has its use all the same."""
         hears = self.mount.coordinator.hooks.events_of(self)
-        if self.is_missing() or self.tools or hears or self.order["kind"] != "tool":
+        if self.is_missing() or self.tools or hears or self.plugin is not None or self.order["kind"] != "tool":
             return
         if not self.problems:
             self.problem("validation_failed", "it mounted no tool and returned none")
@@ -188,13 +194,21 @@ class Unit:
         # What is wrong with a description is said anew with each.
         problems = list(self.problems)
         tools = [described(name, tool, problems) for name, tool in self.tools.items()]
-        return {
+        described_unit = {
             "module": self.id,
             "tools": tools,
             "events": self.mount.coordinator.hooks.events_of(self),
             "returned": self.returned,
             "problems": problems,
         }
+        return {**described_unit, "plugin": self.plugin.described()} if self.plugin else described_unit
+
+    async def describe_afresh(self):
+        """The same after a plugin was asked for its tools again."""
+        if self.plugin is not None and self.plugin.tools is not None:
+            await self.plugin.tools.relist(self.mount.coordinator)
+            self.gather()
+        return await self.describe()
 
 
 def described(name, tool, problems):
@@ -217,13 +231,20 @@ def described(name, tool, problems):
         problem(f"its description has more than {LONGEST_DESCRIPTION >> 10} KiB and is cut")
         description = description.encode()[:LONGEST_DESCRIPTION].decode("utf-8", "ignore")
     asks = attribute(tool, "require_approval") or (isinstance(metadata, dict) and metadata.get("requires_approval"))
-    return {
+    entry = {
         "name": text(name),
         "own_name": shown(attribute(tool, "name"))[:LONGEST_NAME],
         "description": description,
         "schema": schema,
         "asks": asks is True,
     }
+    if isinstance(tool, PluginTool):
+        definition = tool.definition
+        if len(encoded(definition)) > LARGEST_SCHEMA:
+            problem(f"its definition has more than {LARGEST_SCHEMA >> 10} KiB, so any object is taken")
+            definition = {"name": entry["name"], "description": description}
+        entry["definition"] = definition
+    return entry
 
 
 def attribute(thing, name):

@@ -22,6 +22,7 @@ use toolpost_sandbox::Process;
 use super::{
     super::{
         CoreInUse,
+        plugin::{self, PluginOutlet},
         protocol::{Ask, Numbered, Order, Stream, Tag, Word},
         source::ASK,
     },
@@ -88,6 +89,7 @@ pub(super) struct Ears {
     pub(super) desk: Arc<Desk>,
     pub(super) orders: mpsc::WeakUnboundedSender<Vec<u8>>,
     pub(super) told: mpsc::UnboundedSender<Told>,
+    pub(super) outlet: Arc<PluginOutlet>,
     /// A longer line is no line of ours.
     pub(super) longest: usize,
     /// How many lines were told that belong to no call.
@@ -210,6 +212,12 @@ impl Ears {
     }
 
     fn word(&self, word: Word, ready: &mut Option<Ready>) {
+        if let Word::Push { mount, .. } | Word::Capability { mount, .. } | Word::Tools { mount } = &word
+            && !self.desk.own_mounts().contains(mount)
+        {
+            return self
+                .line("a module spoke for a session that is not its own; it was not heard".to_owned());
+        }
         match word {
             Word::Ready { core, note } => {
                 if let Some(note) = note {
@@ -235,6 +243,13 @@ impl Ears {
                     call.context.log(LogLevel::Info, format!("{event} {data}"));
                 }
             }
+            Word::PluginEvent { call, kind, data } => {
+                if let Some(call) = self.desk.call(call) {
+                    call.context.emit(plugin::event_body(kind, data));
+                }
+            }
+            Word::Push { mount, message } => self.outlet.push(mount, message),
+            Word::Audit { entry } => self.outlet.audit(entry),
             Word::Note { call, level, message, status } => self.noted(call, &level, message, status),
             Word::Capability { mount, name, value } => {
                 let _ = self.told.send(Told::Capability { mount, name, value });
@@ -278,13 +293,11 @@ impl Ears {
         };
         tokio::spawn(async move {
             let nested = match &what {
-                Ask::Tool { tool, arguments } => {
-                    NestedCall { tool: tool.clone(), arguments: arguments.clone() }
+                Ask::Tool { tool, arguments } => NestedCall::new(tool.clone(), arguments.clone()),
+                Ask::Approval { prompt, options } => {
+                    NestedCall::new(ASK, json!({ "question": prompt, "options": options }))
                 }
-                Ask::Approval { prompt, options } => NestedCall {
-                    tool: ASK.to_owned(),
-                    arguments: json!({ "question": prompt, "options": options }),
-                },
+                Ask::Message { plugin, message } => plugin::nested_call(plugin, message),
             };
             let order = match (call.context.call_tool(nested).await, what) {
                 (Ok(result), Ask::Tool { .. }) => {
@@ -297,6 +310,10 @@ impl Ears {
                     let reason = result.error.as_ref().map(|error| error.message.clone());
                     let value = json!({ "approved": result.outcome.is_success(), "reason": reason });
                     Order::Answer { ask, value }
+                }
+                (Ok(result), Ask::Message { message, .. }) => {
+                    let answered = plugin::nested_answer(&message, &result);
+                    Order::Answer { ask, value: json!({ "message": answered }) }
                 }
                 (Err(failure), _) => {
                     Order::Refuse { ask, error: format!("{}: {}", failure.class, failure.message) }

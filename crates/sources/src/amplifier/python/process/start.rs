@@ -20,6 +20,7 @@ use super::{
     super::{
         BridgedModule, PythonPackage, PythonSettings,
         files::{BOOT, files},
+        plugin::PluginOutlet,
         plugin_code::PluginSight,
         protocol::{Boot, ModuleOrder},
     },
@@ -42,6 +43,8 @@ pub(in super::super) struct Blueprint {
     pub(in super::super) children: Children,
     pub(in super::super) modules: Vec<BridgedModule>,
     pub(in super::super) settings: PythonSettings,
+    /// Where what plugins send leaves the processes.
+    pub(in super::super) outlet: Arc<PluginOutlet>,
 }
 
 /// Why there is no process.
@@ -104,6 +107,7 @@ impl Blueprint {
             desk: Arc::clone(&desk),
             orders: orders.downgrade(),
             told,
+            outlet: Arc::clone(&self.outlet),
             longest,
             lines: AtomicUsize::new(0),
         };
@@ -133,6 +137,7 @@ impl Blueprint {
             files: files(),
             core: self.settings.core,
             modules: orders.collect(),
+            plugins: &self.settings.plugin_host,
             result_bytes: self.settings.result_bytes,
             kept_bytes: self.settings.kept_bytes,
             later_paths: &self.settings.later_paths,

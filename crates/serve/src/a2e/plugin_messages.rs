@@ -1,0 +1,241 @@
+//! Messages of capabilities that plugins of an A2E host file bring. Each is a call of the host, so that it is decided,
+//! scheduled and recorded like the call of a tool; the answers of the plugins go on the wire as they are.
+
+use std::{
+    collections::HashSet,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde_json::{Map, Value};
+use toolpost_a2e::{Body, ErrorCode, ErrorMessage, Message, OtherBody, projection};
+use toolpost_core::{Acknowledged, Answer, CallRequest, Heard, Host, Listener, Standing, Wants};
+use toolpost_model::{ErrorClass, Event, EventBody, ModelInput, RequestId, SessionId};
+use toolpost_sources::PluginPort;
+use uuid::Uuid;
+
+use super::{
+    Face,
+    capability::Peer,
+    conversation::{Conversation, NotTaken, Transport},
+    outbox::Begun,
+    tools::{behind, used_for_another},
+};
+
+/// The namespace of the calls that messages become.
+const NAMESPACE: &str = "a2e";
+
+/// Starts the call that a message is.
+pub(super) async fn take(peer: &Peer, message: Message) -> Result<(), NotTaken> {
+    let conversation = &peer.conversation;
+    let Message { id, body, .. } = message;
+    let Body::Other(OtherBody { kind, fields }) = body else {
+        return Err(ErrorMessage::new(ErrorCode::InvalidMessage, "no plugin takes this message").into());
+    };
+    let key = if id.is_empty() { format!("\u{0}{}", Uuid::new_v4().simple()) } else { id.clone() };
+    match conversation.outbox.begin(&key, Some(digest(&kind, &fields))) {
+        Begun::New => {}
+        Begun::Same => return Ok(()),
+        Begun::Other => return Err(used_for_another().into()),
+        Begun::Behind => return Err(behind().into()),
+    }
+    let listener = Arc::new(MessageListener::new(conversation, key, &id));
+    let mut arguments = Map::new();
+    if !id.is_empty() {
+        arguments.insert("id".to_owned(), Value::from(id.as_str()));
+    }
+    arguments.extend(fields);
+    let name = kind.strip_suffix("/req").unwrap_or(&kind);
+    let input = ModelInput::value(Value::Object(arguments));
+    let mut call = CallRequest::new(Arc::clone(&peer.session), format!("{NAMESPACE}.{name}"), input);
+    call.face = conversation.transport.face();
+    call.request_id = (!id.is_empty()).then(|| RequestId::new(id.as_str()));
+    call.listener = Some(Arc::clone(&listener) as Arc<dyn Listener>);
+    let told_early = conversation.transport == Transport::Http;
+    if told_early {
+        call.acknowledged = Acknowledged::OnceOnRecord;
+    }
+    let mut handle = peer.host().start(call).await;
+    match handle.standing() {
+        Standing::UnderWay => {
+            // The answer goes to the session's next reader, so a reader that leaves does not end the call.
+            handle.detach();
+            if told_early {
+                handle.accepted().await;
+            }
+        }
+        Standing::Over(answer) if answer.result().error_class() == Some(ErrorClass::RequestConflict) => {
+            listener.let_go();
+            return Err(used_for_another().into());
+        }
+        Standing::Over(answer) => listener.ended(answer),
+        Standing::Joined | Standing::Backgrounded => {
+            tokio::spawn(async move { listener.ended(&handle.answer().await) });
+        }
+    }
+    Ok(())
+}
+
+/// What makes two messages under one id the same.
+fn digest(kind: &str, fields: &Map<String, Value>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    kind.hash(&mut hasher);
+    serde_json::to_string(fields).unwrap_or_default().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Sends what plugins say during a request, and its answers.
+struct MessageListener {
+    conversation: Arc<Conversation>,
+    /// The request as the outbox knows it.
+    key: String,
+    req_id: String,
+    /// The ids of messages that were sent before the end.
+    sent: Mutex<HashSet<String>>,
+    is_over: AtomicBool,
+}
+
+impl MessageListener {
+    fn new(conversation: &Arc<Conversation>, key: String, id: &str) -> Self {
+        Self {
+            conversation: Arc::clone(conversation),
+            key,
+            req_id: id.to_owned(),
+            sent: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    /// Another message answers the request.
+    fn let_go(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.conversation.outbox.give_up(&self.key);
+    }
+
+    fn send(&self, message: Message) {
+        // A session that does not read has thousands of messages waiting; one more is lost.
+        let _ = self.conversation.outbox.push(message);
+    }
+}
+
+impl Listener for MessageListener {
+    fn wants(&self) -> Wants {
+        Wants::ToolEvents
+    }
+
+    fn hear(&self, event: Event) -> Heard {
+        if let EventBody::Message { message } = event.body {
+            let message = wire_message(message, &self.req_id);
+            self.sent.lock().unwrap_or_else(PoisonError::into_inner).insert(message.id.clone());
+            self.send(message);
+        }
+        Heard::Taken
+    }
+
+    fn ended(&self, answer: &Arc<Answer>) {
+        if self.is_over.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let result = answer.result();
+        let details = result.error.as_ref().and_then(|error| error.details.as_ref());
+        let found = result.structured_content.as_ref().or(details).and_then(|value| value.get("responses"));
+        // What a plugin says of being stopped is not why it was stopped.
+        let found = found.filter(|_| result.error_class() != Some(ErrorClass::Timeout));
+        match (found.and_then(Value::as_array), &result.error) {
+            (Some(responses), _) => {
+                let sent = std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));
+                let responses = responses.iter().map(|one| wire_message(one.clone(), &self.req_id));
+                responses
+                    .filter(|message| !sent.contains(&message.id))
+                    .for_each(|message| self.send(message));
+            }
+            (None, Some(error)) => {
+                let code = projection::error_code(error.class);
+                let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+                let fields = serde_json::json!({
+                    "type": "error",
+                    "code": code,
+                    "message": format!("{}{hint}", error.message),
+                    "detail": { "invocation_id": result.invocation_id, "error_class": error.class },
+                    "retryable": error.retry.safe,
+                });
+                self.send(wire_message(fields, &self.req_id));
+            }
+            // A plugin that takes a message and has nothing to answer.
+            (None, None) => {}
+        }
+        self.conversation.outbox.give_up(&self.key);
+    }
+}
+
+/// A call that is dropped without an end: its request is answered all the same.
+impl Drop for MessageListener {
+    fn drop(&mut self) {
+        if self.is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let error = ErrorMessage::new(ErrorCode::RuntimeError, "the request was given up before it began")
+            .retryable();
+        self.send(Message::new(Body::Error(error.to(self.req_id.clone()))));
+        self.conversation.outbox.give_up(&self.key);
+    }
+}
+
+/// A plugin's message with everything that the protocol requires of one.
+fn wire_message(message: Value, req_id: &str) -> Message {
+    let mut fields = match message {
+        Value::Object(fields) => fields,
+        other => Map::from_iter([("data".to_owned(), other)]),
+    };
+    let mut text = |key: &str| match fields.shift_remove(key) {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
+    };
+    let (kind, id, version) = (text("type"), text("id"), text("version"));
+    let ts = fields.shift_remove("ts").and_then(|ts| ts.as_f64());
+    let mut body = Body::Other(OtherBody { kind, fields });
+    if !req_id.is_empty() {
+        body.answer_to(req_id);
+    }
+    Message {
+        id: if id.is_empty() { Uuid::new_v4().simple().to_string() } else { id },
+        version: Some(version).filter(|version| !version.is_empty()),
+        ts: Some(ts.unwrap_or_else(crate::clock::unix_seconds)),
+        body,
+    }
+}
+
+/// Takes what plugins send outside of a request to the agent of their session, and their audit entries to the file.
+pub(crate) struct FacePluginPort {
+    face: Weak<Face>,
+    host: Host,
+}
+
+impl FacePluginPort {
+    pub(crate) fn new(face: &Arc<Face>, host: Host) -> Self {
+        Self { face: Arc::downgrade(face), host }
+    }
+
+    /// Without the host's secrets.
+    fn redacted(&self, value: &Value) -> Option<Value> {
+        serde_json::from_str(&self.host.redacted(&value.to_string())).ok()
+    }
+}
+
+impl PluginPort for FacePluginPort {
+    fn push(&self, session: &SessionId, message: Value) {
+        let conversation = self.face.upgrade().and_then(|face| face.conversation_of(session));
+        if let (Some(conversation), Some(message)) = (conversation, self.redacted(&message)) {
+            let _ = conversation.outbox.push(wire_message(message, ""));
+        }
+    }
+
+    fn audit(&self, entry: Value) {
+        if let (Some(face), Some(entry)) = (self.face.upgrade(), self.redacted(&entry)) {
+            face.settings.audit.write(entry.to_string());
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The transports that carry A2E, as far as a conversation depends on them.
+
+use super::outbox::Readers;
+
+/// What an agent came over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transport {
+    Http,
+    Stdio,
+    /// Stdio, by way of a process that joined this host after its last one had ended. The session is on record.
+    Rejoined,
+    InProcess,
+}
+
+impl Transport {
+    /// The name in records.
+    pub(super) fn face(self) -> &'static str {
+        match self {
+            Self::Http => "a2e",
+            Self::Stdio | Self::Rejoined => "a2e-stdio",
+            Self::InProcess => "a2e-direct",
+        }
+    }
+
+    pub(super) fn readers(self) -> Readers {
+        match self {
+            Self::Http => Readers::MayReturn,
+            Self::Stdio | Self::Rejoined | Self::InProcess => Readers::One,
+        }
+    }
+}

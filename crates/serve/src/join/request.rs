@@ -1,0 +1,70 @@
+//! What a process that joins says of itself, and how it is refused. Both ends of the socket read these types.
+
+use serde::{Deserialize, Serialize};
+use toolpost_config::HostConfig;
+use toolpost_model::Role;
+
+use super::settings::{SettingsDigests, StartSettings, digest};
+
+/// The route on the unix socket. Listeners on the network have none.
+pub(super) const ROUTE: &str = "/join";
+/// What the connection is upgraded to.
+pub(super) const PROTOCOL: &str = "toolpost-stdio";
+/// The longest id of a session that goes on.
+const LONGEST_SESSION: usize = 64;
+
+/// A protocol that is spoken over standard input and output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StdioFace {
+    /// A2E, one message a line.
+    A2e,
+    /// MCP, one message a line.
+    Mcp,
+}
+
+/// What a process that joins asks for: who its agent is, and the settings that it was started with.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct JoinTicket {
+    pub(super) version: String,
+    pub(super) face: StdioFace,
+    pub(super) role: Role,
+    /// The A2E session that goes on, where the agent had one with an earlier host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) session: Option<String>,
+    /// A digest of the token that the agent must show, where it must.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) token: Option<String>,
+    pub(super) settings: SettingsDigests,
+}
+
+impl JoinTicket {
+    pub(crate) fn new(
+        face: StdioFace,
+        role: Role,
+        token: Option<&str>,
+        settings: &StartSettings,
+        config: &HostConfig,
+    ) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            face,
+            role,
+            session: None,
+            token: token.map(|token| digest(&token)),
+            settings: settings.digests(config),
+        }
+    }
+
+    pub(super) fn has_plain_session(&self) -> bool {
+        self.session.as_ref().is_none_or(|id| {
+            (1..=LONGEST_SESSION).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        })
+    }
+}
+
+/// The answer to a process whose settings are not those of the host.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SettingsRefusal {
+    pub(super) differing: Vec<String>,
+}

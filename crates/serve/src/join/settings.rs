@@ -1,0 +1,184 @@
+//! Whether two hosts would do the same: a digest for each section of the settings that a host runs with.
+//!
+//! The digests are made of the debug form of each section, which both processes write alike because they are the same
+//! version of the program. Parts that do not print themselves, since they may be secrets, are added by hand. A digest
+//! leaves the process only over the unix socket, towards a process of the same user.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use toolpost_config::{HostConfig, McpPiece, McpValues};
+use toolpost_model::Secret;
+
+use crate::compose::NativeHandover;
+
+/// A digest for each section, by the name of the section.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct SettingsDigests(BTreeMap<String, String>);
+
+impl SettingsDigests {
+    /// The sections in which two hosts differ.
+    pub(super) fn differing(&self, other: &Self) -> Vec<String> {
+        let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
+        names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name)).cloned().collect()
+    }
+}
+
+/// What a host is started with beside its configuration, as far as that decides what its tools do.
+#[derive(Clone)]
+pub(crate) struct StartSettings {
+    credentials: String,
+    mcp_values: String,
+    /// What an embedder added, and how the tools stand among A2E's capabilities.
+    own_parts: String,
+}
+
+impl StartSettings {
+    pub(crate) fn new(handover: &NativeHandover, own_parts: &impl fmt::Debug) -> Self {
+        let credentials: Vec<(&str, &str)> =
+            handover.credentials.iter().map(|(name, value)| (name.as_str(), value.reveal())).collect();
+        Self {
+            credentials: digest(&credentials),
+            mcp_values: mcp_values(&handover.mcp.values),
+            own_parts: digest(own_parts),
+        }
+    }
+
+    /// The digests of a configuration together with this.
+    pub(super) fn digests(&self, config: &HostConfig) -> SettingsDigests {
+        // Taken apart whole, so that a new section has to be thought about here.
+        let HostConfig {
+            mode,
+            forbid_bypass,
+            rules,
+            notes,
+            workspace,
+            // Both are in the same one.
+            data_dir: _,
+            // The same modules lie in either.
+            cache_dir: _,
+            roots,
+            protect,
+            sandbox,
+            network,
+            code,
+            commands,
+            hooks,
+            environment,
+            tools,
+            policy_tools,
+            restricted_tools,
+            sources,
+            http,
+            tokens,
+            approvals,
+            limits,
+            retention,
+            discovery,
+            a2e,
+            a2a,
+            mcp,
+            modules,
+            missing_bundles,
+            plugins,
+            native_tools,
+            amplifier,
+        } = config;
+        // A rule means the same wherever it was written.
+        let rules: Vec<_> = rules.iter().cloned().map(unplaced).collect();
+        let named = sandbox.environment.iter();
+        let named = named.chain(commands.iter().flat_map(|command| &command.environment));
+        let named: BTreeSet<&String> = named.chain(hooks.iter().flat_map(|hook| &hook.environment)).collect();
+        let variables: Vec<_> = named.iter().map(|name| environment.variables.get(*name)).collect();
+        let texts: Vec<String> = mcp.texts().flat_map(|text| text.pieces()).map(piece).collect();
+        let sections = [
+            ("mode", digest(&(mode, forbid_bypass))),
+            ("rules", digest(&(rules, notes))),
+            ("workspace", digest(workspace)),
+            ("roots", digest(roots)),
+            ("protect", digest(protect)),
+            ("sandbox", digest(sandbox)),
+            ("network", digest(network)),
+            ("code", digest(code)),
+            ("commands", digest(commands)),
+            ("hooks", digest(hooks)),
+            ("environment", digest(&variables)),
+            ("tools", digest(&(tools, policy_tools, restricted_tools))),
+            ("sources", digest(&(sources, &self.own_parts))),
+            // The rest of it is about the network.
+            ("http.body_limit", digest(&http.body_limit)),
+            ("tokens", digest(tokens)),
+            ("credentials", self.credentials.clone()),
+            ("approvals", digest(approvals)),
+            ("limits", digest(limits)),
+            ("retention", digest(retention)),
+            ("discovery", digest(discovery)),
+            ("a2e", digest(a2e)),
+            ("a2a", digest(a2a)),
+            ("mcp", digest(&(mcp, texts, &self.mcp_values))),
+            ("modules", digest(&(modules, missing_bundles))),
+            ("plugins", digest(&(plugins, native_tools))),
+            ("amplifier", digest(amplifier)),
+        ];
+        SettingsDigests(sections.into_iter().map(|(name, digest)| (name.to_owned(), digest)).collect())
+    }
+}
+
+fn unplaced(mut rule: toolpost_model::Rule) -> toolpost_model::Rule {
+    rule.place.clear();
+    rule
+}
+
+fn piece(piece: &McpPiece) -> String {
+    match piece {
+        McpPiece::Plain(text) => format!("plain {text}"),
+        McpPiece::Variable { name, default } => format!("variable {name} {default:?}"),
+        McpPiece::File(path) => format!("file {}", path.display()),
+        McpPiece::Workspace => "workspace".to_owned(),
+        McpPiece::Home => "home".to_owned(),
+    }
+}
+
+fn mcp_values(values: &McpValues) -> String {
+    let McpValues { variables, files, workspace: _, home: _ } = values;
+    let variables: Vec<_> = variables.iter().map(|(name, value)| (name, value.reveal())).collect();
+    let files: Vec<_> =
+        files.iter().map(|(path, value)| (path, value.as_ref().map(Secret::reveal))).collect();
+    digest(&(variables, files))
+}
+
+pub(crate) fn digest(value: &impl fmt::Debug) -> String {
+    let hash = Sha256::digest(format!("{value:?}").as_bytes());
+    hash.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use toolpost_config::HostConfig;
+    use toolpost_model::{Mode, Secret};
+
+    use super::StartSettings;
+    use crate::compose::NativeHandover;
+
+    fn started(credential: &str) -> StartSettings {
+        let credentials = vec![("api".to_owned(), Secret::new(credential))];
+        StartSettings::new(&NativeHandover { credentials, ..NativeHandover::default() }, &())
+    }
+
+    #[test]
+    fn sections_that_differ_are_named() {
+        let (own, config) = (started("a-secret"), HostConfig::default());
+        let digests = own.digests(&config);
+        assert_eq!(digests.differing(&started("a-secret").digests(&config)), Vec::<String>::new());
+        let mut other = HostConfig { mode: Mode::Bypass, ..config.clone() };
+        other.sandbox.require = true;
+        other.http.listen = ([127, 0, 0, 1], 1).into();
+        assert_eq!(digests.differing(&own.digests(&other)), ["mode", "sandbox"]);
+        assert_eq!(digests.differing(&started("b-secret").digests(&config)), ["credentials"]);
+    }
+}

@@ -1,0 +1,98 @@
+//! Declarations of what plugins bring: their tools, and the messages they take.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolpost_a2e::ToolDefinition;
+use toolpost_amplifier::{ModuleId, ToolSpec};
+use toolpost_model::{
+    ArgumentKind, ArgumentMeaning, CancelSupport, ClassFact, Declaration, ExecutionKind, Loading,
+    PersistStrategy, SourceProblem, ToolId,
+};
+
+use super::{
+    super::super::declared::{declare, problem},
+    MessageTaker, NAMESPACE, message_name, message_standing,
+};
+
+/// The declaration of a plugin's tool, with every field of its definition.
+pub(in super::super) fn declare_tool(
+    plugin: &ModuleId,
+    name: &str,
+    definition: &Value,
+) -> Result<(Declaration, Vec<SourceProblem>), SourceProblem> {
+    let definition: ToolDefinition = serde_json::from_value(definition.clone()).map_err(|error| {
+        let message =
+            format!("its tool `{name}` cannot be offered: the definition is no A2E definition: {error}");
+        problem(plugin, "invalid_spec", message)
+    })?;
+    let schema = definition.schema().into_owned();
+    let mut spec = ToolSpec::new(name.to_owned(), schema.as_object().cloned().unwrap_or_default());
+    spec.description = Some(definition.description.clone()).filter(|text| !text.is_empty());
+    let (mut declaration, problems) = declare(plugin, &spec)?;
+    declaration.output.schema = definition.result_schema().map(Arc::new);
+    declaration.tags = definition.tags;
+    declaration.version = definition.version;
+    declaration.toolkit = definition.toolkit.unwrap_or_default();
+    if definition.defer_loading {
+        declaration.loading = Loading::Deferred;
+    }
+    runs_in_process(&mut declaration);
+    declaration.interface.execution.streaming = definition.streaming;
+    declaration.interface.execution.idempotent = definition.idempotent;
+    Ok((declaration, problems))
+}
+
+/// The call that dispatches a message.
+pub(in super::super) fn declare_dispatch(
+    id: ToolId,
+    taker: &MessageTaker,
+    required: &[String],
+) -> Declaration {
+    let about = format!("The A2E message `{}`, for every plugin that takes it", taker.kind);
+    let mut declaration = declare_message(id, &about, taker, required);
+    declaration.loading = Loading::Companion;
+    declaration.interface.safety.class =
+        ClassFact::Always(message_standing(message_name(&taker.kind)).class());
+    declaration
+}
+
+/// The step that hands a message to one plugin.
+pub(in super::super) fn declare_step(taker: &MessageTaker, required: &[String]) -> Declaration {
+    let about = format!("The A2E message `{}`, for the plugin `{}`", taker.kind, taker.plugin);
+    let mut declaration = declare_message(taker.step.clone(), &about, taker, required);
+    declaration.loading = Loading::Internal;
+    // The dispatching call is denied or allowed by its class; a step is never denied before its call is made.
+    declaration.interface.safety.class = ClassFact::ByInput;
+    // A rule that denies the message, or asks about it, is about every way to a plugin, also that of another plugin.
+    let message = format!("{NAMESPACE}.{}", message_name(&taker.kind));
+    declaration.interface.permission.bound_like.push(message);
+    declaration
+}
+
+fn declare_message(id: ToolId, about: &str, taker: &MessageTaker, required: &[String]) -> Declaration {
+    let mut declaration = Declaration::new(id, about);
+    // The plugin's own class validates the fields. Only what it cannot do without is required before anything is decided.
+    let schema = json!({ "type": "object", "required": required });
+    declaration.input.schema = Arc::new(schema);
+    declaration.toolkit.clone_from(&taker.plugin);
+    // The program of the agent reads the answer, and the protocol has no way to send a part of it.
+    declaration.interface.persistence.strategy = PersistStrategy::Inline;
+    if message_name(&taker.kind) == "proc/spawn" {
+        declaration.interface.permission.arguments = vec![
+            ArgumentMeaning::of("cmd", ArgumentKind::Words),
+            ArgumentMeaning::of("cwd", ArgumentKind::Directory),
+            ArgumentMeaning::of("env", ArgumentKind::Environment),
+        ];
+        // Rules that deny or ask about commands of the shell are about this message too.
+        declaration.interface.permission.bound_like = vec!["shell".to_owned()];
+    }
+    runs_in_process(&mut declaration);
+    declaration.interface.execution.streaming = true;
+    declaration
+}
+
+fn runs_in_process(declaration: &mut Declaration) {
+    declaration.interface.execution.kind = ExecutionKind::LocalProcess;
+    declaration.interface.execution.cancel = CancelSupport::Cooperative;
+}

@@ -1,0 +1,233 @@
+//! A host that its agent started: messages on the pipes, nothing else, and gone when the agent is.
+//!
+//! Where a host runs in the folder already, this process joins it and carries its agent's messages there. When that
+//! host ends, one of the processes that joined takes its place, and the others join that one.
+
+use std::{
+    future::Future,
+    io::IsTerminal as _,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use toolpost_model::Role;
+use toolpost_serve::{
+    HostConnection, JoinError, RelayEnd, Server, StartError, StdioFace, StdioRelay, join_host,
+};
+use toolpost_store::{DataDir, DataDirError};
+
+use super::{ServeArgs, converse, reload::Reloads, startup::StartupSettings};
+use crate::{approving::prompt, cli::StdioProtocol, exit::Exit, terminal};
+
+/// How long a host over pipes takes for its last records: whoever started it waits three seconds in all.
+const LAST_MOMENT: Duration = Duration::from_millis(700);
+/// How long a host that holds the data directory may take to let this process join: it may be starting, or a command
+/// may hold the directory for the time of one call.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often that is tried.
+const TRIED_EVERY: Duration = Duration::from_millis(25);
+/// How long a host may take to read a file that was changed just now.
+const READ_AGAIN_WITHIN: Duration = Duration::from_secs(1);
+/// How long an agent is refused before a host is looked for again.
+const REFUSED_FOR: Duration = Duration::from_secs(1);
+
+/// The signals that end a host.
+pub(super) struct EndSignals {
+    pub(super) interrupt: Signal,
+    pub(super) terminate: Signal,
+}
+
+impl EndSignals {
+    async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Serves the agent that started this process, as the host of its folder or by way of the one that runs there.
+pub(super) async fn talk(
+    arguments: &ServeArgs,
+    startup: StartupSettings,
+    mut signals: EndSignals,
+) -> anyhow::Result<Exit> {
+    let role = if arguments.operator { Role::Operator } else { Role::Agent };
+    match startup.builder()?.start_offline().await {
+        Ok(server) => {
+            let conversation = converse(&server, arguments.face.stdio, role);
+            host(&server, arguments, &startup, &mut signals, conversation).await;
+            end(server).await;
+            Ok(Exit::Done)
+        }
+        Err(StartError::DataDir(DataDirError::InUse { .. })) => {
+            let face = match arguments.face.stdio {
+                Some(StdioProtocol::Mcp) => StdioFace::Mcp,
+                Some(StdioProtocol::A2e) | None => StdioFace::A2e,
+            };
+            let guest = Guest { arguments, startup, face, role };
+            guest.stay(&mut signals).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Runs a host until its own agent has left or a signal ends it.
+async fn host(
+    server: &Server,
+    arguments: &ServeArgs,
+    startup: &StartupSettings,
+    signals: &mut EndSignals,
+    conversation: impl Future<Output = ()>,
+) {
+    let settings = &startup.settings;
+    terminal::keep_out(server.host().redactor());
+    settings.keep_last_good();
+    let mut reloads = Reloads::begin(arguments, settings);
+    server.host().notices().iter().for_each(|notice| tracing::warn!("{notice}"));
+    let tty = if arguments.no_prompt { None } else { prompt::terminal(&settings.config.approvals) };
+    let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
+    let mut conversation = std::pin::pin!(conversation);
+    loop {
+        tokio::select! {
+            () = &mut conversation => break,
+            () = signals.recv() => break,
+            () = reloads.due() => reloads.take_up(server).await,
+        }
+    }
+    if let Some(asking) = asking {
+        asking.abort();
+    }
+}
+
+/// What still runs is ended; the record says so now, or at the next start.
+async fn end(server: Server) {
+    let _ = tokio::time::timeout(LAST_MOMENT, server.shutdown(Duration::ZERO)).await;
+}
+
+/// A process whose folder has a host already.
+struct Guest<'a> {
+    arguments: &'a ServeArgs,
+    startup: StartupSettings,
+    face: StdioFace,
+    role: Role,
+}
+
+/// What became of the search for a host.
+enum FoundHost {
+    /// Another process is the host, and this one has joined it.
+    Other(HostConnection),
+    /// The data directory was free, and this process is the host now.
+    This(Box<Server>),
+    /// There is none for this agent.
+    Refused(String),
+    /// The agent has left meanwhile.
+    Unneeded,
+}
+
+impl Guest<'_> {
+    /// Carries the agent's messages to one host after the other, until the agent leaves or a signal comes.
+    async fn stay(mut self, signals: &mut EndSignals) -> anyhow::Result<Exit> {
+        // Away from a terminal this signal has hosts read their files again; it must not end a process that joined.
+        let _hangup = if std::io::stderr().is_terminal() { None } else { signal(SignalKind::hangup()).ok() };
+        let limit = self.startup.settings.config.http.body_limit;
+        let mut relay = StdioRelay::start(self.face, limit, std::io::stdin(), std::io::stdout());
+        let mut problem = None;
+        loop {
+            let found = tokio::select! {
+                found = self.find_host(&relay) => found,
+                () = signals.recv() => break,
+            };
+            if !matches!(found, FoundHost::Refused(_)) {
+                problem = None;
+            }
+            let left = match found {
+                FoundHost::Unneeded => break,
+                FoundHost::This(server) => {
+                    self.take_over(*server, &mut relay, signals).await;
+                    break;
+                }
+                FoundHost::Other(connection) => {
+                    tokio::select! {
+                        end = relay.carry(connection) => end,
+                        () = signals.recv() => break,
+                    }
+                }
+                FoundHost::Refused(reason) => {
+                    if problem.as_ref() != Some(&reason) {
+                        tracing::error!("{reason}");
+                    }
+                    let refused = relay.refuse(&reason, REFUSED_FOR);
+                    problem = Some(reason.clone());
+                    tokio::select! {
+                        end = refused => end,
+                        () = signals.recv() => break,
+                    }
+                }
+            };
+            if left == RelayEnd::AgentLeft {
+                break;
+            }
+            self.read_again().await;
+        }
+        relay.finish().await;
+        match problem {
+            None => Ok(Exit::Done),
+            Some(reason) => Err(anyhow::anyhow!(reason)),
+        }
+    }
+
+    /// The files may say something else than when this process was started. Where they cannot be read, they count as
+    /// they were.
+    async fn read_again(&mut self) {
+        match StartupSettings::read(self.arguments).await {
+            Ok(startup) => self.startup = startup,
+            Err(error) => tracing::warn!("the configuration cannot be read again: {error:#}"),
+        }
+    }
+
+    /// Takes the lock where it is free, and joins its holder where it is not.
+    async fn find_host(&self, relay: &StdioRelay) -> FoundHost {
+        match self.look_for_host(relay).await {
+            Ok(found) => found,
+            Err(error) => FoundHost::Refused(format!("{error:#}")),
+        }
+    }
+
+    async fn look_for_host(&self, relay: &StdioRelay) -> anyhow::Result<FoundHost> {
+        let data_dir: &Path = &self.startup.settings.place.data_dir;
+        let ticket = self.startup.builder()?.join_ticket(self.face, self.role);
+        let (session, since) = (relay.session(), Instant::now());
+        loop {
+            if DataDir::running_pid(data_dir).is_none() {
+                match self.startup.builder()?.start_offline().await {
+                    Ok(server) => return Ok(FoundHost::This(Box::new(server))),
+                    Err(StartError::DataDir(DataDirError::InUse { .. })) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            match join_host(data_dir, &ticket, session.as_deref()).await {
+                Ok(connection) => return Ok(FoundHost::Other(connection)),
+                Err(JoinError::NotReady) if since.elapsed() < PATIENCE => {}
+                Err(JoinError::SettingsDiffer(_)) if since.elapsed() < READ_AGAIN_WITHIN => {}
+                Err(error) => return Err(error.into()),
+            }
+            if relay.has_left() {
+                return Ok(FoundHost::Unneeded);
+            }
+            tokio::time::sleep(TRIED_EVERY).await;
+        }
+    }
+
+    /// The last host has ended and this process is the next one, for its own agent and for those that join.
+    async fn take_over(&self, server: Server, relay: &mut StdioRelay, signals: &mut EndSignals) {
+        tracing::info!("the host of this folder has ended; this process has taken its place");
+        let connection = server.connect_stdio(self.face, self.role, relay.session());
+        let conversation = async {
+            relay.carry(connection).await;
+        };
+        host(&server, self.arguments, &self.startup, signals, conversation).await;
+        end(server).await;
+    }
+}

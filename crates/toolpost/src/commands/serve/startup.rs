@@ -1,0 +1,37 @@
+//! What a host is started with: the files and flags of the command line, resolved, and the server built from them.
+
+use toolpost_serve::{Access, Server, ServerBuilder};
+
+use super::{ServeArgs, access};
+use crate::settings::{self, Settings};
+
+/// The settings of a host that is about to start.
+pub(super) struct StartupSettings {
+    pub(super) settings: Settings,
+    pub(super) access: Access,
+}
+
+impl StartupSettings {
+    /// Reads every file that the command line and the folder name.
+    pub(super) async fn read(arguments: &ServeArgs) -> anyhow::Result<Self> {
+        let resolve = || settings::resolve(&arguments.place, &arguments.policy);
+        let mut settings = settings::with_bundles(resolve).await?;
+        if let Some(address) = arguments.face.http {
+            settings.config.http.listen = address;
+        }
+        let access = access(&arguments.face, settings.a2e_host.as_ref())?;
+        Ok(Self { settings, access })
+    }
+
+    /// What the operator is told of the files.
+    pub(super) fn notices(&self) -> impl Iterator<Item = String> {
+        self.settings.warnings()
+    }
+
+    /// A server with these settings, not yet started.
+    pub(super) fn builder(&self) -> anyhow::Result<ServerBuilder> {
+        let config = self.settings.config.clone();
+        let builder = Server::builder(config).native(self.settings.handover()?);
+        Ok(builder.access(self.access.clone()))
+    }
+}
