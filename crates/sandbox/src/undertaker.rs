@@ -3,6 +3,7 @@
 
 use std::process::Child;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::machine::{Leaf, Scratch};
@@ -26,27 +27,53 @@ pub(crate) struct Remains {
     pub(crate) scratch: Option<Scratch>,
 }
 
-/// Hands remains to the thread. It ends when all of these are gone and everything is cleared up.
+/// The end of a host waits this long for the thread. A process that exits earlier leaves control groups behind until
+/// the next start sweeps them; a process in an endless system call must not keep the host from ending.
+const LAST_WAIT: Duration = Duration::from_secs(2);
+
+/// Hands remains to the thread. The last clone that is dropped waits for the thread to clear up.
 #[derive(Clone, Debug)]
 pub(crate) struct Undertaker {
-    inbox: Sender<Remains>,
+    thread: Arc<ClearingThread>,
+}
+
+#[derive(Debug)]
+struct ClearingThread {
+    /// `None` only while it is dropped.
+    inbox: Option<Sender<Remains>>,
+    /// Disconnected when the thread has ended. A `JoinHandle` can be waited for only without a limit.
+    ended: Mutex<Receiver<()>>,
 }
 
 impl Undertaker {
     pub(crate) fn new() -> Self {
         let (inbox, remains) = mpsc::channel();
-        // Without the thread the channel is closed, and `take` does the work where it is called.
-        let _ =
-            std::thread::Builder::new().name("sandbox-clearing".to_owned()).spawn(move || clear_up(&remains));
-        Self { inbox }
+        let (running, ended) = mpsc::channel();
+        // Without the thread the channels are closed, and `take` does the work where it is called.
+        let _ = std::thread::Builder::new().name("sandbox-clearing".to_owned()).spawn(move || {
+            clear_up(&remains);
+            drop::<Sender<()>>(running);
+        });
+        Self { thread: Arc::new(ClearingThread { inbox: Some(inbox), ended: Mutex::new(ended) }) }
     }
 
     pub(crate) fn take(&self, remains: Remains) {
-        if let Err(mpsc::SendError(remains)) = self.inbox.send(remains) {
+        let Some(inbox) = &self.thread.inbox else { return };
+        if let Err(mpsc::SendError(remains)) = inbox.send(remains) {
             let mut case = Case::new(remains);
             while !case.is_closed() {
                 std::thread::sleep(BETWEEN_LOOKS);
             }
+        }
+    }
+}
+
+impl Drop for ClearingThread {
+    fn drop(&mut self) {
+        // The thread ends once the channel is closed and its last case is.
+        self.inbox = None;
+        if let Ok(ended) = self.ended.get_mut() {
+            let _ = ended.recv_timeout(LAST_WAIT);
         }
     }
 }

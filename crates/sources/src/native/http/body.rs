@@ -70,8 +70,8 @@ impl<'a> Incoming<'a> {
 
     /// The next piece; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
-        let chunk = tokio::time::timeout_at(self.deadline.at, self.response.chunk()).await;
-        let chunk = chunk.map_err(|_| self.deadline.missed(self.host.clone(), self.received))?;
+        let chunk = self.deadline.hold(self.response.chunk()).await;
+        let chunk = chunk.ok_or_else(|| self.deadline.missed(self.host.clone(), self.received))?;
         let chunk = chunk.map_err(|error| HttpError::CutOff {
             host: self.host.clone(),
             received: self.received,

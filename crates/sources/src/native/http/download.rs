@@ -72,8 +72,8 @@ pub(crate) async fn download(
     let total = response.content_length();
     let mut received = 0;
     loop {
-        let chunk = tokio::time::timeout_at(deadline.at, response.chunk()).await;
-        let chunk = chunk.map_err(|_| deadline.missed(host.clone(), received))?;
+        let chunk = deadline.hold(response.chunk()).await;
+        let chunk = chunk.ok_or_else(|| deadline.missed(host.clone(), received))?;
         let cut_off = |source: reqwest::Error| HttpError::CutOff {
             host: host.clone(),
             received,

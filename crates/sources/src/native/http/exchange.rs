@@ -77,6 +77,19 @@ impl Deadline {
         Self { at: now + after, after }
     }
 
+    /// Waits for the next piece of a body; `None` where the deadline passed.
+    ///
+    /// Pieces of a compressed body come out of memory: 8 KiB from the network unpack to 8 MiB, and the future of each piece
+    /// is ready at once. A timer is never polled in such a loop, and the loop never returns to the runtime, so that a few
+    /// hostile bodies would occupy all worker threads. The budget makes the loop pause as a socket would.
+    pub(super) async fn hold<T>(self, piece: impl Future<Output = T>) -> Option<T> {
+        tokio::task::consume_budget().await;
+        if Instant::now() >= self.at {
+            return None;
+        }
+        tokio::time::timeout_at(self.at, piece).await.ok()
+    }
+
     pub(super) fn missed(self, host: String, received: u64) -> HttpError {
         HttpError::Deadline { host, after: self.after, received }
     }

@@ -10,10 +10,14 @@ use std::{
     time::Duration,
 };
 
+use flate2::{Compression, write::GzEncoder};
 use serde_json::json;
-use toolpost_model::ErrorClass;
+use tokio::runtime::Builder;
+use toolpost_model::{CallContext, ErrorClass, ToolCall};
+use toolpost_sources::NetworkSettings;
 
-use super::{Net, Server, body, facts, refused, reply};
+use super::{Net, Port, Server, body, facts, listing, refused, reply};
+use crate::desk::input;
 
 const TOOLS: [&str; 2] = ["http_request", "fetch_page"];
 
@@ -86,6 +90,41 @@ fn a_decompression_bomb_is_cut_while_it_unpacks() {
     // Zeros are no page.
     assert_eq!(net.page(json!({ "url": server.url("/") })).unwrap_err().code, "not_a_page");
     assert!(sent.load(Ordering::SeqCst) < 3 * UNPACKED, "everything was sent");
+}
+
+/// All of a small compressed body is there at once, so unpacking it never waits for the network.
+#[test]
+fn other_tasks_get_their_turn_while_a_bomb_unpacks() {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    packer.write_all(&vec![0; 24 << 20]).unwrap();
+    let bomb = packer.finish().unwrap();
+    let server = Server::writing(move |_, stream| {
+        let _ =
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n");
+        let _ = stream.write_all(&bomb);
+    });
+    let net = Net::with(NetworkSettings { max_body_bytes: 24 << 20, ..listing(&[&server]) });
+    let one_thread = Builder::new_current_thread().enable_all().build().unwrap();
+    let port = Arc::new(Port::default());
+    let reports = Arc::clone(&port);
+    let most_without_a_turn = Arc::new(AtomicU64::new(0));
+    let most = Arc::clone(&most_without_a_turn);
+    one_thread.spawn(async move {
+        let mut before = 0;
+        loop {
+            let now = reports.events.lock().unwrap().len();
+            most.fetch_max((now - before) as u64, Ordering::SeqCst);
+            before = now;
+            tokio::task::yield_now().await;
+        }
+    });
+    let arguments = input(json!({ "url": server.url("/"), "max_bytes": 24 << 20 }));
+    let call = ToolCall { input: arguments, context: CallContext::new(port.clone()) };
+    let _ = one_thread.block_on(net.tool("http_request").execute(call));
+    let reported = port.events.lock().unwrap().len();
+    assert!(reported >= 20, "a report for each MiB was expected: {reported}");
+    let most = most_without_a_turn.load(Ordering::SeqCst);
+    assert!(most <= 4, "{most} of {reported} MiB were unpacked in one go");
 }
 
 #[test]
@@ -222,7 +261,7 @@ fn a_server_that_speaks_no_tls_is_not_trusted() {
     let server = Server::start(|_| reply("200 OK", &[], "plain"));
     let url = server.url("/").replace("http://", "https://");
     let private = vec![toolpost_sources::PrivateTarget::parse(&url).unwrap()];
-    let net = Net::with(toolpost_sources::NetworkSettings { private, ..Default::default() });
+    let net = Net::with(NetworkSettings { private, ..Default::default() });
     let failed = net.request(json!({ "url": url, "timeout_seconds": 5 })).map(|_| ()).unwrap_err();
     assert!(["cannot_connect", "no_certificates"].contains(&failed.code.as_str()), "{failed:?}");
     assert!(server.seen().is_empty());

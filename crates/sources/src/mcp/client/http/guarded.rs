@@ -194,6 +194,7 @@ fn is_handshake(message: &ClientJsonRpcMessage) -> bool {
 async fn read(mut response: Response, longest: usize) -> Result<Vec<u8>, Failed> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await? {
+        tokio::task::consume_budget().await;
         if body.len() + piece.len() > longest {
             return Err(odd(format!("its answer has more than {longest} bytes")));
         }
@@ -219,7 +220,12 @@ fn bounded<E: Error + Send + Sync + 'static>(
             false => Err(io::Error::other(format!("an event has more than {longest} bytes"))),
         }
     };
-    stream.map(piece).boxed()
+    // Comments are no events: without a pause, a stream of compressed ones would keep its thread until it ends.
+    let paused = |read| async move {
+        tokio::task::consume_budget().await;
+        read
+    };
+    stream.map(piece).then(paused).boxed()
 }
 
 /// How long the event is that is being read.
