@@ -9,6 +9,8 @@ const MORE_DESCRIPTORS: u64 = 16;
 const MORE_THREADS: u64 = 8;
 /// Up to eight idle interpreters wait two minutes for the next code of their session.
 const MORE_PROCESSES: u64 = 8;
+/// Each of them is held by a socket, a pipe and a handle on its process.
+const DESCRIPTORS_OF_A_PROCESS: u64 = 3;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Vitals {
@@ -37,9 +39,10 @@ impl Vitals {
 
     /// Why this is no longer flat, compared with an earlier reading.
     pub(super) fn growth(&self, before: &Self) -> Option<String> {
+        let of_processes = DESCRIPTORS_OF_A_PROCESS * self.processes.saturating_sub(before.processes);
         let grown = [
             ("memory", self.memory, before.memory, MORE_MEMORY),
-            ("descriptors", self.descriptors, before.descriptors, MORE_DESCRIPTORS),
+            ("descriptors", self.descriptors, before.descriptors, MORE_DESCRIPTORS + of_processes),
             ("threads", self.threads, before.threads, MORE_THREADS),
             ("processes", self.processes, before.processes, MORE_PROCESSES),
         ];
