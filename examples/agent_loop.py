@@ -13,8 +13,8 @@ def send(url, headers, body=None):
     except urllib.error.HTTPError as refusal:  # a denial is a result too: the model should read it
         return json.load(refusal)
 
-def call(tool, arguments):  # runs a tool and gives its text for the model
-    known = {"Authorization": f"Bearer {token}", "Idempotency-Key": str(uuid.uuid4())}
+def call(id, tool, arguments):  # runs a tool and gives its text for the model
+    known = {"Authorization": f"Bearer {token}", "Idempotency-Key": str(uuid.uuid4()), "Toolpost-Call-Id": id}
     result = send(f"{host}/tools/{tool}/call", known, arguments)
     while "outcome" not in result:  # a person is being asked: the call runs after a yes
         result = send(f"{host}/invocations/{result['invocation_id']}?wait=50", known).get("result", result)
@@ -29,9 +29,9 @@ while calls:
     if provider == "openai":
         reply = send(f"{model}/chat/completions", {"Authorization": f"Bearer {key}"}, json.dumps(body))["choices"][0]["message"]
         text, calls = reply.get("content"), [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in reply.get("tool_calls") or []]
-        messages += [reply] + [{"role": "tool", "tool_call_id": id, "content": call(tool, given)} for id, tool, given in calls]
+        messages += [reply] + [{"role": "tool", "tool_call_id": id, "content": call(id, tool, given)} for id, tool, given in calls]
     else:
         reply = send(f"{model}/messages", {"x-api-key": key, "anthropic-version": "2023-06-01"}, json.dumps(body))["content"]
         text, calls = "".join(b["text"] for b in reply if b["type"] == "text"), [(b["id"], b["name"], json.dumps(b["input"])) for b in reply if b["type"] == "tool_use"]
-        messages += [{"role": "assistant", "content": reply}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": call(tool, given)} for id, tool, given in calls]}]
+        messages += [{"role": "assistant", "content": reply}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": call(id, tool, given)} for id, tool, given in calls]}]
 print(text)

@@ -42,8 +42,7 @@ impl ToolSpec {
         }
         let mut declaration = Declaration::new(id, description);
         declaration.toolkit = module.to_string();
-        declaration.external_mappings =
-            vec![ExternalMapping { system: SYSTEM.to_owned(), native_id: self.name.clone() }];
+        declaration.external_mappings = vec![ExternalMapping::new(SYSTEM, self.name.clone())];
         if declaration.tool_id.name() != self.name {
             declaration.title = Some(self.name.clone());
         }

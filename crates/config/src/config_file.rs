@@ -125,6 +125,8 @@ pub struct TokenEntry {
     /// What the caller is to the host.
     #[serde(default)]
     pub role: Role,
+    /// The tenant that the caller belongs to. Its surfaces are recorded with the scope `tenant` and this name.
+    pub tenant: Option<Located<String>>,
     /// SHA-256 of the token, in 64 hex digits: `printf %s "$TOKEN" | sha256sum`. The token itself never
     /// stands in the file.
     #[schemars(extend("pattern" = "^[0-9a-fA-F]{64}$"))]

@@ -157,6 +157,8 @@ pub struct TokenConfig {
     pub name: String,
     /// What the caller is to the host.
     pub role: Role,
+    /// The tenant that the caller belongs to.
+    pub tenant: Option<String>,
     /// SHA-256 of the token.
     pub sha256: [u8; 32],
 }

@@ -5,6 +5,7 @@ mod artifacts;
 mod builder;
 mod calls;
 mod declared;
+mod discovery;
 mod invocations;
 mod policy;
 mod recorded;
@@ -29,8 +30,8 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolpost_model::{
-    Declaration, InvocationId, RequestId, SessionId, ShareRules, Source, SourceError, SourceProblem,
-    SurfaceRequest,
+    Declaration, InvocationId, PrincipalName, RequestId, SessionId, ShareRules, Source, SourceError,
+    SourceProblem, SurfaceRequest,
 };
 
 pub use approvals::{ApprovalError, Decided};
@@ -45,7 +46,7 @@ use sources::Newsroom;
 pub use sources::{SourceNews, SourceReport};
 
 use crate::{
-    catalog::{Catalog, CatalogNotice, Entry, Listing, OperatorSettings, SourceTools, Surface, ToolFilter},
+    catalog::{Catalog, CatalogNotice, Entry, OperatorSettings, SourceTools, Surface},
     flow::{
         approval::{Approvals, Questions, RuleStore},
         credentials::Credentials,
@@ -150,6 +151,8 @@ pub(crate) struct Inner {
     pub(crate) credentials: Credentials,
     pub(crate) limits: Limits,
     pub(crate) require_shown: bool,
+    /// The tenants of principals that belong to one, by name.
+    tenants: HashMap<PrincipalName, String>,
     pub(crate) scheduler: Arc<Scheduler>,
     settings: ArcSwap<Box<dyn OperatorSettings>>,
     /// One at a time, so that the catalog of an older list never takes the place of a newer one's.
@@ -407,40 +410,6 @@ impl Host {
         self.inner.surface(session)
     }
 
-    /// Lists or searches the tools a session may see. Deferred tools that are listed count as shown.
-    pub async fn list(&self, session: &Session, filter: &ToolFilter) -> Vec<Listing> {
-        session.touch();
-        self.inner.freshen_sources().await;
-        let surface = self.surface(session);
-        let mut preferred = Vec::new();
-        if !filter.query.trim().is_empty() {
-            for source in &self.inner.sources {
-                if let Some(search) = source.search(&filter.query, filter.limit.unwrap_or(50)) {
-                    let (found, catalog) = (search.await, surface.catalog());
-                    preferred.push(found.iter().filter_map(|id| catalog.place_of(id.as_str())).collect());
-                }
-            }
-        }
-        let listed = surface.list(filter, &preferred);
-        let deferred = listed.iter().filter(|tool| tool.visibility == toolpost_model::Visibility::Deferred);
-        session.discover(deferred.map(|tool| tool.entry.id().clone()));
-        listed
-    }
-
-    /// One tool by name, where the session may see it. Counts as shown.
-    pub fn show(&self, session: &Session, name: &str) -> Option<Listing> {
-        session.touch();
-        let surface = self.surface(session);
-        let (entry, visibility) = surface.find(name)?;
-        match visibility {
-            toolpost_model::Visibility::Unlisted | toolpost_model::Visibility::Blocked(_) => None,
-            toolpost_model::Visibility::Loaded | toolpost_model::Visibility::Deferred => {
-                session.discover(std::iter::once(entry.id().clone()));
-                Some(Listing { entry: Arc::clone(entry), visibility })
-            }
-        }
-    }
-
     /// What became of the recording that it serves, where it serves one.
     pub fn replay_report(&self) -> Option<ReplayReport> {
         self.inner.replay.as_ref().map(Player::report)
@@ -476,7 +445,7 @@ impl Host {
         if tokio::time::timeout(grace, state.tasks.wait()).await.is_err() {
             let running: Vec<Arc<LiveCall>> = lock(&state.running).values().cloned().collect();
             for call in running {
-                call.cancel(crate::CancelReason::Shutdown);
+                call.cancel(crate::CancelReason::Shutdown, None);
             }
             if tokio::time::timeout(LAST_WORD, state.tasks.wait()).await.is_err() {
                 tracing::error!(

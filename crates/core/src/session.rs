@@ -210,8 +210,10 @@ impl Session {
         own.engine = None;
     }
 
-    pub(crate) fn discover(&self, tools: impl Iterator<Item = ToolId>) {
-        lock(&self.discovered).extend(tools);
+    /// Lets the session call these. Returns those that it could not call before.
+    pub(crate) fn discover(&self, tools: impl Iterator<Item = ToolId>) -> Vec<ToolId> {
+        let mut discovered = lock(&self.discovered);
+        tools.filter(|tool| discovered.insert(tool.clone())).collect()
     }
 
     pub(crate) fn has_discovered(&self, tool: &ToolId) -> bool {

@@ -204,6 +204,16 @@ pub struct ExternalMapping {
     pub system: String,
     /// The name there, exactly.
     pub native_id: String,
+    /// The arguments that the host fills in there, where it calls by a template.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub template: Vec<String>,
+}
+
+impl ExternalMapping {
+    /// A name in another system.
+    pub fn new(system: impl Into<String>, native_id: impl Into<String>) -> Self {
+        Self { system: system.into(), native_id: native_id.into(), template: Vec::new() }
+    }
 }
 
 #[cfg(test)]
@@ -245,8 +255,10 @@ mod tests {
         declaration.toolkit = "desk".to_owned();
         declaration.requires.roles = vec![Role::Operator];
         declaration.requires.tasks = vec!["review".to_owned()];
-        declaration.external_mappings =
-            vec![ExternalMapping { system: "mcp".to_owned(), native_id: "read-file".to_owned() }];
+        declaration.external_mappings = vec![
+            ExternalMapping::new("mcp", "read-file"),
+            ExternalMapping { template: vec!["{path}".to_owned()], ..ExternalMapping::new("cli", "cat") },
+        ];
         declaration.annotations = json!({ "readOnlyHint": true }).as_object().unwrap().clone();
         let interface = &mut declaration.interface;
         interface.safety.class = ClassFact::Always(EffectClass::Read);

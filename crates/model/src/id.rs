@@ -46,8 +46,29 @@ text_id! {
     RequestId
 }
 text_id! {
+    /// The caller's own id of a call: a provider's `call_…` or `toolu_…`, a JSON-RPC id, an A2A `toolCallId`. It is kept
+    /// for the record and identifies nothing within the host: two calls may have the same one, and neither is a repeat.
+    NativeCallId
+}
+text_id! {
     /// Names one surface: the tools visible to one kind of request at one state of the catalog.
     SurfaceId
+}
+
+impl NativeCallId {
+    /// The longest id that is kept, in bytes.
+    pub const LONGEST: usize = 256;
+
+    /// From a protocol whose ids are any text. `None` for an empty id and for one that is too long to be kept: a part of
+    /// an id would name another call.
+    pub fn bounded(text: &str) -> Option<Self> {
+        (1..=Self::LONGEST).contains(&text.len()).then(|| Self::new(text))
+    }
+
+    /// From a header: visible ASCII without blanks.
+    pub fn visible(text: &str) -> Option<Self> {
+        Self::bounded(text).filter(|_| text.bytes().all(|byte| byte.is_ascii_graphic()))
+    }
 }
 
 /// One call, from the moment it was asked for. Version 7, so that ids sort by time.

@@ -54,7 +54,8 @@ pub use event::{Event, EventBody, LogLevel, OutputChunk, OutputStream, Progress}
 pub use fn_tool::{FnTool, FnToolBuilder, schema_of};
 pub use hook::{HookDeed, HookEvent, HookRun, HookStanding};
 pub use id::{
-    InvocationId, NATIVE_NAMESPACES, PrincipalName, RequestId, SessionId, SurfaceId, ToolId, ToolIdError,
+    InvocationId, NATIVE_NAMESPACES, NativeCallId, PrincipalName, RequestId, SessionId, SurfaceId, ToolId,
+    ToolIdError,
 };
 pub use input::{Arguments, ArgumentsError, CallInput, ModelInput, ObservableInput, PermissionInput};
 pub use interface::{

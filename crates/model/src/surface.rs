@@ -14,6 +14,10 @@ pub struct SurfaceRequest {
     /// The caller's role. Set by the face from the token, never by the caller.
     #[serde(skip)]
     pub role: Role,
+    /// The tenant that the caller belongs to. Set by the host from the token, never by the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub tenant: Option<String>,
     /// The task at hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
@@ -33,6 +37,7 @@ impl Default for SurfaceRequest {
         Self {
             scope: Scope::Session,
             role: Role::Agent,
+            tenant: None,
             task: None,
             skills: Vec::new(),
             model_capabilities: Vec::new(),
@@ -51,6 +56,8 @@ pub enum Scope {
     Task,
     /// A session.
     Session,
+    /// All sessions of one tenant. Only the host sets it, for callers whose token names one.
+    Tenant,
     /// A skill.
     Skill,
     /// One request to a model.

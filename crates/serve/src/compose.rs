@@ -9,7 +9,7 @@ mod native;
 mod supply;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -17,14 +17,14 @@ use std::{
 
 use toolpost_config::{
     ApprovalsConfig, HostConfig, JournalRetention, NativeReplacement, NativeToolsChoice, SourceConfig,
-    ToolIndex,
+    TokenConfig, ToolIndex,
 };
 use toolpost_core::{
     Approvals, Cassette, Hook, Host, HostBuilder, HostError, KnownSecrets, Limits, OperatorSettings, Places,
     Policy, PolicySpec, ReplayOptions, Retention, RuleProblem, RuleStore, SchedulerLimits, SourceSettings,
     SourceTrust, ToolSettings, Witness,
 };
-use toolpost_model::{Declaration, Mode, Rule, RuleOrigin, Source, ToolPattern};
+use toolpost_model::{Declaration, Mode, PrincipalName, Rule, RuleOrigin, Source, ToolPattern};
 use toolpost_sources::{PythonModules, RustModules, allowed_message_patterns};
 use toolpost_store::{
     AuditLogError, BlobOptions, BlobsError, DataDir, DataDirError, DiskBlobs, JournalOptions, OpenError,
@@ -254,6 +254,7 @@ pub(crate) async fn host_on(
         .limits(limits(config))
         .settings(Configured::of(config))
         .require_shown(config.discovery.require_shown)
+        .tenants(tenants(&config.tokens))
         .credentials(grants)
         .redactor(KnownSecrets::new(
             parts.secrets.iter().map(|(kind, value)| (kind.as_str(), value.as_str())),
@@ -372,6 +373,12 @@ fn places(config: &HostConfig) -> Places {
         home: config.environment.home.clone(),
         roots: config.roots.iter().map(|root| real(&root.path)).collect(),
     }
+}
+
+/// The tenants of the callers whose tokens name one.
+fn tenants(tokens: &[TokenConfig]) -> HashMap<PrincipalName, String> {
+    let named = tokens.iter().filter_map(|token| Some((token, token.tenant.clone()?)));
+    named.map(|(token, tenant)| (PrincipalName::new(token.name.as_str()), tenant)).collect()
 }
 
 fn limits(config: &HostConfig) -> Limits {

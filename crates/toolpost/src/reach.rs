@@ -254,7 +254,7 @@ impl Reached {
                 Ok(status.is_success().then(|| body["declaration"]["input"]["schema"].clone()))
             }
             Self::Own { opened, session, .. } => {
-                let shown = opened.host.show(session, tool);
+                let shown = opened.host.show(session, tool).await;
                 Ok(shown.map(|tool| (*tool.entry.declaration().input.schema).clone()))
             }
         }

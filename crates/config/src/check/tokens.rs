@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::{Located, TokenConfig, TokenEntry, error::Complaint, snippet::shown, yaml::shape::HASH_COMMAND};
 
+const NAME_HINT: &str = "use up to 64 letters, digits, `_`, `-` and `.`";
+
 pub(super) fn check(
     entries: &[Located<TokenEntry>],
     complaints: &mut Vec<Complaint>,
@@ -12,12 +14,16 @@ pub(super) fn check(
     let mut names = BTreeSet::new();
     let mut hashes = BTreeSet::new();
     for entry in entries {
-        let TokenEntry { name, role, sha256 } = &entry.value;
+        let TokenEntry { name, role, tenant, sha256 } = &entry.value;
         if !is_name(&name.value) {
             complaints.push(name_complaint(name));
         } else if !names.insert(name.value.as_str()) {
             let message = format!("there are two tokens named `{}`", shown(&name.value));
             complaints.push(Complaint::new(name.at, message));
+        }
+        if let Some(tenant) = tenant.as_ref().filter(|tenant| !is_name(&tenant.value)) {
+            let message = format!("`{}` is not a name for a tenant", shown(&tenant.value));
+            complaints.push(Complaint::new(tenant.at, message).hint(Some(NAME_HINT.to_owned())));
         }
         match decode(&sha256.value) {
             None => complaints.push(hash_complaint(sha256)),
@@ -26,7 +32,12 @@ pub(super) fn check(
                 complaints.push(Complaint::new(sha256.at, "two tokens have the same hash"));
             }
             Some(hash) => {
-                let token = TokenConfig { name: name.value.clone(), role: *role, sha256: hash };
+                let token = TokenConfig {
+                    name: name.value.clone(),
+                    role: *role,
+                    tenant: tenant.as_ref().map(|tenant| tenant.value.clone()),
+                    sha256: hash,
+                };
                 tokens.push(Located { value: token, at: entry.at });
             }
         }
@@ -36,7 +47,7 @@ pub(super) fn check(
 
 fn name_complaint(name: &Located<String>) -> Complaint {
     let message = format!("`{}` is not a name for a token", shown(&name.value));
-    Complaint::new(name.at, message).hint(Some("use up to 64 letters, digits, `_`, `-` and `.`".to_owned()))
+    Complaint::new(name.at, message).hint(Some(NAME_HINT.to_owned()))
 }
 
 fn hash_complaint(sha256: &Located<String>) -> Complaint {

@@ -241,7 +241,15 @@ fn what_is_written_is_what_is_used() {
     assert!(config.rules.iter().all(|rule| rule.origin == RuleOrigin::Cli));
     assert_eq!(config.workspace.as_deref(), Some(Path::new("/etc/toolpost/./work")));
     assert_eq!(config.data_dir.as_deref(), Some(Path::new("/var/lib/toolpost")));
-    assert_eq!(config.tokens, [TokenConfig { name: "ci".to_owned(), role: Role::Agent, sha256: [0; 32] }]);
+    assert_eq!(
+        config.tokens,
+        [TokenConfig {
+            name: "ci".to_owned(),
+            role: Role::Agent,
+            tenant: Some("acme".to_owned()),
+            sha256: [0; 32]
+        }]
+    );
     assert_eq!(config.http.allowed_hosts, ["tools.example.org"]);
     assert_eq!(config.http.allowed_origins, ["https://app.example.org"]);
     assert_eq!(config.limits, Limits::default());
@@ -458,4 +466,13 @@ fn what_git_is_passed_does_not_reach_modules() {
     let names = |variables: BTreeMap<String, String>| variables.into_keys().collect::<Vec<_>>();
     assert_eq!(names(config.amplifier.variables(&host)), ["KEY"]);
     assert_eq!(names(config.amplifier.fetch_variables(&host)), ["SSH_AUTH_SOCK"]);
+}
+
+#[test]
+fn a_tenant_is_a_name_like_that_of_a_token() {
+    let hash = "0".repeat(64);
+    let tenant = |name: &str| format!("tokens:\n  - {{ name: ci, tenant: {name}, sha256: \"{hash}\" }}\n");
+    assert_eq!(resolved(&tenant("acme-1")).tokens[0].tenant.as_deref(), Some("acme-1"));
+    let refused = ConfigFile::parse(&tenant("\"two words\""), "toolpost.yaml").unwrap_err().to_string();
+    assert!(refused.contains("`two words` is not a name for a tenant"), "{refused}");
 }

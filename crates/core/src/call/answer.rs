@@ -294,7 +294,7 @@ impl Drop for CallHandle {
         self.stop_awaiting();
         let Some(live) = &self.live else { return };
         if self.on_drop == OnDrop::Cancel {
-            live.cancel(CancelReason::CallerGone);
+            live.cancel(CancelReason::CallerGone, Some(live.principal()));
         }
     }
 }

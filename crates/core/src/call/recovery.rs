@@ -337,6 +337,7 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
         input: ModelInput::Text(arguments),
         face: "recovery",
         request_id: None,
+        native_call_id: open.call.native_call_id.take(),
         correlation_id: open.call.correlation_id.take(),
         timeout: open.call.timeout_ms.map(std::time::Duration::from_millis),
         patience: None,

@@ -208,6 +208,7 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
     call.executed = began.elapsed();
     call.permit = None;
     call.met.late = late(call, &finished, support);
+    call.met.work_ended_at = call.live.cancel_reason().map(|_| crate::port::now());
     Step::End(ending(call, finished, &effects, limit))
 }
 

@@ -20,11 +20,12 @@ use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
     BatchPlace, CallInput, Caller, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
-    ObservableInput, PermissionInput, Principal, ResourceUse, SessionId, SourceSession, Stage, SurfaceId,
-    ToolResult, Transition, Vote,
+    NativeCallId, ObservableInput, PermissionInput, Principal, ResourceUse, SessionId, SourceSession, Stage,
+    SurfaceId, ToolResult, Transition, Vote,
 };
 
 pub use cancel::CancelReason;
+pub(crate) use cancel::{Cancellation, CancellationBody};
 pub use met::{Deadline, DeadlineBy, MatchedBy};
 pub(crate) use met::{LateAnswer, Met, MetBody};
 pub(crate) use milestones::Milestone;
@@ -61,7 +62,7 @@ pub(crate) struct LiveCall {
     session: SessionId,
     principal: Principal,
     cancel: CancellationToken,
-    cancel_reason: OnceLock<CancelReason>,
+    cancellation: OnceLock<Cancellation>,
     /// Stopping the call that made this one stops this one.
     is_nested: bool,
     /// Let go of at the end, so that a reader sees the end even while somebody holds the call.
@@ -121,7 +122,7 @@ impl LiveCall {
             session: request.session.id().clone(),
             principal: request.session.principal().clone(),
             cancel: CancellationToken::new(),
-            cancel_reason: OnceLock::new(),
+            cancellation: OnceLock::new(),
             is_nested: false,
             listener: Mutex::new(request.listener.clone()),
             wants: request.listener.as_ref().map_or(Wants::Nothing, |listener| listener.wants()),
@@ -208,9 +209,11 @@ impl LiveCall {
         &self.redactor
     }
 
-    pub(crate) fn cancel(&self, reason: CancelReason) {
+    /// Tells the call to stop. `by` is the principal that asks for it, where it is not the host.
+    pub(crate) fn cancel(&self, reason: CancelReason, by: Option<&Principal>) {
         // The first reason stays: it is the one that stopped the work.
-        let is_first = self.cancel_reason.set(reason).is_ok();
+        let cancellation = Cancellation { reason, by: by.cloned(), requested_at: crate::port::now() };
+        let is_first = self.cancellation.set(cancellation).is_ok();
         self.cancel.cancel();
         if let Some(watch) = self.watch.as_ref().filter(|_| is_first) {
             watch.canceled(reason);
@@ -219,7 +222,13 @@ impl LiveCall {
 
     pub(crate) fn cancel_reason(&self) -> Option<CancelReason> {
         let from_above = self.is_nested && self.cancel.is_cancelled();
-        self.cancel_reason.get().copied().or(from_above.then_some(CancelReason::ParentStopped))
+        let own = self.cancellation.get().map(|cancellation| cancellation.reason);
+        own.or(from_above.then_some(CancelReason::ParentStopped))
+    }
+
+    /// The first word to stop that was meant for this call itself.
+    pub(crate) fn cancellation(&self) -> Option<&Cancellation> {
+        self.cancellation.get()
     }
 
     pub(crate) fn token(&self) -> &CancellationToken {
@@ -397,6 +406,7 @@ pub(crate) struct Call {
     pub(crate) session: Arc<Session>,
     pub(crate) face: String,
     pub(crate) request: Option<RequestKey>,
+    pub(crate) native_call_id: Option<NativeCallId>,
     pub(crate) correlation_id: Option<String>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) patience: Option<Patience>,
@@ -448,6 +458,7 @@ impl Call {
             session: request.session,
             face: request.face.to_owned(),
             request: key,
+            native_call_id: request.native_call_id,
             correlation_id: request.correlation_id,
             timeout: request.timeout,
             stage: Stage::Resolve,

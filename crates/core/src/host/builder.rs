@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use arc_swap::ArcSwap;
-use toolpost_model::{PathRulesInForce, Source, SourceFeed, SourceNotice, Tool, ToolSet};
+use toolpost_model::{PathRulesInForce, PrincipalName, Source, SourceFeed, SourceNotice, Tool, ToolSet};
 
 use super::{
     Host, Inner, Limits, PolicyHolder, State, approvals,
@@ -45,6 +45,7 @@ pub struct HostBuilder {
     settings: Box<dyn OperatorSettings>,
     source_limits: HashMap<String, usize>,
     require_shown: bool,
+    tenants: HashMap<PrincipalName, String>,
     approvals: Approvals,
     rules: Arc<dyn RuleStore>,
     replay: Option<(Cassette, ReplayOptions)>,
@@ -77,6 +78,7 @@ impl HostBuilder {
             settings: Box::new(HashMap::<String, ToolSettings>::new()),
             source_limits: HashMap::new(),
             require_shown: true,
+            tenants: HashMap::new(),
             approvals: Approvals::Nobody,
             rules: Arc::new(MemoryRules::default()),
             replay: None,
@@ -225,6 +227,13 @@ impl HostBuilder {
         Ok(Some(Player::new(&cassette, options)?))
     }
 
+    /// The tenants that principals belong to, by the principals' names. Their surfaces have the scope `tenant`.
+    #[must_use]
+    pub fn tenants(mut self, tenants: HashMap<PrincipalName, String>) -> Self {
+        self.tenants = tenants;
+        self
+    }
+
     /// How long records stay. Without this, for ever.
     #[must_use]
     pub fn retention(mut self, retention: Retention) -> Self {
@@ -256,6 +265,7 @@ impl HostBuilder {
             credentials: Credentials::new(self.credentials),
             limits: self.limits,
             require_shown: self.require_shown,
+            tenants: self.tenants,
             settings: ArcSwap::from_pointee(self.settings),
             refreshing: Default::default(),
             state: State {

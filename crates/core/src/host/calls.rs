@@ -275,7 +275,7 @@ impl Host {
     /// Tells the call that runs under a request id to stop. `false`: there is none.
     pub fn cancel_request(&self, session: &Session, id: &RequestId) -> bool {
         let found = session.under_way(&self.inner.recordable(id.clone()));
-        found.inspect(|call| call.live.cancel(CancelReason::Requested)).is_some()
+        found.inspect(|call| call.live.cancel(CancelReason::Requested, Some(session.principal()))).is_some()
     }
 
     /// Starts a call and waits for its end.
@@ -330,7 +330,7 @@ impl Running {
         call.session.running.fetch_add(1, Ordering::Relaxed);
         // A session that is being closed looks for its calls once; whoever comes later stops by itself.
         if call.session.is_ended() {
-            call.live.cancel(CancelReason::SessionClosed);
+            call.live.cancel(CancelReason::SessionClosed, None);
         }
         Self {
             host: Arc::clone(host),
@@ -402,7 +402,7 @@ impl Drop for InCallersTask {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
         self.live.stop_awaiting();
-        self.live.cancel(CancelReason::CallerGone);
+        self.live.cancel(CancelReason::CallerGone, Some(self.live.principal()));
         // Without a runtime there is nothing left to run on: the process is ending.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             self.tasks.spawn_on(work, &runtime);

@@ -71,7 +71,8 @@ impl Inner {
     }
 
     pub(crate) fn cancel(&self, id: InvocationId, sight: Sight<'_>) -> bool {
-        self.live(id, sight).inspect(|live| live.cancel(CancelReason::Requested)).is_some()
+        let (Sight::ByRole(by) | Sight::OwnOnly(by)) = sight;
+        self.live(id, sight).inspect(|live| live.cancel(CancelReason::Requested, Some(by))).is_some()
     }
 
     pub(crate) async fn invocation(

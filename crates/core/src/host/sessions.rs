@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use toolpost_model::{InvocationId, Principal, Role, SessionId, SurfaceRequest};
+use toolpost_model::{InvocationId, Principal, Role, Scope, SessionId, SurfaceRequest};
 
 use super::{Host, Inner, lock};
 use crate::{
@@ -109,7 +109,7 @@ impl Inner {
         match self.find(id, principal).await {
             Ok(session) => session,
             Err(_) => {
-                let request = SurfaceRequest::default();
+                let request = self.of_tenant(principal, SurfaceRequest::default());
                 self.keep(Session::new(
                     id.clone(),
                     principal.clone(),
@@ -121,6 +121,18 @@ impl Inner {
         }
     }
 
+    /// The request with the tenant that the operator gave this principal, whatever the caller wrote: a surface of the
+    /// tenant where there is one and the caller asks for nothing narrower than a session.
+    fn of_tenant(&self, principal: &Principal, mut request: SurfaceRequest) -> SurfaceRequest {
+        request.tenant = self.tenants.get(&principal.name).cloned();
+        request.scope = match (request.scope, &request.tenant) {
+            (Scope::Session | Scope::Tenant, Some(_)) => Scope::Tenant,
+            (Scope::Session | Scope::Tenant, None) => Scope::Session,
+            (narrower @ (Scope::Turn | Scope::Task | Scope::Skill | Scope::ModelRequest), _) => narrower,
+        };
+        request
+    }
+
     async fn find(&self, id: &SessionId, principal: &Principal) -> Result<Arc<Session>, SessionError> {
         let may_have = |owner: &Principal| owner == principal || principal.role == Role::Operator;
         // No record tells of it, since nobody opened it: it is there as long as its owner.
@@ -128,7 +140,7 @@ impl Inner {
             && self.known(id).is_none()
         {
             self.make_room(&owner)?;
-            let (request, sources) = (SurfaceRequest::default(), self.sources.len());
+            let (request, sources) = (self.of_tenant(&owner, SurfaceRequest::default()), self.sources.len());
             return Ok(self.keep(Session::new(id.clone(), owner, request, sources, Origin::Earlier)));
         }
         self.find_for(id, |owner, _| may_have(owner)).await
@@ -154,8 +166,8 @@ impl Inner {
             return Err(unknown());
         }
         self.make_room(&owner)?;
-        let sources = self.sources.len();
-        let session = Session::new(id.clone(), owner, body.surface, sources, Origin::Earlier);
+        let (surface, sources) = (self.of_tenant(&owner, body.surface), self.sources.len());
+        let session = Session::new(id.clone(), owner, surface, sources, Origin::Earlier);
         Ok(self.keep(session.with_credential(body.credential)))
     }
 }
@@ -181,6 +193,7 @@ impl Host {
         credential: Option<String>,
     ) -> Result<Arc<Session>, SessionError> {
         self.inner.make_room(&principal)?;
+        let request = self.inner.of_tenant(&principal, request);
         let body = SessionBody {
             principal: principal.name.clone(),
             role: principal.role,
@@ -238,7 +251,7 @@ impl Host {
         match self.inner.known(&id) {
             Some(session) => session,
             None => {
-                let request = SurfaceRequest::default();
+                let request = self.inner.of_tenant(principal, SurfaceRequest::default());
                 let sources = self.inner.sources.len();
                 self.inner.keep(Session::new(id, principal.clone(), request, sources, Origin::Earlier))
             }
@@ -260,7 +273,7 @@ impl Host {
         session.end();
         let running: Vec<_> = lock(&self.inner.state.running).values().cloned().collect();
         for call in running.iter().filter(|call| call.is_of(session.id())) {
-            call.cancel(CancelReason::SessionClosed);
+            call.cancel(CancelReason::SessionClosed, None);
         }
         // After the calls know: one that keeps something for its session from now on must not leave it behind.
         self.inner.let_go(session);

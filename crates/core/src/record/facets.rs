@@ -190,6 +190,7 @@ impl FacetReader {
             | RecordKind::Decided
             | RecordKind::Catalog
             | RecordKind::Surface
+            | RecordKind::Discovered
             | RecordKind::Pruned => None,
         }
     }

@@ -40,13 +40,15 @@ pub enum RecordKind {
     Catalog,
     /// Which tools a kind of session sees, before the first call that was decided by it.
     Surface,
+    /// A session was shown deferred tools for the first time.
+    Discovered,
     /// Older records were removed; names the last of them, so that the chain still holds.
     Pruned,
 }
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::HostStarted,
         Self::SessionOpened,
         Self::SessionClosed,
@@ -57,6 +59,7 @@ impl RecordKind {
         Self::Ended,
         Self::Catalog,
         Self::Surface,
+        Self::Discovered,
         Self::Pruned,
     ];
 
@@ -73,6 +76,7 @@ impl RecordKind {
             Self::Ended => "ended",
             Self::Catalog => "catalog",
             Self::Surface => "surface",
+            Self::Discovered => "discovered",
             Self::Pruned => "pruned",
         }
     }

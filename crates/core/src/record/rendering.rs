@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolpost_model::{
     ArgumentChange, Arguments, BatchPlace, CallHash, Decision, Effects, ErrorClass, HookRun, InvocationId,
-    ModelInput, Principal, PrincipalName, ProgramFile, Redactions, Role, SurfaceId, SurfaceRequest, ToolId,
-    Transition, Verdict,
+    ModelInput, NativeCallId, Principal, PrincipalName, ProgramFile, Redactions, Role, SurfaceId,
+    SurfaceRequest, ToolId, Transition, Verdict,
 };
 
 use crate::{
@@ -51,6 +52,8 @@ struct CallBody<'a> {
     principal: &'a PrincipalName,
     role: Role,
     face: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native_call_id: Option<&'a NativeCallId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     correlation_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,6 +216,7 @@ fn call_body(call: &Call) -> CallBody<'_> {
         principal: &call.session.principal().name,
         role: call.session.principal().role,
         face: &call.face,
+        native_call_id: call.native_call_id.as_ref(),
         correlation_id: call.correlation_id.as_deref(),
         timeout_ms: call.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         batch: call.place.as_ref(),
@@ -332,6 +336,8 @@ pub(crate) struct RecordedCall {
     pub(crate) role: Role,
     pub(crate) face: String,
     #[serde(default)]
+    pub(crate) native_call_id: Option<NativeCallId>,
+    #[serde(default)]
     pub(crate) correlation_id: Option<String>,
     #[serde(default)]
     pub(crate) timeout_ms: Option<u64>,
@@ -429,6 +435,25 @@ impl StartLimits {
             argument_bytes: limits.argument_bytes,
         }
     }
+}
+
+/// Body of a session's first sight of deferred tools.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct DiscoveredBody {
+    pub(crate) tools: Vec<ToolId>,
+    pub(crate) way: DiscoveryWay,
+}
+
+/// How a session came to see a deferred tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DiscoveryWay {
+    /// A search found it.
+    Search,
+    /// It was in a list.
+    Listing,
+    /// It was looked up by its name.
+    Name,
 }
 
 /// Body of a session's opening.

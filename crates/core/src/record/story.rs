@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::Value;
-use toolpost_model::{InvocationId, Principal, RequestId, SessionId};
+use toolpost_model::{InvocationId, NativeCallId, Principal, RequestId, SessionId};
 
 use super::{
     journal::{RecordKind, StoredRecord},
@@ -30,6 +30,8 @@ pub struct CallOnRecord {
     pub face: String,
     /// The caller's own id for it.
     pub request_id: Option<RequestId>,
+    /// The caller's own id of the call, where its face has one beside the request's.
+    pub native_call_id: Option<NativeCallId>,
     /// The caller's own mark.
     pub correlation_id: Option<String>,
     /// The call that made it.
@@ -72,6 +74,7 @@ impl CallOnRecord {
             principal: call.principal(),
             face: call.face.clone(),
             request_id: first.record.request.as_ref().map(|key| key.id.clone()),
+            native_call_id: call.native_call_id.clone(),
             correlation_id: call.correlation_id.clone(),
             parent: call.parent,
             began_at: before(first.record.at, since_began),
@@ -127,6 +130,7 @@ pub fn question_of(row: &StoredRecord) -> Option<InvocationId> {
         | RecordKind::Ended
         | RecordKind::Catalog
         | RecordKind::Surface
+        | RecordKind::Discovered
         | RecordKind::Pruned => None,
     }
 }
@@ -141,6 +145,7 @@ fn tells_of_its_way(kind: RecordKind) -> bool {
         | RecordKind::Decided
         | RecordKind::Catalog
         | RecordKind::Surface
+        | RecordKind::Discovered
         | RecordKind::Pruned => false,
     }
 }

@@ -112,7 +112,7 @@ async fn names(host: &TestHost) -> Vec<String> {
 async fn a_companion_is_in_no_list_and_called_by_its_id() {
     let host = TestHost::build(|builder| builder.source(Library::default())).await;
     assert!(names(&host).await.is_empty());
-    assert!(host.host.show(&host.session, "library__read").is_none());
+    assert!(host.host.show(&host.session, "library__read").await.is_none());
     assert_eq!(host.host.surface(&host.session).find("library.read").unwrap().1, Visibility::Unlisted);
     let offered = host.host.companions(&host.session);
     assert_eq!(offered.len(), 1);

@@ -2,5 +2,6 @@
 
 mod claims;
 mod export;
+mod identity;
 mod told;
 mod world;

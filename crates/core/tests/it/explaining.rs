@@ -95,7 +95,7 @@ async fn a_deferred_tool_is_said_to_wait_for_discovery() {
     let hidden = explained(&host, "later", json!({})).await;
     assert_eq!(hidden.would_change[0].kind, ChangeKind::Discover);
     assert!(hidden.layers.surface.why.ends_with("was not shown in this session yet"));
-    host.host.show(&host.session, "later").unwrap();
+    host.host.show(&host.session, "later").await.unwrap();
     let shown = explained(&host, "later", json!({})).await;
     assert!(shown.would_run && shown.layers.surface.why.ends_with("was shown in this session"));
 }

@@ -344,6 +344,7 @@ impl Pump {
             | RecordKind::SessionOpened
             | RecordKind::Catalog
             | RecordKind::Surface
+            | RecordKind::Discovered
             | RecordKind::Pruned => return,
         };
         let Some(id) = row.record.invocation_id else { return };

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use toolpost_core::{
     Acknowledged, Answer, CallHandle, CallRequest, Explanation, Patience, PendingCall, PendingCause, Standing,
 };
-use toolpost_model::{BatchPlace, ErrorClass, InvocationId, ModelInput, Outcome, RequestId};
+use toolpost_model::{BatchPlace, ErrorClass, InvocationId, ModelInput, NativeCallId, Outcome, RequestId};
 
 use super::{Named, Problem, Shared, accepts_events, gate::Face, read_body, session_of, stream};
 
@@ -23,6 +23,8 @@ use super::{Named, Problem, Shared, accepts_events, gate::Face, read_body, sessi
 const EVENT_BUFFER: usize = 256;
 /// A day: the host's own ceiling is far below.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
+/// The header with the id that the model's provider gave the call.
+const CALL_ID: &str = "toolpost-call-id";
 /// The longest `Idempotency-Key`.
 const MAX_KEY: usize = 256;
 
@@ -143,6 +145,7 @@ async fn read_request(
     let session = session_of(&shared.host, principal, &head.headers).await?;
     let mut call = CallRequest::new(session, tool, input);
     call.face = head.extensions.get::<Face>().map_or("http", |face| face.0);
+    call.native_call_id = native_call_id(&head.headers)?;
     call.correlation_id = query.correlation_id;
     call.timeout = query.timeout.map(|given| seconds("timeout", given)).transpose()?;
     call.patience = query.patience.map(patience).transpose()?;
@@ -206,6 +209,18 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>, Problem> {
             format!("`Idempotency-Key` must be 1 to {MAX_KEY} printable characters"),
         )),
     }
+}
+
+/// The id that the model's provider gave the call. It is kept with the record, and two calls may have the same.
+fn native_call_id(headers: &HeaderMap) -> Result<Option<NativeCallId>, Problem> {
+    let Some(id) = headers.get(CALL_ID) else { return Ok(None) };
+    let id = id.to_str().ok().and_then(NativeCallId::visible);
+    id.map(Some).ok_or_else(|| {
+        let longest = NativeCallId::LONGEST;
+        let message =
+            format!("`Toolpost-Call-Id` must be 1 to {longest} visible ASCII characters without blanks");
+        Problem::bad_request("bad_call_id", message)
+    })
 }
 
 /// The answer's own bytes, with a status for callers that look no further.

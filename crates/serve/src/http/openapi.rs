@@ -26,6 +26,7 @@ pub fn document() -> Value {
             "parameters": {
                 "Session": header("Toolpost-Session", "A session opened with `POST /sessions`. Without it the caller's own session is used."),
                 "IdempotencyKey": header("Idempotency-Key", "A repeat with the same key and arguments gets the first answer, byte for byte, and nothing runs twice."),
+                "CallId": header("Toolpost-Call-Id", "The id that the model's provider gave the call, such as `call_…` or `toolu_…`: 1 to 256 visible ASCII characters. Kept with the record; it does not make a repeat safe."),
                 "Tool": path_parameter("name", "The tool's name, alias or id."),
                 "Id": path_parameter("id", "The id."),
                 "Name": path_parameter("name", "The name.")
@@ -282,7 +283,7 @@ fn callers_paths() -> Value {
         "/tools/{name}/call": { "post": {
             "summary": "Call a tool: arguments in, result out",
             "parameters": [
-                parameter("Tool"), parameter("Session"), parameter("IdempotencyKey"),
+                parameter("Tool"), parameter("Session"), parameter("IdempotencyKey"), parameter("CallId"),
                 query("timeout", "number", "The deadline wished for, in seconds."),
                 query("correlation_id", "string", "Kept with the record."),
                 query("patience", "number", "How long the caller waits for a free slot or for approval, in seconds. The work is not limited. 0 waits for no approval, and for a slot as long as it takes. The default is `http.patience`, for approval only and not for event streams."),

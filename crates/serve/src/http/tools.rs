@@ -101,7 +101,7 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     let session = session_of(&shared.host, &principal, &headers).await?;
-    match shared.host.show(&session, &name) {
+    match shared.host.show(&session, &name).await {
         Some(tool) => Ok(Json(
             json!({ "name": tool.entry.name(), "visibility": tool.visibility, "declaration": tool.entry.declaration() }),
         )),

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use toolpost_core::{Answer, CallRequest, Heard, Listener, Patience, Wants};
 use toolpost_model::{
     ApprovalStatus, BoxFuture, Caller, ConsultKind, ErrorClass, Event, EventBody, InvocationId, ModelInput,
-    Progress, ToolResult,
+    NativeCallId, Progress, ToolResult,
 };
 
 use super::{
@@ -96,6 +96,7 @@ pub(super) async fn run(
     let mut call = CallRequest::new(Arc::clone(&peer.session), tool, input);
     call.face = peer.came_by;
     call.correlation_id = meta.request_id.take();
+    call.native_call_id = call.correlation_id.as_deref().and_then(NativeCallId::bounded);
     call.meta = meta.for_the_tool();
     let bridge = Arc::new(Bridge::to(peer, outlet));
     call.caller = Some(Arc::clone(&bridge) as Arc<dyn Caller>);
@@ -128,6 +129,7 @@ pub(super) async fn run(
 fn same(call: &CallRequest) -> CallRequest {
     let mut again = CallRequest::new(Arc::clone(&call.session), call.tool.clone(), call.input.clone());
     again.face = call.face;
+    again.native_call_id.clone_from(&call.native_call_id);
     again.correlation_id.clone_from(&call.correlation_id);
     again.meta.clone_from(&call.meta);
     again.caller.clone_from(&call.caller);

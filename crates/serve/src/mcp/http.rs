@@ -95,7 +95,7 @@ impl Came {
                 return refused(&self.face, Some(&id), fault, status);
             }
         };
-        asked.meta.request_id = Some(id.as_json().trim_matches('"').to_owned());
+        asked.meta.request_id = Some(id.to_text());
         // One that says who asks and names no revision of its own is of the revision that has no such method.
         let is_stateless = asked.meta.version.is_some() && asked.wished_version.is_none();
         if asked.method == Method::Initialize && !is_stateless {

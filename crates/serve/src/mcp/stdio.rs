@@ -127,7 +127,7 @@ impl Pipe {
     }
 
     async fn request(&self, id: &Id, method: &str, mut asked: Asked) -> Result<(), Fault> {
-        asked.meta.request_id = Some(id.as_json().trim_matches('"').to_owned());
+        asked.meta.request_id = Some(id.to_text());
         if asked.method == Method::Initialize {
             return self.initialize(id, &asked).await;
         }

@@ -54,6 +54,11 @@ impl Id {
     pub(super) fn as_json(&self) -> &str {
         &self.0
     }
+
+    /// As its client would print it.
+    pub(super) fn to_text(&self) -> String {
+        serde_json::from_str(&self.0).unwrap_or_else(|_| (*self.0).to_owned())
+    }
 }
 
 #[derive(Deserialize)]

@@ -15,6 +15,7 @@ mod connections;
 mod door;
 mod events;
 mod honesty;
+mod identity;
 mod invocations;
 mod leaving;
 mod listing;

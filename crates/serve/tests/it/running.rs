@@ -49,7 +49,7 @@ impl Place {
     pub(crate) fn with_token(mut self, name: &str, role: Role, token: &str) -> Self {
         use sha2::{Digest as _, Sha256};
         let sha256 = Sha256::digest(token.as_bytes()).into();
-        self.config.tokens.push(TokenConfig { name: name.to_owned(), role, sha256 });
+        self.config.tokens.push(TokenConfig { name: name.to_owned(), role, tenant: None, sha256 });
         self
     }
 

@@ -107,8 +107,7 @@ impl Definition {
         declaration.title = title.map(|title| clean::line(title, 256)).filter(|title| !title.is_empty());
         declaration.kind = ToolKind::Mcp;
         declaration.toolkit.clone_from(&server.name);
-        declaration.external_mappings =
-            vec![ExternalMapping { system: "mcp".to_owned(), native_id: self.name.clone() }];
+        declaration.external_mappings = vec![ExternalMapping::new("mcp", self.name.clone())];
         if let Some(Value::Object(hints)) = annotations {
             let mut hints = Value::Object(hints.clone());
             clean::value(&mut hints);

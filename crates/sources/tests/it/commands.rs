@@ -168,3 +168,19 @@ fn effects_come_from_the_class_and_the_paths() {
     let idempotent = bench(declared).unwrap();
     assert!(effects(&idempotent, json!({})).idempotent);
 }
+
+#[test]
+fn a_command_names_its_program_and_its_template() {
+    let text = parameter(ParameterType::String);
+    let declared = bench(with(command(&["git", "log", "--grep={word}"]), "word", text)).unwrap().declaration;
+    let mapping = serde_json::to_value(&declared.external_mappings).unwrap();
+    assert_eq!(
+        mapping,
+        json!([{ "system": "cli", "native_id": "git", "template": ["log", "--grep={word}"] }])
+    );
+    let alone = bench(command(&["true"])).unwrap().declaration;
+    assert_eq!(
+        serde_json::to_value(&alone.external_mappings).unwrap(),
+        json!([{ "system": "cli", "native_id": "true" }])
+    );
+}

@@ -48,7 +48,7 @@ async fn a_service_written_with_grpcio_works() {
     let folder = generated();
     let peer = Peer::start(folder.path(), 0);
     let host = host_of(&peer, json!({ "place": "here", "ways": [1, 2] })).await;
-    let declaration = host.host.show(&host.session, "worker").expect("it is listed");
+    let declaration = host.host.show(&host.session, "worker").await.expect("it is listed");
     assert_eq!(declaration.entry.declaration().input.schema["required"], json!(["do"]));
 
     let result = host.call("worker", json!({ "do": "echo", "text": "hé" })).await;

@@ -144,6 +144,7 @@ impl LeftBehind {
             | RecordKind::SessionClosed
             | RecordKind::Catalog
             | RecordKind::Surface
+            | RecordKind::Discovered
             | RecordKind::Pruned => {}
         }
     }

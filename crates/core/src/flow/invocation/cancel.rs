@@ -2,6 +2,12 @@
 
 use std::borrow::Cow;
 
+use jiff::Timestamp;
+use serde::Serialize;
+use toolpost_model::{Principal, PrincipalName, Role};
+
+use super::{Call, LateAnswer};
+
 /// Why a call was told to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelReason {
@@ -22,7 +28,66 @@ pub enum CancelReason {
     },
 }
 
+/// A word to stop.
+#[derive(Debug)]
+pub(crate) struct Cancellation {
+    pub(super) reason: CancelReason,
+    /// `None`: the host itself.
+    pub(super) by: Option<Principal>,
+    pub(super) requested_at: Timestamp,
+}
+
+/// The same as the record of the call's end has it.
+#[derive(Serialize)]
+pub(crate) struct CancellationBody<'a> {
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a PrincipalName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<Role>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requested_at: Option<Timestamp>,
+    /// When the work was known to have stopped. `None`: the host stopped listening, and the work may go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    acknowledged_at: Option<Timestamp>,
+}
+
+impl Call {
+    /// Who stopped it, when and whether it obeyed, where it was told to stop.
+    pub(super) fn cancellation_body(&self) -> Option<CancellationBody<'_>> {
+        let reason = self.live.cancel_reason()?;
+        let requested = self.live.cancellation();
+        let by = requested.and_then(|cancellation| cancellation.by.as_ref());
+        let obeyed = match self.met.late {
+            Some(LateAnswer::Discarded) => None,
+            // A call that did not run yet is stopped by the host, as it is written down.
+            Some(LateAnswer::Told | LateAnswer::Unheard) | None => {
+                Some(self.met.work_ended_at.unwrap_or_else(crate::port::now))
+            }
+        };
+        Some(CancellationBody {
+            reason: reason.as_str(),
+            by: by.map(|principal| &principal.name),
+            role: by.map(|principal| principal.role),
+            requested_at: requested.map(|cancellation| cancellation.requested_at),
+            acknowledged_at: obeyed,
+        })
+    }
+}
+
 impl CancelReason {
+    /// The word in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Requested => "requested",
+            Self::CallerGone => "caller_gone",
+            Self::Shutdown => "shutdown",
+            Self::SessionClosed => "session_closed",
+            Self::ParentStopped => "parent_stopped",
+            Self::SiblingFailed { .. } => "sibling_failed",
+        }
+    }
+
     /// Why, for people.
     pub fn explain(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {

@@ -1,10 +1,11 @@
 //! What a call met on its way that nothing else in its record tells: kept with it as `explain`, and cheap, for every call
 //! pays for it.
 
+use jiff::Timestamp;
 use serde::Serialize;
 use toolpost_model::Visibility;
 
-use super::Call;
+use super::{Call, CancellationBody};
 use crate::flow::scheduling::WaitReason;
 
 /// What a call met on its way.
@@ -18,6 +19,8 @@ pub(crate) struct Met {
     pub(crate) deferred: bool,
     pub(crate) deadline: Option<Deadline>,
     pub(crate) late: Option<LateAnswer>,
+    /// When the work of a call that was told to stop had ended.
+    pub(crate) work_ended_at: Option<Timestamp>,
 }
 
 /// By which of its names a tool was asked for.
@@ -106,6 +109,8 @@ pub(crate) struct MetBody<'a> {
     deadline: Option<Deadline>,
     #[serde(skip_serializing_if = "Option::is_none")]
     late: Option<LateAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancellation: Option<CancellationBody<'a>>,
 }
 
 impl Call {
@@ -121,9 +126,11 @@ impl Call {
 
     /// What it met, where that is worth a word.
     pub(crate) fn met_body(&self) -> Option<MetBody<'_>> {
-        let Met { waited_for, alone, deferred, deadline, late } = &self.met;
+        let Met { waited_for, alone, deferred, deadline, late, work_ended_at: _ } = &self.met;
+        let cancellation = self.cancellation_body();
         let matched_by = self.matched_by().filter(|by| *by != MatchedBy::Name);
         let anything = matched_by.is_some() || !waited_for.is_empty() || deadline.is_some() || *deferred;
+        let anything = anything || cancellation.is_some();
         anything.then_some(MetBody {
             matched_by,
             visibility: deferred.then_some(Visibility::Deferred),
@@ -131,6 +138,7 @@ impl Call {
             alone: *alone,
             deadline: *deadline,
             late: *late,
+            cancellation,
         })
     }
 }

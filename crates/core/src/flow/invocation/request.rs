@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
-use toolpost_model::{BatchPlace, Caller, Event, ModelInput, RequestId};
+use toolpost_model::{BatchPlace, Caller, Event, ModelInput, NativeCallId, RequestId};
 
 use crate::{
     call::{Answer, OnDrop},
@@ -23,6 +23,8 @@ pub struct CallRequest {
     pub face: &'static str,
     /// The caller's own id: a repeat gets the first answer.
     pub request_id: Option<RequestId>,
+    /// The caller's own id of the call, for the record alone. It finds no earlier answer: see `request_id`.
+    pub native_call_id: Option<NativeCallId>,
     /// The caller's word for what belongs together.
     pub correlation_id: Option<String>,
     /// The deadline the caller wishes for.
@@ -60,6 +62,7 @@ impl CallRequest {
             input,
             face: "embedded",
             request_id: None,
+            native_call_id: None,
             correlation_id: None,
             timeout: None,
             patience: None,

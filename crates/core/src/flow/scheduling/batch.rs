@@ -193,7 +193,7 @@ impl Member {
     pub(crate) fn end(&self, how: Ended) {
         let stopped = lock(&self.batch.state).end(self.index, self.call, how);
         for call in stopped {
-            call.cancel(CancelReason::SiblingFailed { place: self.index });
+            call.cancel(CancelReason::SiblingFailed { place: self.index }, None);
         }
         self.batch.changed();
     }

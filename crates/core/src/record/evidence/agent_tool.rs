@@ -102,6 +102,10 @@ impl AgentTool {
                 let surface = read(row)?;
                 self.tools.surface(row, &surface, &self.life, &mut self.told, lines);
             }
+            RecordKind::Discovered => {
+                let discovered: recorded::Discovered = read(row)?;
+                events::discovered(row, &discovered, &self.life, lines);
+            }
             RecordKind::Accepted | RecordKind::Asked | RecordKind::Started | RecordKind::Ended => {
                 self.call(row, lines)?;
             }

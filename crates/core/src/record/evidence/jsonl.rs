@@ -99,6 +99,8 @@ enum Told {
     Catalog(recorded::Catalog),
     /// Who sees what of it.
     Surface(recorded::Surface),
+    /// A session was shown deferred tools.
+    Discovered(recorded::Discovered),
     /// A call was acknowledged before its end.
     Accepted(Box<recorded::Way>),
     /// A call waits for a person's answer.

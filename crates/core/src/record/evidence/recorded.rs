@@ -8,7 +8,10 @@ use toolpost_model::{
     ProgramFile, Role, Stage, SurfaceRequest, ToolId, ToolResult, Verdict,
 };
 
-use crate::record::declared::{BlockedTool, DeclaredTool};
+use crate::record::{
+    declared::{BlockedTool, DeclaredTool},
+    rendering::DiscoveryWay,
+};
 
 /// Body of `accepted`, `asked`, `started` and `ended`: what is said once is not repeated by later records.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -85,6 +88,9 @@ pub(super) struct Asked {
     pub(super) role: Role,
     /// Where it came in.
     pub(super) face: String,
+    /// The caller's own id of the call.
+    #[serde(default)]
+    pub(super) native_call_id: Option<String>,
     /// The caller's own word for what it belongs to.
     #[serde(default)]
     pub(super) correlation_id: Option<String>,
@@ -133,6 +139,28 @@ pub(super) struct Met {
     /// It ended after the word to stop: `told`, `unheard` or `discarded`.
     #[serde(default)]
     pub(super) late: Option<String>,
+    /// The word to stop.
+    #[serde(default)]
+    pub(super) cancellation: Option<Cancellation>,
+}
+
+/// A word to stop a call.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Cancellation {
+    /// `requested`, `caller_gone`, `shutdown`, `session_closed`, `parent_stopped` or `sibling_failed`.
+    pub(super) reason: String,
+    /// The principal that asked for it, where it was not the host.
+    #[serde(default)]
+    pub(super) by: Option<String>,
+    /// In which role.
+    #[serde(default)]
+    pub(super) role: Option<Role>,
+    /// When the call was told to stop.
+    #[serde(default)]
+    pub(super) requested_at: Option<String>,
+    /// When its work had stopped. Absent where the host stopped listening before that.
+    #[serde(default)]
+    pub(super) acknowledged_at: Option<String>,
 }
 
 /// A question to a person.
@@ -386,6 +414,15 @@ pub(super) struct Surface {
     pub(super) blocked: Option<Vec<BlockedTool>>,
     /// It is told again.
     pub(super) restated: Option<Restated>,
+}
+
+/// Body of `discovered`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Discovered {
+    /// Deferred tools that the session had not been shown before, and may call from now on.
+    pub(super) tools: Vec<ToolId>,
+    /// How it came to see them.
+    pub(super) way: DiscoveryWay,
 }
 
 /// Body of `pruned`.

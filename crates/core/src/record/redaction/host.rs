@@ -97,6 +97,9 @@ impl HostRedactor {
         for mapping in &mut declaration.external_mappings {
             redactor.in_place(&mut mapping.system, counts);
             redactor.in_place(&mut mapping.native_id, counts);
+            for argument in &mut mapping.template {
+                redactor.in_place(argument, counts);
+            }
         }
         for value in declaration.annotations.values_mut().chain(&mut declaration.input.examples) {
             redactor.value(value, counts);

@@ -53,6 +53,7 @@ const WORDS: &[&str] = &[
 
 /// Members that hold names, ids, hashes and times of the host. A caller has no say in them.
 const NAMES: &[&str] = &[
+    "acknowledged_at",
     "approves",
     "artifact",
     "ask_id",
@@ -69,6 +70,7 @@ const NAMES: &[&str] = &[
     "kept_until",
     "parent",
     "principal",
+    "requested_at",
     "source",
     "surface",
     "tool_id",

@@ -90,7 +90,8 @@ impl Recorder {
                     self.take_call(session, id, &record.body);
                 }
             }
-            RecordKind::Decided | RecordKind::SessionClosed | RecordKind::Pruned => {}
+            RecordKind::Decided | RecordKind::SessionClosed | RecordKind::Discovered | RecordKind::Pruned => {
+            }
         }
     }
 

@@ -178,7 +178,7 @@ impl Walk {
                 }
             }
             RecordKind::Catalog | RecordKind::Surface => self.note_context(row),
-            RecordKind::HostStarted | RecordKind::Decided | RecordKind::Pruned => {}
+            RecordKind::HostStarted | RecordKind::Decided | RecordKind::Discovered | RecordKind::Pruned => {}
         }
         let by_pruning = match record.kind {
             RecordKind::Pruned => true,
@@ -192,7 +192,8 @@ impl Walk {
             | RecordKind::Asked
             | RecordKind::Decided
             | RecordKind::Started
-            | RecordKind::Ended => false,
+            | RecordKind::Ended
+            | RecordKind::Discovered => false,
         };
         if !by_pruning {
             self.first_told.get_or_insert(seq);
@@ -297,6 +298,7 @@ fn is_unsettled(rows: &[StoredRecord], now: Timestamp) -> bool {
         | RecordKind::Ended
         | RecordKind::Catalog
         | RecordKind::Surface
+        | RecordKind::Discovered
         | RecordKind::Pruned => false,
     })
 }

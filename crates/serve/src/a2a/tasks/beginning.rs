@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolpost_a2a::wire::{ErrorCode, Refusal};
 use toolpost_core::{Acknowledged, CallHandle, CallOnRecord, CallRequest, Session, Standing};
-use toolpost_model::{InvocationId, ModelInput, RequestId, canonical_json};
+use toolpost_model::{InvocationId, ModelInput, NativeCallId, RequestId, canonical_json};
 
 use super::{
     super::{
@@ -122,6 +122,8 @@ impl Begin {
     async fn begin(&self, face: &Arc<Face>, id: &str, mark: &Mark) -> Result<Arc<Task>, Refusal> {
         let mut handles = Vec::with_capacity(self.calls.len());
         for call in &self.calls {
+            // The card tells of every tool, also of those that others must look for first.
+            let _ = face.host.show(&self.session, &call.tool).await;
             handles.push(face.host.start(self.request(face, call, id, mark)).await);
         }
         let mut calls = Vec::with_capacity(self.calls.len());
@@ -153,12 +155,11 @@ impl Begin {
     }
 
     fn request(&self, face: &Face, call: &AskedCall, task: &str, mark: &Mark) -> CallRequest {
-        // The card tells of every tool, also of those that others must look for first.
-        let _ = face.host.show(&self.session, &call.tool);
         let input = ModelInput::value(call.input.clone());
         let mut request = CallRequest::new(Arc::clone(&self.session), call.tool.clone(), input);
         request.face = FACE;
         request.request_id = Some(self.request_id(face, call, mark));
+        request.native_call_id = NativeCallId::bounded(&call.tool_call_id);
         request.correlation_id = Some(task.to_owned());
         request.acknowledged = Acknowledged::Early;
         request.background = true;

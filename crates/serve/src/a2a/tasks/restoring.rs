@@ -108,6 +108,7 @@ mod tests {
             principal: Principal::agent("ann"),
             face: "a2a".to_owned(),
             request_id: Some(request_id("m", id, &mark)),
+            native_call_id: None,
             correlation_id: Some(InvocationId::new().to_string()),
             parent: None,
             began_at: Timestamp::UNIX_EPOCH,

@@ -9,8 +9,8 @@ use std::{
 
 use toolpost_model::{
     AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass, Effects,
-    ExecutionKind, Lifecycle, Loading, OutputStream, ProgramFile, Refusal, RiskLevel, SandboxPlan,
-    SandboxProfile, Tool, ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput,
+    ExecutionKind, ExternalMapping, Lifecycle, Loading, OutputStream, ProgramFile, Refusal, RiskLevel,
+    SandboxPlan, SandboxProfile, Tool, ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput,
 };
 use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
 
@@ -176,6 +176,11 @@ impl Tool for CommandTool {
         declaration.toolkit = "commands".to_owned();
         declaration.tags = vec!["command".to_owned(), declared.class.as_str().to_owned()];
         declaration.search_hint = declared.argv.first().cloned().unwrap_or_default();
+        if let Some((program, arguments)) = declared.argv.split_first() {
+            let template = arguments.to_vec();
+            declaration.external_mappings =
+                vec![ExternalMapping { template, ..ExternalMapping::new("cli", program.clone()) }];
+        }
         declaration.loading = if declared.deferred { Loading::Deferred } else { Loading::Eager };
         declaration.input.schema = Arc::new(schema::of(declared));
         declaration.output.schema = output::schema(declared.output).map(Arc::new);

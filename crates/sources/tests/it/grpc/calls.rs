@@ -29,7 +29,7 @@ async fn a_tool_is_listed_and_called_by_either_spelling_of_its_endpoint() {
     for spelling in [service.address.to_string(), format!("http://{}", service.address)] {
         let source = module(&spelling);
         let host = TestHost::build(|builder| builder.source(source)).await;
-        let listing = host.host.show(&host.session, "echo").expect("the tool is listed");
+        let listing = host.host.show(&host.session, "echo").await.expect("the tool is listed");
         let declaration = listing.entry.declaration();
         assert_eq!(declaration.tool_id.as_str(), "tool-x.echo");
         assert_eq!(

@@ -48,6 +48,7 @@ pub(super) fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
         RecordKind::SessionClosed => String::new(),
         RecordKind::Catalog => catalog(&body),
         RecordKind::Surface => text("/surface_id").to_owned(),
+        RecordKind::Discovered => discovered(&body),
         RecordKind::Pruned => format!("up to record {}", body["up_to"]),
         RecordKind::Accepted | RecordKind::Started => named(&body),
         RecordKind::Asked => {
@@ -90,6 +91,13 @@ pub(super) fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
         what.trim()
     );
     Ok(())
+}
+
+/// The deferred tools that a session was shown.
+fn discovered(body: &Value) -> String {
+    let tools = body["tools"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let names: Vec<String> = tools.map(printable).collect();
+    format!("{} by {}", names.join(", "), printable(body["way"].as_str().unwrap_or_default()))
 }
 
 fn catalog(body: &Value) -> String {

@@ -103,6 +103,9 @@ impl<'a> Story<'a> {
             "from",
             format!("{} ({}) over {}", text("/call/principal"), text("/call/role"), text("/call/face")),
         );
+        if let Some(native) = self.text("/call/native_call_id") {
+            line("native id", native);
+        }
         if let Some(correlation) = self.text("/call/correlation_id") {
             line("belongs", format!("to `{correlation}`"));
         }
@@ -143,6 +146,9 @@ impl<'a> Story<'a> {
         let execute = timeline.at(Stage::Execute);
         if let Some(deadline) = self.part("/explain/deadline") {
             grounds::deadline(deadline, &execute);
+        }
+        if let Some(cancellation) = self.part("/explain/cancellation") {
+            grounds::cancellation(cancellation, &execute);
         }
         if let Some(sandbox) = self.part("/result/sandbox") {
             execute("sandbox", shortened(&ending::confined(sandbox)));

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
+use serde::Deserialize as _;
 use serde_json::{Value, json};
-use toolpost_model::{EventBody, Interrupt, OnFailure, Ordering, Stage};
+use toolpost_model::{EventBody, Interrupt, OnFailure, Ordering, Outcome, Stage};
 
-use super::{Life, push, story::Story, words};
+use super::{Life, push, recorded::Cancellation, story::Story, words};
 use crate::record::declared::DeclaredTool;
 
 /// Tells the policy that a call was scheduled by, once, and returns its id.
@@ -98,7 +99,7 @@ pub(super) fn invocation(story: &Story, policy: &str, lines: &mut Vec<String>) {
             "tool_id": story.tool(),
             "asked_for": call.map(|call| &call.tool),
             "surface_id": story.surface,
-            "native_call_id": story.request,
+            "native_call_id": call.and_then(|call| call.native_call_id.as_ref()).or(story.request.as_ref()),
             "correlation_id": call.and_then(|call| call.correlation_id.as_ref()),
             "session_id": story.session,
             "parent_invocation_id": call.and_then(|call| call.parent),
@@ -118,6 +119,8 @@ pub(super) fn invocation(story: &Story, policy: &str, lines: &mut Vec<String>) {
             "wished_timeout_ms": call.and_then(|call| call.timeout_ms),
             "effects": story.effects,
             "permission_decision_refs": refs("decision", super::grounds::count(story)),
+            "policy_refs": super::grounds::policy_refs(story),
+            "cancellation": cancellation(story),
             "hook_refs": refs("hook", story.hooks.len()),
             "mutation_refs": refs("mutation", story.mutations.len()),
             "result_ref": story.result.as_ref().map(|_| format!("{}/result", story.id)),
@@ -134,6 +137,21 @@ pub(super) fn invocation(story: &Story, policy: &str, lines: &mut Vec<String>) {
             "ended_at": story.ended_at(),
         }),
     );
+}
+
+/// Who stopped it, when, and whether its work obeyed.
+fn cancellation(story: &Story) -> Option<Value> {
+    let told = story.met.as_ref()?.get("cancellation")?;
+    let told: Cancellation = Cancellation::deserialize(told).ok()?;
+    let by = told.by.zip(told.role).map(|(name, role)| format!("{}/{name}", role.as_str()));
+    let is_canceled = story.result.as_ref().is_some_and(|result| result.outcome == Outcome::Canceled);
+    Some(json!({
+        "reason": told.reason,
+        "requested_by": by.unwrap_or_else(|| "host".to_owned()),
+        "requested_at": told.requested_at,
+        "acknowledged_at": told.acknowledged_at,
+        "status": if is_canceled { "canceled" } else { "cancel_failed" },
+    }))
 }
 
 pub(super) fn progress(story: &Story, lines: &mut Vec<String>) {

@@ -90,6 +90,22 @@ pub(super) fn surface(row: &StoredRecord, surface: &SurfaceBody, life: &Life, li
     Of { row, life }.push(lines, "tool.surface.created", &json!(surface.surface_id), "", &data);
 }
 
+/// Deferred tools that a session was shown. The answer that shows a tool has its schema too, so that it is found and
+/// loaded in one step.
+pub(super) fn discovered(
+    row: &StoredRecord,
+    discovered: &recorded::Discovered,
+    life: &Life,
+    lines: &mut Vec<String>,
+) {
+    for id in &discovered.tools {
+        let data = json!({ "tool_id": id, "session_id": row.record.session_id, "way": discovered.way });
+        for kind in ["tool.deferred.discovered", "tool.deferred.loaded"] {
+            Of { row, life }.push(lines, kind, &json!(id), &format!("/{id}"), &data);
+        }
+    }
+}
+
 /// A person's answer. It may be for a call that has ended, or for several.
 pub(super) fn decided(row: &StoredRecord, decided: &recorded::Decided, life: &Life, lines: &mut Vec<String>) {
     let (behavior, scope, feedback) = match &decided.verdict {

@@ -1,7 +1,7 @@
 //! Why a call went the way it did: changes of its arguments, hooks, decisions.
 
 use serde_json::{Value, json};
-use toolpost_model::{Behavior, Decision, HookDeed, ReasonType, Stage};
+use toolpost_model::{Behavior, Decision, HookDeed, ReasonType, RuleRef, Stage};
 
 use super::{call::input_ref, moment, push, story::Story, words};
 
@@ -90,8 +90,32 @@ pub(super) fn decisions(story: &Story, lines: &mut Vec<String>) {
     }
 }
 
+/// A rule as exports name it.
+fn rule_ref(rule: &RuleRef) -> String {
+    format!("{} ({})", rule.rule, rule.place)
+}
+
+fn rules(decision: &Decision) -> impl Iterator<Item = &RuleRef> {
+    decision.reason.rule.iter().chain(&decision.also_matched)
+}
+
+/// The policies that decided about a call: every rule once, and the mode where it decided.
+pub(super) fn policy_refs(story: &Story) -> Vec<String> {
+    let asked = story.asked.iter().map(|(decision, ..)| decision);
+    let mut refs: Vec<String> = Vec::new();
+    for decision in asked.chain(last(story)) {
+        let by_mode = decision.reason.kind == ReasonType::Mode;
+        let by_mode = by_mode.then(|| format!("mode/{}", decision.mode.as_str()));
+        for one in rules(decision).map(rule_ref).chain(by_mode) {
+            if !refs.contains(&one) {
+                refs.push(one);
+            }
+        }
+    }
+    refs
+}
+
 fn decision(story: &Story, decision: &Decision, place: usize, at: &str) -> Value {
-    let rules = decision.reason.rule.iter().chain(&decision.also_matched);
     let by_person = decision.reason.kind == ReasonType::Approval;
     let edited = story.mutations.iter().any(|(mutation, _)| mutation.source_type == "permission_prompt");
     let source = match (&decision.reason.rule, &story.approval) {
@@ -115,7 +139,7 @@ fn decision(story: &Story, decision: &Decision, place: usize, at: &str) -> Value
             "text": decision.reason.text,
             "rule": decision.reason.rule,
         },
-        "rule_refs": rules.map(|rule| format!("{} ({})", rule.rule, rule.place)).collect::<Vec<_>>(),
+        "rule_refs": rules(decision).map(rule_ref).collect::<Vec<_>>(),
         "class": decision.class,
         "subject": decision.subject,
         "opaque": decision.opaque,

@@ -117,6 +117,7 @@ impl Tools {
             json!({
                 "surface_id": surface.surface_id,
                 "scope": words::scope(request.scope),
+                "tenant": request.tenant,
                 "created_at": row.record.at,
                 "producer": life.producer(),
                 "tool_refs": all.collect::<Vec<_>>(),

@@ -169,6 +169,7 @@ pub(super) fn scope(scope: Scope) -> &'static str {
         Scope::Turn => "turn",
         Scope::Task => "task",
         Scope::Session => "session",
+        Scope::Tenant => "tenant",
         Scope::Skill => "skill",
         Scope::ModelRequest => "model_request",
     }

@@ -85,6 +85,7 @@ impl Index {
             | RecordKind::Decided
             | RecordKind::Started
             | RecordKind::Ended
+            | RecordKind::Discovered
             | RecordKind::Pruned => {}
         }
     }

@@ -113,6 +113,7 @@ pub(super) fn tell(
             | RecordKind::SessionClosed
             | RecordKind::Catalog
             | RecordKind::Surface
+            | RecordKind::Discovered
             | RecordKind::Pruned => {}
         }
     }

@@ -142,3 +142,16 @@ pub(super) fn attempt(number: usize, attempt: &Value, line: Line<'_>) {
 fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     value[name].as_array().into_iter().flatten()
 }
+
+/// Who stopped a call, and whether its work obeyed.
+pub(super) fn cancellation(told: &Value, line: Line<'_>) {
+    let text = |name: &str| told[name].as_str().map(printable);
+    let by = text("by").map(|by| format!("by {by} ({})", text("role").unwrap_or_default()));
+    let by = by.unwrap_or_else(|| "by the host".to_owned());
+    let at = text("requested_at").map(|at| format!(" at {at}")).unwrap_or_default();
+    let obeyed = text("acknowledged_at").map_or_else(
+        || "the work was still going on when the host stopped listening".to_owned(),
+        |at| format!("the work had stopped at {at}"),
+    );
+    line("stopped", format!("{by}{at}, {}; {obeyed}", text("reason").unwrap_or_default()));
+}
