@@ -171,7 +171,7 @@ fn effects_come_from_the_class_and_the_paths() {
 
 #[test]
 fn a_command_names_its_program_and_its_template() {
-    let text = parameter(ParameterType::String);
+    let text = parameter(ParameterType::Text { pattern: None });
     let declared = bench(with(command(&["git", "log", "--grep={word}"]), "word", text)).unwrap().declaration;
     let mapping = serde_json::to_value(&declared.external_mappings).unwrap();
     assert_eq!(
