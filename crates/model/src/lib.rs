@@ -34,6 +34,7 @@ mod stage;
 mod surface;
 mod tool;
 mod tool_set;
+mod trace;
 mod variable;
 mod visible;
 
@@ -81,5 +82,6 @@ pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};
 pub use tool::{CallContext, CallPort, CallReport, CallableTool, DynTool, NestedCall, Tool, ToolCall};
 pub use tool_set::ToolSet;
+pub use trace::TraceContext;
 pub use variable::{changes_code, holds_secret, never_passed};
 pub use visible::{is_hidden, visible, visible_line, visible_text};

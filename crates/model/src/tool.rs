@@ -13,7 +13,7 @@ use crate::{
     Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallInput, ConsultError, ConsultKinds,
     Content, Declaration, Effects, ErrorClass, EventBody, InvocationId, LogLevel, NewArtifact, OutputChunk,
     Principal, ProgramFile, Progress, Provenance, Question, Refusal, Reply, SandboxPlan, SandboxProfile,
-    SessionId, Stage, StoredArtifact, ToolFailure, ToolId, ToolOutput, ToolResult,
+    SessionId, Stage, StoredArtifact, ToolFailure, ToolId, ToolOutput, ToolResult, TraceContext,
 };
 
 /// One tool.
@@ -132,6 +132,10 @@ pub trait CallPort: Send + Sync {
     fn principal(&self) -> &Principal;
     /// When the work will be stopped.
     fn deadline(&self) -> Instant;
+    /// The call's span, for whatever it sends on: its caller's trace, or one of its own.
+    fn trace(&self) -> TraceContext {
+        TraceContext::of_call(self.invocation_id())
+    }
     /// Passes an event on. Never blocks.
     fn emit(&self, body: EventBody);
     /// Whether the call was told to stop.
@@ -330,6 +334,11 @@ impl CallContext {
     /// When the work will be stopped.
     pub fn deadline(&self) -> Instant {
         self.0.deadline()
+    }
+
+    /// The call's span, for whatever it sends on: its caller's trace, or one of its own.
+    pub fn trace(&self) -> TraceContext {
+        self.0.trace()
     }
 
     /// Whether the call was told to stop. Long loops should look now and then.

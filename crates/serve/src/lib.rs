@@ -18,6 +18,7 @@ mod refusals;
 mod reload;
 mod server;
 mod streams;
+mod trace_headers;
 
 pub use auth::Access;
 pub use compose::{

@@ -80,6 +80,12 @@ pub struct ToolCallRequest {
     /// Whether to be answered at once and to let the call go on. An extension.
     #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
+    /// The span that the call is part of, as in W3C Trace Context. An extension.
+    #[serde(default, deserialize_with = "lax::name", skip_serializing_if = "String::is_empty")]
+    pub traceparent: String,
+    /// What vendors add to it. An extension.
+    #[serde(default, deserialize_with = "lax::name", skip_serializing_if = "String::is_empty")]
+    pub tracestate: String,
 }
 
 impl ToolCallRequest {
@@ -98,6 +104,8 @@ impl ToolCallRequest {
             collect_events: false,
             batch: None,
             background: false,
+            traceparent: String::new(),
+            tracestate: String::new(),
         }
     }
 }

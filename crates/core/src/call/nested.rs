@@ -17,7 +17,8 @@ use toolpost_model::{
     Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallPort, CallReport, CallableTool,
     ConsultError, ConsultKinds, Effects, ErrorClass, EventBody, InvocationId, ModelInput, NestedCall,
     NewArtifact, PathCaution, PersistStrategy, Principal, Question, Redactions, Reply, ResourceKey,
-    ResourceUse, SandboxProfile, SessionId, StoredArtifact, ToolFailure, ToolId, ToolResult, Visibility,
+    ResourceUse, SandboxProfile, SessionId, StoredArtifact, ToolFailure, ToolId, ToolResult, TraceContext,
+    Visibility,
 };
 
 use super::{Way, covering::rests_on_a_yes, keeping, onward::Onward};
@@ -125,6 +126,7 @@ impl Port {
             ModelInput::Value(Arc::new(nested.arguments)),
         );
         request.correlation_id = self.correlation_id.clone();
+        request.trace = Some(Box::new(self.live.trace()));
         request.patience = self.nested_patience.map(Patience::Approval);
         request.caller.clone_from(&self.live.caller);
         let live = LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.host.redactor));
@@ -228,6 +230,10 @@ impl CallPort for Port {
 
     fn deadline(&self) -> Instant {
         self.as_parent.deadline
+    }
+
+    fn trace(&self) -> TraceContext {
+        self.live.trace()
     }
 
     fn emit(&self, body: EventBody) {

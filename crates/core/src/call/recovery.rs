@@ -271,6 +271,7 @@ async fn mark_start(
     told: Option<CatalogOnRecord>,
 ) -> Result<(), JournalError> {
     let body = StartBody {
+        traces: true,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         carried: carried.into_iter().collect(),
         catalog: told.filter(|told| host.is_told_by(told)),
@@ -339,6 +340,7 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
         request_id: None,
         native_call_id: open.call.native_call_id.take(),
         correlation_id: open.call.correlation_id.take(),
+        trace: open.call.trace.take(),
         timeout: open.call.timeout_ms.map(std::time::Duration::from_millis),
         patience: None,
         nested_patience: None,

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use toolpost_model::{
     BatchPlace, CallInput, Caller, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
     NativeCallId, ObservableInput, PermissionInput, Principal, ResourceUse, SessionId, SourceSession, Stage,
-    SurfaceId, ToolResult, Transition, Vote,
+    SurfaceId, ToolResult, TraceContext, Transition, Vote,
 };
 
 pub use cancel::CancelReason;
@@ -88,6 +88,8 @@ pub(crate) struct LiveCall {
     parking: Parking,
     pub(crate) caller: Option<Arc<dyn Caller>>,
     pub(crate) meta: Option<Box<Map<String, Value>>>,
+    /// The span of its caller, where that was told.
+    pub(crate) caller_span: Option<Box<TraceContext>>,
     /// Time that somebody else is waited for while it runs.
     pub(crate) pauses: Pauses,
 }
@@ -141,7 +143,16 @@ impl LiveCall {
             parking: Parking::default(),
             caller: request.caller.clone(),
             meta: request.meta.clone(),
+            caller_span: request.trace.clone(),
             pauses: Pauses::default(),
+        }
+    }
+
+    /// Its own span.
+    pub(crate) fn trace(&self) -> TraceContext {
+        match &self.caller_span {
+            Some(caller) => caller.child(self.id),
+            None => TraceContext::of_call(self.id),
         }
     }
 

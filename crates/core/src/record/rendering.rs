@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use toolpost_model::{
     ArgumentChange, Arguments, BatchPlace, CallHash, Decision, Effects, ErrorClass, HookRun, InvocationId,
     ModelInput, NativeCallId, Principal, PrincipalName, ProgramFile, Redactions, Role, SurfaceId,
-    SurfaceRequest, ToolId, Transition, Verdict,
+    SurfaceRequest, ToolId, TraceContext, Transition, Verdict,
 };
 
 use crate::{
@@ -56,6 +56,9 @@ struct CallBody<'a> {
     native_call_id: Option<&'a NativeCallId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     correlation_id: Option<&'a str>,
+    /// The span of the caller. Without one, the trace has the id of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a TraceContext>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -218,6 +221,7 @@ fn call_body(call: &Call) -> CallBody<'_> {
         face: &call.face,
         native_call_id: call.native_call_id.as_ref(),
         correlation_id: call.correlation_id.as_deref(),
+        trace: call.live.caller_span.as_deref(),
         timeout_ms: call.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         batch: call.place.as_ref(),
         background: call.background,
@@ -339,10 +343,21 @@ pub(crate) struct RecordedCall {
     pub(crate) native_call_id: Option<NativeCallId>,
     #[serde(default)]
     pub(crate) correlation_id: Option<String>,
+    /// One that a secret was taken out of is none any more.
+    #[serde(default, deserialize_with = "readable_trace")]
+    pub(crate) trace: Option<Box<TraceContext>>,
     #[serde(default)]
     pub(crate) timeout_ms: Option<u64>,
     #[serde(default)]
     pub(crate) batch: Option<BatchPlace>,
+}
+
+/// A trace context of a record, or none where it cannot be read: no call is lost for that.
+pub(crate) fn readable_trace<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Box<TraceContext>>, D::Error> {
+    let written = serde_json::Value::deserialize(deserializer)?;
+    Ok(TraceContext::deserialize(written).ok().map(Box::new))
 }
 
 impl RecordedCall {
@@ -401,6 +416,9 @@ pub(crate) struct StartBody {
     pub(crate) version: String,
     #[serde(default)]
     pub(crate) carried: Vec<InvocationId>,
+    /// Its calls have spans: one without a recorded trace began one of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) traces: bool,
     /// Where the record tells what can be called, where that was told before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) catalog: Option<CatalogOnRecord>,

@@ -4,4 +4,5 @@ mod claims;
 mod export;
 mod identity;
 mod told;
+mod traces;
 mod world;

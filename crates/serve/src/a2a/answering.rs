@@ -25,6 +25,7 @@ use super::{
 use crate::{
     http::{Problem, read_body},
     streams::{self, StreamPlace},
+    trace_headers::caller_span,
 };
 
 /// How many lists and objects may stand within each other: what the reader of JSON takes.
@@ -106,7 +107,7 @@ pub(super) fn tellable(face: &Face, mut refusal: Refusal) -> Refusal {
 }
 
 pub(super) fn caller(principal: Principal, headers: &HeaderMap, dialect: Dialect) -> Caller {
-    Caller { principal, dialect, knows_events: knows_events(headers) }
+    Caller { principal, dialect, knows_events: knows_events(headers), span: caller_span(headers) }
 }
 
 /// A message whose answer is a task or a message.

@@ -7,7 +7,7 @@ use toolpost_a2a::wire::{
     TaskParams, TaskState,
 };
 use toolpost_core::{ApprovalError, SessionError};
-use toolpost_model::{InvocationId, Principal, Role, SurfaceRequest};
+use toolpost_model::{InvocationId, Principal, Role, SurfaceRequest, TraceContext};
 
 use super::{
     Face,
@@ -30,6 +30,8 @@ pub(super) struct Caller {
     pub(super) dialect: Dialect,
     /// It named the extension in a header.
     pub(super) knows_events: bool,
+    /// The span that its request is part of.
+    pub(super) span: Option<Box<TraceContext>>,
 }
 
 /// What came of a message.
@@ -73,7 +75,8 @@ pub(super) async fn send(face: &Arc<Face>, caller: &Caller, params: SendParams) 
         || message.activates_tool_events()
         || face.always_tells_events();
     let (is_first, message_id) = (message.context_id.is_none(), message.message_id);
-    let begin = Begin { session, is_first, message_id, calls: asked.calls, tells_events };
+    let span = caller.span.clone();
+    let begin = Begin { session, is_first, message_id, calls: asked.calls, tells_events, span };
     let task = begin.task(face).await?;
     Ok(Sent::Task { task, remark: None, is_new: true })
 }

@@ -13,7 +13,7 @@ use std::{
 use serde_json::{Map, Value};
 use toolpost_a2e::{Body, ErrorCode, ErrorMessage, Message, OtherBody, projection};
 use toolpost_core::{Acknowledged, Answer, CallRequest, Heard, Host, Listener, Standing, Wants};
-use toolpost_model::{ErrorClass, Event, EventBody, ModelInput, RequestId, SessionId};
+use toolpost_model::{ErrorClass, Event, EventBody, ModelInput, RequestId, SessionId, TraceContext};
 use toolpost_sources::PluginPort;
 use uuid::Uuid;
 
@@ -42,6 +42,8 @@ pub(super) async fn take(peer: &Peer, message: Message) -> Result<(), NotTaken> 
         Begun::Other => return Err(used_for_another().into()),
         Begun::Behind => return Err(behind().into()),
     }
+    let span = |name: &str| fields.get(name).and_then(Value::as_str);
+    let span = span("traceparent").and_then(|parent| TraceContext::parse(parent, span("tracestate")));
     let listener = Arc::new(MessageListener::new(conversation, key, &id));
     let mut arguments = Map::new();
     if !id.is_empty() {
@@ -53,6 +55,7 @@ pub(super) async fn take(peer: &Peer, message: Message) -> Result<(), NotTaken> 
     let mut call = CallRequest::new(Arc::clone(&peer.session), format!("{NAMESPACE}.{name}"), input);
     call.face = conversation.transport.face();
     call.request_id = (!id.is_empty()).then(|| RequestId::new(id.as_str()));
+    call.trace = span.map(Box::new);
     call.listener = Some(Arc::clone(&listener) as Arc<dyn Listener>);
     let told_early = conversation.transport == Transport::Http;
     if told_early {

@@ -15,7 +15,7 @@ use toolpost_a2e::{
 use toolpost_core::{
     Acknowledged, Answer, CallHandle, CallRequest, Heard, Listener, Standing, ToolFilter, Wants,
 };
-use toolpost_model::{BoxFuture, ErrorClass, Event, InvocationId, ModelInput, RequestId};
+use toolpost_model::{BoxFuture, ErrorClass, Event, InvocationId, ModelInput, RequestId, TraceContext};
 use uuid::Uuid;
 
 use super::{
@@ -149,6 +149,7 @@ async fn start(
     call.face = conversation.transport.face();
     call.request_id = (!id.is_empty()).then(|| RequestId::new(id.as_str()));
     call.correlation_id = Some(request.correlation_id).filter(|given| !given.is_empty());
+    call.trace = TraceContext::parse(&request.traceparent, Some(&request.tracestate)).map(Box::new);
     call.timeout = Some(request.timeout);
     call.total_time = Some(request.timeout);
     call.batch = request.batch;

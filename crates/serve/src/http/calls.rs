@@ -18,6 +18,7 @@ use toolpost_core::{
 use toolpost_model::{BatchPlace, ErrorClass, InvocationId, ModelInput, NativeCallId, Outcome, RequestId};
 
 use super::{Named, Problem, Shared, accepts_events, gate::Face, read_body, session_of, stream};
+use crate::trace_headers::caller_span;
 
 /// Events a slow reader may fall behind before it loses some.
 const EVENT_BUFFER: usize = 256;
@@ -147,6 +148,7 @@ async fn read_request(
     call.face = head.extensions.get::<Face>().map_or("http", |face| face.0);
     call.native_call_id = native_call_id(&head.headers)?;
     call.correlation_id = query.correlation_id;
+    call.trace = caller_span(&head.headers);
     call.timeout = query.timeout.map(|given| seconds("timeout", given)).transpose()?;
     call.patience = query.patience.map(patience).transpose()?;
     call.batch = query.batch.as_deref().map(place_in_batch).transpose()?;

@@ -27,6 +27,8 @@ pub fn document() -> Value {
                 "Session": header("Toolpost-Session", "A session opened with `POST /sessions`. Without it the caller's own session is used."),
                 "IdempotencyKey": header("Idempotency-Key", "A repeat with the same key and arguments gets the first answer, byte for byte, and nothing runs twice."),
                 "CallId": header("Toolpost-Call-Id", "The id that the model's provider gave the call, such as `call_…` or `toolu_…`: 1 to 256 visible ASCII characters. Kept with the record; it does not make a repeat safe."),
+                "TraceParent": header("traceparent", "The span that the call is part of, as in W3C Trace Context version 00. One that breaks the grammar is ignored."),
+                "TraceState": header("tracestate", "What vendors add to it: at most 512 characters and 32 members."),
                 "Tool": path_parameter("name", "The tool's name, alias or id."),
                 "Id": path_parameter("id", "The id."),
                 "Name": path_parameter("name", "The name.")
@@ -283,7 +285,7 @@ fn callers_paths() -> Value {
         "/tools/{name}/call": { "post": {
             "summary": "Call a tool: arguments in, result out",
             "parameters": [
-                parameter("Tool"), parameter("Session"), parameter("IdempotencyKey"), parameter("CallId"),
+                parameter("Tool"), parameter("Session"), parameter("IdempotencyKey"), parameter("CallId"), parameter("TraceParent"), parameter("TraceState"),
                 query("timeout", "number", "The deadline wished for, in seconds."),
                 query("correlation_id", "string", "Kept with the record."),
                 query("patience", "number", "How long the caller waits for a free slot or for approval, in seconds. The work is not limited. 0 waits for no approval, and for a slot as long as it takes. The default is `http.patience`, for approval only and not for event streams."),

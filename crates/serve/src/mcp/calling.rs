@@ -97,6 +97,7 @@ pub(super) async fn run(
     call.face = peer.came_by;
     call.correlation_id = meta.request_id.take();
     call.native_call_id = call.correlation_id.as_deref().and_then(NativeCallId::bounded);
+    call.trace = meta.span.take();
     call.meta = meta.for_the_tool();
     let bridge = Arc::new(Bridge::to(peer, outlet));
     call.caller = Some(Arc::clone(&bridge) as Arc<dyn Caller>);
@@ -131,6 +132,7 @@ fn same(call: &CallRequest) -> CallRequest {
     again.face = call.face;
     again.native_call_id.clone_from(&call.native_call_id);
     again.correlation_id.clone_from(&call.correlation_id);
+    again.trace.clone_from(&call.trace);
     again.meta.clone_from(&call.meta);
     again.caller.clone_from(&call.caller);
     again.patience = call.patience;

@@ -31,7 +31,10 @@ use super::{
     welcome,
     wire::{self, Id, Message, Reply},
 };
-use crate::http::{Problem, read_body};
+use crate::{
+    http::{Problem, read_body},
+    trace_headers::caller_span,
+};
 use answering::{Speaking, refused};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -96,6 +99,9 @@ impl Came {
             }
         };
         asked.meta.request_id = Some(id.to_text());
+        if asked.meta.span.is_none() {
+            asked.meta.span = caller_span(&self.headers);
+        }
         // One that says who asks and names no revision of its own is of the revision that has no such method.
         let is_stateless = asked.meta.version.is_some() && asked.wished_version.is_none();
         if asked.method == Method::Initialize && !is_stateless {

@@ -7,7 +7,7 @@ use serde::{
     de::{IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::{Map, Value};
-use toolpost_model::{ConsultKinds, LogLevel};
+use toolpost_model::{ConsultKinds, LogLevel, TraceContext};
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -29,6 +29,8 @@ pub(super) struct Meta {
     pub(super) progress_token: Option<Value>,
     /// The request's own id, for the record. Not said here, but known by whoever read this.
     pub(super) request_id: Option<String>,
+    /// The span that the request is part of.
+    pub(super) span: Option<Box<TraceContext>>,
     /// What is no business of ours, for tools that speak the same.
     pub(super) rest: Map<String, Value>,
 }
@@ -126,6 +128,7 @@ impl<'de> Deserialize<'de> for Meta {
 
             fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Meta, A::Error> {
                 let mut meta = Meta::default();
+                let (mut parent, mut state) = (None, None);
                 while let Some(key) = entries.next_key::<std::borrow::Cow<'de, str>>()? {
                     match key.as_ref() {
                         VERSION => meta.version = text(&entries.next_value::<Value>()?),
@@ -134,12 +137,16 @@ impl<'de> Deserialize<'de> for Meta {
                         CLIENT => {
                             entries.next_value::<IgnoredAny>()?;
                         }
+                        "traceparent" => parent = text(&entries.next_value::<Value>()?),
+                        "tracestate" => state = text(&entries.next_value::<Value>()?),
                         "progressToken" => meta.progress_token = token(entries.next_value()?),
                         _ => {
                             meta.rest.insert(key.into_owned(), entries.next_value()?);
                         }
                     }
                 }
+                let span = parent.and_then(|parent| TraceContext::parse(&parent, state.as_deref()));
+                meta.span = span.map(Box::new);
                 Ok(meta)
             }
         }

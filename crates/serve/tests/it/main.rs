@@ -29,4 +29,5 @@ mod shares;
 mod starting;
 mod statuses;
 mod stream;
+mod traces;
 mod waiting;

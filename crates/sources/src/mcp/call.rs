@@ -256,6 +256,11 @@ impl Asked<'_> {
     fn meta(&self) -> Map<String, Value> {
         let mut meta = self.context.meta().cloned().unwrap_or_default();
         meta.retain(|key, _| !key.starts_with(RESERVED) && key != "progressToken");
+        let span = self.context.trace();
+        meta.insert("traceparent".to_owned(), Value::String(span.traceparent()));
+        if let Some(state) = span.tracestate() {
+            meta.insert("tracestate".to_owned(), Value::String(state.to_owned()));
+        }
         let facts = &self.live.connection.facts;
         if facts.stateless && facts.capabilities.get("logging").is_some() {
             meta.insert(format!("{RESERVED}logLevel"), Value::String("info".to_owned()));

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use toolpost_model::never_passed;
+use toolpost_model::{CallContext, never_passed};
 use toolpost_sandbox::{PRIVATE_HOME, PRIVATE_TMP};
 
 /// For a host that was started without a `PATH`.
@@ -127,6 +127,20 @@ impl ChildEnvironment {
             all.insert(name, value);
         }
         Ok(all.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+
+    /// The same for a process of a call, with the call's span as `TRACEPARENT` and `TRACESTATE`.
+    pub fn for_call<'a>(
+        &self,
+        context: &CallContext,
+        more: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Vec<(OsString, OsString)>, EnvironmentRefusal> {
+        let span = context.trace();
+        let parent = span.traceparent();
+        let state = span.tracestate().map(|state| ("TRACESTATE", state));
+        let own = [("TRACEPARENT", parent.as_str())].into_iter().chain(state);
+        let more = more.into_iter().map(|(name, value)| -> (&str, &str) { (name, value) });
+        self.with(own.chain(more))
     }
 
     /// A variable every child gets.

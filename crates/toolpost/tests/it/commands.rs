@@ -229,3 +229,11 @@ async fn long_text_is_kept() {
     let rest = shop.call("read_result", json!({ "ref": id, "offset": 24, "limit": 3 })).await;
     assert_eq!(text(&rest), "24\n25\n26\n");
 }
+
+#[tokio::test]
+async fn a_command_runs_under_the_span_of_its_call() {
+    let shop = shop(command(&["printenv", "TRACEPARENT"], &[])).await;
+    let result = call(&shop, json!({})).await;
+    let span = toolpost_model::TraceContext::of_call(result.invocation_id).traceparent();
+    assert_eq!(text(&result).trim_end(), span, "{result:#?}");
+}

@@ -81,7 +81,7 @@ async fn the_environment_is_clean_and_can_be_added_to() {
     let arguments = json!({ "command": "env | cut -d= -f1 | sort | tr '\\n' ' '; echo $GREETING", "environment": { "GREETING": "hi there" } });
     let result = shop.call("shell", arguments).await;
     let names = text(&result).lines().next().unwrap();
-    assert_eq!(names, "GREETING HOME NO_COLOR PATH PWD SHLVL TERM TMPDIR _ hi there");
+    assert_eq!(names, "GREETING HOME NO_COLOR PATH PWD SHLVL TERM TMPDIR TRACEPARENT _ hi there");
     for name in ["LD_PRELOAD", "API_TOKEN", "a b"] {
         let result = shop.call("shell", json!({ "command": "true", "environment": { name: "x" } })).await;
         let error = result.error.unwrap();

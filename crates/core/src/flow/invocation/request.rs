@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
-use toolpost_model::{BatchPlace, Caller, Event, ModelInput, NativeCallId, RequestId};
+use toolpost_model::{BatchPlace, Caller, Event, ModelInput, NativeCallId, RequestId, TraceContext};
 
 use crate::{
     call::{Answer, OnDrop},
@@ -27,6 +27,8 @@ pub struct CallRequest {
     pub native_call_id: Option<NativeCallId>,
     /// The caller's word for what belongs together.
     pub correlation_id: Option<String>,
+    /// The span of the caller that the call is part of. Without one, the call begins a trace of its own.
+    pub trace: Option<Box<TraceContext>>,
     /// The deadline the caller wishes for.
     pub timeout: Option<Duration>,
     /// How long the call may wait before it runs. A call that still waits by then ends `queued` or `approval_pending`,
@@ -64,6 +66,7 @@ impl CallRequest {
             request_id: None,
             native_call_id: None,
             correlation_id: None,
+            trace: None,
             timeout: None,
             patience: None,
             nested_patience: None,

@@ -45,6 +45,8 @@ struct Life {
     seq: Option<u64>,
     version: Option<String>,
     limits: Option<recorded::Limits>,
+    /// Its calls have spans.
+    traces: bool,
 }
 
 impl Life {
@@ -54,6 +56,7 @@ impl Life {
             version: Some(start.version.clone()).filter(|version| !version.is_empty()),
             // A host that may run nothing at all is one that did not tell.
             limits: Some(start.limits.clone()).filter(|limits| limits.concurrency > 0),
+            traces: start.traces,
         }
     }
 
@@ -146,7 +149,7 @@ impl AgentTool {
     fn tell(&mut self, story: &Story, lines: &mut Vec<String>) {
         let tool = story.tool_id.as_ref().and_then(|id| self.tools.get(id));
         let policy = call::scheduler_policy(story, tool, &self.life, &mut self.told, lines);
-        call::invocation(story, &policy, lines);
+        call::invocation(story, &policy, &self.life, lines);
         grounds::mutations(story, lines);
         grounds::hooks(story, lines);
         grounds::decisions(story, lines);

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolpost_model::{
     ArgumentChange, BatchPlace, ContentDigest, Decision, Effects, EventBody, HookRun, InvocationId,
-    ProgramFile, Role, Stage, SurfaceRequest, ToolId, ToolResult, Verdict,
+    ProgramFile, Role, Stage, SurfaceRequest, ToolId, ToolResult, TraceContext, Verdict,
 };
 
 use crate::record::{
     declared::{BlockedTool, DeclaredTool},
-    rendering::DiscoveryWay,
+    rendering::{DiscoveryWay, readable_trace},
 };
 
 /// Body of `accepted`, `asked`, `started` and `ended`: what is said once is not repeated by later records.
@@ -94,6 +94,9 @@ pub(super) struct Asked {
     /// The caller's own word for what it belongs to.
     #[serde(default)]
     pub(super) correlation_id: Option<String>,
+    /// The span of its caller. Without one, the trace has the id of the call.
+    #[serde(default, deserialize_with = "readable_trace")]
+    pub(super) trace: Option<Box<TraceContext>>,
     /// The deadline its caller wished for.
     #[serde(default)]
     pub(super) timeout_ms: Option<u64>,
@@ -318,6 +321,8 @@ pub(super) struct Start {
     pub(super) version: String,
     /// Calls of earlier hosts that go on.
     pub(super) carried: Vec<InvocationId>,
+    /// Its calls have spans.
+    pub(super) traces: bool,
     /// Where the record tells what can be called, where that was told before.
     pub(super) catalog: Option<CatalogPlace>,
     /// What its calls are held to.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolpost_a2a::wire::{ErrorCode, Refusal};
 use toolpost_core::{Acknowledged, CallHandle, CallOnRecord, CallRequest, Session, Standing};
-use toolpost_model::{InvocationId, ModelInput, NativeCallId, RequestId, canonical_json};
+use toolpost_model::{InvocationId, ModelInput, NativeCallId, RequestId, TraceContext, canonical_json};
 
 use super::{
     super::{
@@ -31,6 +31,8 @@ pub(in super::super) struct Begin {
     pub(in super::super) message_id: String,
     pub(in super::super) calls: Vec<AskedCall>,
     pub(in super::super) tells_events: bool,
+    /// The span of its sender.
+    pub(in super::super) span: Option<Box<TraceContext>>,
 }
 
 impl Begin {
@@ -161,6 +163,7 @@ impl Begin {
         request.request_id = Some(self.request_id(face, call, mark));
         request.native_call_id = NativeCallId::bounded(&call.tool_call_id);
         request.correlation_id = Some(task.to_owned());
+        request.trace.clone_from(&self.span);
         request.acknowledged = Acknowledged::Early;
         request.background = true;
         request

@@ -30,6 +30,7 @@ use tonic::{
     codegen::{Service, http, http::uri::PathAndQuery},
 };
 use tonic_prost::ProstCodec;
+use toolpost_model::CallContext;
 
 use super::endpoint::Endpoint;
 
@@ -180,7 +181,7 @@ impl Live {
         path: &'static str,
         question: Q,
         bounds: Bounds,
-        call: Option<&str>,
+        call: Option<&CallContext>,
     ) -> Result<A, RpcError>
     where
         Q: Message + 'static,
@@ -195,8 +196,15 @@ impl Live {
         request.set_timeout(bounds.time);
         let metadata = request.metadata_mut();
         metadata.insert("user-agent", tonic::metadata::MetadataValue::from_static(AGENT));
-        if let Some(call) = call.and_then(|call| call.parse().ok()) {
-            metadata.insert("x-toolpost-call", call);
+        if let Some(call) = call {
+            let span = call.trace();
+            let id = ("x-toolpost-call", call.invocation_id().to_string());
+            let state = span.tracestate().map(|state| ("tracestate", state.to_owned()));
+            for (name, value) in [id, ("traceparent", span.traceparent())].into_iter().chain(state) {
+                if let Ok(value) = value.parse() {
+                    metadata.insert(name, value);
+                }
+            }
         }
         let asked = client.unary(request, PathAndQuery::from_static(path), ProstCodec::<Q, A>::default());
         let answer = timeout(bounds.time, asked).await.unwrap_or_else(|_| {

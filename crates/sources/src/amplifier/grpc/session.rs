@@ -75,10 +75,9 @@ impl GrpcSession {
             return Err(ToolFailure::invalid(message).code("arguments_too_large"));
         }
         let request = ExecuteRequest { input, content_type: "application/json".to_owned() };
-        let invocation = call.context.invocation_id().to_string();
         let mut pauses = ATTEMPTS.iter();
         loop {
-            let failure = match self.attempt(&request, &invocation, &call.context).await {
+            let failure = match self.attempt(&request, &call.context).await {
                 Ok(answer) => return Ok(answer),
                 Err(Attempt::Over(failure)) => return Err(failure),
                 Err(Attempt::NotSent(failure)) => failure,
@@ -95,7 +94,6 @@ impl GrpcSession {
     async fn attempt(
         &self,
         request: &ExecuteRequest,
-        invocation: &str,
         context: &CallContext,
     ) -> Result<ExecuteResponse, Attempt> {
         let live = self.service.ready().await.map_err(|failure| match failure.code.as_deref() {
@@ -103,7 +101,7 @@ impl GrpcSession {
             _ => Attempt::Over(failure),
         })?;
         let bounds = self.service.bounds(remaining(context));
-        let asked = live.ask(path::EXECUTE, request.clone(), bounds, Some(invocation)).await;
+        let asked = live.ask(path::EXECUTE, request.clone(), bounds, Some(context)).await;
         match asked {
             Ok(answer) => Ok(answer),
             Err(error) if error.unsent => Err(Attempt::NotSent(self.service.failed(&error, &live).await)),

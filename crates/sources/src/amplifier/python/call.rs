@@ -39,6 +39,7 @@ pub(super) async fn run(
     let mounted = mounted_for(set, seat, &context).await?;
     let place = place_of(tool, &mounted.listing, &set.listing())?;
     let invocation = context.invocation_id().to_string();
+    let span = context.trace();
     let order = Order::Call {
         mount: mounted.mount,
         module: &place.module,
@@ -46,6 +47,7 @@ pub(super) async fn run(
         arguments: input.arguments().value(),
         tool_call_id: &invocation,
         timeout: context.deadline().saturating_duration_since(Instant::now()).as_secs().max(1),
+        trace: &span,
     };
     let (id, answer) = send(&mounted, order, &context, tool.to_string()).await;
     let applied = mounted.bridge.applied.clone();

@@ -229,7 +229,9 @@ pub(super) async fn hand_over(
     // The type that was decided about, whatever the arguments say.
     message.insert("type".to_owned(), Value::from(taker.kind.as_str()));
     let message = Value::Object(message);
-    let order = Order::Message { mount: mounted.mount, module: &taker.plugin, message: &message };
+    let span = context.trace();
+    let order =
+        Order::Message { mount: mounted.mount, module: &taker.plugin, message: &message, trace: &span };
     let (_, line) = send(&mounted, order, &context, taker.step.to_string()).await;
     let applied = mounted.bridge.applied.clone();
     let handled = line.and_then(|line| read::<HandledMessage>(&line).map_err(NoAnswer::into_failure));

@@ -42,7 +42,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
-use toolpost_model::HookStanding;
+use toolpost_model::{HookStanding, TraceContext};
 
 /// The first line.
 #[derive(Debug, Serialize)]
@@ -103,11 +103,15 @@ pub(super) enum Order<'a> {
         tool_call_id: &'a str,
         /// The seconds until the deadline.
         timeout: u64,
+        #[serde(flatten)]
+        trace: &'a TraceContext,
     },
     Message {
         mount: u64,
         module: &'a str,
         message: &'a Value,
+        #[serde(flatten)]
+        trace: &'a TraceContext,
     },
     Search {
         mount: u64,

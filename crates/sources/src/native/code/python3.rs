@@ -122,7 +122,7 @@ async fn start(
         .start(Child {
             // Isolated: nothing of the environment or the current directory decides which code runs.
             argv: [python, "-I", "-S", "-c", PRELUDE].map(Into::into).to_vec(),
-            environment: settings.environment.with([])?,
+            environment: settings.environment.for_call(context, [])?,
             directory: children.workspace().path().to_owned(),
             stdin: Stdin::Socket(theirs.into()),
             stderr: Stderr::WithStdout,

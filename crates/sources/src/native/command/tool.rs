@@ -126,7 +126,7 @@ impl CommandTool {
             .children
             .settings()
             .environment
-            .with(variables)
+            .for_call(context, variables)
             .map_err(|refusal| ToolFailure::invalid(refusal.to_string()))?;
         let confines = self.children.confines(self.profile(), context).await?;
         let stderr = match self.declaration.output {

@@ -162,7 +162,7 @@ impl Shell {
         let settings = self.children.settings();
         let environment = settings
             .environment
-            .with(arguments.variables())
+            .for_call(context, arguments.variables())
             .map_err(|refusal| ToolFailure::invalid(refusal.to_string()))?;
         let (_, profile) = self.manner(arguments);
         let confines = self.children.confines(profile, context).await?;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use toolpost_model::{
     BoxFuture, Caller, ConsultError, ConsultKinds, Content, EventBody, InvocationId, Outcome, Question,
-    Reply, SourceState,
+    Reply, SourceState, TraceContext,
 };
 
 use super::stage::{Stage, Wanted};
@@ -52,15 +52,18 @@ async fn what_a_server_answers_is_carried_through() {
     assert_eq!(structured.structured_content, Some(json!({ "a": [1, 2] })));
 
     let mut request = stage.test.request("fix__meta", json!({}));
-    let meta =
-        json!({ "traceparent": "00-x", "example/y": 2, "progressToken": 9, "io.modelcontextprotocol/z": 1 });
+    let meta = json!({ "example/y": 2, "progressToken": 9, "io.modelcontextprotocol/z": 1 });
     request.meta = Some(Box::new(meta.as_object().unwrap().clone()));
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    request.trace = TraceContext::parse(parent, Some("vendor=1")).map(Box::new);
     let result = stage.test.host.call(request).await.result().clone();
-    assert_eq!(
-        result.structured_content,
-        Some(json!({ "traceparent": "00-x", "example/y": 2 })),
-        "{result:?}"
-    );
+    // The server is called under the span of the call, in the trace of its caller.
+    let span = format!("{}{}-01", &parent[..36], &result.invocation_id.to_hex()[16..]);
+    let expected = json!({ "example/y": 2, "traceparent": span, "tracestate": "vendor=1" });
+    assert_eq!(result.structured_content, Some(expected), "{result:?}");
+    let own = stage.call("fix__meta", json!({})).await;
+    let span = TraceContext::of_call(own.invocation_id).traceparent();
+    assert_eq!(own.structured_content, Some(json!({ "traceparent": span })), "{own:?}");
 
     let (slow, events) = stage.watched("fix__slow", json!({})).await;
     assert_eq!(slow.model_text(), "done");

@@ -106,6 +106,16 @@ impl<'a> Story<'a> {
         if let Some(native) = self.text("/call/native_call_id") {
             line("native id", native);
         }
+        if let Some(caller) = self.text("/call/trace/traceparent") {
+            line(
+                "trace",
+                format!(
+                    "{} under span {}",
+                    caller.get(3..35).unwrap_or_default(),
+                    caller.get(36..52).unwrap_or_default()
+                ),
+            );
+        }
         if let Some(correlation) = self.text("/call/correlation_id") {
             line("belongs", format!("to `{correlation}`"));
         }

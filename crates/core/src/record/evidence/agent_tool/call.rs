@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde::Deserialize as _;
 use serde_json::{Value, json};
-use toolpost_model::{EventBody, Interrupt, OnFailure, Ordering, Outcome, Stage};
+use toolpost_model::{EventBody, Interrupt, OnFailure, Ordering, Outcome, Stage, TraceContext};
 
 use super::{Life, push, recorded::Cancellation, story::Story, words};
 use crate::record::declared::DeclaredTool;
@@ -79,7 +79,7 @@ fn transitions(story: &Story) -> Vec<Value> {
     passed
 }
 
-pub(super) fn invocation(story: &Story, policy: &str, lines: &mut Vec<String>) {
+pub(super) fn invocation(story: &Story, policy: &str, life: &Life, lines: &mut Vec<String>) {
     let call = story.call.as_ref();
     let last_stage = story.transitions.last().map_or("planned", |(stage, _)| words::state(*stage));
     let status = story.result.as_ref().map_or(last_stage, words::final_state);
@@ -121,6 +121,7 @@ pub(super) fn invocation(story: &Story, policy: &str, lines: &mut Vec<String>) {
             "permission_decision_refs": refs("decision", super::grounds::count(story)),
             "policy_refs": super::grounds::policy_refs(story),
             "cancellation": cancellation(story),
+            "telemetry_refs": telemetry(story, life),
             "hook_refs": refs("hook", story.hooks.len()),
             "mutation_refs": refs("mutation", story.mutations.len()),
             "result_ref": story.result.as_ref().map(|_| format!("{}/result", story.id)),
@@ -137,6 +138,29 @@ pub(super) fn invocation(story: &Story, policy: &str, lines: &mut Vec<String>) {
             "ended_at": story.ended_at(),
         }),
     );
+}
+
+/// The call's span. Of a host that gave its calls none, only what its record has.
+fn telemetry(story: &Story, life: &Life) -> Option<Value> {
+    let call = story.call.as_ref()?;
+    let span = match &call.trace {
+        Some(caller) => caller.child(story.id),
+        None if life.traces && call.parent.is_none() => TraceContext::of_call(story.id),
+        None => return None,
+    };
+    let mut reference = json!({
+        "type": "w3c_trace_context",
+        "traceparent": span.traceparent(),
+        "trace_id": span.trace_id(),
+        "span_id": span.span_id(),
+    });
+    if let Some(caller) = &call.trace {
+        reference["parent_span_id"] = json!(caller.span_id());
+    }
+    if let Some(state) = span.tracestate() {
+        reference["tracestate"] = json!(state);
+    }
+    Some(json!([reference]))
 }
 
 /// Who stopped it, when, and whether its work obeyed.

@@ -63,6 +63,8 @@ class Call:
         dispatch[task] = {
             "tool_call_id": self.order.get("tool_call_id"),
             "parallel_group_id": self.order.get("parallel_group_id"),
+            "traceparent": self.order.get("traceparent"),
+            "tracestate": self.order.get("tracestate"),
         }
         before = dict(self.mount.coordinator.mount_points["tools"])
         try:
