@@ -1,6 +1,7 @@
 //! Tool events as chunks of the AI SDK's UI message stream, so that a `useChat` page shows a host's calls.
 //!
-//! Only the chunks that version 5 of the SDK knows, because every later one takes them too. A stream is `data:` lines of
+//! Without another wish, only the chunks that version 5 of the SDK knows, because every later one takes them too. Versions 6
+//! and 7 have chunks for approvals. A stream is `data:` lines of
 //! server-sent events, one chunk each, then [`DONE`], under the header [`HEADER`].
 
 use std::collections::HashSet;
@@ -53,8 +54,42 @@ pub enum UiChunk {
         /// As above.
         dynamic: bool,
     },
+    /// A person is asked about a call. From version 6 on.
+    ToolApprovalRequest {
+        /// Which question.
+        approval_id: String,
+        /// Which call.
+        tool_call_id: String,
+    },
+    /// A person answered. From version 7 on.
+    ToolApprovalResponse {
+        /// Which question.
+        approval_id: String,
+        /// What was answered.
+        approved: bool,
+        /// And why, where that was said.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A call did not run, because a person said no. From version 6 on.
+    ToolOutputDenied {
+        /// Which call.
+        tool_call_id: String,
+    },
     /// The message is complete.
     Finish,
+}
+
+/// Which version of the SDK reads a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UiVersion {
+    /// Version 5, and every later one without a word of approvals.
+    #[default]
+    V5,
+    /// Version 6: questions, and calls that were denied.
+    V6,
+    /// Version 7: answers too.
+    V7,
 }
 
 /// Turns the events of one stream into chunks.
@@ -63,6 +98,7 @@ pub enum UiChunk {
 /// remembered are the calls that are open.
 #[derive(Clone, Debug, Default)]
 pub struct UiStream {
+    version: UiVersion,
     open: HashSet<String>,
 }
 
@@ -70,6 +106,49 @@ impl UiStream {
     /// One that has seen no event.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same for a reader of that version.
+    pub fn of_version(version: UiVersion) -> Self {
+        Self { version, ..Self::default() }
+    }
+
+    /// Whether its reader knows of approvals.
+    pub fn tells_approvals(&self) -> bool {
+        self.version >= UiVersion::V6
+    }
+
+    /// A person is asked about a call that was told.
+    pub fn approval_requested(&self, tool_call_id: &str, approval_id: &str) -> Option<UiChunk> {
+        self.tells_approvals().then(|| UiChunk::ToolApprovalRequest {
+            approval_id: approval_id.to_owned(),
+            tool_call_id: tool_call_id.to_owned(),
+        })
+    }
+
+    /// A person answered.
+    pub fn approval_answered(
+        &self,
+        approval_id: &str,
+        approved: bool,
+        reason: Option<&str>,
+    ) -> Option<UiChunk> {
+        (self.version >= UiVersion::V7).then(|| UiChunk::ToolApprovalResponse {
+            approval_id: approval_id.to_owned(),
+            approved,
+            reason: reason.map(str::to_owned),
+        })
+    }
+
+    /// The chunks of the end of a call that did not run because a person said no.
+    pub fn denied(&mut self, event: &ToolEvent) -> Vec<UiChunk> {
+        let mut chunks = self.chunks(event);
+        if self.tells_approvals()
+            && let Some(end) = chunks.last_mut()
+        {
+            *end = UiChunk::ToolOutputDenied { tool_call_id: event.tool_call_id().to_owned() };
+        }
+        chunks
     }
 
     /// The first chunk.

@@ -80,6 +80,6 @@ pub use record::{
     retention::{
         Cut, Due, Hold, Needed, PruneReport, Pruned, PrunedBody, Retention, plan_prune, prune, pruned_record,
     },
-    story::{CallOnRecord, EndOnRecord, question_of},
+    story::{CallOnRecord, EndOnRecord, question_of, verdict_of},
 };
 pub use session::{Session, Stay};

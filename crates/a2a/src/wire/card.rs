@@ -23,7 +23,7 @@ impl Extension {
     pub fn tool_events() -> Self {
         Self {
             uri: CANONICAL_URI.to_owned(),
-            description: "Tool calls as they happen, as data parts that any client can show.".to_owned(),
+            description: "Visible tool execution events carried as A2A DataParts.".to_owned(),
         }
     }
 

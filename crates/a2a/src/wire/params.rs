@@ -119,9 +119,8 @@ impl ListParams {
             Some(value) => Some(TaskState::read_at(value, "params.status")?),
         };
         let page_size = match params.count("pageSize")? {
-            // Protocol buffers write an absent number as nothing or nought.
-            None | Some(0) => Self::USUAL,
-            Some(size) if size <= Self::MOST => size,
+            None => Self::USUAL,
+            Some(size @ 1..=Self::MOST) => size,
             Some(_) => return Err(params.misread("pageSize", "must be 1 to 100")),
         };
         Ok(Self {

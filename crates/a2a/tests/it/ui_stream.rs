@@ -1,7 +1,7 @@
 //! Chunks of the AI SDK's UI message stream.
 
 use serde_json::{Value, json};
-use toolpost_a2a::ui_stream::{UiChunk, UiStream};
+use toolpost_a2a::ui_stream::{UiChunk, UiStream, UiVersion};
 use toolpost_a2a::{ToolEvent, ToolEventError};
 
 fn call() -> ToolEvent {
@@ -68,4 +68,29 @@ fn the_edges_of_a_message() {
         serde_json::to_value(edges).unwrap(),
         json!([{ "type": "start", "messageId": "m1" }, { "type": "finish" }])
     );
+}
+
+#[test]
+fn approvals_are_told_in_the_words_that_a_version_knows() {
+    let told = |version: UiVersion| {
+        let mut stream = UiStream::of_version(version);
+        let mut chunks = stream.chunks(&call());
+        chunks.extend(stream.approval_requested("c1", "q1"));
+        chunks.extend(stream.approval_answered("q1", false, Some("not today")));
+        chunks.extend(stream.denied(&error()));
+        serde_json::to_value(chunks).unwrap()
+    };
+    let begins = json!({ "type": "tool-input-available", "toolCallId": "c1", "toolName": "add",
+        "input": { "a": 2 }, "dynamic": true });
+    let fails =
+        json!({ "type": "tool-output-error", "toolCallId": "c1", "errorText": "denied", "dynamic": true });
+    let asks = json!({ "type": "tool-approval-request", "approvalId": "q1", "toolCallId": "c1" });
+    let answers = json!({ "type": "tool-approval-response", "approvalId": "q1", "approved": false, "reason": "not today" });
+    let denied = json!({ "type": "tool-output-denied", "toolCallId": "c1" });
+    assert_eq!(told(UiVersion::V5), json!([begins, fails]));
+    assert_eq!(told(UiVersion::V6), json!([begins, asks, denied]));
+    assert_eq!(told(UiVersion::V7), json!([begins, asks, answers, denied]));
+    // An end alone brings its call with it here too.
+    let alone = serde_json::to_value(UiStream::of_version(UiVersion::V7).denied(&error())).unwrap();
+    assert_eq!((&alone[0]["type"], &alone[1]), (&json!("tool-input-available"), &denied));
 }

@@ -352,7 +352,7 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
         caller: None,
         meta: None,
     };
-    let live = LiveCall::new(open.id, &request, host.redactor.clone());
+    let live = LiveCall::new(open.id, &request, host.redactor.clone()).resumed();
     let live = Arc::new(live.witnessed(&host.witnesses, &request, None));
     let mut call = Call::new(live, request, open.request.take());
     call.face = std::mem::take(&mut open.call.face);

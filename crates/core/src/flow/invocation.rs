@@ -59,6 +59,8 @@ pub(crate) struct LiveCall {
     pub(crate) id: InvocationId,
     pub(crate) tool: String,
     pub(crate) began: Instant,
+    /// When its caller asked an earlier host for it.
+    pub(crate) asked_for_at: Option<jiff::Timestamp>,
     session: SessionId,
     principal: Principal,
     cancel: CancellationToken,
@@ -121,6 +123,7 @@ impl LiveCall {
             id,
             tool: request.tool.clone(),
             began: Instant::now(),
+            asked_for_at: None,
             session: request.session.id().clone(),
             principal: request.session.principal().clone(),
             cancel: CancellationToken::new(),
@@ -154,6 +157,13 @@ impl LiveCall {
             Some(caller) => caller.child(self.id),
             None => TraceContext::of_call(self.id),
         }
+    }
+
+    /// Makes it a call that an earlier host was asked for: its id tells when.
+    pub(crate) fn resumed(mut self) -> Self {
+        let millis = i64::try_from(self.id.unix_millis()).unwrap_or_default();
+        self.asked_for_at = jiff::Timestamp::from_millisecond(millis).ok();
+        self
     }
 
     /// Makes it a call of the call that `parent` stops.

@@ -171,8 +171,11 @@ impl LiveCall {
     /// Tells the witnesses that it began.
     pub(crate) fn tell_begun(&self, arguments: &Value) {
         if let Some(watch) = &self.watch {
-            let at = crate::port::now();
-            let start = WitnessedStart { at: at.checked_sub(self.began.elapsed()).unwrap_or(at), arguments };
+            let now = crate::port::now();
+            let begun_here = || now.checked_sub(self.began.elapsed()).unwrap_or(now);
+            // Who watches a call counts its age from when it was asked for, whichever host that was.
+            let at = self.asked_for_at.filter(|at| *at <= now).unwrap_or_else(begun_here);
+            let start = WitnessedStart { at, arguments };
             watch.witnesses.each(|witness| witness.begun(&watch.call, &start));
         }
     }

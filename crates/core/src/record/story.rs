@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::Value;
-use toolpost_model::{InvocationId, NativeCallId, Principal, RequestId, SessionId};
+use toolpost_model::{InvocationId, NativeCallId, Principal, RequestId, SessionId, Verdict};
 
 use super::{
     journal::{RecordKind, StoredRecord},
@@ -133,6 +133,15 @@ pub fn question_of(row: &StoredRecord) -> Option<InvocationId> {
         | RecordKind::Discovered
         | RecordKind::Pruned => None,
     }
+}
+
+/// What a person answered, where that is what a record tells.
+pub fn verdict_of(row: &StoredRecord) -> Option<Verdict> {
+    let is_answer = row.record.kind == RecordKind::Decided;
+    is_answer
+        .then(|| serde_json::from_str::<DecidedBody>(&row.record.body).ok())
+        .flatten()
+        .map(|body| body.verdict)
 }
 
 /// Whether such a record stands on a call's way: an answer to its question may stand behind its end.

@@ -15,13 +15,15 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use toolpost_a2a::{ToolEvent, producer::Begun};
-use toolpost_core::{CallOnRecord, Host, JournalError, RecordKind, Session, StoredRecord, question_of};
+use toolpost_core::{
+    CallOnRecord, Host, JournalError, RecordKind, Session, StoredRecord, question_of, verdict_of,
+};
 use toolpost_model::{InvocationId, Principal, SessionId};
 
 use super::{
     Crowded, Hub, Vocabulary,
     hub::{News, Open, Watching},
-    vocabulary::{self, Closing, Step, Words},
+    vocabulary::{self, Closing, Words},
 };
 use crate::http::{KEEP_ALIVE, STILL_HERE};
 
@@ -325,11 +327,11 @@ impl Pump {
                 let Some(end) = &call.end else { return };
                 self.close_call(id);
                 let event = vocabulary::ended(id, &call.tool, call.arguments.as_ref(), end.answer.result());
-                self.tell(&event, None);
+                self.untold.push_back(self.words.frame(&event, Some(end.answer.result()), None));
             }
             Late::Answer { call, question } => {
                 self.asked.remove(&call);
-                self.untold.extend(self.words.approval(call, question, Step::Decided, None));
+                self.untold.extend(self.words.decided(call, question, None, None));
             }
         }
     }
@@ -375,14 +377,15 @@ impl Pump {
         if let Some(end) = call.end.filter(|_| is_end) {
             self.close_call(id);
             let event = vocabulary::ended(id, &call.tool, call.arguments.as_ref(), end.answer.result());
-            self.tell(&event, Some(row.seq));
+            let frame = self.words.frame(&event, Some(end.answer.result()), Some(row.seq));
+            self.untold.push_back(frame);
         }
     }
 
     /// A person is asked about a call.
     fn ask(&mut self, call: InvocationId, question: InvocationId, id: Option<u64>) {
         self.asked.insert(call, question);
-        self.untold.extend(self.words.approval(call, question, Step::Asked, id));
+        self.untold.extend(self.words.asked(call, question, id));
     }
 
     /// A person answered. The record stands with the call that asked first; the answer is for all that wait for it.
@@ -390,10 +393,11 @@ impl Pump {
         let (Some(first), Some(question)) = (row.record.invocation_id, question_of(row)) else { return };
         let others = self.asked.extract_if(|_, asked| *asked == question).map(|(call, _)| call);
         let others: Vec<InvocationId> = others.filter(|call| *call != first).collect();
+        let verdict = verdict_of(row);
         for call in others {
-            self.untold.extend(self.words.approval(call, question, Step::Decided, None));
+            self.untold.extend(self.words.decided(call, question, verdict.as_ref(), None));
         }
-        self.untold.extend(self.words.approval(first, question, Step::Decided, Some(row.seq)));
+        self.untold.extend(self.words.decided(first, question, verdict.as_ref(), Some(row.seq)));
     }
 
     /// The session was let go of. Where all are told, the others go on.
@@ -440,7 +444,7 @@ impl Pump {
     }
 
     fn tell(&mut self, event: &ToolEvent, id: Option<u64>) {
-        self.untold.push_back(self.words.frame(event, id));
+        self.untold.push_back(self.words.frame(event, None, id));
     }
 
     fn end(&mut self) {

@@ -5,22 +5,20 @@ use serde::Serialize;
 use toolpost_a2a::{
     ToolEvent,
     producer::{Ended, took},
-    ui_stream::{DONE, UiChunk, UiStream},
+    ui_stream::{DONE, UiChunk, UiStream, UiVersion},
 };
-use toolpost_model::{InvocationId, ToolResult};
+use toolpost_model::{ErrorClass, InvocationId, ToolResult, Verdict};
 
 /// How long a browser waits before it comes back.
 const RETRY_MS: u32 = 2_000;
 
 /// The words that a reader asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vocabulary {
     /// A2A tool events.
-    #[default]
     ToolEvents,
-    /// The AI SDK's UI message stream, as version 5 and later read it.
-    AiSdk,
+    /// The AI SDK's UI message stream, as that version and later ones read it.
+    AiSdk(UiVersion),
 }
 
 /// Writes the frames of one stream.
@@ -33,7 +31,7 @@ impl Words {
     pub(super) fn of(vocabulary: Vocabulary) -> Self {
         match vocabulary {
             Vocabulary::ToolEvents => Self::ToolEvents,
-            Vocabulary::AiSdk => Self::AiSdk(UiStream::new()),
+            Vocabulary::AiSdk(version) => Self::AiSdk(UiStream::of_version(version)),
         }
     }
 
@@ -57,32 +55,54 @@ impl Words {
     pub(super) fn tell_approvals(&self) -> bool {
         match self {
             Self::ToolEvents => true,
-            // Version 5 has no chunk for it.
-            Self::AiSdk(_) => false,
+            Self::AiSdk(stream) => stream.tells_approvals(),
         }
     }
 
-    /// A person is asked about a call, or has answered. No tool event: who knows only those does not see it.
-    pub(super) fn approval(
+    /// A person is asked about a call. No tool event: who knows only those does not see it.
+    pub(super) fn asked(&self, call: InvocationId, question: InvocationId, id: Option<u64>) -> Option<Bytes> {
+        match self {
+            Self::ToolEvents => Some(approval(call, question, Step::Asked, id)),
+            Self::AiSdk(stream) => {
+                let told = stream.approval_requested(&call.to_string(), &question.to_string())?;
+                Some(chunk(&told, id).into())
+            }
+        }
+    }
+
+    /// A person answered. `verdict`: what, where the record was read.
+    pub(super) fn decided(
         &self,
         call: InvocationId,
         question: InvocationId,
-        step: Step,
+        verdict: Option<&Verdict>,
         id: Option<u64>,
     ) -> Option<Bytes> {
-        let told = Approval { tool_call_id: call, approval_id: question, state: step };
-        self.tell_approvals()
-            .then(|| Bytes::from(format!("event: approval\n{}data: {}\n\n", id_line(id), json(&told))))
+        match self {
+            Self::ToolEvents => Some(approval(call, question, Step::Decided, id)),
+            Self::AiSdk(stream) => {
+                let (approved, reason) = match verdict? {
+                    Verdict::Allow { .. } => (true, None),
+                    Verdict::Deny { feedback } => (false, feedback.as_deref()),
+                };
+                let told = stream.approval_answered(&question.to_string(), approved, reason)?;
+                Some(chunk(&told, id).into())
+            }
+        }
     }
 
-    /// What happened to a call; with the number of its record, where it is on record.
-    pub(super) fn frame(&mut self, event: &ToolEvent, id: Option<u64>) -> Bytes {
+    /// What happened to a call, with its result where it ended and the number of its record where it is on record.
+    pub(super) fn frame(&mut self, event: &ToolEvent, end: Option<&ToolResult>, id: Option<u64>) -> Bytes {
         match self {
             Self::ToolEvents => {
                 Bytes::from(format!("event: tool-event\n{}data: {}\n\n", id_line(id), json(event)))
             }
             Self::AiSdk(stream) => {
-                let chunks = stream.chunks(event);
+                let class = end.and_then(ToolResult::error_class);
+                let chunks = match class == Some(ErrorClass::ApprovalRejected) {
+                    true => stream.denied(event),
+                    false => stream.chunks(event),
+                };
                 let last = chunks.len().saturating_sub(1);
                 let frames = chunks.iter().enumerate();
                 // A reader that has the last one has them all.
@@ -118,7 +138,7 @@ pub(super) enum Closing {
 /// How far a question is.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Step {
+enum Step {
     Asked,
     Decided,
 }
@@ -129,6 +149,11 @@ struct Approval {
     tool_call_id: InvocationId,
     approval_id: InvocationId,
     state: Step,
+}
+
+fn approval(call: InvocationId, question: InvocationId, state: Step, id: Option<u64>) -> Bytes {
+    let told = Approval { tool_call_id: call, approval_id: question, state };
+    Bytes::from(format!("event: approval\n{}data: {}\n\n", id_line(id), json(&told)))
 }
 
 /// Something for whoever reads the stream by eye.

@@ -9,7 +9,7 @@ use axum::{
     response::Response,
 };
 use serde::Deserialize;
-use toolpost_a2a::ui_stream;
+use toolpost_a2a::ui_stream::{self, UiVersion};
 use toolpost_core::SessionError;
 use toolpost_model::{Principal, SessionId};
 
@@ -18,6 +18,8 @@ use crate::feed::{From, Pump, Vocabulary, Whose};
 
 /// Where a reader that comes back was.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const QUERY_HINT: &str = "`vocabulary` is `tool-events` or `ai-sdk`, `version` is 5, 6 or 7 and goes with `ai-sdk`, `from` is \
+                          `now` or `start`, `after` is an event's id";
 /// How the caller's own session is named, which has no id of its own.
 const OWN: &str = "default";
 
@@ -25,11 +27,34 @@ const OWN: &str = "default";
 #[serde(deny_unknown_fields)]
 pub(super) struct Options {
     #[serde(default)]
-    vocabulary: Vocabulary,
+    vocabulary: VocabularyName,
+    /// Of the AI SDK that reads the stream.
+    version: Option<u8>,
     #[serde(default)]
     from: Beginning,
     /// For readers that cannot send headers.
     after: Option<u64>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum VocabularyName {
+    #[default]
+    ToolEvents,
+    AiSdk,
+}
+
+impl Options {
+    /// `None`: there are no such words.
+    fn words(&self) -> Option<Vocabulary> {
+        match (self.vocabulary, self.version) {
+            (VocabularyName::ToolEvents, None) => Some(Vocabulary::ToolEvents),
+            (VocabularyName::AiSdk, None | Some(5)) => Some(Vocabulary::AiSdk(UiVersion::V5)),
+            (VocabularyName::AiSdk, Some(6)) => Some(Vocabulary::AiSdk(UiVersion::V6)),
+            (VocabularyName::AiSdk, Some(7)) => Some(Vocabulary::AiSdk(UiVersion::V7)),
+            (VocabularyName::ToolEvents | VocabularyName::AiSdk, Some(_)) => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -77,11 +102,9 @@ async fn stream(
     options: Result<Query<Options>, QueryRejection>,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let Query(options) = options.map_err(|bad| {
-        Problem::bad_request("bad_query", bad.body_text()).hint(
-            "`vocabulary` is `tool-events` or `ai-sdk`, `from` is `now` or `start`, `after` is an event's id",
-        )
-    })?;
+    let refused = |why: String| Problem::bad_request("bad_query", why).hint(QUERY_HINT);
+    let Query(options) = options.map_err(|bad| refused(bad.body_text()))?;
+    let vocabulary = options.words().ok_or_else(|| refused("there is no such `version`".to_owned()))?;
     let from = match (last_event_id(headers)?.or(options.after), options.from) {
         (Some(seq), _) => From::After(seq),
         (None, Beginning::Now) => From::Now,
@@ -91,7 +114,7 @@ async fn stream(
         Whose::Session(session) => HeaderValue::from_str(session.id().as_str()).ok(),
         Whose::Everybody(_) => None,
     };
-    let wanted = (options.vocabulary, from);
+    let wanted = (vocabulary, from);
     let pump = Pump::open(shared.host, &shared.feed, whose, reader, wanted, shared.closing).await?;
     let mut response = Response::new(Body::from_stream(pump.frames()));
     let headers = response.headers_mut();
@@ -103,7 +126,7 @@ async fn stream(
     if let Some(id) = own_id {
         headers.insert(SESSION_HEADER, id);
     }
-    if options.vocabulary == Vocabulary::AiSdk {
+    if matches!(vocabulary, Vocabulary::AiSdk(_)) {
         let (name, value) = ui_stream::HEADER;
         headers.insert(name, HeaderValue::from_static(value));
     }

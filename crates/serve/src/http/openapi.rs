@@ -179,6 +179,7 @@ fn paths() -> Value {
 fn stream_paths() -> Value {
     let of_all = [
         query("vocabulary", "string", "tool-events or ai-sdk."),
+        query("version", "integer", "With ai-sdk: 5 (the default), 6 or 7, for chunks of approvals."),
         query("from", "string", "now or start."),
         query(
             "after",

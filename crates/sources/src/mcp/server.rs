@@ -66,6 +66,9 @@ pub(super) struct Server {
     closed: AtomicBool,
 }
 
+/// The code of a server that a person must look at first.
+const SETUP_REQUIRED: &str = "setup_required";
+
 /// A manifest, and whether it was ever kept.
 #[derive(Clone, Default)]
 struct Kept {
@@ -75,6 +78,9 @@ struct Kept {
     fresh: bool,
     /// What was odd about what was read.
     problems: Vec<SourceProblem>,
+    /// Why nobody can tell what was accepted. Nothing of the server is taken, and nothing is written, until a person has
+    /// looked at it.
+    unreadable: Option<String>,
 }
 
 impl Server {
@@ -157,6 +163,10 @@ impl Server {
     /// Connects, and compares what is there with what was accepted.
     pub(super) async fn start(&self, watched: &[String], guards: PathGuards) -> Result<Live, ToolFailure> {
         self.load().await;
+        if let Some(why) = self.unreadable().await {
+            let failure = ToolFailure::of(ErrorClass::SetupRequired, why);
+            return Err(failure.code("pins_damaged").untouched());
+        }
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { return Err(crowded()) };
         let me = Weak::clone(&self.me);
         let told: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(move |word| {
@@ -199,7 +209,8 @@ impl Server {
     /// Reads what was kept, once.
     async fn load(&self) {
         let mut manifest = self.manifest.lock().await;
-        if manifest.is_some() {
+        // What could not be read may have been mended since.
+        if manifest.as_ref().is_some_and(|kept| kept.unreadable.is_none()) {
             return;
         }
         let (pins, name) = (Arc::clone(&self.pins), self.settings.name.clone());
@@ -219,9 +230,13 @@ impl Server {
         let known = kept.is_some();
         let kept = kept.unwrap_or_default();
         *lock(&self.era) = kept.era;
-        let problems = trouble.map(|message| problem(&self.settings.name, SourceProblem::REDUCED, message));
+        let problems = trouble.clone().map(|message| problem(&self.settings.name, SETUP_REQUIRED, message));
         *lock(&self.listing) = Arc::new(Listing::of(&self.settings, &kept, problems.into_iter().collect()));
-        *manifest = Some(Kept { manifest: kept, known, ..Kept::default() });
+        *manifest = Some(Kept { manifest: kept, known, unreadable: trouble, ..Kept::default() });
+    }
+
+    async fn unreadable(&self) -> Option<String> {
+        self.manifest.lock().await.as_ref().and_then(|kept| kept.unreadable.clone())
     }
 
     /// Lists a server, and keeps what is accepted of it.
@@ -241,7 +256,13 @@ impl Server {
         }
         let listing = Arc::new(Listing::of(&self.settings, &next, problems));
         let before = std::mem::replace(&mut *lock(&self.listing), Arc::clone(&listing));
-        *manifest = Some(Kept { manifest: next, known: true, fresh: true, problems: fetched.problems });
+        *manifest = Some(Kept {
+            manifest: next,
+            known: true,
+            fresh: true,
+            problems: fetched.problems,
+            unreadable: None,
+        });
         drop(manifest);
         mark.done();
         if kept.fresh || kept.known {
@@ -318,6 +339,10 @@ impl Server {
 
     /// Sees to it that the listing is what the server offers, as far as anything must be started for that.
     async fn look(&self) -> Result<(), ToolFailure> {
+        // It is listed with its problem, and not tried again and again.
+        if self.unreadable().await.is_some() {
+            return Ok(());
+        }
         if let Some(live) = self.link.open().await {
             if self.look_again(&live).await.is_err() {
                 self.log("its tools could not be listed again; those listed before stay".to_owned());
@@ -454,8 +479,13 @@ impl Server {
         let restarts = all.iter().map(|shown| shown.restarts).sum();
         let worst = all.into_iter().min_by_key(|shown| rank(shown.state));
         let (state, message) = worst.map_or((SourceState::Idle, None), |shown| (shown.state, shown.message));
-        let message = message.or_else(|| self.unbound());
-        SourceHealth { state, message, restarts, quarantined: self.listing().quarantined.clone() }
+        let listing = self.listing();
+        let setup = listing.problems.iter().find(|problem| problem.code == SETUP_REQUIRED);
+        let (state, message) = match setup {
+            Some(problem) => (SourceState::Failing, Some(problem.message.clone())),
+            None => (state, message.or_else(|| self.unbound())),
+        };
+        SourceHealth { state, message, restarts, quarantined: listing.quarantined.clone() }
     }
 
     /// Ends everything.

@@ -99,10 +99,15 @@ fn a_list_with_its_conditions() {
     let asked =
         read(json!({ "pageSize": "7", "status": "TASK_STATE_WORKING", "includeArtifacts": "true" })).unwrap();
     assert_eq!((asked.page_size, asked.status, asked.include_artifacts), (7, Some(TaskState::Working), true));
-    assert_eq!(read(json!({ "status": "TASK_STATE_UNSPECIFIED", "pageSize": 0 })).unwrap(), usual);
-    for broken in
-        [json!({ "pageSize": 101 }), json!({ "pageSize": -1 }), json!({ "status": "busy" }), json!([])]
-    {
+    assert_eq!(read(json!({ "status": "TASK_STATE_UNSPECIFIED" })).unwrap(), usual);
+    for broken in [
+        json!({ "pageSize": 0 }),
+        json!({ "pageSize": "0" }),
+        json!({ "pageSize": 101 }),
+        json!({ "pageSize": -1 }),
+        json!({ "status": "busy" }),
+        json!([]),
+    ] {
         assert!(read(broken.clone()).is_err(), "{broken}");
     }
 }

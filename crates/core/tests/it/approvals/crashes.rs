@@ -3,13 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
-use toolpost_core::{Journal as _, MemoryJournal};
+use toolpost_core::{Journal as _, MemoryJournal, Witness, WitnessedCall, WitnessedStart};
 use toolpost_model::{InvocationId, Verdict};
-use toolpost_testkit::MockTool;
+use toolpost_testkit::{MockTool, TestHost};
 
 use super::{
-    act, crashed, crashed_after, decide, edited, ends, host, kinds, next_life, no, operator, question,
-    settle, start, target, waiting, yes,
+    act, asking, crashed, crashed_after, decide, edited, ends, host, kinds, next_life, no, operator,
+    question, settle, start, target, waiting, yes,
 };
 
 /// The result on record of a call that the host goes on with.
@@ -195,4 +195,31 @@ async fn an_answer_is_found_beyond_any_number_of_starts_though_who_raised_the_qu
     assert_eq!(result_of(&last, stays).await["outcome"], "succeeded");
     assert!(last.host.approvals().is_empty());
     assert_eq!(tool.call_count(), 1);
+}
+
+/// Notes when calls began.
+#[derive(Default)]
+struct BeginningNotes(std::sync::Mutex<Vec<jiff::Timestamp>>);
+
+impl Witness for BeginningNotes {
+    fn begun(&self, _: &WitnessedCall, start: &WitnessedStart<'_>) {
+        self.0.lock().unwrap().push(start.at);
+    }
+}
+
+/// Who watches sees how long a call has waited: since it was asked for, not since its host came back.
+#[tokio::test]
+async fn the_age_of_a_call_that_waits_goes_on_in_the_next_host() {
+    let tool = act();
+    let before = host(&tool).await;
+    let _handle = start(&before, target("main")).await;
+    let asked = question(&before.host).await;
+    let journal = crashed(&before.journal).await;
+    let notes = Arc::new(BeginningNotes::default());
+    let witness: Arc<dyn Witness> = Arc::clone(&notes) as Arc<dyn Witness>;
+    let after = TestHost::on(journal, |builder| asking(builder, &tool).witness(witness)).await;
+    question(&after.host).await;
+    let began = notes.0.lock().unwrap().clone();
+    assert_eq!(began.len(), 1);
+    assert!(began[0] <= asked.asked_at, "{began:?}, asked at {}", asked.asked_at);
 }

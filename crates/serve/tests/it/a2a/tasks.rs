@@ -164,9 +164,12 @@ async fn tasks_are_listed_page_by_page() {
     assert_eq!((&rest["tasks"][0]["id"], &rest["nextPageToken"]), (&json!(ids[0]), &json!("")));
     assert_eq!(list(json!({ "status": "TASK_STATE_FAILED" })).await["totalSize"], 0);
     assert_eq!(list(json!({ "statusTimestampAfter": "2200-01-01T00:00:00Z" })).await["totalSize"], 0);
-    for bad in
-        [json!({ "pageSize": 101 }), json!({ "pageToken": "x" }), json!({ "statusTimestampAfter": "then" })]
-    {
+    for bad in [
+        json!({ "pageSize": 0 }),
+        json!({ "pageSize": 101 }),
+        json!({ "pageToken": "x" }),
+        json!({ "statusTimestampAfter": "then" }),
+    ] {
         assert_eq!(refused(&server, rpc("ListTasks", &bad)).await, -32602, "{bad}");
     }
     let rest = server.send(Request::get("/a2a/tasks?contextId=two&pageSize=1")).await.json();

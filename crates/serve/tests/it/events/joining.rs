@@ -192,3 +192,53 @@ async fn a_reader_that_comes_back_after_a_kill_can_settle_every_call() {
     assert_eq!(payload(&next(&mut again).await)["toolCallId"], other["invocation_id"]);
     gate.let_through(2);
 }
+
+#[tokio::test]
+async fn the_ai_sdk_is_told_of_approvals_from_version_6_on() {
+    let mut place = Place::without_native_tools().with_token("boss", Role::Operator, "token-of-the-operator");
+    place.config.mode = Mode::Default;
+    let tool = MockTool::named("demo.push").class(EffectClass::Execute).output("pushed");
+    let server = place.start_with(|builder| builder.tool(tool)).await;
+    for verdict in [json!({ "decision": "allow" }), json!({ "decision": "deny", "feedback": "not today" })] {
+        let mut watch = own(&server, "").await;
+        let mut call = server.begin(Request::call("push", &json!({}))).await;
+        next(&mut watch).await;
+        let (asked, _) = approval(&mut watch).await;
+        let path = format!("/approvals/{}", asked["approvalId"].as_str().unwrap());
+        let answer = Request::post(path, verdict.to_string()).bearer("token-of-the-operator");
+        assert_eq!(server.send(answer).await.status(), 200);
+        call.receive().await;
+    }
+    let mut streams = Vec::new();
+    for version in ["", "&version=5", "&version=6", "&version=7"] {
+        let path = format!("/sessions/default/events?vocabulary=ai-sdk&from=start{version}");
+        let mut stream = server.begin(Request::get(path)).await;
+        stream.head().await;
+        streams.push(stream);
+    }
+    for odd in ["vocabulary=ai-sdk&version=8", "version=6", "vocabulary=ai-sdk&version=x"] {
+        let refused = server.send(Request::get(format!("/sessions/default/events?{odd}"))).await;
+        assert_eq!((refused.status(), refused.code().as_str()), (400, "bad_query"), "{odd}");
+    }
+    server.shut_down().await;
+    let mut told = Vec::new();
+    for stream in &mut streams {
+        let kinds = chunks(&rest(stream).await);
+        told.push(
+            kinds.iter().filter_map(|chunk| chunk["type"].as_str().map(str::to_owned)).collect::<Vec<_>>(),
+        );
+        let answers: Vec<&Value> =
+            kinds.iter().filter(|chunk| chunk["type"] == "tool-approval-response").collect();
+        if let [yes, no] = answers[..] {
+            assert_eq!((&yes["approved"], &yes["reason"]), (&json!(true), &Value::Null));
+            assert_eq!((&no["approved"], &no["reason"]), (&json!(false), &json!("not today")));
+        }
+    }
+    let (input, output) = ("tool-input-available", "tool-output-available");
+    let (asks, answers) = ("tool-approval-request", "tool-approval-response");
+    assert_eq!(told[0], ["start", input, output, input, "tool-output-error", "finish"]);
+    assert_eq!(told[1], told[0]);
+    assert_eq!(told[2], ["start", input, asks, output, input, asks, "tool-output-denied", "finish"]);
+    let whole = ["start", input, asks, answers, output, input, asks, answers, "tool-output-denied", "finish"];
+    assert_eq!(told[3], whole);
+}

@@ -7,8 +7,9 @@ use std::{
 
 use crate::native::files::worker::{StopSign, Stopped};
 
-/// The most that is kept back of a call's time to tell what was found so far.
+/// The most and the least that is kept back of a call's time to tell what was found so far.
 const TIME_TO_TELL: Duration = Duration::from_secs(1);
+const LEAST_TIME_TO_TELL: Duration = Duration::from_millis(50);
 
 /// Shared by the threads of one search.
 pub(super) struct Watch<'s> {
@@ -21,7 +22,7 @@ pub(super) struct Watch<'s> {
 impl<'s> Watch<'s> {
     pub(super) fn new(stop: &'s StopSign) -> Self {
         let left = stop.deadline().saturating_duration_since(Instant::now());
-        let until = Instant::now() + left.saturating_sub(TIME_TO_TELL.min(left / 10));
+        let until = Instant::now() + left.saturating_sub(time_to_tell(left));
         Self { stop, until, stopped: AtomicBool::new(false), late: AtomicBool::new(false) }
     }
 
@@ -55,6 +56,27 @@ impl<'s> Watch<'s> {
         match self.stopped.load(Ordering::Relaxed) {
             true => Err(Stopped),
             false => Ok(()),
+        }
+    }
+}
+
+/// A tenth of the time, within bounds. Of a call that has next to none, half is for the search.
+fn time_to_tell(left: Duration) -> Duration {
+    (left / 10).clamp(LEAST_TIME_TO_TELL, TIME_TO_TELL).min(left / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::time_to_tell;
+
+    #[test]
+    fn a_search_leaves_time_to_tell_what_it_found() {
+        let all = [(60_000, 1_000), (5_000, 500), (400, 50), (100, 50), (60, 30), (0, 0)];
+        for (left, kept) in all.map(|(left, kept)| (Duration::from_millis(left), Duration::from_millis(kept)))
+        {
+            assert_eq!(time_to_tell(left), kept, "of {left:?}");
         }
     }
 }

@@ -1,11 +1,17 @@
 //! Definitions are pinned: what changed is kept back until an operator accepts it.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use serde_json::json;
-use toolpost_core::MemoryPins;
-use toolpost_model::{ErrorClass, Outcome, ToolId};
-use toolpost_sources::{McpNewTools, McpSharing};
+use toolpost_core::{MemoryPins, PinStore, PinStoreError, ToolSettings};
+use toolpost_model::{ErrorClass, Outcome, SourceState, ToolId};
+use toolpost_sources::{McpNewTools, McpSharing, McpStart};
 
 use super::stage::{Stage, Wanted};
 use crate::python_modules::stage::until;
@@ -128,4 +134,54 @@ async fn only_wanted_tools_are_taken() {
         .start()
         .await;
     assert_eq!(stage.tools(), ["fix__echo", "fix__environment"]);
+}
+
+/// Accepted definitions that cannot be trusted until somebody has mended them.
+#[derive(Default)]
+struct DamagedPins {
+    mended: AtomicBool,
+    written: AtomicBool,
+}
+
+impl PinStore for DamagedPins {
+    fn load(&self, source: &str) -> Result<Option<String>, PinStoreError> {
+        match self.mended.load(Ordering::Relaxed) {
+            true => Ok(None),
+            false => Err(PinStoreError {
+                origin: source.to_owned(),
+                attempt: "read",
+                reason: "`fix.json` is damaged; look at it, then mend or delete it".to_owned(),
+            }),
+        }
+    }
+
+    fn keep(&self, _: &str, _: &str) -> Result<(), PinStoreError> {
+        self.written.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_pins_need_a_person_and_are_not_written_over() {
+    for start in [McpStart::Lazy, McpStart::Eager] {
+        let pins = Arc::new(DamagedPins::default());
+        let mut wanted = Wanted::new("good").set(|server| server.start = start);
+        wanted.pins = pins.clone();
+        let stage = wanted.start().await;
+        assert!(stage.tools().is_empty(), "{start:?}");
+        let catalog = stage.test.host.catalog();
+        let codes: Vec<&str> = catalog.unavailable().iter().map(|problem| problem.code.as_str()).collect();
+        assert_eq!(codes, ["setup_required"], "{start:?}");
+        let health = stage.health();
+        assert_eq!(health.state, SourceState::Failing, "{health:?}");
+        assert!(health.message.unwrap().contains("mend or delete it"));
+        let refused = stage.test.host.accept("fix", None, None).await.unwrap_err().to_string();
+        assert!(refused.contains("is damaged"), "{refused}");
+        assert_eq!((stage.starts(), pins.written.load(Ordering::Relaxed)), (0, false), "{start:?}");
+
+        pins.mended.store(true, Ordering::Relaxed);
+        stage.test.host.replace_settings(HashMap::<String, ToolSettings>::new()).await;
+        assert!(stage.tools().contains(&"fix__echo".to_owned()), "{:?}", stage.problems());
+        assert_ne!(stage.health().state, SourceState::Failing);
+    }
 }
