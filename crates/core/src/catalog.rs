@@ -23,6 +23,7 @@ pub use schema::{Schema, SchemaError, Violation};
 pub use surface::{Listing, Surface, ToolFilter};
 
 use crate::{
+    flow::credentials::Credentials,
     port::SourceIndex,
     record::{
         declared::{self, CatalogDigest},
@@ -62,6 +63,7 @@ impl Catalog {
         mut sources: Vec<SourceTools>,
         mut unavailable: Vec<SourceProblem>,
         settings: &dyn OperatorSettings,
+        credentials: &Credentials,
         redactor: &dyn Redactor,
     ) -> (Self, Vec<CatalogNotice>) {
         unavailable.sort_unstable();
@@ -89,7 +91,8 @@ impl Catalog {
         notices.extend(interface::unused(settings, &catalog.entries, known));
         notices.extend(interface::bare_names(settings, &catalog.entries));
         catalog.index.finish();
-        let texts = catalog.entries.iter().map(|entry| (entry.id(), declared::tool_text(entry, redactor)));
+        let text = |entry: &Arc<Entry>| declared::tool_text(entry, credentials, redactor);
+        let texts = catalog.entries.iter().map(|entry| (entry.id(), text(entry)));
         catalog.digest = CatalogDigest::of(texts, &catalog.unavailable);
         (catalog, notices)
     }

@@ -294,8 +294,13 @@ impl Inner {
             });
         }
         let settings = self.settings.load_full();
-        let (catalog, more) =
-            Catalog::build(listed, self.tellable(unavailable), &**settings, &*self.redactor);
+        let (catalog, more) = Catalog::build(
+            listed,
+            self.tellable(unavailable),
+            &**settings,
+            &self.credentials,
+            &*self.redactor,
+        );
         notices.extend(more);
         let declarations: Vec<&Declaration> =
             catalog.entries().iter().map(|entry| entry.declaration()).collect();

@@ -65,7 +65,7 @@ pub use host::{
 pub use record::{
     blobs::{Blob, BlobError, BlobRoom, BlobStore, BlobWriter, KeptBlob, MemoryBlobs},
     declared::{BlockedTool, CatalogBody, DeclaredTool, SurfaceBody, ToolTerms},
-    evidence::{Export, ExportError, ExportFormat, StandsOn, evidence_schema},
+    evidence::{Export, ExportError, ExportFormat, InputChange, InputTrail, StandsOn, evidence_schema},
     facets::{FacetReader, Facets, NamedContent, ToldFacets},
     journal::{
         GENESIS, Journal, JournalError, JournalHead, MemoryJournal, Record, RecordKind, RequestKey,

@@ -398,12 +398,14 @@ fn go_on(host: &Inner, call: &mut Call, yes: Yes, one_use: OneUse, grant: Option
 /// Puts other arguments in place of the call's own, checked like those.
 fn edit(host: &Inner, call: &mut Call, arguments: Value, by: &PrincipalName) -> Result<(), Ending> {
     if let Some(input) = &call.inputs.call {
-        call.inputs.mutations.push(InputMutation {
+        let changed_fields = changed_fields(input.arguments().value(), &arguments);
+        call.inputs.note_change(InputMutation {
             source_type: "permission_prompt",
             source: by.to_string(),
-            changed_fields: changed_fields(input.arguments().value(), &arguments),
+            changed_fields,
             reason: "changed by whoever approved the call".to_owned(),
             at_us: micros(call.live.began.elapsed()),
+            arguments_before: None,
         });
     }
     call.inputs.call = Some(CallInput::new(Arguments::from_value(arguments)));

@@ -143,6 +143,7 @@ fn filled(entry: &Entry, arguments: Arguments, at_us: u64, mutations: &mut Vec<I
         changed_fields: missing.into_iter().cloned().collect(),
         reason: "the operator's settings fill in what a call leaves out".to_owned(),
         at_us,
+        arguments_before: None,
     });
     Arguments::from_value(value)
 }
@@ -187,9 +188,11 @@ pub(super) async fn observe(host: &Inner, call: &mut Call, way: Way) -> Step {
         return Step::End(ending);
     }
     if way != Way::Dry
+        && call.live.is_witnessed()
         && let Some(observable) = &call.inputs.observable
     {
-        call.live.tell_begun(observable.arguments().value());
+        let sent = rendering::sent_arguments(call);
+        call.live.tell_begun(sent.as_ref().unwrap_or(observable.arguments()).value());
     }
     Step::Next(Stage::PreHooks)
 }

@@ -8,7 +8,9 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use toolpost_model::{BatchPlace, InvocationId, ModelInput, Ordering, RequestId, SessionId, Stage};
+use toolpost_model::{
+    Arguments, BatchPlace, InvocationId, ModelInput, Ordering, RequestId, SessionId, Stage,
+};
 
 use super::{Way, drive, permitting, rehearse};
 use crate::{
@@ -356,6 +358,8 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
     let live = Arc::new(live.witnessed(&host.witnesses, &request, None));
     let mut call = Call::new(live, request, open.request.take());
     call.face = std::mem::take(&mut open.call.face);
+    let sent = open.call.model_arguments.take();
+    call.inputs.sent = sent.and_then(|raw| Arguments::parse(&Arc::from(raw.get())).ok());
     call.on_record = if open.started { OnRecord::Started } else { OnRecord::Accepted };
     call
 }

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use toolpost_model::{AccessKind, Arguments, CallInput, EffectOrigin, Secret, ToolPattern};
+use toolpost_model::{AccessKind, Arguments, CallInput, Declaration, EffectOrigin, Secret, ToolPattern};
 
 use crate::{
     catalog::Entry,
@@ -53,6 +53,12 @@ pub(crate) fn with_words(input: &CallInput) -> Cow<'_, CallInput> {
 impl Credentials {
     pub(crate) fn new(grants: Vec<CredentialGrant>) -> Self {
         Self(grants)
+    }
+
+    /// The names of those that calls of this tool may refer to.
+    pub(crate) fn names_for(&self, tool: &Declaration) -> Vec<String> {
+        let is_granted = |grant: &&CredentialGrant| grant.tools.iter().any(|tools| tools.names_exactly(tool));
+        self.0.iter().filter(is_granted).map(|grant| grant.name.clone()).collect()
     }
 
     /// Whether every reference in the arguments may be followed for this tool.

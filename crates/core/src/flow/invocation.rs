@@ -1,6 +1,7 @@
 //! Layer 4: what the agent asked for, and everything known of it on its way.
 
 mod cancel;
+mod inputs;
 mod met;
 mod milestones;
 mod output;
@@ -19,13 +20,13 @@ use serde_json::{Map, Value};
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    BatchPlace, CallInput, Caller, Decision, Effects, Event, EventBody, HookRun, InvocationId, ModelInput,
-    NativeCallId, ObservableInput, PermissionInput, Principal, ResourceUse, SessionId, SourceSession, Stage,
-    SurfaceId, ToolResult, TraceContext, Transition, Vote,
+    BatchPlace, Caller, Decision, Effects, Event, EventBody, HookRun, InvocationId, NativeCallId, Principal,
+    ResourceUse, SessionId, SourceSession, Stage, SurfaceId, ToolResult, TraceContext, Transition, Vote,
 };
 
 pub use cancel::CancelReason;
 pub(crate) use cancel::{Cancellation, CancellationBody};
+pub(crate) use inputs::Inputs;
 pub use met::{Deadline, DeadlineBy, MatchedBy};
 pub(crate) use met::{LateAnswer, Met, MetBody};
 pub(crate) use milestones::Milestone;
@@ -40,7 +41,7 @@ use crate::{
     flow::{
         approval::Asking,
         execution::{Attempt, Pauses},
-        hooks::{InputMutation, OutputMutation},
+        hooks::OutputMutation,
         result::{Ending, Unkept},
         scheduling::{Permit, batch::Member},
         witness::Watch,
@@ -49,7 +50,7 @@ use crate::{
     record::{
         artifacts::CallArtifacts,
         journal::RequestKey,
-        redaction::{CallRedactor, HostRedactor, KnownSecrets, SensitiveArgument},
+        redaction::{CallRedactor, HostRedactor, KnownSecrets},
     },
     session::Session,
 };
@@ -363,19 +364,6 @@ impl LiveCall {
     }
 }
 
-/// The four inputs, each in its own type, and what was done to them.
-pub(crate) struct Inputs {
-    pub(crate) model: ModelInput,
-    pub(crate) observable: Option<ObservableInput>,
-    pub(crate) permission: Option<PermissionInput>,
-    pub(crate) call: Option<CallInput>,
-    pub(crate) mutations: Vec<InputMutation>,
-    /// A sensitive value was taken out of the record, so the call cannot be run again from it.
-    pub(crate) redacted: bool,
-    /// What the record says of the sensitive ones.
-    pub(crate) sensitive: Vec<SensitiveArgument>,
-}
-
 /// The tool a call was resolved to.
 #[derive(Clone)]
 pub(crate) struct Resolved {
@@ -484,15 +472,7 @@ impl Call {
             timeout: request.timeout,
             stage: Stage::Resolve,
             transitions: Vec::with_capacity(STAGES.len()),
-            inputs: Inputs {
-                model: request.input,
-                observable: None,
-                permission: None,
-                call: None,
-                mutations: Vec::new(),
-                redacted: false,
-                sensitive: Vec::new(),
-            },
+            inputs: Inputs::new(request.input),
             surface: None,
             resolved: None,
             effects: None,

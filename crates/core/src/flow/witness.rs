@@ -78,7 +78,7 @@ impl WitnessedCall {
 pub struct WitnessedStart<'a> {
     /// When.
     pub at: Timestamp,
-    /// Its arguments, as others may see them.
+    /// What the model sent, as others may see it: neither the operator's settings nor a hook have changed it.
     pub arguments: &'a Value,
 }
 
@@ -166,6 +166,11 @@ impl LiveCall {
             // A call that is taken up again after a question finds the same tool again.
             let _ = watch.call.entry.set(Arc::clone(entry));
         }
+    }
+
+    /// Whether anybody hears of it beside its caller.
+    pub(crate) fn is_witnessed(&self) -> bool {
+        self.watch.is_some()
     }
 
     /// Tells the witnesses that it began.

@@ -70,7 +70,7 @@ impl Inner {
         let whole = told.on_record.is_none();
         let is_new = |(id, digest): (&ToolId, [u8; 32])| told.tools.get(id) != Some(&digest);
         let news = catalog.entries().iter().zip(tools_of(&catalog)).filter(|(_, tool)| is_new(*tool));
-        let texts = news.map(|(entry, _)| declared::tool_text(entry, &*self.redactor));
+        let texts = news.map(|(entry, _)| declared::tool_text(entry, &self.credentials, &*self.redactor));
         let now: HashMap<ToolId, [u8; 32]> =
             tools_of(&catalog).map(|(id, digest)| (id.clone(), digest)).collect();
         let mut removed: Vec<ToolId> =

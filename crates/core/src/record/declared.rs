@@ -13,7 +13,7 @@ use toolpost_model::{
 
 use crate::{
     catalog::{Entry, Surface},
-    flow::invocation::micros,
+    flow::{credentials::Credentials, invocation::micros},
     record::{redaction::Redactor, rendering::written},
 };
 
@@ -87,6 +87,9 @@ pub struct ToolTerms {
     /// Arguments that are filled in where a call leaves them out. Their values are not told.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filled_in: Vec<String>,
+    /// Credentials that calls may refer to. The tool gets their values in place of the references.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<String>,
 }
 
 impl ToolTerms {
@@ -94,7 +97,7 @@ impl ToolTerms {
         *self == Self::default()
     }
 
-    fn of(entry: &Entry) -> Self {
+    fn of(entry: &Entry, credentials: &Credentials) -> Self {
         let set = &entry.settings;
         let millis = |time: std::time::Duration| micros(time) / 1_000;
         Self {
@@ -107,6 +110,7 @@ impl ToolTerms {
             sandbox: set.sandbox,
             sensitive: set.sensitive.clone(),
             filled_in: set.defaults.keys().cloned().collect(),
+            credentials: credentials.names_for(entry.declaration()),
         }
     }
 }
@@ -126,9 +130,9 @@ struct ToolText<'a> {
 const TOOL_ROOM: usize = 2_048;
 
 /// A tool as its record has it: JSON, without what must not be written.
-pub(crate) fn tool_text(entry: &Entry, redactor: &dyn Redactor) -> String {
+pub(crate) fn tool_text(entry: &Entry, credentials: &Credentials, redactor: &dyn Redactor) -> String {
     let (name, source, declaration) = (entry.name(), &*entry.source_name, entry.declaration());
-    let (vouched_by, settings) = (entry.origin, ToolTerms::of(entry));
+    let (vouched_by, settings) = (entry.origin, ToolTerms::of(entry, credentials));
     let text = written(&ToolText { name, source, vouched_by, settings, declaration }, TOOL_ROOM);
     match redactor.text(&text) {
         std::borrow::Cow::Borrowed(_) => text,

@@ -5,6 +5,7 @@
 
 mod agent_tool;
 mod audit;
+mod inputs;
 mod jsonl;
 mod recorded;
 
@@ -14,6 +15,7 @@ use toolpost_model::ErrorClass;
 use super::journal::StoredRecord;
 use agent_tool::AgentTool;
 use audit::Audit;
+pub use inputs::{InputChange, InputTrail};
 
 /// In which form records are written.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +112,12 @@ impl StandsOn {
         let is_first = head.call.is_some();
         Ok(Self { surface: head.surface, parent: head.call.and_then(|call| call.parent), is_first })
     }
+}
+
+/// A moment of a call, from its begin.
+fn moment(begin: jiff::Timestamp, at_us: u64) -> jiff::Timestamp {
+    let offset = jiff::SignedDuration::from_micros(i64::try_from(at_us).unwrap_or(i64::MAX));
+    begin.checked_add(offset).unwrap_or(begin)
 }
 
 /// The JSON schema of one line of the journal's own form.

@@ -192,7 +192,10 @@ impl EventCounts {
 }
 
 /// What the model sent, as others may see it, where it is no longer what the call goes on with.
-fn model_arguments(call: &Call) -> Option<Arguments> {
+pub(crate) fn sent_arguments(call: &Call) -> Option<Arguments> {
+    if let Some(sent) = &call.inputs.sent {
+        return Some(sent.clone());
+    }
     let resolved = call.resolved.as_ref().filter(|_| !call.inputs.mutations.is_empty())?;
     let sent = call.inputs.model.parse().ok()?;
     let sensitive = resolved.entry.input().sensitive_pointers(sent.value());
@@ -211,7 +214,7 @@ fn call_body(call: &Call) -> CallBody<'_> {
     CallBody {
         tool: &call.live.tool,
         arguments: observable,
-        model_arguments: model_arguments(call),
+        model_arguments: sent_arguments(call),
         unread_bytes,
         redacted: call.inputs.redacted,
         sensitive: &call.inputs.sensitive,

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use toolpost_model::{InvocationId, NativeCallId, Principal, RequestId, SessionId, Verdict};
 
 use super::{
@@ -22,7 +22,9 @@ pub struct CallOnRecord {
     pub session_id: SessionId,
     /// The tool, as its caller named it.
     pub tool: String,
-    /// The arguments it goes on with, as others may see them; `None` where they were not read.
+    /// What the model sent, as others may see it; `None` where it was not read.
+    pub sent: Option<Value>,
+    /// The arguments it goes on with: the settings, a hook or a person may have changed what the model sent.
     pub arguments: Option<Value>,
     /// Who called.
     pub principal: Principal,
@@ -66,11 +68,14 @@ impl CallOnRecord {
             Some(end) => end.answer.result().timings.total_us,
             None => way.transitions.last().map_or(0, |passed| passed.at_us),
         };
+        let read = |raw: &Option<Box<RawValue>>| serde_json::from_str(raw.as_deref()?.get()).ok();
+        let arguments: Option<Value> = read(&call.arguments);
         let mut story = Self {
             invocation_id: first.record.invocation_id?,
             session_id: first.record.session_id.clone()?,
             tool: call.tool.clone(),
-            arguments: call.arguments.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok()),
+            sent: read(&call.model_arguments).or_else(|| arguments.clone()),
+            arguments,
             principal: call.principal(),
             face: call.face.clone(),
             request_id: first.record.request.as_ref().map(|key| key.id.clone()),
@@ -145,7 +150,7 @@ pub fn verdict_of(row: &StoredRecord) -> Option<Verdict> {
 }
 
 /// Whether such a record stands on a call's way: an answer to its question may stand behind its end.
-fn tells_of_its_way(kind: RecordKind) -> bool {
+pub(super) fn tells_of_its_way(kind: RecordKind) -> bool {
     match kind {
         RecordKind::Accepted | RecordKind::Asked | RecordKind::Started | RecordKind::Ended => true,
         RecordKind::HostStarted

@@ -3,6 +3,7 @@
 mod claims;
 mod export;
 mod identity;
+mod inputs;
 mod told;
 mod traces;
 mod world;

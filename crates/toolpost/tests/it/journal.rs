@@ -88,6 +88,37 @@ fn a_call_is_shown_with_its_stages_and_its_end() {
     home.run(&["journal", "show", "nonsense"]).expect(2);
 }
 
+/// Two hooks: what lies between them is in no record of its own.
+#[test]
+fn a_call_is_shown_with_what_the_model_sent_and_every_difference() {
+    let home = Home::new();
+    let hook = |name: &str, change: &str| {
+        let script = format!(
+            "import json, sys; call = json.load(sys.stdin); call['arguments']['message'] {change}; \
+             json.dump({{'arguments': call['arguments'], 'reason': 'as {name} wants'}}, sys.stdout)"
+        );
+        let command = serde_json::json!(["python3", "-c", script]);
+        format!("  - {{ name: {name}, command: {command}, event: before }}\n")
+    };
+    home.write_user(&format!("hooks:\n{}{}", hook("first", "+= ' one'"), hook("second", "+= ' two'")));
+    let result = home.run(&["call", "echo", "message=sent", "--json"]).expect(0).json();
+    let id = result["invocation_id"].as_str().unwrap();
+    let shown = home.run(&["journal", "show", id]).expect(0).stdout;
+    for told in [
+        r#"arguments  {"message":"sent"}"#,
+        r#"became     {"message":"sent one two"}"#,
+        "arguments message by first (hook): as first wants",
+        r#"message: "sent" -> "sent one""#,
+        r#"message: "sent one" -> "sent one two""#,
+    ] {
+        assert!(shown.contains(told), "`{told}` is missing:\n{shown}");
+    }
+    home.write_user("");
+    let plain = home.run(&["call", "echo", "message=sent", "--json"]).expect(0).json();
+    let shown = home.run(&["journal", "show", plain["invocation_id"].as_str().unwrap()]).expect(0).stdout;
+    assert!(!shown.contains("became") && !shown.contains("rewritten"), "{shown}");
+}
+
 #[test]
 fn a_record_nobody_touched_is_clean_and_its_head_vouches_for_it() {
     let home = used();

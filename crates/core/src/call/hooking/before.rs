@@ -149,12 +149,13 @@ fn rewrite(host: &Inner, call: &mut Call, run: &mut HookRun, arguments: Argument
         return Ok(());
     }
     call.hooks.opinions.retain(|vote| vote.behavior != Behavior::Allow);
-    call.inputs.mutations.push(InputMutation {
+    call.inputs.note_change(InputMutation {
         source_type: "hook",
         source: run.name.clone(),
         changed_fields,
         reason: run.reason.clone().unwrap_or_default(),
         at_us: micros(call.live.began.elapsed()),
+        arguments_before: None,
     });
     call.inputs.call = Some(CallInput::new(arguments));
     if let Step::End(ending) = validate(host, call) {

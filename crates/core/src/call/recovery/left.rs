@@ -193,8 +193,9 @@ impl LeftBehind {
     }
 }
 
-/// The arguments as hooks left them, in place of those the call came with.
+/// The arguments as hooks left them, in place of those the call came with. What the model sent stays known.
 fn replace_arguments(call: &mut RecordedCall, arguments: Box<RawValue>, redacted: bool) {
-    call.arguments = Some(arguments);
+    let before = call.arguments.replace(arguments);
+    call.model_arguments = call.model_arguments.take().or(before);
     call.redacted = redacted;
 }

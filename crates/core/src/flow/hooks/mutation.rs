@@ -20,6 +20,10 @@ pub struct InputMutation {
     pub reason: String,
     /// When, in microseconds from the request on.
     pub at_us: u64,
+    /// The arguments that it changed, as others may see them. Only where another change came before it: the first one
+    /// changed what the model sent, which the record of the call has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments_before: Option<Value>,
 }
 
 /// A change somebody made to what a call gave back, for the record. The output that was replaced is not kept: a hook

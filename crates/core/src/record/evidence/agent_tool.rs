@@ -7,6 +7,7 @@
 
 mod call;
 mod events;
+mod four_inputs;
 mod grounds;
 mod result;
 mod story;
@@ -15,11 +16,10 @@ mod words;
 
 use std::collections::{HashMap, HashSet};
 
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 use toolpost_model::InvocationId;
 
-use super::{ExportError, recorded};
+use super::{ExportError, inputs, moment, recorded};
 use crate::record::journal::{RecordKind, StoredRecord};
 use story::Story;
 use tools::Tools;
@@ -79,12 +79,6 @@ fn push(lines: &mut Vec<String>, record: &str, fields: Value) {
     object.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
     object.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
     lines.push(Value::Object(object).to_string());
-}
-
-/// A moment of a call, from its begin.
-fn moment(begin: Timestamp, at_us: u64) -> Timestamp {
-    let offset = jiff::SignedDuration::from_micros(i64::try_from(at_us).unwrap_or(i64::MAX));
-    begin.checked_add(offset).unwrap_or(begin)
 }
 
 impl AgentTool {

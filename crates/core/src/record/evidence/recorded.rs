@@ -209,6 +209,9 @@ pub(super) struct Mutation {
     /// When, in microseconds from the request on.
     #[serde(default)]
     pub(super) at_us: u64,
+    /// The arguments that it changed, where another change came before it.
+    #[serde(default)]
+    pub(super) arguments_before: Option<Value>,
 }
 
 /// A change of the output.

@@ -12,7 +12,8 @@ use toolpost_model::Redactions;
 use super::{CallRedactor, Finding, Redactor as _, Window, replace};
 
 /// Members in which everything comes from callers and tools, names included.
-const THEIRS: &[&str] = &["arguments", "model_arguments", "structured_content", "details", "meta"];
+const THEIRS: &[&str] =
+    &["arguments", "arguments_before", "model_arguments", "structured_content", "details", "meta"];
 
 /// Members that hold words of the host. All of them are lower-case words.
 const WORDS: &[&str] = &[

@@ -7,7 +7,7 @@ use toolpost_core::{Export, ExportFormat, StandsOn, StoredRecord, evidence_schem
 
 use super::world::{self, SECRET};
 
-fn lines(format: ExportFormat, rows: &[StoredRecord]) -> Vec<Value> {
+pub(super) fn lines(format: ExportFormat, rows: &[StoredRecord]) -> Vec<Value> {
     let (mut export, mut lines) = (Export::new(format), Vec::new());
     for row in rows {
         export.take(row, &mut lines).unwrap();
@@ -16,7 +16,7 @@ fn lines(format: ExportFormat, rows: &[StoredRecord]) -> Vec<Value> {
     lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn of<'a>(lines: &'a [Value], record: &str) -> Vec<&'a Value> {
+pub(super) fn of<'a>(lines: &'a [Value], record: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["record"] == record).collect()
 }
 
@@ -206,26 +206,25 @@ async fn the_four_inputs_stay_apart() {
     let of_tool = |id: &str| calls.iter().find(|call| call["tool_id"] == id).unwrap();
     let changed = of_tool("demo.changed");
     assert_eq!(
-        (&changed["model_input"], &changed["observable_input"]),
-        (&json!({ "n": 1 }), &json!({ "n": 2 }))
+        (&changed["model_input"], &changed["observable_input"], &changed["permission_input"]),
+        (&json!({ "n": 1 }), &json!({ "n": 1 }), &json!({ "n": 2 }))
     );
     let id = text(changed, "invocation_id");
-    let observable = json!(format!("{id}/observable_input"));
-    assert_eq!((&changed["permission_input_ref"], &changed["call_input_ref"]), (&observable, &observable));
+    let decided_on = json!(format!("{id}/permission_input"));
+    assert_eq!((&changed["permission_input_ref"], &changed["call_input_ref"]), (&decided_on, &decided_on));
     let mutation = of(&lines, "input_mutation").into_iter().find(|line| line["invocation_id"] == id).unwrap();
     assert_eq!(mutation["source_type"], "hook");
     assert_eq!(
         (&mutation["from_input_ref"], &mutation["to_input_ref"]),
-        (&json!(format!("{id}/model_input")), &observable)
+        (&json!(format!("{id}/model_input")), &decided_on)
     );
 
     let denied = of_tool("demo.denied");
     assert!(denied["call_input_ref"].is_null(), "it never ran");
     let unknown = calls.iter().find(|call| call["asked_for"] == "no_such_tool").unwrap();
     assert!(unknown["model_input"].is_null() && unknown["unread_bytes"].is_u64());
-    let edited = calls
-        .iter()
-        .find(|call| call["tool_id"] == "demo.asked" && call["observable_input"] == json!({ "n": 2 }));
+    let edited =
+        calls.iter().find(|call| call["tool_id"] == "demo.asked" && call["call_input"] == json!({ "n": 2 }));
     let edited = edited.unwrap();
     assert_eq!(edited["model_input"], json!({ "n": 1 }));
     let decisions: Vec<&Value> = of(&lines, "permission_decision")

@@ -104,6 +104,7 @@ mod tests {
             invocation_id: InvocationId::new(),
             session_id: SessionId::new("a2a:ann:ctx"),
             tool: "add".to_owned(),
+            sent: Some(json!({ "a": 1 })),
             arguments: Some(json!({ "a": 1 })),
             principal: Principal::agent("ann"),
             face: "a2a".to_owned(),

@@ -7,7 +7,7 @@ mod grounds;
 mod timeline;
 
 use serde_json::Value;
-use toolpost_core::StoredRecord;
+use toolpost_core::{InputTrail, StoredRecord};
 use toolpost_model::{InvocationId, Stage};
 use toolpost_store::JournalReader;
 
@@ -50,12 +50,14 @@ pub(crate) fn show(place: &Place, id: InvocationId, as_json: bool) -> anyhow::Re
 struct Story<'a> {
     rows: &'a [StoredRecord],
     bodies: Vec<Value>,
+    /// Its arguments, from those that the model sent on.
+    inputs: InputTrail,
 }
 
 impl<'a> Story<'a> {
     fn of(rows: &'a [StoredRecord]) -> Self {
         let bodies = rows.iter().filter_map(|row| serde_json::from_str(&row.record.body).ok()).collect();
-        Self { rows, bodies }
+        Self { rows, bodies, inputs: InputTrail::of(rows) }
     }
 
     /// The newest account of a part: later records know more.
@@ -92,8 +94,12 @@ impl<'a> Story<'a> {
         let asked = self.text("/call/tool").filter(|_| self.part("/explain/matched_by").is_some());
         let asked = asked.map(|asked| styled(DIM, format!(" (asked for as `{asked}`)")));
         line("tool", format!("{tool}{}", asked.unwrap_or_default()));
-        if let Some(arguments) = self.part("/call/arguments") {
-            line("arguments", shortened(&printable(&arguments.to_string())));
+        let told = |arguments: &Value| shortened(&printable(&arguments.to_string()));
+        if let Some(sent) = self.inputs.sent() {
+            line("arguments", told(sent));
+        }
+        if let Some(last) = self.inputs.last().filter(|last| self.inputs.sent() != Some(*last)) {
+            line("became", told(last));
         }
         if let Some(bytes) = self.part("/call/unread_bytes") {
             line("arguments", format!("{bytes} bytes that were not read, and so not kept"));
@@ -136,16 +142,16 @@ impl<'a> Story<'a> {
         };
         hooks(true, Stage::PreHooks);
         hooks(false, Stage::PostHooks);
-        for mutation in self.each("/mutations") {
-            let stage = match mutation["source_type"].as_str() {
-                Some("permission_prompt") => Stage::AwaitApproval,
-                Some("runtime") => Stage::Parse,
-                Some(_) | None => Stage::PreHooks,
+        for change in self.inputs.changes() {
+            let stage = match change.source_type {
+                "permission_prompt" => Stage::AwaitApproval,
+                "runtime" => Stage::Parse,
+                _ => Stage::PreHooks,
             };
-            grounds::mutation("arguments", mutation, &timeline.at(stage));
+            grounds::input_change(&change, &timeline.at(stage));
         }
         let after = timeline.at(Stage::PostHooks);
-        self.each("/output_mutations").for_each(|mutation| grounds::mutation("result", mutation, &after));
+        self.each("/output_mutations").for_each(|mutation| grounds::output_change(mutation, &after));
         self.decision(&timeline.at(Stage::Decide));
         answers::tell(reader, id, self.rows, &timeline.at(Stage::AwaitApproval))?;
         let admit = timeline.at(Stage::Admit);

@@ -6,7 +6,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use toolpost_model::{EventBody, Interrupt, OnFailure, Ordering, Outcome, Stage, TraceContext};
 
-use super::{Life, push, recorded::Cancellation, story::Story, words};
+use super::{Life, four_inputs::FourInputs, push, recorded::Cancellation, story::Story, words};
 use crate::record::declared::DeclaredTool;
 
 /// Tells the policy that a call was scheduled by, once, and returns its id.
@@ -62,11 +62,6 @@ pub(super) fn scheduler_policy(
     id
 }
 
-/// Names an input of an invocation within its own record.
-pub(super) fn input_ref(story: &Story, name: &str) -> String {
-    format!("{}/{name}", story.id)
-}
-
 fn transitions(story: &Story) -> Vec<Value> {
     let mut passed: Vec<Value> = Vec::with_capacity(story.transitions.len() + 1);
     for (stage, at) in &story.transitions {
@@ -83,18 +78,11 @@ pub(super) fn invocation(story: &Story, policy: &str, life: &Life, lines: &mut V
     let call = story.call.as_ref();
     let last_stage = story.transitions.last().map_or("planned", |(stage, _)| words::state(*stage));
     let status = story.result.as_ref().map_or(last_stage, words::final_state);
-    let observable = story.observable_input();
-    let has_run = story.reached(Stage::Execute).is_some();
-    // The decision was made on the observable input, and so was the run, apart from what was taken out of it.
-    let same = |applies: bool| observable.filter(|_| applies).map(|_| input_ref(story, "observable_input"));
     let refs = |kind: &str, count: usize| -> Vec<String> {
         (1..=count).map(|place| format!("{}/{kind}/{place}", story.id)).collect()
     };
     let artifacts = story.result.as_ref().map(|result| &result.artifacts);
-    push(
-        lines,
-        "invocation",
-        json!({
+    let mut fields = json!({
             "invocation_id": story.id,
             "tool_id": story.tool(),
             "asked_for": call.map(|call| &call.tool),
@@ -106,10 +94,6 @@ pub(super) fn invocation(story: &Story, policy: &str, life: &Life, lines: &mut V
             "status": status,
             "stage": story.transitions.last().map(|(stage, _)| stage),
             "outcome": story.result.as_ref().map(|result| result.outcome),
-            "model_input": story.model_input(),
-            "observable_input": observable,
-            "permission_input_ref": same(story.decision.is_some()),
-            "call_input_ref": same(has_run),
             "inputs_redacted": story.redacted,
             "unread_bytes": call.and_then(|call| call.unread_bytes),
             "actor_ref": call.map(|call| format!("{}/{}", call.role.as_str(), call.principal)),
@@ -123,7 +107,7 @@ pub(super) fn invocation(story: &Story, policy: &str, life: &Life, lines: &mut V
             "cancellation": cancellation(story),
             "telemetry_refs": telemetry(story, life),
             "hook_refs": refs("hook", story.hooks.len()),
-            "mutation_refs": refs("mutation", story.mutations.len()),
+            "mutation_refs": refs("mutation", story.inputs.changes.len()),
             "result_ref": story.result.as_ref().map(|_| format!("{}/result", story.id)),
             "journal_records": story.records,
             "artifact_refs": artifacts,
@@ -136,8 +120,11 @@ pub(super) fn invocation(story: &Story, policy: &str, life: &Life, lines: &mut V
             "created_at": story.created_at,
             "started_at": story.reached(Stage::Execute),
             "ended_at": story.ended_at(),
-        }),
-    );
+    });
+    if let (Value::Object(fields), Value::Object(inputs)) = (&mut fields, FourInputs::of(story).fields()) {
+        fields.extend(inputs);
+    }
+    push(lines, "invocation", fields);
 }
 
 /// The call's span. Of a host that gave its calls none, only what its record has.

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use toolpost_model::{Behavior, Decision, HookDeed, ReasonType, RuleRef, Stage};
 
-use super::{call::input_ref, moment, push, story::Story, words};
+use super::{four_inputs::FourInputs, moment, push, story::Story, words};
 
 pub(super) fn mutations(story: &Story, lines: &mut Vec<String>) {
-    let count = story.mutations.len();
-    for (place, (mutation, at)) in (1..).zip(&story.mutations) {
+    let inputs = FourInputs::of(story);
+    for (place, (mutation, at)) in (1..).zip(&story.inputs.changes) {
         push(
             lines,
             "input_mutation",
@@ -16,9 +16,9 @@ pub(super) fn mutations(story: &Story, lines: &mut Vec<String>) {
                 "invocation_id": story.id,
                 "source_type": mutation.source_type,
                 "source_ref": mutation.source,
-                // What lay between two changes is not kept, only which fields changed.
-                "from_input_ref": (place == 1).then(|| input_ref(story, "model_input")),
-                "to_input_ref": (place == count).then(|| input_ref(story, "observable_input")),
+                "from_input_ref": inputs.reference(place - 1),
+                "to_input_ref": inputs.reference(place),
+                "to_input": inputs.between(place),
                 "changed_fields": mutation.changed_fields,
                 "reason": mutation.reason,
                 "created_at": at,
@@ -72,16 +72,20 @@ pub(super) fn count(story: &Story) -> usize {
 /// The decision it went on or ended with, where that is not the one that asked.
 fn last(story: &Story) -> Option<&Decision> {
     let decision = story.decision.as_ref()?;
-    let asked = story.asked.last().map(|(asked, ..)| asked);
+    let asked = story.asked.last().map(|asked| &asked.decision);
     (asked != Some(decision)).then_some(decision)
 }
 
 pub(super) fn decisions(story: &Story, lines: &mut Vec<String>) {
     let decided_at = story.reached(Stage::Decide).or(story.reached(Stage::Resolve)).unwrap_or(story.last_at);
-    let asked = story.asked.iter().map(|(decision, question, at)| (decision, Some(question), *at));
-    let all = asked.chain(last(story).map(|decision| (decision, None, decided_at)));
-    for (place, (decision, question, at)) in (1..).zip(all) {
+    let asked =
+        story.asked.iter().map(|asked| (&asked.decision, Some(&asked.question), asked.at, asked.changes));
+    let changes = story.inputs.changes.len();
+    let all = asked.chain(last(story).map(|decision| (decision, None, decided_at, changes)));
+    let inputs = FourInputs::of(story);
+    for (place, (decision, question, at, changes)) in (1..).zip(all) {
         let mut fields = self::decision(story, decision, place, &at.to_string());
+        fields["input_ref"] = json!(inputs.reference(changes));
         if let Some(question) = question {
             fields["ask_id"] = json!(question.ask_id);
             fields["expires_at"] = json!(question.expires_at);
@@ -117,7 +121,8 @@ pub(super) fn policy_refs(story: &Story) -> Vec<String> {
 
 fn decision(story: &Story, decision: &Decision, place: usize, at: &str) -> Value {
     let by_person = decision.reason.kind == ReasonType::Approval;
-    let edited = story.mutations.iter().any(|(mutation, _)| mutation.source_type == "permission_prompt");
+    let changes = &story.inputs.changes;
+    let edited = changes.iter().any(|(change, _)| change.source_type == "permission_prompt");
     let source = match (&decision.reason.rule, &story.approval) {
         (Some(rule), _) => rule.origin.as_str().to_owned(),
         (None, Some(approval)) if by_person => format!("operator/{}", approval.by),
@@ -145,7 +150,7 @@ fn decision(story: &Story, decision: &Decision, place: usize, at: &str) -> Value
         "opaque": decision.opaque,
         "notes": decision.notes,
         "operator_hint": decision.operator_hint,
-        "updated_input_ref": (by_person && edited).then(|| input_ref(story, "observable_input")),
+        "updated_input_ref": (by_person && edited).then(|| FourInputs::of(story).reference(changes.len())),
         "user_modified": by_person.then_some(edited),
         "approval": story.approval.as_ref().filter(|_| by_person).map(|approval| json!({
             "ask_id": approval.ask_id, "by": approval.by, "allowed": approval.allowed,

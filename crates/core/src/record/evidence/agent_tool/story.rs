@@ -1,11 +1,14 @@
 //! One call, gathered from its records.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
 use toolpost_model::{Decision, Effects, HookRun, InvocationId, SessionId, Stage, ToolId, ToolResult};
 
-use super::{moment, recorded};
-use crate::record::journal::StoredRecord;
+use super::{
+    inputs::{self, AtMicros, InputTrail},
+    moment, recorded,
+};
+use crate::record::journal::{RecordKind, StoredRecord};
 
 /// What the records of a call tell, the newest word first.
 pub(super) struct Story {
@@ -18,14 +21,14 @@ pub(super) struct Story {
     pub(super) tool_id: Option<ToolId>,
     pub(super) surface: Option<String>,
     pub(super) effects: Option<Effects>,
-    /// Decisions that asked a person, with their questions and times.
-    pub(super) asked: Vec<(Decision, recorded::Question, Timestamp)>,
+    /// Decisions that asked a person.
+    pub(super) asked: Vec<AskingDecision>,
     pub(super) decision: Option<Decision>,
     pub(super) approval: Option<recorded::Approval>,
-    /// The arguments in force, where they are not those the call came with.
-    arguments: Option<Value>,
+    pub(super) inputs: InputTrail,
+    /// A record tells that it began to run, perhaps under an earlier host.
+    is_started: bool,
     pub(super) redacted: bool,
-    pub(super) mutations: Vec<(recorded::Mutation, Timestamp)>,
     pub(super) hooks: Vec<(HookRun, Timestamp)>,
     pub(super) attempts: Vec<(recorded::Attempt, Timestamp)>,
     pub(super) progress: Vec<(recorded::Milestone, Timestamp)>,
@@ -36,6 +39,15 @@ pub(super) struct Story {
     pub(super) last_at: Timestamp,
     /// When it was asked for.
     pub(super) created_at: Timestamp,
+}
+
+/// A decision that asked a person.
+pub(super) struct AskingDecision {
+    pub(super) decision: Decision,
+    pub(super) question: recorded::Question,
+    pub(super) at: Timestamp,
+    /// How often the arguments that it was made on had been changed.
+    pub(super) changes: usize,
 }
 
 impl Story {
@@ -53,9 +65,9 @@ impl Story {
             asked: Vec::new(),
             decision: None,
             approval: None,
-            arguments: None,
+            inputs: InputTrail::default(),
+            is_started: false,
             redacted: false,
-            mutations: Vec::new(),
             hooks: Vec::new(),
             attempts: Vec::new(),
             progress: Vec::new(),
@@ -68,13 +80,11 @@ impl Story {
     }
 
     /// Takes in the next record.
-    pub(super) fn follow(&mut self, row: &StoredRecord, way: recorded::Way) {
+    pub(super) fn follow(&mut self, row: &StoredRecord, mut way: recorded::Way) {
         let at = row.record.at;
-        // Times count from the request on, or from the start of the host that took the call up again. The last stage
-        // was reached just before the record was written.
-        let newest = way.transitions.last().map_or(0, |(_, at_us)| *at_us);
-        let since = SignedDuration::from_micros(i64::try_from(newest).unwrap_or_default());
-        let begin = at.checked_sub(since).unwrap_or(at);
+        let begin = way.begin(at);
+        self.inputs.follow(&mut way, begin);
+        self.is_started |= row.record.kind == RecordKind::Started;
         self.records.push(row.seq);
         self.last_at = at;
         self.request = self.request.take().or(row.record.request.as_ref().map(|key| key.id.to_string()));
@@ -86,17 +96,15 @@ impl Story {
         self.tool_id = way.tool_id.or(self.tool_id.take());
         self.surface = way.surface.or(self.surface.take());
         self.effects = way.effects.or(self.effects.take());
-        self.arguments = way.arguments.or(self.arguments.take());
         self.approval = way.approval.or(self.approval.take());
         if let (Some(question), Some(decision)) = (way.ask, &way.decision) {
-            self.asked.push((decision.clone(), question, at));
+            let changes = self.inputs.changes.len();
+            self.asked.push(AskingDecision { decision: decision.clone(), question, at, changes });
         }
         self.decision = way.decision.or(self.decision.take());
-        // Later records of the same life repeat what they have, with more behind it.
-        newer(&mut self.mutations, way.mutations, |one| moment(begin, one.at_us));
-        newer(&mut self.hooks, way.hooks, |one| moment(begin, one.at_us));
-        newer(&mut self.attempts, way.attempts, |one| moment(begin, one.at_us));
-        newer(&mut self.progress, way.progress, |one| moment(begin, one.at_us));
+        inputs::extend(&mut self.hooks, way.hooks, begin, |run| (run.at_us, run.name.clone()));
+        inputs::extend(&mut self.attempts, way.attempts, begin, |attempt| attempt.at_us);
+        inputs::extend(&mut self.progress, way.progress, begin, |milestone| (milestone.seq, milestone.at_us));
         if !way.transitions.is_empty() {
             let reached = way.transitions.into_iter();
             self.transitions = reached.map(|(stage, at_us)| (stage, moment(begin, at_us))).collect();
@@ -120,27 +128,31 @@ impl Story {
         self.tool_id.as_ref().map_or(asked_for, ToolId::as_str)
     }
 
-    /// What the model sent.
-    pub(super) fn model_input(&self) -> Option<&Value> {
-        let call = self.call.as_ref()?;
-        call.model_arguments.as_ref().or(call.arguments.as_ref())
-    }
-
-    /// What it went on with.
-    pub(super) fn observable_input(&self) -> Option<&Value> {
-        self.arguments.as_ref().or(self.call.as_ref().and_then(|call| call.arguments.as_ref()))
+    pub(super) fn has_run(&self) -> bool {
+        self.is_started || self.reached(Stage::Execute).is_some()
     }
 }
 
-/// Takes the newer list where it tells anything. Each record of a life holds all that came before it there.
-fn newer<T>(known: &mut Vec<(T, Timestamp)>, told: Vec<T>, at: impl Fn(&T) -> Timestamp) {
-    if !told.is_empty() {
-        *known = told
-            .into_iter()
-            .map(|one| {
-                let at = at(&one);
-                (one, at)
-            })
-            .collect();
+impl AtMicros for HookRun {
+    fn at_us(&self) -> u64 {
+        self.at_us
+    }
+}
+
+impl AtMicros for recorded::Mutation {
+    fn at_us(&self) -> u64 {
+        self.at_us
+    }
+}
+
+impl AtMicros for recorded::Attempt {
+    fn at_us(&self) -> u64 {
+        self.at_us
+    }
+}
+
+impl AtMicros for recorded::Milestone {
+    fn at_us(&self) -> u64 {
+        self.at_us
     }
 }

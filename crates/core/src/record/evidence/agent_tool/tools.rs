@@ -13,7 +13,7 @@ use toolpost_model::{
 
 use super::{ExportError, Life, events, push, words};
 use crate::record::{
-    declared::{DeclaredTool, SurfaceBody},
+    declared::{DeclaredTool, SurfaceBody, ToolTerms},
     journal::StoredRecord,
 };
 
@@ -219,7 +219,7 @@ fn interface(declared: &Declared<'_>, lines: &mut Vec<String>) {
             "aliases": about.aliases,
             "search_hint": about.search_hint,
             "model_input_schema": object(&about.input.schema),
-            "runtime_input_schema": object(&about.input.schema),
+            "runtime_input_schema": runtime_schema(object(&about.input.schema), &declared.tool.settings),
             "output_schema": about.output.schema.as_deref().map(object),
             "schema_visibility": if about.loading == Loading::Deferred { "deferred" } else { "loaded" },
             "is_enabled": about.lifecycle != Lifecycle::Disabled,
@@ -244,6 +244,46 @@ fn interface(declared: &Declared<'_>, lines: &mut Vec<String>) {
 /// A schema may be `true` or `false`, which the draft cannot say.
 fn object(schema: &Value) -> Value {
     if schema.is_object() { schema.clone() } else { json!({ "allOf": [schema] }) }
+}
+
+/// The arguments as the tool gets them, where that differs from what a model is shown: what the operator fills in is
+/// always there, references to credentials are values, and what only the operator marks as sensitive is marked.
+fn runtime_schema(mut schema: Value, terms: &ToolTerms) -> Value {
+    for name in &terms.filled_in {
+        let required = schema.as_object_mut().map(|schema| schema.entry("required").or_insert(json!([])));
+        if let Some(required) = required.and_then(Value::as_array_mut)
+            && !required.iter().any(|known| known == name)
+        {
+            required.push(name.as_str().into());
+        }
+        mark(&mut schema, &format!("/{}", name.replace('~', "~0").replace('/', "~1")), "x-filled-in");
+    }
+    for pointer in &terms.sensitive {
+        mark(&mut schema, pointer, "x-sensitive");
+    }
+    if !terms.credentials.is_empty() {
+        schema["x-credentials"] = json!(terms.credentials);
+    }
+    schema
+}
+
+/// Marks the part of a schema that describes the value at a pointer, where one is written out for it.
+fn mark(schema: &mut Value, pointer: &str, word: &str) {
+    let mut part = schema;
+    for name in pointer.split('/').skip(1) {
+        let name = name.replace("~1", "/").replace("~0", "~");
+        let is_place = name.parse::<usize>().is_ok() && part.get("items").is_some();
+        let inner = if is_place {
+            part.get_mut("items")
+        } else {
+            part.pointer_mut("/properties").and_then(|all| all.get_mut(&name))
+        };
+        let Some(inner) = inner else { return };
+        part = inner;
+    }
+    if let Value::Object(part) = part {
+        part.insert(word.to_owned(), true.into());
+    }
 }
 
 /// Whether its work is confined. Where the operator set nothing for the tool, its processes get what the host or the

@@ -1,6 +1,7 @@
 //! Why a call was decided as it was, and what else had a hand in it.
 
 use serde_json::Value;
+use toolpost_core::InputChange;
 
 use super::{Line, shortened};
 use crate::terminal::{DIM, YELLOW, printable, styled};
@@ -64,18 +65,49 @@ pub(crate) fn hook(run: &Value, line: Line<'_>) {
     line("hook", format!("`{}` {told} {}", text("name").unwrap_or_default(), styled(DIM, facts)));
 }
 
-/// A change to the arguments or to the output.
-pub(super) fn mutation(what: &str, mutation: &Value, line: Line<'_>) {
-    let text = |name: &str| mutation[name].as_str().map(printable).unwrap_or_default();
-    let fields: Vec<String> =
-        list(mutation, "changed_fields").filter_map(Value::as_str).map(printable).collect();
-    let who = match text("source_type").as_str() {
-        "permission_prompt" => format!("{} (who approved it)", text("source")),
-        kind => format!("{} ({kind})", text("source")),
+/// A change of the output.
+pub(super) fn output_change(mutation: &Value, line: Line<'_>) {
+    let text = |name: &str| mutation[name].as_str().unwrap_or_default();
+    let fields: Vec<&str> = list(mutation, "changed_fields").filter_map(Value::as_str).collect();
+    let by = (text("source_type"), text("source"), text("reason"));
+    rewritten("result", &fields, by, line);
+}
+
+/// A change of the arguments, with each field before and after it where the records have both.
+pub(super) fn input_change(change: &InputChange<'_>, line: Line<'_>) {
+    let fields: Vec<&str> = change.changed_fields.iter().map(String::as_str).collect();
+    rewritten("arguments", &fields, (change.source_type, change.source, change.reason), line);
+    // The answer of a person is printed with its differences already.
+    let is_told = change.source_type == "permission_prompt";
+    let (Some(from), Some(to), false) = (change.from, change.to, is_told) else { return };
+    for field in fields {
+        let told = |arguments: &Value| match arguments.get(field) {
+            Some(value) => clipped(&printable(&value.to_string())),
+            None => "(absent)".to_owned(),
+        };
+        line("", format!("{}: {} -> {}", printable(field), told(from), told(to)));
+    }
+}
+
+fn rewritten(what: &str, fields: &[&str], (kind, source, reason): (&str, &str, &str), line: Line<'_>) {
+    let fields: Vec<String> = fields.iter().map(|field| printable(field)).collect();
+    let who = match kind {
+        "permission_prompt" => format!("{} (who approved it)", printable(source)),
+        kind => format!("{} ({})", printable(source), printable(kind)),
     };
-    let reason = Some(text("reason")).filter(|reason| !reason.is_empty());
-    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let reason = Some(reason).filter(|reason| !reason.is_empty());
+    let reason = reason.map(|reason| format!(": {}", printable(reason))).unwrap_or_default();
     line("rewritten", format!("{what} {} by {who}{reason}", fields.join(", ")));
+}
+
+/// How much of one value of the arguments is shown in a difference.
+const DIFFERENCE: usize = 120;
+
+fn clipped(text: &str) -> String {
+    match text.char_indices().nth(DIFFERENCE) {
+        Some((place, _)) => format!("{}…", &text[..place]),
+        None => text.to_owned(),
+    }
 }
 
 /// Something that the call waited for before it ran.
