@@ -5,6 +5,7 @@ mod inputs;
 mod met;
 mod milestones;
 mod output;
+mod parent;
 mod parking;
 mod request;
 
@@ -32,6 +33,7 @@ pub(crate) use met::{LateAnswer, Met, MetBody};
 pub(crate) use milestones::Milestone;
 use milestones::Milestones;
 use output::Outputs;
+pub(crate) use parent::Parent;
 pub(crate) use parking::ParkedQuestion;
 use parking::Parking;
 pub use request::{Acknowledged, CallRequest, Heard, Listener, Patience, Wants};
@@ -377,22 +379,6 @@ pub(crate) enum OnRecord {
     Nothing,
     Accepted,
     Started,
-}
-
-/// The call that made a call.
-#[derive(Clone)]
-pub(crate) struct Parent {
-    pub(crate) id: InvocationId,
-    /// The calls from the outermost one down to it.
-    pub(crate) line: Vec<InvocationId>,
-    /// Where its tool comes from.
-    pub(crate) source: Option<SourceIndex>,
-    /// Nothing it makes outlasts it.
-    pub(crate) deadline: Instant,
-    /// What it and the calls above it hold.
-    pub(crate) held: Vec<ResourceUse>,
-    /// Whether a person approved it.
-    pub(crate) is_approved: bool,
 }
 
 /// What hooks left behind on a call's way.

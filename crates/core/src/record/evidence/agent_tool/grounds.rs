@@ -105,7 +105,7 @@ fn rules(decision: &Decision) -> impl Iterator<Item = &RuleRef> {
 
 /// The policies that decided about a call: every rule once, and the mode where it decided.
 pub(super) fn policy_refs(story: &Story) -> Vec<String> {
-    let asked = story.asked.iter().map(|(decision, ..)| decision);
+    let asked = story.asked.iter().map(|asked| &asked.decision);
     let mut refs: Vec<String> = Vec::new();
     for decision in asked.chain(last(story)) {
         let by_mode = decision.reason.kind == ReasonType::Mode;
