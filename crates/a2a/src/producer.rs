@@ -22,7 +22,7 @@ pub struct Begun<'a> {
     pub tool_call_id: &'a str,
     /// The tool, as the caller knows it.
     pub tool_name: &'a str,
-    /// The arguments as recorded, without their secrets; `None` where they were not read.
+    /// What the model sent as recorded, without its secrets; `None` where it was not read.
     pub input: Option<&'a Value>,
     /// When.
     pub at: Timestamp,
@@ -53,7 +53,8 @@ pub struct Ended<'a> {
     pub tool_call_id: &'a str,
     /// The tool, as the caller knows it.
     pub tool_name: &'a str,
-    /// The arguments once more, as recorded; small ones are repeated in the event.
+    /// The arguments that it ended with, as recorded; small ones are in the event. The operator's settings, a hook or a
+    /// person may have changed what the model sent.
     pub input: Option<&'a Value>,
     /// How it ended.
     pub result: &'a ToolResult,

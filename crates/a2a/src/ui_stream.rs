@@ -4,7 +4,10 @@
 //! and 7 have chunks for approvals. A stream is `data:` lines of
 //! server-sent events, one chunk each, then [`DONE`], under the header [`HEADER`].
 
-use std::collections::HashSet;
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -94,12 +97,13 @@ pub enum UiVersion {
 
 /// Turns the events of one stream into chunks.
 ///
-/// A reader of the SDK fails on an end without its call, so a call that was not seen is told right before its end. What is
-/// remembered are the calls that are open.
+/// A reader of the SDK fails on an end without its call, so a call that was not seen is told right before its end. So is
+/// one that ends with other arguments than it began with: the end itself has no room for them. Of the calls that are
+/// open, a hash of their arguments is remembered.
 #[derive(Clone, Debug, Default)]
 pub struct UiStream {
     version: UiVersion,
-    open: HashSet<String>,
+    open: HashMap<String, u64>,
 }
 
 impl UiStream {
@@ -156,12 +160,12 @@ impl UiStream {
         UiChunk::Start { message_id: message_id.into() }
     }
 
-    /// The chunks of an event: one, or two for an end whose call was not seen.
+    /// The chunks of an event: one, or two for an end whose call was not seen or whose arguments were changed.
     pub fn chunks(&mut self, event: &ToolEvent) -> Vec<UiChunk> {
         let tool_call_id = event.tool_call_id().to_owned();
         let end = match event {
             ToolEvent::Call { tool_name, input, .. } => {
-                self.open.insert(tool_call_id.clone());
+                self.open.insert(tool_call_id.clone(), hash(input.as_ref()));
                 return vec![input_available(tool_call_id, tool_name, input.as_ref())];
             }
             ToolEvent::Result { output, .. } => UiChunk::ToolOutputAvailable {
@@ -175,16 +179,25 @@ impl UiStream {
                 dynamic: true,
             },
         };
-        if self.open.remove(&tool_call_id) {
-            return vec![end];
-        }
+        let begun_with = self.open.remove(&tool_call_id);
         match event {
             ToolEvent::Call { .. } => vec![end],
             ToolEvent::Result { tool_name, input, .. } | ToolEvent::Error { tool_name, input, .. } => {
+                let is_told =
+                    begun_with.is_some_and(|known| input.is_none() || known == hash(input.as_ref()));
+                if is_told {
+                    return vec![end];
+                }
                 vec![input_available(tool_call_id, tool_name, input.as_ref()), end]
             }
         }
     }
+}
+
+fn hash(input: Option<&Value>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    input.map(Value::to_string).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn input_available(tool_call_id: String, tool_name: &str, input: Option<&Value>) -> UiChunk {

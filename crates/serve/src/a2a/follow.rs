@@ -44,7 +44,7 @@ async fn one(face: Arc<Face>, task: Arc<Task>, place: usize) {
     }
     match host.recorded_call(id, &task.owner).await {
         Ok(Some(call)) => match call.end {
-            Some(end) => task.ended(place, end.answer.result(), end.at),
+            Some(end) => task.ended(place, call.arguments.as_ref(), end.answer.result(), end.at),
             // Its question stays open on record, and the next host goes on with it.
             None if host.health().shutting_down => return,
             None => task.lost(place, clock::now()),

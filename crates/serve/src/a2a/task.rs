@@ -25,7 +25,7 @@ pub(super) struct CallOfTask {
     pub(super) invocation_id: InvocationId,
     pub(super) tool_call_id: String,
     pub(super) tool: String,
-    /// Without its secrets; `None` where the host did not read them.
+    /// What the model sent, without its secrets; `None` where the host did not read it.
     pub(super) input: Option<Value>,
     pub(super) began_at: Timestamp,
 }
@@ -216,11 +216,11 @@ impl Task {
         });
     }
 
-    /// A call ended.
-    pub(super) fn ended(&self, place: usize, result: &ToolResult, at: Timestamp) {
+    /// A call ended. `executed` are the arguments that it ended with, which need not be those that the message has.
+    pub(super) fn ended(&self, place: usize, executed: Option<&Value>, result: &ToolResult, at: Timestamp) {
         let call = &self.calls[place];
         let artifact = result.outcome.is_success().then(|| Arc::new(telling::artifact(call, result)));
-        let event = telling::ended(call, result);
+        let event = telling::ended(call, executed, result);
         let structured = result.structured_content.as_ref().map_or(0, |value| value.to_string().len());
         let content: usize = result.content.iter().map(Content::size).sum();
         // Once in the event and once in the artifact.

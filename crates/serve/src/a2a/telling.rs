@@ -42,10 +42,10 @@ pub(super) fn begun(call: &CallOfTask) -> ToolEvent {
     Begun { tool_call_id, tool_name, input: call.input.as_ref(), at: call.began_at }.event()
 }
 
-pub(super) fn ended(call: &CallOfTask, result: &ToolResult) -> ToolEvent {
+pub(super) fn ended(call: &CallOfTask, executed: Option<&Value>, result: &ToolResult) -> ToolEvent {
     let duration = took(result);
     let (tool_call_id, tool_name) = (call.tool_call_id.as_str(), call.tool.as_str());
-    Ended { tool_call_id, tool_name, input: call.input.as_ref(), result, duration }.event()
+    Ended { tool_call_id, tool_name, input: executed, result, duration }.event()
 }
 
 /// A call whose end is not on record and that does not run.

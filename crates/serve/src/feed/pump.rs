@@ -369,7 +369,7 @@ impl Pump {
             let begun = Begun {
                 tool_call_id: &tool_call_id,
                 tool_name: &call.tool,
-                input: call.arguments.as_ref(),
+                input: call.sent.as_ref(),
                 at: call.began_at,
             };
             self.tell(&begun.event(), is_last.then_some(row.seq));

@@ -5,8 +5,10 @@ mod joining;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use toolpost_core::{Hook, HookCall, HookError, HookOutput};
 use toolpost_model::{
-    CallContext, Declaration, EffectClass, NestedCall, Role, Tool, ToolCall, ToolFailure, ToolOutput,
+    BoxFuture, CallContext, Declaration, EffectClass, NestedCall, Role, Tool, ToolCall, ToolFailure,
+    ToolOutput,
 };
 use toolpost_testkit::{Gate, MockTool};
 
@@ -405,4 +407,48 @@ async fn the_ai_sdk_gets_a_message_that_is_complete_when_the_session_closes() {
         json!("[DONE]"),
     ];
     assert_eq!(told, expected);
+}
+
+/// A hook that puts another path into every call.
+struct OtherPath;
+
+impl Hook for OtherPath {
+    fn name(&self) -> &str {
+        "other-path"
+    }
+
+    fn before<'a>(&'a self, _: &'a HookCall<'a>) -> BoxFuture<'a, Result<HookOutput, HookError>> {
+        Box::pin(std::future::ready(Ok(HookOutput::rewrite(json!({ "path": "b" }), "b is better"))))
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_told_with_what_the_model_sent_and_its_end_with_what_ran() {
+    let gate = Gate::new();
+    let tool = reader("demo.wait").gate(&gate);
+    let server = Place::without_native_tools().start_with(|builder| builder.tool(tool).hook(OtherPath)).await;
+    let mut live = own(&server, "").await;
+    let mut page = server.begin(Request::get("/sessions/default/events?vocabulary=ai-sdk")).await;
+    page.head().await;
+    let mut call = server.begin(Request::call("wait", &json!({ "path": "a" }))).await;
+    gate.entered(1).await;
+    // A reader that comes while the call runs.
+    let mut joined = own(&server, "").await;
+    gate.let_through(1);
+    call.receive().await;
+    let mut replayed = own(&server, "?from=start").await;
+    for stream in [&mut live, &mut joined, &mut replayed] {
+        let (begun, ended) = (told(&next(stream).await), told(&next(stream).await));
+        assert_eq!((&begun["type"], &begun["input"]), (&json!("tool-call"), &json!({ "path": "a" })));
+        assert_eq!((&ended["type"], &ended["input"]), (&json!("tool-result"), &json!({ "path": "b" })));
+    }
+    let mut text = String::new();
+    while !text.contains("tool-output-available") {
+        text.push_str(&page.piece().await.expect("the stream goes on"));
+    }
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    let chunks = data.map(|data| serde_json::from_str::<Value>(data).unwrap());
+    let told: Vec<Value> = chunks.filter(|chunk| chunk["type"] == "tool-input-available").collect();
+    let inputs: Vec<&Value> = told.iter().map(|chunk| &chunk["input"]).collect();
+    assert_eq!(inputs, [&json!({ "path": "a" }), &json!({ "path": "b" })]);
 }

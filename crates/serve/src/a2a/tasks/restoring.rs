@@ -40,7 +40,7 @@ pub(super) fn call_of_task(call: &CallOnRecord) -> CallOfTask {
         invocation_id: call.invocation_id,
         tool_call_id: ids.map_or_else(|| call.invocation_id.to_string(), |(_, tool_call, _)| tool_call),
         tool: call.tool.clone(),
-        input: call.arguments.clone(),
+        input: call.sent.clone(),
         began_at: call.began_at,
     }
 }
@@ -79,11 +79,11 @@ pub(super) fn task(mut calls: Vec<CallOnRecord>) -> Option<Arc<Task>> {
     let mut ends: Vec<_> = calls
         .iter()
         .enumerate()
-        .filter_map(|(place, call)| call.end.as_ref().map(|end| (end.at, place, end)))
+        .filter_map(|(place, call)| call.end.as_ref().map(|end| (end.at, place, call, end)))
         .collect();
-    ends.sort_by_key(|(at, place, _)| (*at, *place));
-    for (at, place, end) in ends {
-        task.ended(place, end.answer.result(), at);
+    ends.sort_by_key(|(at, place, ..)| (*at, *place));
+    for (at, place, call, end) in ends {
+        task.ended(place, call.arguments.as_ref(), end.answer.result(), at);
     }
     Some(task)
 }
@@ -130,7 +130,7 @@ mod tests {
         for (of, end) in all {
             let task = task(vec![call("c", of)]).unwrap();
             assert_eq!(task.task_state(), TaskState::Working);
-            task.ended(0, &result, Timestamp::UNIX_EPOCH);
+            task.ended(0, None, &result, Timestamp::UNIX_EPOCH);
             let told = task.snapshot(task.length());
             assert_eq!((told.status.state, told.artifacts.len()), (end, 1));
             let why = told.status.message.map(|message| format!("{:?}", message.parts)).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! A call that asks: the task waits, and an operator's word lets it go on.
 
 use serde_json::{Value, json};
-use toolpost_model::{EffectClass, Mode, Role};
+use toolpost_core::{Hook, HookCall, HookError, HookOutput};
+use toolpost_model::{BoxFuture, EffectClass, Mode, Role};
 use toolpost_testkit::MockTool;
 
 use super::{
@@ -250,4 +251,85 @@ async fn of_several_questions_the_status_names_one_that_is_open() {
     }
     let done = look(0).await;
     assert_eq!((&done["status"]["state"], tool.call_count()), (&json!("TASK_STATE_COMPLETED"), 3), "{done}");
+}
+
+/// Sends every push to the branch `hooked`.
+struct Rewriter;
+
+impl Hook for Rewriter {
+    fn name(&self) -> &str {
+        "rewriter"
+    }
+
+    fn before<'a>(&'a self, _: &'a HookCall<'a>) -> BoxFuture<'a, Result<HookOutput, HookError>> {
+        let output = HookOutput::rewrite(json!({ "branch": "hooked" }), "the team's branch");
+        Box::pin(std::future::ready(Ok(output)))
+    }
+}
+
+/// The inputs of the user's message, of each `tool-call` and of each end in a task's history.
+fn inputs(task: &Value) -> Vec<(String, Value)> {
+    let messages = task["history"].as_array().unwrap().iter();
+    let parts = messages.flat_map(|message| {
+        let role = message["role"].as_str().unwrap();
+        message["parts"].as_array().unwrap().iter().map(move |part| (role, &part["data"]))
+    });
+    let events = parts.filter(|(_, data)| data["type"].is_string());
+    events
+        .map(|(role, data)| (format!("{role} {}", data["type"].as_str().unwrap()), data["input"].clone()))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_history_has_what_the_model_sent_and_the_end_what_ran_live_and_after_a_restart() {
+    for answered_by_the_next_host in [false, true] {
+        let (place, tool) = (place(), push());
+        let start = || place.start_with(|builder| builder.tool(tool.clone()).hook(Rewriter));
+        let mut server = start().await;
+        let task = waiting(&server, Dialect::Newer, "m1").await;
+        if answered_by_the_next_host {
+            server.shut_down().await;
+            server = start().await;
+        }
+        let get = rpc("GetTask", &json!({ "id": task["id"] }));
+        let question =
+            result(&server, get.clone()).await["status"]["message"]["metadata"]["approvalId"].clone();
+        let mut stream = server.begin(Request::get("/events?from=start").bearer(OLGA)).await;
+        stream.head().await;
+        let verdict = json!({ "decision": "allow", "arguments": { "branch": "edited" } });
+        let path = format!("/approvals/{}", question.as_str().unwrap());
+        let decided = server.send(Request::post(path, verdict.to_string()).bearer(OLGA)).await;
+        assert_eq!(decided.status(), 200, "{decided:?}");
+        let done = loop {
+            let task = result(&server, get.clone()).await;
+            if task["status"]["state"] == "TASK_STATE_COMPLETED" {
+                break task;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(tool.inputs(), [json!({ "branch": "edited" })]);
+        let branch = |name: &str| json!({ "branch": name });
+        let expected = [
+            ("ROLE_USER tool-call".to_owned(), branch("main")),
+            ("ROLE_AGENT tool-call".to_owned(), branch("main")),
+            ("ROLE_AGENT tool-result".to_owned(), branch("edited")),
+        ];
+        assert_eq!(inputs(&done), expected, "live");
+
+        let mut told = Vec::new();
+        while told.len() < 2 {
+            let frame = stream.frame().await.expect("the stream goes on");
+            if frame.event == "tool-event" {
+                let event: Value = serde_json::from_str(&frame.data).unwrap();
+                told.push((event["type"].clone(), event["input"].clone()));
+            }
+        }
+        let streamed = [(json!("tool-call"), branch("main")), (json!("tool-result"), branch("edited"))];
+        assert_eq!(told, streamed, "a stream of all sessions");
+        server.shut_down().await;
+
+        let server = start().await;
+        assert_eq!(inputs(&result(&server, get).await), expected, "after a restart");
+        server.shut_down().await;
+    }
 }
