@@ -230,6 +230,8 @@ pub struct ToolOutput {
     pub truncated: Option<Truncation>,
     /// Only part of the work was done.
     pub partial: bool,
+    /// There was nothing to show, as in an empty folder: the content, where there is any, only says so.
+    pub is_empty: bool,
     /// What confined the process, where one ran.
     pub sandbox: Option<Box<AppliedSandbox>>,
     /// What the tool's own system said beside it, for callers that speak the same: MCP's `_meta`.
@@ -251,6 +253,19 @@ impl ToolOutput {
     #[must_use]
     pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
         self.summary = Some(summary.into());
+        self
+    }
+
+    /// Marks that there was nothing to show. A blank text is replaced by the line for people: a model takes silence for a
+    /// lost result.
+    #[must_use]
+    pub fn with_nothing_to_show(mut self) -> Self {
+        self.is_empty = true;
+        let is_blank =
+            self.content.iter().all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
+        if let Some(summary) = self.summary.as_ref().filter(|_| is_blank) {
+            self.content = vec![Content::text(summary.clone())];
+        }
         self
     }
 
@@ -369,7 +384,12 @@ impl ToolResult {
         }
         let why = || self.persistence.as_ref().and_then(|kept| kept.reason.as_deref());
         match self.disposition {
-            Disposition::Empty => remarks.push("empty: the tool succeeded and had nothing to say".to_owned()),
+            // A text that is there says it itself.
+            Disposition::Empty if self.has_text() => {}
+            Disposition::Empty => {
+                let why = self.summary.as_deref().unwrap_or("the tool succeeded and had nothing to say");
+                remarks.push(format!("empty: {why}"));
+            }
             Disposition::RefOnly => remarks.push("kept, and not shown".to_owned()),
             Disposition::Redacted => {
                 remarks.push("redacted: what it says is neither shown nor kept".to_owned());
@@ -399,6 +419,24 @@ impl ToolResult {
         remarks
     }
 
+    fn has_text(&self) -> bool {
+        self.content.iter().filter_map(Content::reading).any(|text| !text.is_empty())
+    }
+
+    /// What a model is given of a success that had nothing to show: the tool's own words for it, then what else there is
+    /// to know.
+    fn empty_text(&self) -> String {
+        match (&self.summary, self.remarks()) {
+            (Some(summary), mut remarks) => {
+                remarks.retain(|remark| !remark.starts_with("empty: "));
+                let more =
+                    if remarks.is_empty() { String::new() } else { format!("\n[{}]", remarks.join("; ")) };
+                format!("{summary}{more}")
+            }
+            (None, remarks) => format!("[{}]", remarks.join("; ")),
+        }
+    }
+
     /// All text pieces joined, or the structured content as JSON: what a text-only model is given. Where there is
     /// nothing, or only a part, the text says so: silence would look like a lost result.
     pub fn model_text(&self) -> String {
@@ -409,10 +447,14 @@ impl ToolResult {
                 let shown: String = texts.iter().map(|text| format!("\n{text}")).collect();
                 format!("{}: {}{hint}{shown}", error.class, error.message)
             }
-            (None, _) if self.disposition == Disposition::Empty => format!("[{}]", self.remarks().join("; ")),
+            (None, _) if self.disposition == Disposition::Empty && !self.has_text() => self.empty_text(),
             (None, structured) => {
                 let text = match structured {
-                    Some(value) if texts.is_empty() => value.to_string(),
+                    Some(value) if !self.has_text() => value.to_string(),
+                    None if !self.has_text() => {
+                        // Pictures and sound alone: a reader of text learns at least that there are some.
+                        self.summary.clone().unwrap_or_else(|| "[the result holds no text]".to_owned())
+                    }
                     Some(_) | None => texts.join("\n"),
                 };
                 match self.outcome {

@@ -23,7 +23,7 @@ pub(super) fn of(result: &ToolResult) -> Value {
 fn whole(result: &ToolResult) -> Value {
     let text = text(result);
     let only_text = result.content.iter().all(|piece| matches!(piece, Content::Text { .. }));
-    if result.disposition == Disposition::Empty {
+    if result.disposition == Disposition::Empty && text.is_none() && result.structured_content.is_none() {
         return Value::Null;
     }
     if is_all_there(result) {

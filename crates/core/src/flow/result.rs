@@ -230,8 +230,9 @@ fn fill(result: &mut ToolResult, output: ToolOutput) {
 }
 
 fn disposition(output: &ToolOutput) -> Disposition {
-    let empty = output.structured.is_none()
-        && output.content.iter().all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
+    let is_blank =
+        || output.content.iter().all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
+    let empty = output.is_empty || (output.structured.is_none() && is_blank());
     match (&output.truncated, empty) {
         (Some(_), _) => Disposition::Preview,
         (None, true) => Disposition::Empty,

@@ -170,6 +170,30 @@ async fn outcome_and_disposition_are_two_things() {
 }
 
 #[tokio::test]
+async fn a_success_without_anything_to_show_is_empty_and_never_silence() {
+    let found = || ToolOutput::text("").with_structured(json!({ "files": [] }));
+    for (output, disposition, text) in [
+        (ToolOutput::default(), Disposition::Empty, "[empty: the tool succeeded and had nothing to say]"),
+        (ToolOutput::text(""), Disposition::Empty, "[empty: the tool succeeded and had nothing to say]"),
+        (ToolOutput::text("").with_summary("no file fits"), Disposition::Empty, "no file fits"),
+        (found().with_summary("no file fits").with_nothing_to_show(), Disposition::Empty, "no file fits"),
+        (ToolOutput { is_empty: true, ..ToolOutput::text("[no lines]") }, Disposition::Empty, "[no lines]"),
+        // The host does not guess of a value whether it is nothing; it is the text then.
+        (found(), Disposition::Inline, r#"{"files":[]}"#),
+        (ToolOutput::structured(json!([])), Disposition::Inline, "[]"),
+        (
+            ToolOutput { partial: true, ..ToolOutput::default() },
+            Disposition::Empty,
+            "[partial: only part of the work was done; empty: the tool succeeded and had nothing to say]",
+        ),
+    ] {
+        let host = TestHost::with(MockTool::named("demo.say").output(output)).await;
+        let result = host.call("say", json!({})).await;
+        assert_eq!((result.disposition, result.model_text().as_str()), (disposition, text));
+    }
+}
+
+#[tokio::test]
 async fn retry_guidance_is_true() {
     for (class, failure, safe) in [
         (EffectClass::Read, ToolFailure::new("no"), true),

@@ -96,7 +96,8 @@ fn names_that_are_no_text_or_would_break_lines_are_shown_safely() {
 fn an_empty_directory_is_said_to_be_empty() {
     let desk = Desk::new();
     let output = list(&desk, json!({ "path": "." }));
-    assert_eq!((text(&output), output.summary.as_deref()), ("", Some(". is empty")));
+    assert_eq!((text(&output), output.summary.as_deref()), (". is empty", Some(". is empty")));
+    assert!(output.is_empty);
 }
 
 #[test]

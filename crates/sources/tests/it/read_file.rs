@@ -51,7 +51,8 @@ fn an_empty_file_is_said_to_be_empty() {
     let desk = Desk::new();
     desk.file("empty", "");
     let output = desk.read("empty").unwrap();
-    assert_eq!((text(&output), output.summary.as_deref()), ("", Some("empty is empty")));
+    assert_eq!((text(&output), output.summary.as_deref()), ("empty is empty", Some("empty is empty")));
+    assert!(output.is_empty && !desk.read("empty").unwrap().partial);
     assert_eq!(structured(&output)["total_lines"], 0);
 }
 

@@ -159,7 +159,8 @@ async fn bytes_come_as_text_where_they_are_that() {
     bench.fails("read_result", json!({ "ref": id, "byte_offset": 100_001 }), &["no byte 100001"]).await;
     let id = bench.made("").await;
     let result = bench.call("read_result", json!({ "ref": id })).await;
-    assert_eq!((result.outcome, result.disposition), (Outcome::Succeeded, Disposition::Inline), "{result:?}");
+    assert_eq!((result.outcome, result.disposition), (Outcome::Succeeded, Disposition::Empty), "{result:?}");
+    assert_eq!(Some(result.model_text()), result.summary);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -234,7 +234,10 @@ fn answer_of(tool: &str, result: ToolResult) -> Answer {
 /// or the text alone.
 fn value_of(result: ToolResult) -> Value {
     let texts: Vec<_> = result.content.iter().filter_map(Content::reading).collect();
-    let text = (!texts.is_empty()).then(|| Value::String(texts.join("\n")));
+    // Words that stand for nothing are for models. A program that joins texts gets what there is: nothing.
+    let is_empty = result.disposition == Disposition::Empty;
+    let text = if is_empty { String::new() } else { texts.join("\n") };
+    let text = (!texts.is_empty()).then_some(Value::String(text));
     match (result.structured_content, text) {
         (Some(Value::Object(mut map)), Some(text)) => {
             map.entry("text").or_insert(text);

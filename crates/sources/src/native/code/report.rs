@@ -62,6 +62,7 @@ pub(super) fn ended(ending: Ending, talk: Talk, seconds: f64) -> Result<ToolOutp
         }
     };
     let text = text_of(&talk, json.as_ref(), &repr);
+    let is_empty = json == Some(Value::Null) && printed_of(&talk).is_empty();
     let truncated = (talk.unprinted > 0).then(|| Truncation {
         shown: talk.printed.len() as u64,
         total: Some(talk.printed.len() as u64 + talk.unprinted),
@@ -88,6 +89,7 @@ pub(super) fn ended(ending: Ending, talk: Talk, seconds: f64) -> Result<ToolOutp
         structured: Some(serde_json::to_value(&result)?),
         summary: Some(summary),
         truncated,
+        is_empty,
         ..ToolOutput::default()
     })
 }

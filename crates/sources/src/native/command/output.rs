@@ -67,10 +67,12 @@ impl Written<'_> {
             CommandOutput::Text => {
                 let told = self.ran.report(limits, self.kept_for).await?;
                 let text = if end.ended.code == Some(0) { told.plain() } else { told.whole() };
-                Ok(self.ran.output(text, &told.report)?)
+                let output = self.ran.output(text, &told.report)?;
+                let is_empty = told.is_empty() && end.ended.code == Some(0);
+                Ok(if is_empty { wrote_nothing(output, &declared.name) } else { output })
             }
             CommandOutput::Json => self.json(&declared.name, most).await,
-            CommandOutput::Lines => self.lines(most).await,
+            CommandOutput::Lines => self.lines(&declared.name, most).await,
         }
     }
 
@@ -97,7 +99,7 @@ impl Written<'_> {
         }
     }
 
-    async fn lines(&self, most: usize) -> Result<ToolOutput, ToolFailure> {
+    async fn lines(&self, name: &str, most: usize) -> Result<ToolOutput, ToolFailure> {
         let log = &self.ran.log;
         let page = log.read(0, most).await?;
         let truncated = page.end() < page.total;
@@ -114,13 +116,14 @@ impl Written<'_> {
             let (shown, all) = (lines.lines.len(), lines.total_lines);
             add_line(&mut text, &format!("[… {shown} of {all} lines are shown …]"));
         }
-        Ok(ToolOutput {
+        let output = ToolOutput {
             content: vec![Content::text(text)],
             structured: Some(structured),
             exit_code: self.ran.end.ended.code,
             sandbox: Some(Box::new(self.ran.process.applied().clone())),
             ..ToolOutput::default()
-        })
+        };
+        Ok(if lines.lines.is_empty() { wrote_nothing(output, name) } else { output })
     }
 
     /// Shows the head of what could not be read.
@@ -133,6 +136,11 @@ impl Written<'_> {
         add_errors(&mut failure, self.errors).await?;
         Ok(failure)
     }
+}
+
+/// A success without output, which must not look like a lost one.
+fn wrote_nothing(output: ToolOutput, name: &str) -> ToolOutput {
+    output.with_summary(format!("`{name}` wrote nothing")).with_nothing_to_show()
 }
 
 /// It ended by itself, but not well.

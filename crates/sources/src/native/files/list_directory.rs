@@ -147,13 +147,14 @@ fn output(listing: Listing) -> Result<ToolOutput, serde_json::Error> {
         }
     };
     let result = ListResult { path: listing.path, entries: listing.entries, kept_by_rules: listing.kept };
-    Ok(ToolOutput {
+    let output = ToolOutput {
         content: vec![Content::text(text)],
         structured: Some(serde_json::to_value(&result)?),
         summary: Some(summary),
         truncated,
         ..ToolOutput::default()
-    })
+    };
+    Ok(if shown_entries == 0 { output.with_nothing_to_show() } else { output })
 }
 
 fn is_zero(count: &u64) -> bool {

@@ -322,6 +322,7 @@ fn report(read: Read, status: StatusCode, arguments: &Arguments<'_>) -> Result<T
     let mut output =
         ToolOutput::text(text).with_summary(summary).with_structured(serde_json::to_value(&result)?);
     output.truncated = truncated;
+    output.is_empty = total_chars == 0;
     Ok(output)
 }
 

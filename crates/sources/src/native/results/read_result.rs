@@ -318,13 +318,14 @@ impl Part {
             next_offset: self.next_offset,
             kind: self.kind,
         };
-        Ok(ToolOutput {
+        let output = ToolOutput {
             content: vec![self.content],
             structured: Some(serde_json::to_value(&shown)?),
             summary: Some(summary),
             truncated,
             ..ToolOutput::default()
-        })
+        };
+        Ok(if shown.shown == 0 { output.with_nothing_to_show() } else { output })
     }
 }
 

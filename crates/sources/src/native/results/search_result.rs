@@ -178,6 +178,7 @@ impl Tool for SearchResult {
             content: vec![Content::text(text)],
             structured: Some(serde_json::to_value(&matches)?),
             summary: Some(summary),
+            is_empty: matches.matches == 0,
             truncated,
             ..ToolOutput::default()
         })

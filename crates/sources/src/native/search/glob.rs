@@ -280,6 +280,7 @@ fn output(
         summary: Some(summary),
         truncated,
         partial: late,
+        is_empty: result.files.is_empty(),
         ..ToolOutput::default()
     })
 }

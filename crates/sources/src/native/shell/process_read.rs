@@ -143,6 +143,7 @@ impl Tool for ProcessRead {
         end_well(&mut page);
         let (cleaned, next) = (clean(&page.bytes), page.end());
         let at_end = !was_alive && next >= page.total;
+        let is_empty = page.bytes.is_empty();
         let mut text = cleaned.text;
         if page.offset > offset {
             text = format!("[… bytes {offset} to {} were too many to keep …]\n{text}", page.offset);
@@ -156,6 +157,7 @@ impl Tool for ProcessRead {
             at_end,
             lossy: cleaned.lossy,
         };
-        Ok(ToolOutput::text(text).with_structured(serde_json::to_value(&result)?))
+        let output = ToolOutput::text(text).with_structured(serde_json::to_value(&result)?);
+        Ok(ToolOutput { is_empty, ..output })
     }
 }

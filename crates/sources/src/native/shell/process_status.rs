@@ -148,6 +148,7 @@ impl Tool for ProcessStatus {
             if lines.is_empty() { "no processes in this session".to_owned() } else { lines.join("\n") };
         let result =
             StatusResult { processes: entries.iter().map(|entry| ProcessFacts::of(entry)).collect() };
-        Ok(ToolOutput::text(text).with_structured(serde_json::to_value(&result)?))
+        let output = ToolOutput::text(text).with_structured(serde_json::to_value(&result)?);
+        Ok(ToolOutput { is_empty: lines.is_empty(), ..output })
     }
 }

@@ -89,6 +89,11 @@ impl Told {
         text
     }
 
+    /// Whether the command wrote nothing and left nothing behind.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.report.output_bytes == 0 && self.created.is_empty()
+    }
+
     /// The output of a command that did well.
     pub(crate) fn plain(&self) -> String {
         let mut text = self.text.clone();

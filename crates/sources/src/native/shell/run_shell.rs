@@ -197,7 +197,8 @@ impl Shell {
         let told = ran.report(ShownLimits::default(), kept_for).await?;
         match ran.end.stopped {
             None => {
-                let output = ran.output(told.whole(), &told.report)?;
+                let mut output = ran.output(told.whole(), &told.report)?;
+                output.is_empty = told.is_empty() && ran.end.ended.code == Some(0);
                 Ok(output.with_summary(format!("{}: {}", arguments.subject(), ending(ran.end.ended))))
             }
             Some(stopped) => {

@@ -88,13 +88,15 @@ fn text_output(
         sha256,
     };
     let summary = text_summary(&result);
-    Ok(ToolOutput {
+    let is_empty = window.text.is_empty();
+    let output = ToolOutput {
         truncated: text_truncation(&result),
         structured: Some(serde_json::to_value(&result)?),
         content: vec![Content::text(window.text)],
         summary: Some(summary),
         ..ToolOutput::default()
-    })
+    };
+    Ok(if is_empty { output.with_nothing_to_show() } else { output })
 }
 
 fn text_summary(result: &ReadResult) -> String {

@@ -148,6 +148,7 @@ impl Searched<'_> {
             summary: Some(summary),
             truncated,
             partial: self.late,
+            is_empty: result.files.is_empty(),
             ..ToolOutput::default()
         })
     }
