@@ -42,7 +42,10 @@ pub use manifest::{
 pub use module::{LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
 pub use mount::{Cleanup, Module, MountError, Mounted, mount};
 pub use outcome::{into_outcome, of_result};
-pub use plan::{Include, NoteWeight, Plan, PlanError, PlanErrors, PlanFile, PlanNote, override_sources};
+pub use plan::{
+    BundleHeader, Include, IncludeEntry, IncludeTarget, NoteWeight, Plan, PlanError, PlanErrors, PlanFile,
+    PlanNote, override_sources,
+};
 pub use result::{ResultError, ToolResult};
 pub use source_text::SourceError;
 pub use text::{python_json, python_str, sanitized};

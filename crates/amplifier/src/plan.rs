@@ -30,7 +30,40 @@ pub struct Plan {
     tools: Entries,
     hooks: Entries,
     overrides: BTreeMap<String, Override>,
-    includes: Vec<Include>,
+    header: BundleHeader,
+    includes: Vec<IncludeEntry>,
+}
+
+/// How a bundle names itself, under `bundle`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BundleHeader {
+    /// The namespace of its own files: with the name `mine`, `mine:behaviors/x` is a file of the bundle.
+    pub name: Option<String>,
+    /// The folder that the namespace begins in, where it is not the bundle's own, relative to the bundle.
+    pub namespace_root: Option<String>,
+}
+
+/// One entry under `includes`, as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncludeEntry {
+    /// The bundle that is meant.
+    pub target: IncludeTarget,
+    /// Where it is named: `bundle.yaml: includes[0]`.
+    pub place: String,
+}
+
+/// The bundle that an entry under `includes` means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IncludeTarget {
+    /// A file, a folder or an address.
+    Source(ModuleSource),
+    /// A file of a bundle by the bundle's name: `foundation:behaviors/agents`.
+    Named {
+        /// The bundle's name.
+        namespace: String,
+        /// The file in it, often without its ending.
+        path: String,
+    },
 }
 
 /// Another bundle that a bundle builds on.
@@ -111,12 +144,17 @@ impl Plan {
     }
 
     /// The bundles it builds on, in their order: each is laid over the one before, and this one over all.
-    pub fn includes(&self) -> &[Include] {
+    pub fn includes(&self) -> &[IncludeEntry] {
         &self.includes
     }
 
+    /// How it names itself.
+    pub fn header(&self) -> &BundleHeader {
+        &self.header
+    }
+
     /// This plan laid over another: entries with the same `id` or `module` merge where the other has them, new ones
-    /// follow. Includes are not carried along: whoever lays plans over one another has read them.
+    /// follow. Includes and names are not carried along: whoever lays plans over one another has read them.
     #[must_use]
     pub fn over(self, under: Self) -> Self {
         let mut overrides = under.overrides;
@@ -127,6 +165,7 @@ impl Plan {
             tools: self.tools.over(under.tools),
             hooks: self.hooks.over(under.hooks),
             overrides,
+            header: BundleHeader::default(),
             includes: Vec::new(),
         }
     }

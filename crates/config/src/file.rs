@@ -25,6 +25,25 @@ pub(crate) fn real_path(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
+/// Whether a path that exists lies inside of a folder, after links are followed.
+pub(crate) fn is_inside(path: &Path, folder: &Path) -> bool {
+    match (fs::canonicalize(path), fs::canonicalize(folder)) {
+        (Ok(path), Ok(folder)) => path.starts_with(folder),
+        (Err(_), _) | (_, Err(_)) => false,
+    }
+}
+
+/// The first of several paths that exists.
+pub(crate) fn first_of(places: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
+    places.into_iter().find(|place| place.exists())
+}
+
+/// The repository that a file on this machine belongs to, if it belongs to one.
+pub(crate) fn repository_of(path: &Path) -> Option<PathBuf> {
+    let real = real_path(path);
+    real.ancestors().skip(1).find(|folder| folder.join(".git").exists()).map(Path::to_owned)
+}
+
 /// Reads a configuration file whole.
 ///
 /// Only a regular file of at most 1 MiB is read. A pipe or a device could block the start of the host for

@@ -1,9 +1,11 @@
 //! Mount plans and bundles on disk: YAML, or Markdown that begins with YAML. What they mean is known to
 //! `toolpost-amplifier`; here they are found and read, with the bundles they build on.
 
+mod namespaces;
+
 use std::path::{Path, PathBuf};
 
-use toolpost_amplifier::{Include, ModuleSource, NoteWeight, Plan, PlanFile, PlanNote};
+use toolpost_amplifier::{Include, IncludeEntry, IncludeTarget, ModuleSource, Plan, PlanFile, PlanNote};
 
 use crate::{
     ConfigError, ConfigErrors,
@@ -11,10 +13,12 @@ use crate::{
     file, read_config, yaml,
 };
 
+use namespaces::{BundleScope, Namespaces};
+
 /// Bundles that build on bundles.
-const DEEPEST: usize = 8;
+const DEEPEST: usize = 16;
 /// Files that one plan is made of.
-const MOST_FILES: usize = 64;
+const MOST_FILES: usize = 256;
 
 /// What reading plans needs from outside.
 #[derive(Clone, Copy)]
@@ -22,7 +26,16 @@ pub struct PlanReader<'a> {
     /// The values of variables: `${NAME}` in a plan.
     pub lookup: &'a dyn Fn(&str) -> Option<String>,
     /// Where a bundle is that must be fetched first, if it has been.
-    pub find: &'a dyn Fn(&ModuleSource) -> Option<PathBuf>,
+    pub find: &'a dyn Fn(&ModuleSource) -> Option<FetchedBundle>,
+}
+
+/// A bundle that was fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchedBundle {
+    /// Its folder, or its file.
+    pub path: PathBuf,
+    /// The folder of everything that was fetched with it, which none of its includes may leave.
+    pub repository: PathBuf,
 }
 
 /// A plan that was read, with everything it builds on.
@@ -32,7 +45,7 @@ pub struct LoadedPlan {
     pub plan: Plan,
     /// What somebody should know.
     pub notes: Vec<PlanNote>,
-    /// Bundles it builds on that must be fetched first.
+    /// Bundles it builds on that are not here: they must be fetched first, or cannot be had at all.
     pub missing: Vec<Include>,
     /// All bundles it builds on that lie elsewhere, here or not.
     pub bundles: Vec<Include>,
@@ -43,56 +56,11 @@ pub struct LoadedPlan {
 impl PlanReader<'_> {
     /// Reads a plan. Relative sources in it begin in its folder.
     pub fn read(self, path: &Path) -> Result<LoadedPlan, ConfigErrors> {
-        let mut loaded = LoadedPlan::default();
-        let plan = self.read_into(path, &mut loaded, &mut Vec::new())?;
-        loaded.plan = plan;
-        Ok(loaded)
-    }
-
-    fn read_into(
-        self,
-        path: &Path,
-        loaded: &mut LoadedPlan,
-        within: &mut Vec<PathBuf>,
-    ) -> Result<Plan, ConfigErrors> {
-        let path = file::plan_in(path);
-        let name = path.display().to_string();
-        let whole = |message: &str| ConfigErrors::from(ConfigError::of_file(&name, message));
-        let real = file::real_path(&path);
-        if within.contains(&real) {
-            return Err(whole("the bundle builds on itself"));
-        }
-        if within.len() >= DEEPEST || loaded.files.len() >= MOST_FILES {
-            return Err(whole("too many bundles build on one another"));
-        }
-        let text = read_config(&path)?;
-        let (plan, notes) = self.parse(&text, &name, &path)?;
-        loaded.notes.extend(notes);
-        loaded.files.push((path, text));
-        within.push(real);
-        let mut under = Plan::default();
-        for include in plan.includes() {
-            let place = match &include.source {
-                ModuleSource::Path(path) => Some(path.clone()),
-                ModuleSource::Package(_) => {
-                    let message = format!("`{}` is no file and no address, and is left out", include.source);
-                    let place = include.place.clone();
-                    loaded.notes.push(PlanNote { place, weight: NoteWeight::Warning, message });
-                    continue;
-                }
-                ModuleSource::Git { .. } | ModuleSource::Archive { .. } => {
-                    loaded.bundles.push(include.clone());
-                    (self.find)(&include.source)
-                }
-                ModuleSource::Unspoken { .. } => None,
-            };
-            match place {
-                Some(place) => under = self.read_into(&place, loaded, within)?.over(under),
-                None => loaded.missing.push(include.clone()),
-            }
-        }
-        within.pop();
-        Ok(plan.over(under))
+        let mut reading =
+            PlanReading { reader: self, loaded: LoadedPlan::default(), namespaces: Namespaces::default() };
+        // The operator's own plan may include whatever the operator can read.
+        let plan = reading.read_bundle(path, Origin::Operator)?;
+        Ok(LoadedPlan { plan, ..reading.loaded })
     }
 
     fn parse(self, text: &str, name: &str, path: &Path) -> Result<(Plan, Vec<PlanNote>), ConfigErrors> {
@@ -118,6 +86,147 @@ impl PlanReader<'_> {
             ConfigErrors::of(errors.0.into_iter().map(message).collect())
         })
     }
+}
+
+/// Where a bundle comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Origin {
+    /// The operator names it.
+    Operator,
+    /// It lies on this machine, and a bundle names it.
+    Local,
+    /// It was fetched, with everything in this folder.
+    Fetched(PathBuf),
+}
+
+impl Origin {
+    /// The folder that its includes may not leave.
+    fn repository(&self, path: &Path) -> Option<PathBuf> {
+        match self {
+            Self::Operator => None,
+            Self::Local => file::repository_of(path),
+            Self::Fetched(repository) => Some(repository.clone()),
+        }
+    }
+}
+
+/// An include that can be read, or the reason why it cannot.
+enum Found {
+    Here(PathBuf, Origin),
+    NotHere(Include),
+}
+
+struct PlanReading<'a> {
+    reader: PlanReader<'a>,
+    loaded: LoadedPlan,
+    namespaces: Namespaces,
+}
+
+impl PlanReading<'_> {
+    fn read_bundle(&mut self, path: &Path, origin: Origin) -> Result<Plan, ConfigErrors> {
+        let path = file::plan_in(path);
+        let name = path.display().to_string();
+        let whole = |message: &str| ConfigErrors::from(ConfigError::of_file(&name, message));
+        let real = file::real_path(&path);
+        if self.namespaces.is_being_read(&real) {
+            return match origin {
+                // It is laid over everything already, so a second time adds nothing.
+                Origin::Fetched(_) => Ok(Plan::default()),
+                Origin::Operator | Origin::Local => Err(whole("the bundle builds on itself")),
+            };
+        }
+        if self.namespaces.depth() >= DEEPEST || self.loaded.files.len() >= MOST_FILES {
+            return Err(whole("too many bundles build on one another"));
+        }
+        let text = read_config(&path)?;
+        let (plan, notes) = self.reader.parse(&text, &name, &path)?;
+        self.loaded.notes.extend(notes);
+        self.loaded.files.push((path.clone(), text));
+        let repository = origin.repository(&path);
+        self.namespaces.enter(BundleScope::new(plan.header(), &path, real, origin, repository));
+        let mut under = Plan::default();
+        for include in plan.includes() {
+            match self.locate(include) {
+                Found::Here(place, origin) => under = self.read_include(include, &place, origin)?.over(under),
+                Found::NotHere(missing) => self.loaded.missing.push(missing),
+            }
+        }
+        self.namespaces.leave();
+        Ok(plan.over(under))
+    }
+
+    /// Reads an include. A fault in a file that was fetched is not the operator's to mend: the bundle is then missing,
+    /// like one that cannot be fetched.
+    fn read_include(
+        &mut self,
+        include: &IncludeEntry,
+        path: &Path,
+        origin: Origin,
+    ) -> Result<Plan, ConfigErrors> {
+        let is_fetched = matches!(origin, Origin::Fetched(_));
+        let depth = self.namespaces.depth();
+        match self.read_bundle(path, origin) {
+            Err(errors) if is_fetched => {
+                self.namespaces.leave_to(depth);
+                let why = errors.to_string();
+                self.loaded.missing.push(unusable(include, path.display().to_string(), why));
+                Ok(Plan::default())
+            }
+            read => read,
+        }
+    }
+
+    fn locate(&mut self, include: &IncludeEntry) -> Found {
+        let source = match &include.target {
+            IncludeTarget::Named { namespace, path } => return self.locate_named(include, namespace, path),
+            IncludeTarget::Source(source) => source,
+        };
+        let written = || Include { source: source.clone(), place: include.place.clone() };
+        match source {
+            ModuleSource::Path(path) => match self.namespaces.refuse_outside(path) {
+                Some(why) => Found::NotHere(unusable(include, source.to_string(), why)),
+                None => Found::Here(path.clone(), self.namespaces.origin_of_includes()),
+            },
+            ModuleSource::Git { .. } | ModuleSource::Archive { .. } => {
+                self.loaded.bundles.push(written());
+                match (self.reader.find)(source) {
+                    Some(found) => Found::Here(found.path, Origin::Fetched(found.repository)),
+                    None => Found::NotHere(written()),
+                }
+            }
+            ModuleSource::Package(name) => {
+                let why = "it is neither a file nor an address, and only the agent's own registry knows such \
+                           names; write its address";
+                Found::NotHere(unusable(include, name.clone(), why.to_owned()))
+            }
+            ModuleSource::Unspoken { .. } => Found::NotHere(written()),
+        }
+    }
+
+    fn locate_named(&mut self, include: &IncludeEntry, namespace: &str, path: &str) -> Found {
+        if let Some(root) = self.namespaces.unread_root() {
+            self.read_root_name(&root);
+        }
+        match self.namespaces.find(namespace, path) {
+            Ok((file, origin)) => Found::Here(file, origin),
+            Err(why) => Found::NotHere(unusable(include, format!("{namespace}:{path}"), why)),
+        }
+    }
+
+    /// Learns the name of the bundle at the root of a repository, which bundles in its folders use for its files.
+    fn read_root_name(&mut self, root: &Path) {
+        let name = root.display().to_string();
+        let Ok(text) = read_config(root) else { return };
+        let Ok((plan, _)) = self.reader.parse(&text, &name, root) else { return };
+        // The name decides which files are read, so trust in the plan depends on this text too.
+        self.loaded.files.push((root.to_owned(), text));
+        self.namespaces.name_root(plan.header(), root);
+    }
+}
+
+/// An include that cannot be had, and counts like one that is not here: it may plan a guard.
+fn unusable(include: &IncludeEntry, text: String, why: String) -> Include {
+    Include { source: ModuleSource::Unspoken { text, why }, place: include.place.clone() }
 }
 
 /// The YAML between two lines of `---` at the beginning.

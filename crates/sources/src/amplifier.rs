@@ -16,7 +16,7 @@ mod unloaded;
 mod witnessing;
 
 pub use cache::CacheError;
-pub use fetch::{Fetched, Fetcher, Pin, cached_module};
+pub use fetch::{CachedModule, Fetched, Fetcher, Pin, cached_module};
 #[cfg(feature = "grpc")]
 pub use grpc::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
 pub use hooks::{EventDesk, ModuleHooks, ModuleStandings};

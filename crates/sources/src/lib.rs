@@ -16,9 +16,9 @@ pub use amplifier::python::{
     message_standing,
 };
 pub use amplifier::{
-    CacheError, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, FolderSharing, ModuleHooks,
-    ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment, PythonModule,
-    Reach, ResolveError, Resolved, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply,
+    CacheError, CachedModule, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, FolderSharing,
+    ModuleHooks, ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment,
+    PythonModule, Reach, ResolveError, Resolved, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply,
     UnloadedModules, cached_module, resolve, resolve_folder, sidecar_program,
 };
 #[cfg(feature = "grpc")]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Include, NoteWeight, Plan, Reading, entry, kind_of};
+use super::{BundleHeader, IncludeEntry, IncludeTarget, NoteWeight, Plan, Reading, entry, kind_of};
 
 /// Sections that belong to the agent, with what they are for.
 const OF_THE_AGENT: [(&str, &str); 10] = [
@@ -37,7 +37,7 @@ pub(super) fn read(value: &Value, reading: &mut Reading<'_>) -> Plan {
             "hooks" => plan.hooks = entry::entries(section, value, reading),
             "overrides" => overrides(&mut plan, value, reading),
             "sources" => sources(&mut plan, value, reading),
-            "bundle" => header(value, reading),
+            "bundle" => plan.header = header(value, reading),
             "includes" => plan.includes = includes(value, reading),
             "session" => {
                 session(value, reading);
@@ -91,14 +91,16 @@ fn session(value: &Value, reading: &mut Reading<'_>) {
     }
 }
 
-fn header(value: &Value, reading: &mut Reading<'_>) {
+fn header(value: &Value, reading: &mut Reading<'_>) -> BundleHeader {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     if !value.is_object() && !value.is_null() {
         let message = format!("`bundle` must be a table, and is {}", kind_of(value));
         reading.error("bundle", "bundle_type", message);
     }
+    BundleHeader { name: text("name"), namespace_root: text("namespace_root") }
 }
 
-fn includes(value: &Value, reading: &mut Reading<'_>) -> Vec<Include> {
+fn includes(value: &Value, reading: &mut Reading<'_>) -> Vec<IncludeEntry> {
     let Value::Array(items) = value else {
         if !value.is_null() {
             let message = format!("`includes` must be a list, and is {}", kind_of(value));
@@ -113,24 +115,19 @@ fn includes(value: &Value, reading: &mut Reading<'_>) -> Vec<Include> {
             Value::Object(table) if table.contains_key("bundle") => &table["bundle"],
             other => other,
         };
-        // `foundation:behaviors/x` names a part of a bundle that the agent's own registry knows.
-        if let Value::String(text) = source
-            && text
-                .split_once(':')
-                .is_some_and(|(name, rest)| !name.contains('+') && !rest.starts_with("//") && name.len() > 1)
-        {
-            let message = format!(
-                "`{}` is known to the agent's own registry only, and is left out",
-                text.escape_debug()
-            );
-            reading.note(&path, NoteWeight::Warning, message);
-            continue;
-        }
-        if let Some(source) = reading.source(&path, source) {
-            found.push(Include { source, place: reading.place(&path) });
-        }
+        let named = source.as_str().and_then(named);
+        let target = named.or_else(|| reading.source(&path, source).map(IncludeTarget::Source));
+        found.extend(target.map(|target| IncludeEntry { target, place: reading.place(&path) }));
     }
     found
+}
+
+/// `foundation:behaviors/x`: a part of a bundle by the bundle's name. A single letter before the colon is a drive.
+fn named(text: &str) -> Option<IncludeTarget> {
+    let (namespace, path) = text.trim().split_once(':')?;
+    let is_name = namespace.len() > 1 && !namespace.contains(['+', '/', '.', '~']);
+    (is_name && !path.starts_with("//"))
+        .then(|| IncludeTarget::Named { namespace: namespace.to_owned(), path: path.to_owned() })
 }
 
 fn overrides(plan: &mut Plan, value: &Value, reading: &mut Reading<'_>) {

@@ -13,22 +13,31 @@ use super::{
 };
 
 impl Plan {
-    /// The modules, in their order: tools, then hooks. What cannot be mounted is left out with a note.
+    /// The modules, in their order: tools, then hooks. An entry that cannot be mounted stays, under its `id` and with a
+    /// source that gives the reason: it may be a guard, and whoever loads the modules reports it as missing.
     pub fn settle(&self) -> (Vec<PlannedModule>, Vec<PlanNote>) {
         let mut modules: Vec<PlannedModule> = Vec::new();
         let mut notes = Vec::new();
         for kind in [ModuleKind::Tool, ModuleKind::Hook] {
             for entry in &self.entries(kind).list {
-                let mut note = |message: String| {
-                    let place = entry.place.clone();
+                let mut unusable = |why: String| {
+                    let (place, message) = (entry.place.clone(), why.clone());
                     notes.push(PlanNote { place, weight: NoteWeight::Warning, message });
+                    PlannedModule {
+                        kind,
+                        id: ModuleId::new(entry.key.as_str()),
+                        source: Some(ModuleSource::Unspoken { text: entry.key.clone(), why }),
+                        config: Map::new(),
+                        place: entry.place.clone(),
+                    }
                 };
                 let Some(module) = &entry.module else {
-                    note("no plan names the module of this `id`, so it is left out".to_owned());
+                    modules.push(unusable("no plan names the module of this `id`".to_owned()));
                     continue;
                 };
                 if modules.iter().any(|known| known.kind == kind && known.id.as_str() == module) {
-                    note(format!("`{module}` is planned twice under different ids; the second is left out"));
+                    let why = format!("`{module}` is planned twice under different ids, and is mounted once");
+                    modules.push(unusable(why));
                     continue;
                 }
                 let over = self.override_of(entry, module);

@@ -133,12 +133,14 @@ fn ids_tell_entries_apart_and_reach_into_other_plans() {
     let over = json!({ "tools": [{ "id": "mine", "config": { "y": 2 } }, { "id": "nobody", "config": {} }] });
     let plan = read(&over).unwrap().0.over(read(&under).unwrap().0);
     let (modules, notes) = plan.settle();
-    assert_eq!(told(&modules), ["Tool tool-a - {\"x\":1,\"y\":2}"]);
+    assert_eq!(told(&modules), ["Tool tool-a - {\"x\":1,\"y\":2}", "Tool nobody nobody {}"]);
     assert_eq!((notes.len(), notes[0].place.as_str()), (1, "plan.yaml: tools[1]"));
     let twice =
         json!({ "tools": [{ "id": "one", "module": "tool-a" }, { "id": "two", "module": "tool-a" }] });
     let (modules, notes) = read(&twice).unwrap().0.settle();
-    assert_eq!((modules.len(), notes.len()), (1, 1));
+    assert_eq!(notes.len(), 1);
+    assert_eq!(told(&modules), ["Tool tool-a - {}", "Tool two two {}"]);
+    assert!(matches!(&modules[1].source, Some(ModuleSource::Unspoken { why, .. }) if why.contains("twice")));
 }
 
 #[test]
@@ -191,9 +193,13 @@ fn a_bundle_names_what_it_builds_on() {
         "includes": ["./base.yaml", { "bundle": "git+https://h/o/r@main" }, "foundation:behaviors/x"],
     });
     let (plan, notes) = read(&value).unwrap();
-    let includes: Vec<String> = plan.includes().iter().map(|include| include.source.to_string()).collect();
-    assert_eq!(includes, ["/plans/base.yaml", "git+https://h/o/r@main"]);
-    assert_eq!((notes.len(), notes[0].place.as_str()), (1, "plan.yaml: includes[2]"));
+    let told = |include: &IncludeEntry| match &include.target {
+        IncludeTarget::Source(source) => source.to_string(),
+        IncludeTarget::Named { namespace, path } => format!("{path} of {namespace}"),
+    };
+    let includes: Vec<String> = plan.includes().iter().map(told).collect();
+    assert_eq!(includes, ["/plans/base.yaml", "git+https://h/o/r@main", "behaviors/x of foundation"]);
+    assert_eq!((plan.header().name.as_deref(), notes), (Some("mine"), Vec::new()));
 }
 
 #[test]

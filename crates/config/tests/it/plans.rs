@@ -8,10 +8,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use toolpost_amplifier::ModuleSource;
+use toolpost_amplifier::{Include, ModuleSource};
 use toolpost_config::{
-    ConfigErrors, ConfigFile, HostConfig, Layer, LoadedPlan, ModuleInstall, ModuleIsolation, Notice,
-    PlanReader, Standing,
+    ConfigErrors, ConfigFile, FetchedBundle, HostConfig, Layer, LoadedPlan, ModuleInstall, ModuleIsolation,
+    Notice, PlanReader, Standing,
 };
 use toolpost_model::{HookStanding, RuleOrigin, SandboxProfile};
 
@@ -100,8 +100,9 @@ fn what_must_be_fetched_first_is_told_and_then_read() {
     let loaded = read(&plan).unwrap();
     assert_eq!(loaded.missing.len(), 1);
     assert_eq!(loaded.missing[0].source.to_string(), "git+https://h/o/r@main#subdirectory=x");
-    let find = |source: &ModuleSource| -> Option<PathBuf> {
-        matches!(source, ModuleSource::Git { .. }).then(|| folder.path().join("fetched"))
+    let find = |source: &ModuleSource| -> Option<FetchedBundle> {
+        let path = folder.path().join("fetched");
+        matches!(source, ModuleSource::Git { .. }).then(|| FetchedBundle { repository: path.clone(), path })
     };
     let loaded = PlanReader { lookup: &lookup, find: &find }.read(&plan).unwrap();
     assert_eq!(loaded.missing, []);
@@ -228,4 +229,94 @@ fn variables_that_change_code_are_refused_and_secrets_are_not() {
     ] {
         assert_eq!(ConfigFile::parse(text, "t.yaml").is_err(), refused, "{text}");
     }
+}
+
+/// The modules of a plan, and what is missing of it, with the folder left out.
+fn loaded_of(folder: &Path, plan: &str, fetched: Option<&str>) -> (Vec<String>, Vec<String>) {
+    let find = |_: &ModuleSource| -> Option<FetchedBundle> {
+        let repository = folder.join("fetched");
+        Some(FetchedBundle { path: repository.join(fetched?), repository })
+    };
+    let loaded = PlanReader { lookup: &lookup, find: &find }.read(&folder.join(plan)).unwrap();
+    let modules = loaded.plan.settle().0.iter().map(|module| module.id.to_string()).collect();
+    let missing = |include: &Include| match &include.source {
+        ModuleSource::Unspoken { text, why } => format!("{text}: {why}"),
+        source => source.to_string(),
+    };
+    (modules, loaded.missing.iter().map(missing).collect())
+}
+
+#[test]
+fn files_of_a_bundle_are_found_by_the_bundles_name() {
+    let folder = folder(&[
+        (
+            "bundle.md",
+            "---\nbundle: { name: mine }\nincludes: ['mine:behaviors/one', 'git+https://h/o/r']\n---\n",
+        ),
+        (
+            "behaviors/one.yaml",
+            "includes: [{ bundle: 'mine:behaviors/two' }]\nhooks: [{ module: hooks-one }]\n",
+        ),
+        ("behaviors/two/bundle.yaml", "hooks: [{ module: hooks-two }]\n"),
+        ("fetched/bundle.md", "---\nbundle: { name: base }\n---\n"),
+        ("fetched/behaviors/x.yaml", "bundle: { name: behavior-x }\nincludes: ['base:behaviors/y']\n"),
+        ("fetched/behaviors/y.yml", "includes: ['base:behaviors/x']\nhooks: [{ module: hooks-y }]\n"),
+    ]);
+    let (modules, missing) = loaded_of(folder.path(), "bundle.md", Some("behaviors/x.yaml"));
+    assert_eq!(missing, Vec::<String>::new());
+    assert_eq!(modules, ["hooks-two", "hooks-one", "hooks-y"]);
+}
+
+#[test]
+fn an_include_that_cannot_be_resolved_is_missing() {
+    let check = |include: &str, reason: &str| {
+        let plan =
+            format!("bundle: {{ name: mine }}\nincludes: ['{include}']\nhooks: [{{ module: hooks-own }}]\n");
+        let folder = folder(&[("plan.yaml", &plan), ("empty/x.txt", "")]);
+        let (modules, missing) = loaded_of(folder.path(), "plan.yaml", None);
+        assert_eq!(modules, ["hooks-own"]);
+        assert_eq!(missing.len(), 1, "{include}");
+        assert!(missing[0].contains(reason), "{include}: {missing:?}");
+    };
+    check("mine:behaviors/no", "has no file `behaviors/no`");
+    check("mine:../other", "no path inside of a bundle");
+    check("mine:", "no path inside of a bundle");
+    check("foundation:behaviors/x", "no bundle of this plan is named `foundation`");
+    check("foundation", "neither a file nor an address");
+    check("C:\\bundles\\x", "another system");
+    check("git+https://h/o/r#subdirectory=x.yaml", "git+https://h/o/r#subdirectory=x.yaml");
+}
+
+#[test]
+fn included_files_stay_inside_of_their_repository() {
+    let secret = folder(&[("outside.yaml", "hooks: [{ module: hooks-outside }]\n")]);
+    let folder = folder(&[
+        ("plan.yaml", "includes: ['git+https://h/o/r']\n"),
+        ("local.yaml", "includes: [./clone/bundle.yaml]\n"),
+        ("outside.yaml", "hooks: [{ module: hooks-outside }]\n"),
+        ("fetched/bundle.yaml", "bundle: { name: base }\nincludes: [../outside.yaml, 'base:inner/link']\n"),
+        ("fetched/broken.yaml", "includes: [./behaviors/none.yaml, ./behaviors/torn.yaml]\n"),
+        ("fetched/behaviors/torn.yaml", "hooks: [\n"),
+        ("fetched/inner/x", ""),
+        ("clone/.git/HEAD", ""),
+        ("clone/bundle.yaml", "includes: [./link.yaml, ../outside.yaml]\nhooks: [{ module: hooks-own }]\n"),
+    ]);
+    let path = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink(secret.path().join("outside.yaml"), path("fetched/inner/link.yaml")).unwrap();
+    std::os::unix::fs::symlink(secret.path().join("outside.yaml"), path("clone/link.yaml")).unwrap();
+    for (plan, fetched, expected) in [
+        ("plan.yaml", "bundle.yaml", Vec::new()),
+        ("plan.yaml", "broken.yaml", Vec::new()),
+        ("local.yaml", "", vec!["hooks-own"]),
+    ] {
+        let (modules, missing) = loaded_of(folder.path(), plan, Some(fetched));
+        assert_eq!(
+            (modules, missing.len()),
+            (expected.into_iter().map(str::to_owned).collect(), 2),
+            "{missing:?}"
+        );
+    }
+    // The operator's own plan may include whatever the operator can read.
+    fs::write(path("own.yaml"), "includes: [./clone/link.yaml]\n").unwrap();
+    assert_eq!(loaded_of(folder.path(), "own.yaml", None).0, ["hooks-outside"]);
 }

@@ -1,6 +1,7 @@
 //! The modules of mount plans: fetched, found out about, and made into sources and hooks. One that cannot be had is
 //! reported, and the others serve.
 
+mod bundles;
 #[cfg(feature = "wasm")]
 mod component;
 #[cfg(feature = "grpc")]
@@ -14,7 +15,7 @@ use std::{
 };
 
 use toolpost_amplifier::{
-    Include, LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport,
+    LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport,
 };
 use toolpost_config::{
     AmplifierCore, HostConfig, ModuleIsolation, NativeToolsChoice, PluginConfig, is_reserved_name,
@@ -23,9 +24,9 @@ use toolpost_core::{Hook, Witness};
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, FolderSharing, Isolation, Packages,
-    PluginHost, Prepared, Progress, PythonModule, PythonModules, PythonPackage, PythonParts, PythonSettings,
-    Supply, UnloadedModules, Workspace, resolve,
+    BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, FolderSharing, Isolation, ModuleStandings,
+    Packages, PluginHost, Prepared, Progress, PythonModule, PythonModules, PythonPackage, PythonParts,
+    PythonSettings, Supply, UnloadedModules, Workspace, resolve,
 };
 use toolpost_store::DataDir;
 
@@ -33,6 +34,8 @@ use super::{
     native::{self, NativeError},
     supply::module_supply,
 };
+
+use bundles::missing_bundles;
 
 /// The name that plan modules have as a source, in records and under `sources`.
 const NAME: &str = "amplifier";
@@ -375,31 +378,6 @@ fn packaged(module: &BridgedModule) -> PythonModule {
         PythonPackage::Plugin { root, .. } => (root.clone(), None, FolderSharing::BesideHostFile),
     };
     PythonModule { id: module.planned.id.clone(), kind: module.planned.kind, root, package, sharing }
-}
-
-/// What is told of bundles that are not here: whatever they plan is not there either. One of them may plan a guard, so
-/// each counts as a hook that is missing.
-fn missing_bundles(config: &HostConfig) -> Vec<LoadFailure> {
-    let failure = |include: &Include| {
-        let message = match &include.source {
-            ModuleSource::Unspoken { why, .. } => format!("{}: {why}", include.place),
-            ModuleSource::Git { .. }
-            | ModuleSource::Archive { .. }
-            | ModuleSource::Path(_)
-            | ModuleSource::Package(_) => format!(
-                "{}: the bundle is not here, so what it plans is not either\nhint: toolpost modules fetch",
-                include.place
-            ),
-        };
-        LoadFailure {
-            module: ModuleId::new(include.source.to_string()),
-            kind: ModuleKind::Hook,
-            origin: Some(include.source.to_string()),
-            reason: LoadReason::MissingSource,
-            message,
-        }
-    };
-    config.missing_bundles.iter().map(failure).collect()
 }
 
 fn failed(module: &PlannedModule, message: String) -> LoadFailure {

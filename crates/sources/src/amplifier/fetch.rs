@@ -93,7 +93,7 @@ enum FetchError {
     NoPath(PathBuf),
     #[error("{0}")]
     Unspoken(String),
-    #[error("it has no folder `{0}`")]
+    #[error("it has neither a folder nor a file `{0}`")]
     NoSubdirectory(String),
     #[error("it is not in the cache, and nothing may be fetched\nhint: `toolpost modules fetch` fetches it")]
     Offline,
@@ -250,14 +250,24 @@ impl Fetcher {
 
 /// What is in the cache of a source that must be fetched, if it is still what was fetched. Reads files and waits for
 /// them, for whoever puts a configuration together before there is a host.
-pub fn cached_module(cache: &Path, source: &ModuleSource) -> Result<Option<PathBuf>, CacheError> {
+pub fn cached_module(cache: &Path, source: &ModuleSource) -> Result<Option<CachedModule>, CacheError> {
     let (Some(remote), Some(cache)) = (Remote::of(source), Cache::look(cache)?) else { return Ok(None) };
     let Some(record) = cache.record::<PinRecord>(&remote.inside(PIN))? else { return Ok(None) };
     let sound = remote.folder(&cache, &record).and_then(|dir| {
         let digest = tree::digest(&dir)?;
         remote.checked(&cache, &record, &digest)
     });
-    Ok(sound.ok().and_then(|fetched| fetched.root))
+    let repository = cache.path_of(&remote.inside(&record.folder));
+    Ok(sound.ok().and_then(|fetched| Some(CachedModule { root: fetched.root?, repository })))
+}
+
+/// A module, or a bundle, in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedModule {
+    /// Its folder, or its file.
+    pub root: PathBuf,
+    /// The folder of everything that was fetched with it.
+    pub repository: PathBuf,
 }
 
 fn in_place(source: &ModuleSource) -> Result<Fetched, FetchError> {
@@ -439,8 +449,8 @@ async fn tree_digest(dir: Dir) -> Result<String, FetchError> {
     Ok(work.await.map_err(|_| FetchError::BrokenOff)??)
 }
 
-/// The folder, or the only file, that is the module. Archives often hold one folder with everything in it, which is
-/// looked through.
+/// The folder, or the file, that is the module or the bundle. Archives often hold one folder with everything in it, which
+/// is looked through.
 fn root_in(dir: &Dir, path: &Path, subdirectory: Option<&str>) -> Result<PathBuf, FetchError> {
     let names = dir.entries().map_err(TreeError::from)?.map(|entry| Ok(entry?.file_name()));
     let names = names.collect::<std::io::Result<Vec<_>>>().map_err(TreeError::from)?;
@@ -453,7 +463,8 @@ fn root_in(dir: &Dir, path: &Path, subdirectory: Option<&str>) -> Result<PathBuf
     if let Some(inner) = subdirectory {
         let within = only_folder.map(|only| Path::new(only).join(inner));
         let places = [Some(PathBuf::from(inner)), within];
-        let found = places.into_iter().flatten().find(|place| is_dir(place));
+        // Bundles are named by their files. A tree in the cache holds neither links nor devices.
+        let found = places.into_iter().flatten().find(|place| dir.metadata(place).is_ok());
         return found
             .map(|found| path.join(found))
             .ok_or_else(|| FetchError::NoSubdirectory(inner.to_owned()));

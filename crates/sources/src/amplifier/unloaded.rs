@@ -30,10 +30,7 @@ impl UnloadedModules {
         let hooks = missing.map(|failure| MissingHook {
             name: failure.module.to_string(),
             standing: standings.get(&failure.module).copied().unwrap_or(HookStanding::Guard),
-            message: format!(
-                "{failure}\nhint: mend it, or say that it only looks: `amplifier.hooks.{}: observer`",
-                failure.module
-            ),
+            message: format!("{failure}\n{}", observer_hint(&failure.module)),
         });
         hooks.map(|hook| Arc::new(hook) as Arc<dyn Hook>).collect()
     }
@@ -68,6 +65,14 @@ impl Source for UnloadedModules {
         let reason = "none of its modules could be loaded".to_owned();
         Box::pin(std::future::ready(Err(SourceError { origin: self.name.clone(), reason })))
     }
+}
+
+/// How a person lets calls pass without a hook that is not there.
+pub(crate) fn observer_hint(module: &ModuleId) -> String {
+    format!(
+        "hint: mend it; or, if no call depends on it, put `amplifier: {{hooks: {{{module}: observer}}}}` into the \
+         configuration"
+    )
 }
 
 /// A hook that is not there.

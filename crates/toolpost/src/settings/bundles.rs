@@ -28,13 +28,16 @@ pub(crate) async fn fetched_bundles(
 ) -> anyhow::Result<Settings> {
     let mut settings = resolve()?;
     for _ in 0..MOST_ROUNDS {
-        if settings.plans.missing.is_empty() {
+        // A source that is not spoken cannot be fetched; the host reports it.
+        let is_fetchable = |include: &&Include| !matches!(include.source, ModuleSource::Unspoken { .. });
+        let missing: Vec<&Include> = settings.plans.missing.iter().filter(is_fetchable).collect();
+        if missing.is_empty() {
             break;
         }
         let supply = Supply { reach: Reach::Online, ..settings.supply()? };
         let fetcher = Fetcher::new(Arc::new(supply));
         let mut fetched = 0;
-        for include in &settings.plans.missing {
+        for include in missing {
             let steps = Steps::begin("bundle");
             let mut show = |progress: Progress| steps.show(&progress);
             match fetcher.fetch(&as_module(include), &mut show).await {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use toolpost_amplifier::{Include, ModuleSource, NoteWeight, PlanNote};
 use toolpost_config::{
-    ConfigErrors, Layer, LoadedPlan, McpServersFile, Notice, PlanReader, Standing, read_config,
+    ConfigErrors, FetchedBundle, Layer, LoadedPlan, McpServersFile, Notice, PlanReader, Standing, read_config,
 };
 use toolpost_sources::cached_module;
 
@@ -72,11 +72,17 @@ impl Plans {
 
     /// The bundles that are not here, for a command without a host: a host tells them itself.
     pub(crate) fn missing_warnings(&self) -> impl Iterator<Item = String> {
-        self.missing.iter().map(|include| {
-            format!(
+        self.missing.iter().map(|include| match &include.source {
+            ModuleSource::Unspoken { text, why } => {
+                format!("{}: `{text}` is missing, so what it plans is not there: {why}", include.place)
+            }
+            ModuleSource::Git { .. }
+            | ModuleSource::Archive { .. }
+            | ModuleSource::Path(_)
+            | ModuleSource::Package(_) => format!(
                 "{}: `{}` has not been fetched, so what it plans is not there\nhint: toolpost modules fetch",
                 include.place, include.source
-            )
+            ),
         })
     }
 }
@@ -84,7 +90,8 @@ impl Plans {
 fn read(path: &Path, cache: Option<&Path>) -> Result<LoadedPlan, ConfigErrors> {
     let find = |source: &ModuleSource| {
         let found = cached_module(cache?, source);
-        found.inspect_err(|error| tracing::warn!("{error}")).ok().flatten()
+        let found = found.inspect_err(|error| tracing::warn!("{error}")).ok().flatten()?;
+        Some(FetchedBundle { path: found.root, repository: found.repository })
     };
     PlanReader { lookup: &environment::variable, find: &find }.read(path)
 }

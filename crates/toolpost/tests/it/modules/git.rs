@@ -174,7 +174,10 @@ fn modules_of_one_repository_share_what_was_fetched_and_are_removed_together() {
         fetched["modules"].as_array().unwrap().iter().map(|line| line["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["fetched", "fetched", "broken"], "{fetched}");
     assert!(
-        fetched["modules"][2]["problem"].as_str().unwrap().contains("no folder `mods/tool-c`"),
+        fetched["modules"][2]["problem"]
+            .as_str()
+            .unwrap()
+            .contains("neither a folder nor a file `mods/tool-c`"),
         "{fetched}"
     );
     let entries = fs::read_dir(place.cache().join("modules")).unwrap().count();

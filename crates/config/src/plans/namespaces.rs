@@ -1,0 +1,195 @@
+//! Files of bundles by the bundles' names: `mine:behaviors/x` is the file `behaviors/x.yaml` of the bundle `mine`.
+//!
+//! Amplifier keeps a registry of names on the user's machine. Here a name means a bundle of this very plan: the one that
+//! is being read, the one at the root of its repository, one that includes it, or one that was read before.
+
+use std::path::{Component, Path, PathBuf};
+
+use toolpost_amplifier::BundleHeader;
+
+use super::Origin;
+use crate::file;
+
+/// The files that make a folder the root of a bundle.
+const ROOTS: [&str; 3] = ["bundle.md", "bundle.yaml", "bundle.yml"];
+
+/// A bundle, as far as its includes depend on it.
+#[derive(Clone, Debug)]
+pub(super) struct BundleScope {
+    /// Its real file.
+    file: PathBuf,
+    origin: Origin,
+    /// The folder that its includes may not leave.
+    repository: Option<PathBuf>,
+    own: Option<Namespace>,
+    /// That of the bundle at the root of its repository; read when a name needs it.
+    root: RootNamespace,
+}
+
+#[derive(Clone, Debug)]
+enum RootNamespace {
+    NotRead,
+    Read(Option<Namespace>),
+}
+
+/// A name, and the folder that its paths begin in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Namespace {
+    name: String,
+    folder: PathBuf,
+    origin: Origin,
+    /// The folder that its files may not leave.
+    bound: PathBuf,
+}
+
+impl BundleScope {
+    pub(super) fn new(
+        header: &BundleHeader,
+        path: &Path,
+        real: PathBuf,
+        origin: Origin,
+        repository: Option<PathBuf>,
+    ) -> Self {
+        let own = Namespace::of(header, path, &origin, repository.as_deref());
+        Self { file: real, origin, repository, own, root: RootNamespace::NotRead }
+    }
+
+    fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
+        let root = match &self.root {
+            RootNamespace::NotRead => None,
+            RootNamespace::Read(root) => root.as_ref(),
+        };
+        self.own.iter().chain(root)
+    }
+}
+
+impl Namespace {
+    fn of(header: &BundleHeader, path: &Path, origin: &Origin, repository: Option<&Path>) -> Option<Self> {
+        let name = header.name.clone()?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let chosen = header.namespace_root.as_ref().map(|root| folder.join(root));
+        let bound = |folder: &Path| repository.unwrap_or(folder).to_owned();
+        let inside = chosen.filter(|chosen| repository.is_none_or(|root| file::is_inside(chosen, root)));
+        let folder = inside.unwrap_or_else(|| folder.to_owned());
+        // What the operator's own plan names lies on this machine like everything else there.
+        let origin = match origin {
+            Origin::Operator => Origin::Local,
+            Origin::Local | Origin::Fetched(_) => origin.clone(),
+        };
+        Some(Self { name, bound: bound(&folder), folder, origin })
+    }
+
+    /// The file of a path, with the endings that bundles leave out. `Err`: it lies outside.
+    fn file(&self, path: &Path) -> Result<Option<PathBuf>, String> {
+        let place = self.folder.join(path);
+        let ended = |ending: &str| {
+            let mut name = place.clone().into_os_string();
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        let endings = [".yaml", ".yml", ".md"].map(ended);
+        let Some(found) = file::first_of([place.clone()].into_iter().chain(endings)) else {
+            return Ok(None);
+        };
+        let found = file::plan_in(&found);
+        match file::is_inside(&found, &self.bound) {
+            true => Ok(Some(found)),
+            false => Err(outside(&found, &self.bound)),
+        }
+    }
+}
+
+fn outside(path: &Path, folder: &Path) -> String {
+    format!("`{}` is not a file inside of `{}`, after links are followed", path.display(), folder.display())
+}
+
+/// The names that includes can use at a point of the reading.
+#[derive(Debug, Default)]
+pub(super) struct Namespaces {
+    /// The bundles that are being read, each included by the one before.
+    within: Vec<BundleScope>,
+    /// The names of all bundles that were read.
+    known: Vec<Namespace>,
+}
+
+impl Namespaces {
+    pub(super) fn enter(&mut self, scope: BundleScope) {
+        self.known.extend(scope.own.clone());
+        self.within.push(scope);
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.within.pop();
+    }
+
+    pub(super) fn leave_to(&mut self, depth: usize) {
+        self.within.truncate(depth);
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.within.len()
+    }
+
+    pub(super) fn is_being_read(&self, real: &Path) -> bool {
+        self.within.iter().any(|scope| scope.file == real)
+    }
+
+    /// Why the bundle that is being read may not include a path: it leads out of the bundle's repository.
+    pub(super) fn refuse_outside(&self, path: &Path) -> Option<String> {
+        let repository = self.within.last()?.repository.as_ref()?;
+        (!file::is_inside(&file::plan_in(path), repository)).then(|| outside(path, repository))
+    }
+
+    /// The origin of files that the bundle that is being read includes by their paths.
+    pub(super) fn origin_of_includes(&self) -> Origin {
+        match self.within.last().map(|scope| &scope.origin) {
+            Some(origin @ Origin::Fetched(_)) => origin.clone(),
+            Some(Origin::Operator | Origin::Local) | None => Origin::Local,
+        }
+    }
+
+    /// The file at the root of the repository of the bundle that is being read, while its name is not known. It is
+    /// looked for once.
+    pub(super) fn unread_root(&mut self) -> Option<PathBuf> {
+        let scope = self.within.last_mut()?;
+        match scope.root {
+            RootNamespace::Read(_) => return None,
+            RootNamespace::NotRead => scope.root = RootNamespace::Read(None),
+        }
+        let repository = scope.repository.clone().or_else(|| file::repository_of(&scope.file))?;
+        let repository = file::real_path(&repository);
+        let above = scope.file.parent()?.ancestors().skip(1);
+        let inside = above.take_while(|folder| folder.starts_with(&repository));
+        inside.map(Path::to_owned).find_map(|folder| file::first_of(ROOTS.map(|name| folder.join(name))))
+    }
+
+    /// Takes the name of the bundle at that root.
+    pub(super) fn name_root(&mut self, header: &BundleHeader, path: &Path) {
+        let Some(scope) = self.within.last_mut() else { return };
+        let root = Namespace::of(header, path, &scope.origin, scope.repository.as_deref());
+        scope.root = RootNamespace::Read(root);
+    }
+
+    /// The file of a bundle by the bundle's name. `Err`: why there is none.
+    pub(super) fn find(&self, namespace: &str, path: &str) -> Result<(PathBuf, Origin), String> {
+        let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        let written = Path::new(path);
+        if path.trim().is_empty() || !written.components().all(is_plain) {
+            return Err(format!("`{}` is no path inside of a bundle", path.escape_debug()));
+        }
+        let nearest = self.within.iter().rev().flat_map(BundleScope::namespaces);
+        let mut named = nearest.chain(&self.known).filter(|known| known.name == namespace).peekable();
+        if named.peek().is_none() {
+            return Err(format!(
+                "no bundle of this plan is named `{}`, and only the agent's own registry knows it; write its address",
+                namespace.escape_debug()
+            ));
+        }
+        for known in named {
+            if let Some(file) = known.file(written)? {
+                return Ok((file, known.origin.clone()));
+            }
+        }
+        Err(format!("the bundle `{namespace}` has no file `{}`", path.escape_debug()))
+    }
+}
